@@ -1,0 +1,87 @@
+/**
+ * The eleven incremental lists of the unified API as data: path, extra filters and the propagation table of
+ * `updated_after`. Contract, sandbox and capture all read this one table, so they cannot drift apart.
+ *
+ * Source: docs/contract.md, "Shared list contract" and "List endpoints".
+ *
+ * Gotchas
+ * - `updated_after` reacts to what the table says, not to `changed_at`: a record can match although its own
+ *   `changed_at` is older, and a nested change on a `false` path never matches.
+ */
+
+/** When a nested path makes `updated_after` match: an entry added or removed, a linked record changed. `null` = not applicable. */
+export interface Propagation {
+  readonly entries: boolean | null
+  readonly linked: boolean
+}
+
+export interface List {
+  /** Path relative to the base address. */
+  readonly path: string
+  /** Query names of the filters beyond the shared ones; every one is a comma-separated list, an empty value means all. */
+  readonly filters: ReadonlyArray<string>
+  /** Nested path (`a.b` = b inside a) → when it makes `updated_after` match. */
+  readonly propagation: Readonly<Record<string, Propagation>>
+}
+
+const always: Propagation = { entries: true, linked: true }
+const whenLinkedChanges: Propagation = { entries: null, linked: true }
+const never: Propagation = { entries: false, linked: false }
+
+/** Shared query rules of every list. */
+export const pageSize = { min: 1, max: 250, default: 100 } as const
+/** What `updated_after` must look like; the documented form is `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+export const updatedAfterPattern = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?)?Z?$/
+
+export const lists = {
+  "ats.application": {
+    path: "/ats/applications",
+    filters: ["outcome", "outcomes", "job_ids"],
+    propagation: {
+      "candidate": whenLinkedChanges,
+      "candidate.tags": never,
+      "current_stage": never,
+      "job": never,
+      "interviews": always,
+      "offers": always
+    }
+  },
+  "ats.scorecard": {
+    path: "/ats/scorecards",
+    filters: ["candidate_ids", "application_ids"],
+    propagation: { "author": never, "application": never, "candidate": never, "interview": never }
+  },
+  "ats.offer": {
+    path: "/ats/offers",
+    filters: [],
+    propagation: {
+      "application": whenLinkedChanges,
+      "application.candidate": never,
+      "application.job": never
+    }
+  },
+  "ats.tag": { path: "/ats/tags", filters: [], propagation: {} },
+  "hris.payslip": {
+    path: "/hris/payslips",
+    filters: ["employee_ids", "payrun_ids", "legal_entity_ids"],
+    propagation: { "employee": never, "pay_run": never, "line_items": always, "line_items.salary_type": never }
+  },
+  "hris.performance_review": {
+    path: "/hris/performance-reviews",
+    filters: ["types", "review_cycle_ids", "reviewee_ids"],
+    propagation: { "review_cycle": whenLinkedChanges, "reviewee": whenLinkedChanges, "reviewer": whenLinkedChanges }
+  },
+  "hris.performance_review_cycle": { path: "/hris/performance-review-cycles", filters: [], propagation: {} },
+  "hris.staffing_entity": {
+    path: "/hris/staffing-entities",
+    filters: ["model_types", "statuses"],
+    propagation: { "locations": always, "legal_entities": always, "groups": always, "skills": always }
+  },
+  "hris.legal_entity": { path: "/hris/legal-entities", filters: ["name_contains"], propagation: {} },
+  "hris.skill": { path: "/hris/skills", filters: [], propagation: { "proficiency_scale": whenLinkedChanges } },
+  "hris.absence_type": { path: "/hris/absence-types", filters: [], propagation: {} }
+} as const satisfies Record<string, List>
+
+/** The models read with `updated_after`. */
+export type IncrementalModel = keyof typeof lists
+export const incrementalModels = Object.keys(lists) as ReadonlyArray<IncrementalModel>

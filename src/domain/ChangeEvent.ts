@@ -1,0 +1,144 @@
+/**
+ * A published change: the row of the event log and its CloudEvents form.
+ *
+ * Invariants
+ * 1. Per record and lineage the kinds read `(created updated* deleted)*`, each `before` is the previous `after`   (I3)
+ * 2. The same event id never carries other content   (I4)
+ *
+ * Gotchas
+ * - `before` and `after` are JSON *texts*: what was stored is spliced into what is published, never parsed again.
+ */
+import { createHash } from "node:crypto"
+import type { Model } from "./Model.ts"
+
+export type Kind = "created" | "updated" | "deleted"
+/** Which reading found a change; `backfill` = the record is old, whichever reading found it. */
+export type Origin = "backfill" | "poll" | "sweep" | "refresh"
+/** Why a record counts as deleted (on `created`: why it was never seen live). */
+export type DeleteReason = "flagged" | "absent" | "erased" | "unseen"
+
+/** JSON text. */
+export type Json = string
+
+/** What capture appends. The store adds position and the reference to the record's previous row. */
+export interface NewEvent {
+  /** Hash of lineage, integration, model, id, version, kind and canonical content. */
+  readonly eventId: string
+  readonly id: string
+  readonly remoteId: string | null
+  readonly lineage: number
+  /** Per record 1, 2, 3 … */
+  readonly version: number
+  readonly kind: Kind
+  readonly origin: Origin
+  /** Content after the change; null on `deleted`. */
+  readonly after: Json | null
+  /** `[{path, before, after}]` */
+  readonly changes: Json
+  /** `[{name, from, to}]` */
+  readonly transitions: Json
+  readonly reason: DeleteReason | null
+  readonly restored: boolean
+  /** `changed_at` as the API shows it. */
+  readonly changedAt: string | null
+  /** Our clock, milliseconds. */
+  readonly detectedAt: number
+  /** `{plugin, delivery, depth, paths}` or null. */
+  readonly cause: Json | null
+}
+
+/** One row of the event log, joined with the content before. */
+export interface LogEntry extends NewEvent {
+  /** Gap-free, 1, 2, 3 … */
+  readonly position: number
+  readonly integration: string
+  readonly model: Model
+  /** Content before the change; null on `created`. */
+  readonly before: Json | null
+}
+
+/** Which log a position belongs to. */
+export interface LogIdentity {
+  /** Random, made with the store. */
+  readonly store: string
+  /** Raised when the store is adopted after a restore. */
+  readonly lineage: number
+}
+
+/** Positions are opaque strings to readers; this is their only spelling. */
+export const formatPosition = (identity: LogIdentity, position: number): string =>
+  `${identity.store}-${identity.lineage}-${position}`
+
+/** The number in a position, `"foreign"` if it belongs to another store or lineage, `"malformed"` if it is none. */
+export const parsePosition = (identity: LogIdentity, text: string): number | "foreign" | "malformed" => {
+  const match = /^([0-9a-z]+)-(\d{1,9})-(\d{1,15})$/.exec(text)
+  if (match === null) return "malformed"
+  return match[1] === identity.store && Number(match[2]) === identity.lineage ? Number(match[3]) : "foreign"
+}
+
+/** Event id: same inputs, same id; other content, other id (I4). `canonicalAfter` is the canonical hash or null. */
+export const eventIdOf = (
+  key: { readonly lineage: number; readonly integration: string; readonly model: Model; readonly id: string },
+  version: number,
+  kind: Kind,
+  canonicalAfter: string | null
+): string =>
+  createHash("sha256")
+    .update(JSON.stringify([key.lineage, key.integration, key.model, key.id, version, kind, canonicalAfter]))
+    .digest("base64url")
+
+const encodeSource = (integration: string): string =>
+  `/integrations/${encodeURIComponent(integration).replaceAll("%3A", ":").replaceAll("%40", "@")}`
+
+/** Kafka message key and CloudEvents `partitionkey`. */
+export const partitionKey = (entry: { readonly integration: string; readonly model: Model; readonly id: string }) =>
+  `${entry.integration}/${entry.model}/${entry.id}`
+
+export const schemaOf = (model: Model): string => `urn:rollcall:schema:${model}:1`
+
+/** CloudEvents context attributes, extensions included; `traceparent` is added by who has one. */
+export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
+  specversion: "1.0",
+  id: entry.eventId,
+  source: encodeSource(entry.integration),
+  type: `rollcall.${entry.model}.${entry.kind}`,
+  subject: entry.id,
+  time: new Date(entry.detectedAt).toISOString(),
+  datacontenttype: "application/json",
+  dataschema: schemaOf(entry.model),
+  integration: entry.integration,
+  model: entry.model,
+  lineage: entry.lineage,
+  recordversion: entry.version,
+  origin: entry.origin,
+  position: formatPosition(identity, entry.position),
+  partitionkey: partitionKey(entry)
+})
+
+/** The `data` member as JSON text. */
+export const dataTextOf = (entry: LogEntry): Json => {
+  const head = JSON.stringify({
+    integration: entry.integration,
+    model: entry.model,
+    id: entry.id,
+    remote_id: entry.remoteId,
+    lineage: entry.lineage,
+    version: entry.version,
+    kind: entry.kind,
+    origin: entry.origin
+  })
+  const tail = JSON.stringify({
+    reason: entry.reason,
+    restored: entry.restored,
+    changed_at: entry.changedAt,
+    detected_at: new Date(entry.detectedAt).toISOString()
+  })
+  return `${head.slice(0, -1)},"before":${entry.before ?? "null"},"after":${
+    entry.after ?? "null"
+  },"changes":${entry.changes}` +
+    `,"transitions":${entry.transitions},${tail.slice(1, -1)},"cause":${entry.cause ?? "null"}}`
+}
+
+/** The event in CloudEvents JSON (structured) format, as text. */
+export const cloudEventTextOf = (identity: LogIdentity, entry: LogEntry): Json =>
+  `${JSON.stringify(attributesOf(identity, entry)).slice(0, -1)},"data":${dataTextOf(entry)}}`

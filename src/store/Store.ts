@@ -1,0 +1,300 @@
+/**
+ * The port behind which all durable state lives: streams, heads, pending rows, the event log, reader positions.
+ * Hides the database, its dialect and its locking.
+ *
+ * Invariants
+ * 1. What a `transact` body writes is committed together or not at all   (I2)
+ * 2. Positions are gap-free and become visible in order: a reader that asks for `position > mine` misses none   (I5, X13)
+ * 3. A transaction of an owner whose epoch is no longer the newest fails with `Fenced` and changes nothing   (I10)
+ *
+ * Gotchas
+ * - A head says what was *published*; what was observed and not yet published is a pending row.
+ * - Content is stored once, in the event log. `before` is the `after` of the record's previous row.
+ */
+import { Context, type Effect, Schema } from "effect"
+import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
+
+// ---- errors -------------------------------------------------------------------------------------------------------
+
+/** A newer owner took over: stop, do not retry. */
+export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Schema.String, epoch: Schema.Number }) {
+  get retryable(): boolean {
+    return false
+  }
+  get hint(): string {
+    return `another process owns "${this.scope}" now; this one stops writing. Nothing is lost.`
+  }
+}
+/** The database is away, locked, full or read-only: nothing was committed, try again later. */
+export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
+  operation: Schema.String,
+  cause: Schema.Defect()
+}) {
+  get retryable(): boolean {
+    return true
+  }
+  get hint(): string {
+    return "the store did not answer or refused to write; check that it is reachable and that its disk has room."
+  }
+}
+/** What is stored is not what this program wrote, or was written by a newer one. */
+export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatible", { message: Schema.String }) {
+  get retryable(): boolean {
+    return false
+  }
+  get hint(): string {
+    return "use the version of Rollcall that wrote this store, or another store."
+  }
+}
+/** What the caller does next is in the reason. */
+export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
+  reason: Schema.Union([Fenced, Unavailable, Incompatible])
+}) {
+  override get message(): string {
+    return `${this.reason._tag}: ${this.reason.hint}`
+  }
+}
+
+// ---- rows ---------------------------------------------------------------------------------------------------------
+
+/** What was last published of one record. */
+export interface Head {
+  readonly id: string
+  /** 0 = never published (a tombstone met as such, or a backfill that only fills). */
+  readonly version: number
+  readonly live: boolean
+  /** Log row of the latest version; null when version is 0. */
+  readonly position: number | null
+  /** Hash of the serialized text as last observed *and published*. */
+  readonly textHash: string
+  readonly canonicalHash: string
+  /** What processing (normaliser, redaction, registry entry) the hashes were made with. */
+  readonly fingerprint: string
+  /** `changed_at`, milliseconds. */
+  readonly changedAt: number | null
+  /** Newest reading that met the record, live or deleted. */
+  readonly seen: number
+}
+
+export type PendingStatus = "staged" | "held" | "disputed" | "reread" | "absent"
+
+/** Observed and not yet published: one row a record, the newest observation replaces its content. */
+export interface Pending {
+  readonly id: string
+  readonly status: PendingStatus
+  /** Reading that staged it. */
+  readonly reading: number
+  readonly origin: Origin
+  /** What was observed; null for `absent` (nothing was). */
+  readonly content: string | null
+  readonly deleted: boolean
+  readonly reason: DeleteReason | null
+  readonly textHash: string
+  readonly canonicalHash: string
+  readonly remoteId: string | null
+  readonly changedAt: string | null
+  readonly detectedAt: number
+  /** `absent`: how many spaced confirms agreed, and when the last did (our clock, ms). */
+  readonly confirms: number
+  readonly confirmedAt: number | null
+}
+
+export interface Quarantined {
+  /** Hash of the record's text: the same unreadable record is one row, counted. */
+  readonly hash: string
+  readonly reason: string
+  /** Never shown in logs; kept so that nothing is lost. */
+  readonly content: string
+  readonly at: number
+}
+
+/** What is written of one record in one transaction; the store gives events their positions, in array order. */
+export interface RecordWrite {
+  /** `position` is that of the row *before* `events`; the store replaces it by that of the last event. */
+  readonly head: Head
+  readonly events: ReadonlyArray<NewEvent>
+}
+
+export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive"
+
+/** Rows of one reading: read = sum of all the others. */
+export interface Balance {
+  readonly read: number
+  readonly unchanged: number
+  readonly equivalent: number
+  readonly changed: number
+  readonly tombstones: number
+  readonly duplicates: number
+  readonly pending: number
+  readonly erased: number
+  readonly forgotten: number
+  readonly quarantined: number
+}
+
+export interface Reading {
+  readonly id: number
+  readonly kind: "poll" | "sweep"
+  /** First sweep of the stream. */
+  readonly backfill: boolean
+  /** `updated_after` sent, server milliseconds; null = everything. */
+  readonly from: number | null
+  readonly cursor: string | null
+  readonly pages: number
+  /** Our clock, ms. */
+  readonly startedAt: number
+  /** What the watermark becomes when a poll's last page commits; server ms. */
+  readonly complete: number | null
+  readonly balance: Balance
+}
+
+/** Everything durable about one stream but its records. */
+export interface StreamState extends StreamKey {
+  readonly account: string
+  readonly lineage: number
+  readonly phase: "starting" | "backfilling" | "live"
+  readonly paused: boolean
+  readonly blocked: {
+    readonly reason: BlockReason
+    readonly code: string | null
+    readonly message: string
+    readonly since: number
+    readonly probeAt: number
+  } | null
+  /** W: server time up to which the stream is complete, ms. */
+  readonly watermark: number | null
+  /** P: the watermark before; polls read from P − margin. */
+  readonly previous: number | null
+  /** ms */
+  readonly margin: number
+  /** Newest samples of (server clock − our clock), ms. */
+  readonly offsets: ReadonlyArray<number>
+  /** Server ms: start and end of the first sweep. */
+  readonly backfillStartedAt: number | null
+  readonly backfilledAt: number | null
+  /** Last reading id given. */
+  readonly reading: number
+  /** The sweep in progress: resumed after a restart. */
+  readonly sweep: Reading | null
+  readonly lastPoll: (Reading & { readonly endedAt: number }) | null
+  readonly lastSweep: (Reading & { readonly endedAt: number }) | null
+  /** Consecutive failed readings, and the last fault in words (no personal data). */
+  readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
+}
+
+// ---- the port -----------------------------------------------------------------------------------------------------
+
+/** What a transaction on one stream can do. Valid only inside its `transact`. */
+export interface StreamTx {
+  /** As committed when the transaction began. */
+  readonly state: StreamState
+  readonly heads: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Head>, StoreError>
+  readonly pending: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Pending>, StoreError>
+  /** Content (`after`) of the log rows at these positions; null where it was erased or the row is a delete. */
+  readonly contents: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyMap<number, string | null>, StoreError>
+  /** Content of the row before the one at `position`: the last before-image of a deleted record. */
+  readonly beforeImages: (
+    positions: ReadonlyArray<number>
+  ) => Effect.Effect<ReadonlyMap<number, string | null>, StoreError>
+  /** Pending rows of one status in id order, at most `limit`, after `after`. */
+  readonly pendingBy: (
+    status: PendingStatus,
+    after: string | null,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
+  /** Marks records as met by a reading; never lowers the mark. */
+  readonly seen: (ids: ReadonlyArray<string>, reading: number) => Effect.Effect<void, StoreError>
+  readonly putPending: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
+  readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
+  readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
+  /** Heads and events; call it last, the log's counter is locked from here to the commit. */
+  readonly write: (records: ReadonlyArray<RecordWrite>) => Effect.Effect<void, StoreError>
+}
+
+export interface Owner {
+  readonly scope: string
+  readonly epoch: number
+}
+
+export interface LogQuery {
+  /** Rows after this position; 0 = from the oldest. */
+  readonly after: number
+  readonly limit: number
+  readonly integration?: string | undefined
+  readonly model?: string | undefined
+}
+
+export class Store extends Context.Service<Store, {
+  readonly identity: LogIdentity
+
+  /** Takes `scope` over and fences whoever had it (I10). */
+  readonly claim: (scope: string) => Effect.Effect<Owner, StoreError>
+
+  // streams
+  /** Creates the streams that are missing, leaves the others as they are. */
+  readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Effect.Effect<void, StoreError>
+  readonly streams: Effect.Effect<ReadonlyArray<StreamState>, StoreError>
+  readonly stream: (key: StreamKey) => Effect.Effect<StreamState | null, StoreError>
+  /** One transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock time-out). */
+  readonly transact: <A, E>(
+    owner: Owner,
+    key: StreamKey,
+    body: (tx: StreamTx) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E | StoreError>
+  /** Live records that no reading from `reading` on has met, in id order. */
+  readonly unseen: (
+    key: StreamKey,
+    reading: number,
+    after: string | null,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+  /** Some ids met live by `reading` or later: controls of a confirm. */
+  readonly controls: (
+    key: StreamKey,
+    reading: number,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+  /** Pending rows without their content, over all streams or of one, in key order. */
+  readonly pendingRows: (
+    query: { readonly key?: StreamKey | undefined; readonly limit: number }
+  ) => Effect.Effect<ReadonlyArray<StreamKey & Omit<Pending, "content">>, StoreError>
+  /** Per stream: live records, pending rows by status, quarantined rows. */
+  readonly counts: Effect.Effect<
+    ReadonlyArray<
+      StreamKey & {
+        readonly live: number
+        readonly quarantined: number
+        readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
+      }
+    >,
+    StoreError
+  >
+
+  // the event log
+  readonly log: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
+  /** Oldest kept and newest position; both 0 when nothing was ever appended, `oldest` = newest + 1 when all was pruned. */
+  readonly logRange: Effect.Effect<{ readonly oldest: number; readonly newest: number }, StoreError>
+  /** Returns once the log holds more than `after`; other processes' appends may take a second to be noticed. */
+  readonly awaitLog: (after: number) => Effect.Effect<void, StoreError>
+  /** Current published content of a stream's live records in id order, and the newest position at that moment. */
+  readonly records: (
+    key: StreamKey,
+    after: string | null,
+    limit: number
+  ) => Effect.Effect<
+    {
+      readonly position: number
+      readonly records: ReadonlyArray<
+        { readonly id: string; readonly version: number; readonly lineage: number; readonly content: string }
+      >
+    },
+    StoreError
+  >
+  /** Deletes log rows appended before `before` (our clock, ms), not past `upTo`, as the retention rule allows; returns how many. */
+  readonly prune: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
+
+  // readers of the log
+  readonly readerPosition: (reader: string) => Effect.Effect<number, StoreError>
+  readonly saveReaderPosition: (owner: Owner, reader: string, position: number) => Effect.Effect<void, StoreError>
+}>()("rollcall/store/Store") {}

@@ -26,15 +26,16 @@ export const modelNames = [
 export type Model = (typeof modelNames)[number]
 export const isModel = (name: string): name is Model => (modelNames as ReadonlyArray<string>).includes(name)
 
-/** What a transition looks at: it happens when `is` holds after and did not hold before. */
+/** A named step that a change of one property means. */
 export interface TransitionRule {
   readonly name: string
-  /** Top-level property whose value decides. */
-  readonly property: string
-  /** Values that count; `"*"`: any value that differs from the one before, once there is one. */
-  readonly to: ReadonlyArray<string> | "*"
-  /** `true`: the property's presence counts (null → value), not its text. */
-  readonly presence?: boolean
+  /** Path of property names to the value that decides. */
+  readonly path: ReadonlyArray<string>
+  /**
+   * A list: the value enters it, coming from outside it (or from nothing). `set`: it becomes a value, other than before.
+   * `moves`: it goes from one value to another; appearing for the first time is no move.
+   */
+  readonly when: ReadonlyArray<string> | "set" | "moves"
 }
 
 /** A place where another record's content is repeated inside this one. */
@@ -77,9 +78,9 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
     ],
     unordered: ["phone_numbers", "email_addresses", "social_media"],
     transitions: [
-      { name: "hired", property: "outcome", to: ["HIRED"] },
-      { name: "declined", property: "outcome", to: ["DECLINED"] },
-      { name: "stage_changed", property: "current_stage_id", to: "*" }
+      { name: "hired", path: ["outcome"], when: ["HIRED"] },
+      { name: "declined", path: ["outcome"], when: ["DECLINED"] },
+      { name: "stage_changed", path: ["current_stage_id"], when: "moves" }
     ]
   },
   "ats.scorecard": {
@@ -91,9 +92,9 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
     nested: [at("application.candidate", "candidate", person), at("application.job", "job", named)],
     unordered: ["email_addresses"],
     transitions: [
-      { name: "offer_accepted", property: "status", to: ["ACCEPTED"] },
-      { name: "offer_declined", property: "status", to: ["DECLINED"] },
-      { name: "offer_sent", property: "status", to: ["SENT"] }
+      { name: "offer_accepted", path: ["status"], when: ["ACCEPTED"] },
+      { name: "offer_declined", path: ["status"], when: ["DECLINED"] },
+      { name: "offer_sent", path: ["status"], when: ["SENT"] }
     ]
   },
   "ats.tag": { nested: [], unordered: [], transitions: [] },
@@ -109,7 +110,7 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
       at("review_cycle", "review_cycle", named)
     ],
     unordered: [],
-    transitions: [{ name: "rated", property: "summary_rating", to: "*", presence: true }]
+    transitions: [{ name: "rated", path: ["summary_rating", "value"], when: "set" }]
   },
   "hris.performance_review_cycle": { nested: [], unordered: [], transitions: [] },
   "hris.staffing_entity": {
@@ -121,10 +122,10 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
     ],
     unordered: ["employment_types"],
     transitions: [
-      { name: "opened", property: "status", to: ["OPEN_LIMITED", "OPEN_UNLIMITED"] },
-      { name: "filled", property: "status", to: ["FILLED"] },
-      { name: "closed", property: "status", to: ["CLOSED"] },
-      { name: "frozen", property: "status", to: ["FROZEN"] }
+      { name: "opened", path: ["status"], when: ["OPEN_LIMITED", "OPEN_UNLIMITED"] },
+      { name: "filled", path: ["status"], when: ["FILLED"] },
+      { name: "closed", path: ["status"], when: ["CLOSED"] },
+      { name: "frozen", path: ["status"], when: ["FROZEN"] }
     ]
   },
   "hris.legal_entity": { nested: [], unordered: [], transitions: [] },

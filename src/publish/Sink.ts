@@ -5,7 +5,9 @@
  * 1. `publish` keeps the order of its batch per record   (I5)
  * 2. After `open` whoever published before is fenced   (I10, X15)
  */
-import { Context, type Effect, Schema } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 
 /** The sink is away: keep the position, try again. */

@@ -5,7 +5,9 @@
  * - Records come as parsed JSON, unknown: what they mean is capture's business, one bad record never fails a page.
  * - Every call is already retried where that can help; an error here means this reading ends.
  */
-import { Context, type Effect, Schema } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { IncrementalModel } from "../api/Lists.ts"
 
 /** Order of service within an account, most urgent first. */
@@ -37,7 +39,7 @@ export interface Page {
 
 const detail = { code: Schema.NullOr(Schema.String), message: Schema.String }
 
-/** Still rate limited after every retry. */
+/** Still rate limited after every retry. `retryAfter`: what the API asked for, ms. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
   ...detail,
   retryAfter: Schema.NullOr(Schema.Number)
@@ -46,8 +48,11 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   readonly hint =
     "the account's request budget is used up; polling slows down by itself. If it lasts, lengthen the intervals."
 }
-/** 5xx, a broken connection, a time-out. */
-export class Transient extends Schema.TaggedError<Transient>()("Transient", detail) {
+/** 5xx, a broken connection, a time-out. `retryAfter`: what the API asked for, ms. */
+export class Transient extends Schema.TaggedError<Transient>()("Transient", {
+  ...detail,
+  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
+}) {
   readonly retryable = true
   readonly hint = "the API or the network is in trouble; Rollcall tries again by itself and loses nothing meanwhile."
 }

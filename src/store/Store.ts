@@ -11,7 +11,9 @@
  * - A head says what was *published*; what was observed and not yet published is a pending row.
  * - Content is stored once, in the event log. `before` is the `after` of the record's previous row.
  */
-import { Context, type Effect, Schema } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 
@@ -38,18 +40,27 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
     return "the store did not answer or refused to write; check that it is reachable and that its disk has room."
   }
 }
+/** The configured place holds no store and none can be made there: the message says what to do. */
+export class Misconfigured extends Schema.TaggedError<Misconfigured>()("Misconfigured", { message: Schema.String }) {
+  get retryable(): boolean {
+    return false
+  }
+  get hint(): string {
+    return this.message
+  }
+}
 /** What is stored is not what this program wrote, or was written by a newer one. */
 export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatible", { message: Schema.String }) {
   get retryable(): boolean {
     return false
   }
   get hint(): string {
-    return "use the version of Rollcall that wrote this store, or another store."
+    return `${this.message}; use the version of Rollcall that wrote this store, or another store.`
   }
 }
 /** What the caller does next is in the reason. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Union([Fenced, Unavailable, Incompatible])
+  reason: Schema.Union([Fenced, Unavailable, Misconfigured, Incompatible])
 }) {
   override get message(): string {
     return `${this.reason._tag}: ${this.reason.hint}`
@@ -140,6 +151,8 @@ export interface Reading {
   /** `updated_after` sent, server milliseconds; null = everything. */
   readonly from: number | null
   readonly cursor: string | null
+  /** A sweep reads its pages first and then confirms what it did not meet. */
+  readonly phase: "pages" | "confirm"
   readonly pages: number
   /** Our clock, ms. */
   readonly startedAt: number

@@ -1,0 +1,308 @@
+/**
+ * Takes one page of observed records into a stream, inside the transaction that also commits its progress.
+ *
+ * Invariants
+ * 1. Every row is accounted for: the balance adds up to the rows read   (I1)
+ * 2. Deletes, restores and changes to or from null are never published from here, only staged   (D19)
+ *
+ * Gotchas
+ * - Copies of one record on one page that differ are not judged: a point re-read decides (P3).
+ * - When the processing of a model changed, stored content is hashed anew before it is compared (S3, V1, V2).
+ */
+import * as Effect from "effect/Effect"
+import { hash } from "node:crypto"
+import type { IncrementalModel } from "../api/Lists.ts"
+import { canonicalHash, fingerprints, process as processed } from "../domain/Canonical.ts"
+import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
+import { type Awaiting, classify, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
+import { diff, touchesNull } from "../domain/Diff.ts"
+import { type Observation, observe, readRow, type Row } from "../domain/Observation.ts"
+import { parseTime } from "../domain/Watermark.ts"
+import type {
+  Balance,
+  Head,
+  Pending,
+  PendingStatus,
+  Quarantined,
+  RecordWrite,
+  StoreError,
+  StreamState,
+  StreamTx
+} from "../store/Store.ts"
+import { parseContent, publication, type Step } from "./Publication.ts"
+
+/** A page ready for its transaction: serialized and hashed once, however often the transaction runs. */
+export interface Prepared {
+  readonly rows: ReadonlyArray<Row>
+  readonly unreadable: ReadonlyArray<Quarantined>
+}
+
+export const prepare = (model: IncrementalModel, results: ReadonlyArray<unknown>, now: number): Prepared => {
+  const rows: Array<Row> = []
+  const unreadable: Array<Quarantined> = []
+  for (const value of results) {
+    const row = readRow(model, value)
+    if ("id" in row) rows.push(row)
+    else {
+      unreadable.push({
+        hash: hash("sha256", row.text, "base64url"),
+        reason: row.unreadable,
+        content: row.text,
+        at: now
+      })
+    }
+  }
+  return { rows, unreadable }
+}
+
+export interface Occasion {
+  readonly stream: StreamState & { readonly model: IncrementalModel }
+  readonly reading: number
+  readonly origin: Origin
+  readonly backfill: boolean
+  /** The rows answer a point re-read. */
+  readonly decisive: boolean
+  /** Our clock, ms. */
+  readonly now: number
+}
+
+export interface Absorbed {
+  readonly balance: Balance
+  /** For `tx.write`, last of all. */
+  readonly writes: ReadonlyArray<RecordWrite>
+  /** Some record of the page now waits for a point re-read. */
+  readonly disputed: boolean
+}
+
+export const emptyBalance: Balance = {
+  read: 0,
+  unchanged: 0,
+  equivalent: 0,
+  changed: 0,
+  tombstones: 0,
+  duplicates: 0,
+  pending: 0,
+  erased: 0,
+  forgotten: 0,
+  quarantined: 0
+}
+
+/** What the stored rows say of the records of this page. */
+interface Stored {
+  readonly heads: ReadonlyMap<string, Head>
+  readonly pending: ReadonlyMap<string, Pending>
+  /** Canonical hashes made anew where the head's were made by older processing. */
+  readonly rehashed: ReadonlyMap<string, string>
+}
+
+interface Sighting {
+  readonly observed: Observation
+  readonly meaning: Meaning
+}
+
+export const absorb = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  prepared: Prepared,
+  occasion: Occasion
+): Effect.fn.Return<Absorbed, StoreError> {
+  const { model } = occasion.stream
+  const copies = Map.groupBy(prepared.rows, (row) => row.id)
+  const ids = [...copies.keys()]
+  const heads = yield* tx.heads(ids)
+  const stored = { heads, pending: yield* tx.pending(ids), rehashed: yield* rehash(tx, model, copies, heads) }
+
+  const sightings: Array<Sighting> = []
+  let unchanged = 0
+  let duplicates = 0
+  for (const rows of copies.values()) {
+    duplicates += rows.length - 1
+    const sighting = judge(rows, stored, occasion)
+    if (sighting === "unchanged") unchanged++
+    else if (sighting === "duplicate") duplicates++
+    else sightings.push(sighting)
+  }
+  const befores = yield* tx.contents(sightings.flatMap(({ meaning, observed }) => {
+    const position = heads.get(observed.id)?.position ?? null
+    return meaning._tag === "Updated" && position !== null ? [position] : []
+  }))
+
+  const outcome = settle(sightings, stored, befores, occasion)
+  const written = new Set(outcome.writes.map((write) => write.head.id))
+  yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
+  yield* tx.dropPending(
+    ids.filter((id) =>
+      stored.pending.has(id) && !outcome.stage.has(id) && voids(stored.pending.get(id)!, written.has(id))
+    )
+  )
+  yield* tx.putPending([...outcome.stage.values()])
+  yield* tx.quarantine(prepared.unreadable)
+  return {
+    balance: {
+      ...emptyBalance,
+      ...outcome.counts,
+      read: prepared.rows.length + prepared.unreadable.length,
+      unchanged: unchanged + outcome.counts.unchanged,
+      duplicates: duplicates + outcome.counts.duplicates,
+      quarantined: prepared.unreadable.length
+    },
+    writes: outcome.writes,
+    disputed: [...outcome.stage.values()].some((row) => row.status === "reread")
+  }
+})
+
+/** A pending row ends when its record was written, or, if it only said "absent", when the record was met at all. */
+const voids = (row: Pending, written: boolean): boolean => written || row.status === "absent"
+
+const rehash = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  model: IncrementalModel,
+  copies: ReadonlyMap<string, unknown>,
+  heads: ReadonlyMap<string, Head>
+) {
+  const outdated = [...copies.keys()].flatMap((id) => {
+    const head = heads.get(id)
+    return head !== undefined && head.live && head.position !== null && head.fingerprint !== fingerprints[model]
+      ? [{ id, position: head.position }]
+      : []
+  })
+  const contents = yield* tx.contents(outdated.map((head) => head.position))
+  return new Map(outdated.flatMap(({ id, position }) => {
+    const content = parseContent(contents.get(position))
+    return content === null ? [] : [[id, canonicalHash(model, processed(model, content))] as const]
+  }))
+})
+
+/** What the copies of one record on this page mean together. */
+const judge = (
+  rows: ReadonlyArray<Row>,
+  stored: Stored,
+  occasion: Occasion
+): Sighting | "unchanged" | "duplicate" => {
+  const { model } = occasion.stream
+  const last = rows.at(-1)!
+  const head = stored.heads.get(last.id)
+  const pending = stored.pending.get(last.id)
+  const agree = rows.every((row) => row.textHash === last.textHash)
+  if (agree && head !== undefined && pending === undefined && head.textHash === last.textHash) {
+    return head.seen === occasion.reading && !occasion.decisive ? "duplicate" : "unchanged"
+  }
+  const observed = observe(model, last)
+  const disagree = !agree && rows.some((row) => {
+    const other = observe(model, row)
+    return other.deleted !== observed.deleted || other.canonicalHash !== observed.canonicalHash
+  })
+  if (disagree) return { observed, meaning: { _tag: "Disputed" } }
+  return { observed, meaning: classify(knownOf(head, stored), awaitingOf(pending), observed, settingOf(occasion)) }
+}
+
+const knownOf = (head: Head | undefined, stored: Stored): Known | undefined =>
+  head && {
+    live: head.live,
+    canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash,
+    changedAtMs: head.changedAt,
+    seen: head.seen
+  }
+
+const awaitingOf = (row: Pending | undefined): Awaiting | undefined =>
+  row && {
+    status: row.status,
+    deleted: row.deleted,
+    canonicalHash: row.canonicalHash,
+    changedAtMs: parseTime(row.changedAt)
+  }
+
+const settingOf = (occasion: Occasion): Setting => ({
+  reading: occasion.reading,
+  decisive: occasion.decisive,
+  backfill: occasion.backfill,
+  backfillStartedAt: occasion.stream.backfillStartedAt ?? 0,
+  backfilledAt: occasion.stream.backfilledAt,
+  margin: occasion.stream.margin
+})
+
+const settle = (
+  sightings: ReadonlyArray<Sighting>,
+  stored: Stored,
+  befores: ReadonlyMap<number, string | null>,
+  occasion: Occasion
+) => {
+  const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
+  const writes: Array<RecordWrite> = []
+  const stage = new Map<string, Pending>()
+  for (const { meaning, observed } of sightings) {
+    const head = stored.heads.get(observed.id)
+    const write = (count: keyof typeof counts, step: Step) => {
+      counts[count]++
+      writes.push(publication(head, step, observed, { ...occasion, detectedAt: occasion.now }))
+    }
+    const put = (status: PendingStatus, reason: DeleteReason | null) => {
+      counts.pending++
+      stage.set(observed.id, pendingOf(observed, status, reason, occasion))
+    }
+    switch (meaning._tag) {
+      case "Same":
+        write(head?.textHash === observed.textHash ? "unchanged" : "equivalent", { kind: "same" })
+        break
+      case "Duplicate":
+        counts.duplicates++
+        break
+      case "Tombstone":
+        write("tombstones", { kind: "tombstone" })
+        break
+      case "Created":
+        write("changed", { kind: "created", old: meaning.old })
+        break
+      case "Unseen":
+        write("changed", { kind: "unseen", old: meaning.old })
+        break
+      case "Updated": {
+        const before = parseContent(befores.get(head?.position ?? 0)) ?? {}
+        const changes = diff(occasion.stream.model, before, observed.content)
+        if (touchesNull(changes)) put("staged", null)
+        else write("changed", { kind: "updated", before, changes })
+        break
+      }
+      case "Deleted":
+        put("staged", "flagged")
+        break
+      case "Emptied":
+        put("held", "erased")
+        break
+      case "Restored":
+        put("staged", null)
+        break
+      case "Disputed":
+        put("reread", observed.deleted ? "flagged" : null)
+        break
+      case "StillPending": {
+        const row = stored.pending.get(observed.id)!
+        counts.pending++
+        stage.set(observed.id, { ...row, origin: occasion.origin, reading: occasion.reading })
+        break
+      }
+    }
+  }
+  return { counts, writes, stage }
+}
+
+const pendingOf = (
+  observed: Observation,
+  status: PendingStatus,
+  reason: DeleteReason | null,
+  occasion: Occasion
+): Pending => ({
+  id: observed.id,
+  status,
+  reading: occasion.reading,
+  origin: occasion.origin,
+  content: JSON.stringify(observed.content),
+  deleted: observed.deleted || reason === "erased",
+  reason,
+  textHash: observed.textHash,
+  canonicalHash: observed.canonicalHash,
+  remoteId: observed.remoteId,
+  changedAt: observed.changedAt,
+  detectedAt: occasion.now,
+  confirms: 0,
+  confirmedAt: null
+})

@@ -1,0 +1,209 @@
+/**
+ * Keeps every stream read: decides when each is polled, swept, probed or left alone. Hides the scheduling.
+ *
+ * Invariants
+ * 1. Of one stream one thing happens at a time   (order, design of readings)
+ * 2. A failing or blocked stream never delays another
+ *
+ * Gotchas
+ * - A sweep gives way to a poll that is due and goes on after it, so freshness does not suffer from long readings.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Semaphore from "effect/Semaphore"
+import { type StreamKey, streamName } from "../domain/Model.ts"
+import { Source } from "../source/Source.ts"
+import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
+import * as Gauges from "./Gauges.ts"
+import type { ReadingError, Stream } from "./Pages.ts"
+import { poll } from "./Poll.ts"
+import { backoff, failed, initial, type StreamSettings, stumbled } from "./StreamState.ts"
+import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
+
+export type { StreamSettings } from "./StreamState.ts"
+
+export interface CaptureOptions {
+  readonly streams: ReadonlyArray<StreamSettings>
+  /** Least overlap of polls beyond the watermark before last. */
+  readonly overlapMin: Duration.Duration
+  readonly confirmInterval: Duration.Duration
+}
+
+/** A stream that did not do what was asked, in words for an operator. */
+export interface Problem extends StreamKey {
+  readonly problem: string
+}
+
+export class Capture extends Context.Service<Capture, {
+  /** Reads all streams until interrupted; fails only when another process took over or the store is not ours. */
+  readonly run: Effect.Effect<never, StoreError>
+  /** One poll of each stream, backfill included. */
+  readonly once: Effect.Effect<ReadonlyArray<Problem>, StoreError>
+  /** Polls one stream now and waits for the end. */
+  readonly poll: (key: StreamKey) => Effect.Effect<void, ReadingError>
+  /** Sweeps one stream now, from its first page, and waits for the end. */
+  readonly sweep: (key: StreamKey) => Effect.Effect<void, ReadingError>
+}>()("rollcall/capture/Capture") {}
+
+/** What a stream's loop remembers between two steps; all that matters stands in the store. */
+interface Held extends Stream {
+  readonly lock: Semaphore.Semaphore
+  /** Our clock, ms: not before this after a failure. */
+  retryAt: number
+  jitter: number
+}
+
+/** Longest the API remembers deletes; a stream away for longer sweeps before it polls (W11). */
+const memory = Duration.toMillis(Duration.days(14))
+
+const due = (held: Held, state: StreamState, now: number) => {
+  const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
+  const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter)
+  const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? now
+  const pollAt = state.watermark === null ? now + interval : lastRead + interval
+  const sweepAt = state.watermark === null || state.sweep !== null
+    ? -Infinity
+    : (state.lastSweep?.endedAt ?? -Infinity) + sweepInterval
+  const away = state.lastPoll !== null && now - state.lastPoll.endedAt > memory &&
+    now - (state.lastSweep?.endedAt ?? 0) > memory
+  return { pollAt, sweepAt, away }
+}
+
+const make = Effect.fnUntraced(function*(options: CaptureOptions) {
+  const store = yield* Store
+  const source = yield* Source
+  const services = Context.make(Store, store).pipe(Context.add(Source, source))
+  const owner: Owner = yield* store.claim("capture")
+  yield* store.ensureStreams(options.streams.map((settings) => initial(settings, options.overlapMin)))
+  const streams = new Map<string, Held>()
+  for (const settings of options.streams) {
+    const key = { integration: settings.integration, model: settings.model }
+    streams.set(streamName(key), {
+      key,
+      settings,
+      owner,
+      lock: yield* Semaphore.make(1),
+      retryAt: 0,
+      jitter: 0
+    })
+  }
+
+  const stateOf = (held: Held) =>
+    Effect.flatMap(store.stream(held.key), (state) =>
+      state === null
+        ? Effect.die(new Error(`stream ${streamName(held.key)} vanished from the store`))
+        : Effect.succeed(state))
+
+  /** Records what went wrong; a fault of the store is passed on, waiting for it is the caller's business. */
+  const remember = Effect.fnUntraced(function*(held: Held, error: ReadingError) {
+    if (error instanceof StoreError) return yield* error
+    const now = yield* Clock.currentTimeMillis
+    const { after, before } = yield* store.transact(
+      held.owner,
+      held.key,
+      Effect.fnUntraced(function*(tx) {
+        const after = error._tag === "SourceError"
+          ? failed(tx.state, error, now, held.settings.interval)
+          : stumbled(tx.state, error.message, now)
+        yield* tx.save(after)
+        return { before: tx.state, after }
+      })
+    )
+    held.retryAt = after.blocked?.probeAt ?? now + backoff(after, held.settings.interval)
+    yield* Gauges.readingEnded(held.key, "reading", after.blocked?.reason ?? "failed")
+    const news = before.blocked?.reason !== after.blocked?.reason || (before.failing === null && after.failing !== null)
+    if (!news) return
+    yield* Effect.logWarning(after.blocked === null ? "reading failed" : `stream blocked: ${after.blocked.reason}`)
+      .pipe(
+        Effect.annotateLogs({ stream: held.key.integration, model: held.key.model, why: error.message })
+      )
+  })
+
+  /** Runs readings of one stream, one at a time. */
+  const exclusively = <A, E>(held: Held, effect: Effect.Effect<A, E, Store | Source>): Effect.Effect<A, E> =>
+    held.lock.withPermits(1)(Effect.provideContext(effect, services))
+
+  const sweepUntil = (held: Held, yieldTurn: Effect.Effect<boolean>) =>
+    sweep(held, { confirmInterval: options.confirmInterval, yieldTurn })
+
+  const never = Effect.succeed(false)
+
+  /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
+  const step = Effect.fnUntraced(function*(held: Held) {
+    const state = yield* stateOf(held)
+    const now = yield* Clock.currentTimeMillis
+    const rest = Math.max(state.paused ? now + 1_000 : 0, state.blocked?.probeAt ?? 0, held.retryAt)
+    if (rest > now) return rest - now
+    const { away, pollAt, sweepAt } = due(held, state, now)
+    const pollDue = Effect.map(Clock.currentTimeMillis, (time) => time >= pollAt)
+    if (pollAt <= now && !away) {
+      yield* poll(held)
+      yield* confirmAbsences(held, options.confirmInterval)
+      held.jitter = yield* Random.nextBetween(-0.1, 0.1)
+    } else if (sweepAt <= now || away) {
+      yield* sweepUntil(held, away ? never : pollDue)
+    } else {
+      return Math.min(pollAt, sweepAt) - now
+    }
+    if (state.blocked !== null || state.failing !== null) {
+      yield* Effect.logInfo("stream reads again").pipe(
+        Effect.annotateLogs({ stream: held.key.integration, model: held.key.model })
+      )
+    }
+    return 0
+  })
+
+  const keep = (held: Held): Effect.Effect<never, StoreError> =>
+    Effect.forever(
+      exclusively(
+        held,
+        step(held).pipe(
+          Effect.catch((error) => Effect.as(remember(held, error), 0))
+        )
+      ).pipe(
+        Effect.catchTag("StoreError", (error) =>
+          error.reason.retryable
+            ? Effect.as(Effect.logError("store unavailable").pipe(Effect.annotateLogs({ why: error.message })), 2_000)
+            : Effect.fail(error)),
+        Effect.flatMap((wait) => wait > 0 ? Effect.sleep(Duration.millis(wait)) : Effect.void)
+      )
+    )
+
+  const find = (key: StreamKey) => {
+    const held = streams.get(streamName(key))
+    return held === undefined ? Effect.die(new Error(`no stream ${streamName(key)}`)) : Effect.succeed(held)
+  }
+
+  const readOnce = Effect.fnUntraced(function*(held: Held) {
+    const state = yield* stateOf(held)
+    if (state.phase !== "live") yield* sweepUntil(held, never)
+    yield* poll(held)
+  })
+
+  return Capture.of({
+    run: Effect.forEach(streams.values(), keep, { concurrency: "unbounded", discard: true }).pipe(
+      Effect.andThen(Effect.never)
+    ),
+    once: Effect.forEach(streams.values(), (held) =>
+      exclusively(held, readOnce(held)).pipe(
+        Effect.as<ReadonlyArray<Problem>>([]),
+        Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
+      ), { concurrency: "unbounded" }).pipe(Effect.map((problems) => problems.flat())),
+    poll: (key) => Effect.flatMap(find(key), (held) => exclusively(held, poll(held))),
+    sweep: (key) =>
+      Effect.flatMap(
+        find(key),
+        (held) => exclusively(held, restartSweep(held, { confirmInterval: options.confirmInterval, yieldTurn: never }))
+      ).pipe(
+        Effect.asVoid
+      )
+  })
+})
+
+/** Takes the streams over: whoever read them before is fenced (I10, X9). */
+export const layer = (options: CaptureOptions): Layer.Layer<Capture, StoreError, Store | Source> =>
+  Layer.effect(Capture, make(options))

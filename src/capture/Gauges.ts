@@ -1,0 +1,77 @@
+/** What capture measures. Labels are stream parts and reasons, never record ids (I11). */
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import type { StreamKey } from "../domain/Model.ts"
+import { parseTime } from "../domain/Watermark.ts"
+import type { Balance } from "../store/Store.ts"
+import type { Detected } from "./Release.ts"
+
+const seconds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 14_400, 86_400]
+
+const records = Metric.counter("rollcall_records_read_total", {
+  description: "Rows read from the API, by what they turned out to be",
+  incremental: true
+})
+const events = Metric.counter("rollcall_events_detected_total", {
+  description: "Changes entered into the event log",
+  incremental: true
+})
+const detection = Metric.histogram("rollcall_detection_delay_seconds", {
+  description: "From changed_at, as the API shows it, to the event's entry into the log; backfill left out",
+  boundaries: seconds
+})
+const pages = Metric.histogram("rollcall_page_commit_seconds", {
+  description: "Duration of the transaction that takes one page in",
+  boundaries: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
+})
+const readings = Metric.counter("rollcall_readings_total", {
+  description: "Polls and sweeps by how they ended",
+  incremental: true
+})
+const outOfLine = Metric.counter("rollcall_clock_out_of_line_total", {
+  description: "Answers whose Date header disagreed with what was known of the server's clock",
+  incremental: true
+})
+const unbalanced = Metric.counter("rollcall_readings_unbalanced_total", {
+  description: "Readings whose rows do not add up; never expected",
+  incremental: true
+})
+const drift = Metric.counter("rollcall_sweep_drift_total", {
+  description: "Records a sweep did not meet although they are still there, as a confirm showed",
+  incremental: true
+})
+
+const labels = (key: StreamKey) => ({ stream: key.integration, model: key.model })
+const count = (
+  metric: Metric.Counter<number>,
+  amount: number,
+  attributes: Readonly<Record<string, string>>
+): Effect.Effect<void> => amount === 0 ? Effect.void : Metric.update(Metric.withAttributes(metric, attributes), amount)
+
+/** Rows of a committed page and how long the commit took (ms). */
+export const pageCommitted = Effect.fnUntraced(function*(key: StreamKey, balance: Balance, duration: number) {
+  for (const [outcome, amount] of Object.entries(balance)) {
+    if (outcome !== "read") yield* count(records, amount, { ...labels(key), outcome })
+  }
+  yield* Metric.update(pages, duration / 1000)
+})
+
+export const eventsDetected = Effect.fnUntraced(function*(key: StreamKey, found: ReadonlyArray<Detected>) {
+  for (const [kind, group] of Map.groupBy(found, (event) => event.kind)) {
+    yield* count(events, group.length, { ...labels(key), kind })
+  }
+  for (const event of found) {
+    const changedAt = parseTime(event.changedAt)
+    if (event.origin === "backfill" || changedAt === null) continue
+    yield* Metric.update(
+      Metric.withAttributes(detection, { model: key.model }),
+      Math.max(0, event.detectedAt - changedAt) / 1000
+    )
+  }
+})
+
+export const readingEnded = (key: StreamKey, kind: string, outcome: string) =>
+  count(readings, 1, { ...labels(key), kind, outcome })
+export const clockOutOfLine = (key: StreamKey) => count(outOfLine, 1, labels(key))
+export const readingUnbalanced = (key: StreamKey) => count(unbalanced, 1, labels(key))
+export const driftFound = (key: StreamKey, amount: number) => count(drift, amount, labels(key))

@@ -1,0 +1,197 @@
+/**
+ * Reads a list page by page and commits each page in one transaction, fetching the next one meanwhile.
+ *
+ * Invariants
+ * 1. Snapshots, events and progress of a page are committed together   (I2)
+ * 2. Pages are committed in the order in which they were asked for; one request of a stream is under way at a time
+ *
+ * Gotchas
+ * - A list over live data may never end, or lead in a circle: a cursor seen before in the reading, or a hundred pages
+ *   without a record that is new to it, aborts (P4). An empty page with a cursor is not the end (P6).
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { IncrementalModel } from "../api/Lists.ts"
+import type { StreamKey } from "../domain/Model.ts"
+import { type Page, type Priority, Source, type SourceError } from "../source/Source.ts"
+import {
+  type Balance,
+  type Owner,
+  type Reading,
+  Store,
+  type StoreError,
+  type StreamState,
+  type StreamTx
+} from "../store/Store.ts"
+import { absorb, emptyBalance, type Occasion, prepare } from "./Absorb.ts"
+import * as Gauges from "./Gauges.ts"
+import { type Detected, detected } from "./Release.ts"
+import type { StreamSettings } from "./StreamState.ts"
+
+/** The reading cannot go on; nothing it committed is lost, the watermark stays. */
+export class ReadingAborted extends Schema.TaggedError<ReadingAborted>()("ReadingAborted", {
+  message: Schema.String
+}) {}
+
+export type ReadingError = SourceError | ReadingAborted | StoreError
+
+/** One stream as this process holds it. */
+export interface Stream {
+  readonly key: StreamKey & { readonly model: IncrementalModel }
+  readonly settings: StreamSettings
+  readonly owner: Owner
+}
+
+const fruitlessPages = 100
+
+export const newReading = (
+  state: StreamState,
+  kind: Reading["kind"],
+  details: Pick<Reading, "from" | "startedAt" | "backfill">
+): Reading => ({
+  id: state.reading + 1,
+  kind,
+  cursor: null,
+  phase: "pages",
+  pages: 0,
+  complete: null,
+  balance: emptyBalance,
+  ...details
+})
+
+export const addBalance = (a: Balance, b: Balance): Balance =>
+  Object.fromEntries(
+    (Object.keys(emptyBalance) as ReadonlyArray<keyof Balance>).map((key) => [key, a[key] + b[key]])
+  ) as Record<keyof Balance, number>
+
+/** Rows read equal the sum of what they turned out to be (I1). */
+export const isBalanced = ({ read, ...rows }: Balance): boolean =>
+  Object.values(rows).reduce((sum, amount) => sum + amount, 0) === read
+
+/** Work done in the transaction of a page after its rows: moves the stream on and says what else was published. */
+export type Conclude = (
+  tx: StreamTx,
+  state: StreamState,
+  occasion: Occasion,
+  balance: Balance
+) => Effect.Effect<{ readonly state: StreamState; readonly released: ReadonlyArray<Detected> }, StoreError>
+
+/** Moves nothing but what is given. */
+export const concludeWith = (change: (state: StreamState) => StreamState): Conclude => (_, state) =>
+  Effect.succeed({ state: change(state), released: [] })
+
+export interface Committed {
+  readonly balance: Balance
+  readonly disputed: boolean
+}
+
+/** One transaction: the rows of a page and what `conclude` makes of the stream. */
+export const commitPage = Effect.fnUntraced(function*(
+  stream: Stream,
+  results: ReadonlyArray<unknown>,
+  reading: Pick<Reading, "id" | "kind" | "backfill">,
+  options: {
+    readonly decisive: boolean
+    /** What the page itself makes of the stream before its rows are judged. */
+    readonly begin?: (state: StreamState) => StreamState
+    readonly conclude: Conclude
+  }
+): Effect.fn.Return<Committed, StoreError, Store> {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  const prepared = prepare(stream.key.model, results, now)
+  const { absorbed, released } = yield* store.transact(
+    stream.owner,
+    stream.key,
+    Effect.fnUntraced(function*(tx) {
+      const begun = options.begin?.(tx.state) ?? tx.state
+      const occasion: Occasion = {
+        stream: { ...begun, model: stream.key.model },
+        reading: reading.id,
+        origin: reading.kind,
+        backfill: reading.backfill,
+        decisive: options.decisive,
+        now
+      }
+      const absorbed = yield* absorb(tx, prepared, occasion)
+      yield* tx.write(absorbed.writes)
+      const concluded = yield* options.conclude(
+        tx,
+        { ...begun, reading: Math.max(begun.reading, reading.id) },
+        occasion,
+        absorbed.balance
+      )
+      yield* tx.save(concluded.state)
+      return { absorbed, released: concluded.released }
+    })
+  )
+  yield* Gauges.pageCommitted(stream.key, absorbed.balance, (yield* Clock.currentTimeMillis) - now)
+  yield* Gauges.eventsDetected(stream.key, [
+    ...absorbed.writes.flatMap((write) => write.events.map(detected)),
+    ...released
+  ])
+  return absorbed
+})
+
+export interface PageLoop {
+  readonly priority: Priority
+  /** Commits one page; the reading it is given already counts the page. */
+  readonly commit: (
+    reading: Reading,
+    page: Page
+  ) => Effect.Effect<{ readonly reading: Reading; readonly committed: Committed }, ReadingError, Store | Source>
+  /** Asked after each page: true leaves the reading where it stands. */
+  readonly yieldTurn: Effect.Effect<boolean>
+}
+
+/** Reads on from `start.cursor` to the last page, or to where it yields. */
+export const readPages = Effect.fnUntraced(function*(
+  stream: Stream,
+  start: Reading,
+  loop: PageLoop
+): Effect.fn.Return<{ readonly reading: Reading; readonly done: boolean }, ReadingError, Store | Source> {
+  const source = yield* Source
+  const fetch = (cursor: string | null) =>
+    source.page({
+      account: stream.settings.account,
+      integration: stream.key.integration,
+      model: stream.key.model,
+      priority: loop.priority,
+      cursor,
+      updatedAfter: start.from,
+      ids: null
+    })
+  const cursors = new Set<string | null>([start.cursor])
+  let reading = start
+  let fruitless = 0
+  let page = yield* fetch(start.cursor)
+  for (;;) {
+    const next = page.next
+    if (next !== null && cursors.has(next)) {
+      return yield* new ReadingAborted({
+        message: `the list came back to a cursor already read (page ${
+          reading.pages + 1
+        }); the reading starts anew later`
+      })
+    }
+    cursors.add(next)
+    const ahead = next === null || (yield* loop.yieldTurn) ? null : fetch(next)
+    const [outcome, following] = yield* Effect.all([
+      loop.commit({ ...reading, pages: reading.pages + 1, cursor: next }, page),
+      ahead === null ? Effect.succeed(null) : Effect.exit(ahead)
+    ], { concurrency: 2 })
+    reading = outcome.reading
+    const { balance } = outcome.committed
+    fruitless = balance.read === balance.duplicates ? fruitless + 1 : 0
+    if (fruitless >= fruitlessPages) {
+      return yield* new ReadingAborted({
+        message:
+          `${fruitless} pages in a row brought nothing new and the list did not end; the reading starts anew later`
+      })
+    }
+    if (next === null) return { reading, done: true }
+    if (following === null) return { reading, done: false }
+    page = yield* following
+  }
+})

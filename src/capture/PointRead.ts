@@ -1,0 +1,123 @@
+/**
+ * Asks the API for named records, in a way that tells "it is not there" from "you were not answered".
+ *
+ * Invariants
+ * 1. An answer counts only if the controls, records known to be alive, come back first and last, nothing unasked does and
+ *    every row is readable   (D12, D13, D14, D22, I7)
+ */
+import * as Effect from "effect/Effect"
+import { readRow } from "../domain/Observation.ts"
+import { type Priority, Source, type SourceError } from "../source/Source.ts"
+import { type Pending, type PendingStatus, Store, type StoreError } from "../store/Store.ts"
+import { commitPage, concludeWith, type Stream } from "./Pages.ts"
+
+/** Ids of one request, controls included. */
+const mostIds = 250
+/** Records that one point read may ask for beside its controls. */
+export const mostAsked = mostIds - 2
+
+export type Answer =
+  /** Rows of the asked records, without the controls. */
+  | { readonly counts: true; readonly rows: ReadonlyArray<unknown> }
+  | { readonly counts: false; readonly why: string }
+
+/** Up to two live records to ask beside `ids`, preferring those met since `reading`. */
+export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: number, ids: ReadonlyArray<string>) {
+  const store = yield* Store
+  const asked = new Set(ids)
+  const found = yield* store.controls(stream.key, reading, ids.length + 2)
+  return found.filter((id) => !asked.has(id)).slice(0, 2)
+})
+
+export const pointRead = Effect.fn("PointRead.ask")(function*(
+  stream: Stream,
+  ids: ReadonlyArray<string>,
+  controls: ReadonlyArray<string>,
+  priority: Priority
+): Effect.fn.Return<Answer, SourceError, Source> {
+  const source = yield* Source
+  const [last, first] = controls
+  const asked = [...(first === undefined ? [] : [first]), ...ids, ...(last === undefined ? [] : [last])]
+  const missing = new Set(asked)
+  const rows: Array<unknown> = []
+  const cursors = new Set<string>()
+  let cursor: string | null = null
+  do {
+    const page: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* source.page({
+      account: stream.settings.account,
+      integration: stream.key.integration,
+      model: stream.key.model,
+      priority,
+      cursor,
+      updatedAfter: null,
+      ids: asked
+    })
+    for (const value of page.results) {
+      const row = readRow(stream.key.model, value)
+      if (!("id" in row)) return { counts: false, why: "a row of the answer has no id" }
+      if (!asked.includes(row.id)) return { counts: false, why: "the answer holds records that were not asked for" }
+      missing.delete(row.id)
+      if (row.id !== first && row.id !== last) rows.push(value)
+    }
+    cursor = page.next
+    if (cursor !== null && (cursors.has(cursor) || cursors.size > mostIds)) {
+      return { counts: false, why: "the answer does not end" }
+    }
+    if (cursor !== null) cursors.add(cursor)
+  } while (cursor !== null)
+  if (controls.some((control) => missing.has(control))) {
+    return { counts: false, why: "a record known to be alive was not returned either" }
+  }
+  if (controls.length === 0 && missing.size > 0) {
+    return { counts: false, why: "no live record is known that could show whether ids are answered" }
+  }
+  return { counts: true, rows }
+})
+
+/** Pending rows of one status, as many at a time as one point read may ask for. */
+export const eachPending = Effect.fnUntraced(function*<E, R>(
+  stream: Stream,
+  status: PendingStatus,
+  each: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, E, R>
+): Effect.fn.Return<void, E | StoreError, R | Store> {
+  const store = yield* Store
+  let after: string | null = null
+  for (;;) {
+    const from: string | null = after
+    const rows: ReadonlyArray<Pending> = yield* store.transact(
+      stream.owner,
+      stream.key,
+      (tx) => tx.pendingBy(status, from, mostAsked)
+    )
+    if (rows.length > 0) yield* each(rows)
+    if (rows.length < mostAsked) return
+    after = rows.at(-1)!.id
+  }
+})
+
+/**
+ * Settles records of which two readings disagreed (P3) by asking for each of them. What the answer leaves open stays
+ * pending: the next reading asks again, the next sweep finds what is gone.
+ */
+export const settleDisputes = Effect.fn("PointRead.settle")(function*(
+  stream: Stream,
+  reading: number
+): Effect.fn.Return<void, SourceError | StoreError, Store | Source> {
+  yield* eachPending(
+    stream,
+    "reread",
+    Effect.fnUntraced(function*(rows) {
+      const ids = rows.map((row) => row.id)
+      const answer = yield* pointRead(stream, ids, yield* controlsFor(stream, reading, ids), "confirm")
+      if (!answer.counts) {
+        return yield* Effect.logWarning("point re-read did not count").pipe(
+          Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: answer.why })
+        )
+      }
+      yield* commitPage(stream, answer.rows, { id: reading, kind: "poll", backfill: false }, {
+        decisive: true,
+        conclude: concludeWith((state) => state)
+      })
+    })
+  )
+})

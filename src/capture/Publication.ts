@@ -1,0 +1,118 @@
+/**
+ * Turns what one observation means into what is written: the record's new head and the events that lead there.
+ *
+ * Invariants
+ * 1. Versions count 1, 2, 3 … without gaps per record   (I4)
+ * 2. `before` of an event is `after` of the one before: the diff is made against what was published   (I3)
+ */
+import type { IncrementalModel } from "../api/Lists.ts"
+import { fingerprints, isObject, type JsonObject } from "../domain/Canonical.ts"
+import { type DeleteReason, eventIdOf, type Kind, type NewEvent, type Origin } from "../domain/ChangeEvent.ts"
+import type { PathChange } from "../domain/Diff.ts"
+import { transitionsOf } from "../domain/Transition.ts"
+import type { Head, RecordWrite, StreamState } from "../store/Store.ts"
+
+/** What a record becomes: an observation is one, and so is what a pending row holds. */
+export interface Next {
+  readonly id: string
+  readonly remoteId: string | null
+  readonly content: JsonObject
+  readonly textHash: string
+  readonly canonicalHash: string
+  readonly changedAt: string | null
+  readonly changedAtMs: number | null
+}
+
+export type Step =
+  | { readonly kind: "created"; readonly old: boolean }
+  | { readonly kind: "unseen"; readonly old: boolean }
+  | { readonly kind: "updated"; readonly before: JsonObject; readonly changes: ReadonlyArray<PathChange> }
+  | { readonly kind: "deleted"; readonly reason: DeleteReason }
+  /** `before`: content before the delete, if it is still kept. */
+  | { readonly kind: "restored"; readonly before: JsonObject | null }
+  /** Nothing to publish: the head only remembers what was met. */
+  | { readonly kind: "tombstone" | "same" }
+
+export interface Circumstances {
+  readonly stream: StreamState & { readonly model: IncrementalModel }
+  readonly origin: Origin
+  readonly reading: number
+  readonly detectedAt: number
+}
+
+export const parseContent = (text: string | null | undefined): JsonObject | null => {
+  if (text === null || text === undefined) return null
+  const value: unknown = JSON.parse(text)
+  return isObject(value) ? value : null
+}
+
+/** Head and events of one step from `head` (undefined: the record is new to us). */
+export const publication = (
+  head: Head | undefined,
+  step: Step,
+  next: Next,
+  circumstances: Circumstances
+): RecordWrite => {
+  const { stream } = circumstances
+  const event = (kind: Kind, version: number, details: Partial<NewEvent>): NewEvent => ({
+    eventId: eventIdOf({ ...stream, id: next.id }, version, kind, kind === "deleted" ? null : next.canonicalHash),
+    id: next.id,
+    remoteId: next.remoteId,
+    lineage: stream.lineage,
+    version,
+    kind,
+    origin: circumstances.origin,
+    after: kind === "deleted" ? null : JSON.stringify(next.content),
+    changes: "[]",
+    transitions: "[]",
+    reason: null,
+    restored: false,
+    changedAt: next.changedAt,
+    detectedAt: circumstances.detectedAt,
+    cause: null,
+    ...details
+  })
+  const transitions = (before: JsonObject | null): string =>
+    JSON.stringify(transitionsOf(stream.model, before, next.content))
+  const version = head?.version ?? 0
+  const eventsOf = (): ReadonlyArray<NewEvent> => {
+    switch (step.kind) {
+      case "created":
+        return [event("created", version + 1, step.old ? { origin: "backfill" } : { transitions: transitions(null) })]
+      case "unseen": {
+        const details: Partial<NewEvent> = { reason: "unseen", ...(step.old ? { origin: "backfill" as const } : {}) }
+        return [event("created", version + 1, details), event("deleted", version + 2, details)]
+      }
+      case "updated":
+        return [event("updated", version + 1, {
+          changes: JSON.stringify(step.changes),
+          transitions: transitions(step.before)
+        })]
+      case "deleted":
+        return [event("deleted", version + 1, { reason: step.reason })]
+      case "restored":
+        return [event("created", version + 1, {
+          restored: true,
+          transitions: step.before === null ? "[]" : transitions(step.before)
+        })]
+      default:
+        return []
+    }
+  }
+  const events = eventsOf()
+  return {
+    head: {
+      id: next.id,
+      version: version + events.length,
+      live: step.kind === "created" || step.kind === "updated" || step.kind === "restored" ||
+        (step.kind === "same" && head?.live === true),
+      position: head?.position ?? null,
+      textHash: next.textHash,
+      canonicalHash: next.canonicalHash,
+      fingerprint: fingerprints[stream.model],
+      changedAt: next.changedAtMs,
+      seen: Math.max(head?.seen ?? 0, circumstances.reading)
+    },
+    events
+  }
+}

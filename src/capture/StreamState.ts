@@ -1,0 +1,101 @@
+/**
+ * The life of a stream: `starting → backfilling → live`, paused or blocked beside it, and what a failed reading does to it.
+ *
+ * Gotchas
+ * - A blocked stream keeps its watermark and infers nothing; it is probed, rarely, and goes on where it stopped (C1, C4).
+ */
+import * as Duration from "effect/Duration"
+import type { IncrementalModel } from "../api/Lists.ts"
+import { lists } from "../api/Lists.ts"
+import type { SourceError } from "../source/Source.ts"
+import type { BlockReason, StreamState } from "../store/Store.ts"
+
+/** What configuration says of one stream. */
+export interface StreamSettings {
+  readonly integration: string
+  readonly model: IncrementalModel
+  readonly account: string
+  readonly interval: Duration.Duration
+  readonly sweepInterval: Duration.Duration
+}
+
+/** A stream that capture can read: one of the eleven lists. */
+export type ReadableState = StreamState & { readonly model: IncrementalModel }
+
+export const isReadable = (state: StreamState): state is ReadableState => Object.hasOwn(lists, state.model)
+
+export const initial = (settings: StreamSettings, overlapMin: Duration.Duration): ReadableState => ({
+  integration: settings.integration,
+  model: settings.model,
+  account: settings.account,
+  lineage: 1,
+  phase: "starting",
+  paused: false,
+  blocked: null,
+  watermark: null,
+  previous: null,
+  margin: Duration.toMillis(overlapMin),
+  offsets: [],
+  backfillStartedAt: null,
+  backfilledAt: null,
+  reading: 0,
+  sweep: null,
+  lastPoll: null,
+  lastSweep: null,
+  failing: null
+})
+
+/** How long a blocked stream is left alone. `not_ready` is asked at each poll. */
+const probeAfter: Record<BlockReason, Duration.Duration | null> = {
+  unsupported: Duration.days(1),
+  permission: Duration.minutes(15),
+  key: Duration.minutes(5),
+  inactive: Duration.minutes(15),
+  not_ready: null
+}
+
+const blockReasons: Partial<Record<SourceError["reason"]["_tag"], BlockReason>> = {
+  Unsupported: "unsupported",
+  PermissionMissing: "permission",
+  KeyRefused: "key",
+  Inactive: "inactive",
+  NotReady: "not_ready"
+}
+
+/** The state after a reading failed: blocked where waiting is all one can do, failing where it will be tried again. */
+export const failed = (
+  state: StreamState,
+  error: SourceError,
+  now: number,
+  interval: Duration.Duration
+): StreamState => {
+  const reason = blockReasons[error.reason._tag]
+  if (reason === undefined) return stumbled(state, error.message, now)
+  return {
+    ...state,
+    failing: null,
+    blocked: {
+      reason,
+      code: error.reason.code,
+      message: error.message,
+      since: state.blocked?.reason === reason ? state.blocked.since : now,
+      probeAt: now + Duration.toMillis(probeAfter[reason] ?? interval)
+    }
+  }
+}
+
+export const stumbled = (state: StreamState, message: string, now: number): StreamState => ({
+  ...state,
+  failing: { count: (state.failing?.count ?? 0) + 1, message, since: state.failing?.since ?? now }
+})
+
+/** Any complete page shows that nothing blocks. */
+export const healthy = (state: StreamState): StreamState =>
+  state.blocked === null && state.failing === null ? state : { ...state, blocked: null, failing: null }
+
+/** Delay before a failing stream is read again, ms: doubles with each failure, at most 15 minutes. */
+export const backoff = (state: StreamState, interval: Duration.Duration): number =>
+  Math.min(
+    Duration.toMillis(interval) * 2 ** Math.min((state.failing?.count ?? 1) - 1, 10),
+    Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
+  )

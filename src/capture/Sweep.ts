@@ -1,0 +1,263 @@
+/**
+ * One full reading of a stream, which finds what polls cannot: records that vanished, changes the API does not announce.
+ * The first one is the backfill.
+ *
+ * Invariants
+ * 1. An unfinished or unreadable sweep infers nothing   (I7, D4, D14)
+ * 2. A record is a candidate only if no reading met it since the sweep began; it counts as absent only when a confirm with
+ *    controls says so. Absence is kept pending, it publishes nothing   (D2, D3, D15)
+ *
+ * Gotchas
+ * - A sweep is resumed after a restart: all it needs stands in the stream's state and in the heads' marks.
+ * - The first answer of the backfill sets the watermark, so polls run between its pages.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { readClock } from "../domain/Watermark.ts"
+import type { Page, Source } from "../source/Source.ts"
+import { type Pending, type Reading, Store, type StoreError, type StreamState, type StreamTx } from "../store/Store.ts"
+import * as Gauges from "./Gauges.ts"
+import {
+  addBalance,
+  commitPage,
+  isBalanced,
+  newReading,
+  ReadingAborted,
+  type ReadingError,
+  readPages,
+  type Stream
+} from "./Pages.ts"
+import { controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
+import { release } from "./Release.ts"
+import { healthy } from "./StreamState.ts"
+
+export interface SweepOptions {
+  /** Spacing of the two confirms of an absence. */
+  readonly confirmInterval: Duration.Duration
+  /** Asked between pages: true leaves the sweep open, to be resumed. */
+  readonly yieldTurn: Effect.Effect<boolean>
+}
+
+/** Begins or resumes the stream's sweep; false = it gave way and is still open. */
+export const sweep = Effect.fn("Sweep.run")(function*(
+  stream: Stream,
+  options: SweepOptions
+): Effect.fn.Return<boolean, ReadingError, Store | Source> {
+  const store = yield* Store
+  const state = yield* store.stream(stream.key)
+  if (state === null) return yield* new ReadingAborted({ message: "the stream is not registered in the store" })
+  const open = state.sweep ??
+    newReading(state, "sweep", {
+      from: null,
+      startedAt: yield* Clock.currentTimeMillis,
+      backfill: state.backfilledAt === null
+    })
+  const read = open.phase === "confirm" ? { reading: open, done: true } : yield* readAll(stream, open, options)
+  if (!read.done) return false
+  if (!(yield* confirmCandidates(stream, read.reading, options))) return false
+  yield* finish(stream, read.reading)
+  yield* settleDisputes(stream, read.reading.id)
+  return true
+})
+
+/** Gives up the open sweep; what it staged passes to the next (X17). */
+export const abandon = Effect.fnUntraced(function*(stream: Stream): Effect.fn.Return<void, StoreError, Store> {
+  const store = yield* Store
+  yield* store.transact(stream.owner, stream.key, (tx) => tx.save({ ...tx.state, sweep: null }))
+})
+
+const readAll = Effect.fnUntraced(function*(stream: Stream, start: Reading, options: SweepOptions) {
+  const commit = Effect.fnUntraced(function*(reading: Reading, page: Page) {
+    const last = page.next === null
+    const committed = yield* commitPage(stream, page.results, reading, {
+      decisive: false,
+      begin: (state) => begun(healthy(state), reading, page),
+      conclude: (_, state, __, balance) =>
+        Effect.succeed({
+          released: [],
+          state: {
+            ...state,
+            backfilledAt: last && reading.backfill ? page.serverTime ?? page.requestedAt : state.backfilledAt,
+            sweep: {
+              ...reading,
+              phase: last ? "confirm" : "pages",
+              balance: addBalance(reading.balance, balance)
+            }
+          }
+        })
+    })
+    return { committed, reading: { ...reading, balance: addBalance(reading.balance, committed.balance) } }
+  })
+  return yield* readPages(stream, start, {
+    priority: start.backfill ? "backfill" : "sweep",
+    commit,
+    yieldTurn: options.yieldTurn
+  }).pipe(
+    // P5, P4: an expired cursor or a list that leads in a circle: the next attempt begins at the first page.
+    Effect.tapError((error) =>
+      error._tag === "ReadingAborted" || (error._tag === "SourceError" && error.reason._tag === "Rejected")
+        ? abandon(stream)
+        : Effect.void
+    )
+  )
+})
+
+/** The backfill's first answer says from when on polls are responsible. */
+const begun = (state: StreamState, reading: Reading, page: Page): StreamState => {
+  if (state.watermark !== null) return state
+  const { complete, offsets } = readClock(state.offsets, page)
+  return {
+    ...state,
+    phase: reading.backfill ? "backfilling" : state.phase,
+    offsets,
+    watermark: complete,
+    previous: complete,
+    backfillStartedAt: state.backfillStartedAt ?? complete
+  }
+}
+
+const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
+  const now = yield* Clock.currentTimeMillis
+  yield* commitPage(stream, [], reading, {
+    decisive: false,
+    conclude: Effect.fnUntraced(function*(tx, state, occasion) {
+      const released = yield* release(tx, occasion)
+      return { released, state: { ...state, phase: "live", sweep: null, lastSweep: { ...reading, endedAt: now } } }
+    })
+  })
+  yield* Gauges.readingEnded(stream.key, reading.backfill ? "backfill" : "sweep", "complete")
+  if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
+  yield* Effect.logInfo(reading.backfill ? "backfill complete" : "sweep complete").pipe(Effect.annotateLogs({
+    stream: stream.key.integration,
+    model: stream.key.model,
+    records: reading.balance.read,
+    pages: reading.pages,
+    took: Duration.format(Duration.millis(Math.max(0, now - reading.startedAt)))
+  }))
+})
+
+/** Asks for every record that no reading met since the sweep began; false = it gave way before the end. */
+const confirmCandidates = Effect.fnUntraced(function*(
+  stream: Stream,
+  reading: Reading,
+  options: SweepOptions
+): Effect.fn.Return<boolean, ReadingError, Store | Source> {
+  if (reading.balance.quarantined > 0) {
+    yield* Effect.logWarning("sweep held unreadable rows; nothing is inferred from it").pipe(
+      Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model })
+    )
+    return true
+  }
+  const store = yield* Store
+  let after: string | null = null
+  for (;;) {
+    const candidates: ReadonlyArray<string> = yield* store.unseen(stream.key, reading.id, after, mostAsked)
+    if (candidates.length === 0) return true
+    const rows = yield* store.transact(stream.owner, stream.key, (tx) => tx.pending(candidates))
+    const now = yield* Clock.currentTimeMillis
+    const due = candidates.filter((id) => isDue(rows.get(id), now, options.confirmInterval))
+    if (due.length > 0) yield* confirm(stream, reading, due)
+    after = candidates.at(-1)!
+    if (yield* options.yieldTurn) return false
+  }
+})
+
+/** Asks again for absences whose first confirm is long enough ago. */
+export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
+  stream: Stream,
+  confirmInterval: Duration.Duration
+): Effect.fn.Return<void, ReadingError, Store | Source> {
+  const store = yield* Store
+  const state = yield* store.stream(stream.key)
+  const reading = state?.lastSweep?.id
+  if (reading === undefined) return
+  yield* eachPending(
+    stream,
+    "absent",
+    Effect.fnUntraced(function*(rows) {
+      const now = yield* Clock.currentTimeMillis
+      const due = rows.filter((row) => isDue(row, now, confirmInterval)).map((row) => row.id)
+      if (due.length > 0) yield* confirm(stream, { id: reading, kind: "poll" }, due)
+    })
+  )
+})
+
+const confirmsNeeded = 2
+
+const isDue = (row: Pending | undefined, now: number, interval: Duration.Duration): boolean =>
+  row === undefined || row.status !== "absent" ||
+  (row.confirms < confirmsNeeded && now - (row.confirmedAt ?? 0) >= Duration.toMillis(interval))
+
+const confirm = Effect.fnUntraced(function*(
+  stream: Stream,
+  reading: Pick<Reading, "id" | "kind">,
+  ids: ReadonlyArray<string>
+): Effect.fn.Return<void, ReadingError, Store | Source> {
+  const controls = yield* controlsFor(stream, reading.id, ids)
+  const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(
+    // D12: a refusal is no confirmation; what will pass by itself is tried again with the sweep.
+    Effect.catchIf(
+      (error) => !error.reason.retryable,
+      (error) => Effect.succeed({ counts: false as const, why: error.reason._tag })
+    )
+  )
+  if (!answer.counts) {
+    return yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
+      Effect.annotateLogs({
+        stream: stream.key.integration,
+        model: stream.key.model,
+        asked: ids.length,
+        why: answer.why
+      })
+    )
+  }
+  const now = yield* Clock.currentTimeMillis
+  const met = new Set(answer.rows.flatMap((row) => idOf(row)))
+  const absent = ids.filter((id) => !met.has(id))
+  yield* Gauges.driftFound(stream.key, met.size)
+  yield* commitPage(stream, answer.rows, { ...reading, backfill: false }, {
+    decisive: true,
+    conclude: (tx, state) => markAbsent(tx, absent, reading.id, now).pipe(Effect.as({ state, released: [] }))
+  })
+})
+
+const idOf = (row: unknown): ReadonlyArray<string> =>
+  typeof row === "object" && row !== null && "id" in row && typeof row.id === "string" ? [row.id] : []
+
+/** What is staged or held already says more than an absence. */
+const markAbsent = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  ids: ReadonlyArray<string>,
+  reading: number,
+  now: number
+) {
+  const pending = yield* tx.pending(ids)
+  yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
+    const row = pending.get(id)
+    if (row?.status === "absent") return [{ ...row, confirms: row.confirms + 1, confirmedAt: now }]
+    if (row !== undefined && row.status !== "reread") return []
+    return [{
+      id,
+      status: "absent",
+      reading,
+      origin: "sweep",
+      content: null,
+      deleted: true,
+      reason: "absent",
+      textHash: "",
+      canonicalHash: "",
+      remoteId: null,
+      changedAt: null,
+      detectedAt: now,
+      confirms: 1,
+      confirmedAt: now
+    }]
+  }))
+})
+
+/** Begins a new sweep even where one is open. */
+export const restartSweep = Effect.fnUntraced(function*(stream: Stream, options: SweepOptions) {
+  yield* abandon(stream)
+  return yield* sweep(stream, options)
+})

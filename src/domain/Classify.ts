@@ -1,0 +1,109 @@
+/**
+ * Decides what one observed record means, given what was last published and what is pending of it.
+ *
+ * Invariants
+ * 1. Per record the kinds read `(created updated* deleted)*`   (I3)
+ * 2. The same content never means a change   (S4, N2)
+ * 3. Nothing here deletes a record that was not seen as deleted   (I7)
+ *
+ * Gotchas
+ * - A tombstone whose fields turned null is the service's privacy erasure, not an update (D11).
+ * - The newest observation is the pending one where there is one: hashes are compared with it, the diff is made against
+ *   what was published.
+ */
+import type { Observation } from "./Observation.ts"
+
+/** What is known of the record: of the head, what was published; of the pending row, what was observed last. */
+export interface Known {
+  readonly live: boolean
+  readonly canonicalHash: string
+  readonly changedAtMs: number | null
+  /** Newest reading that met it. */
+  readonly seen: number
+}
+export interface Awaiting {
+  readonly status: "staged" | "held" | "disputed" | "reread" | "absent"
+  readonly deleted: boolean
+  readonly canonicalHash: string
+  readonly changedAtMs: number | null
+}
+
+export interface Setting {
+  readonly reading: number
+  /** The answer of a point re-read: it decides, it is not doubted. */
+  readonly decisive: boolean
+  /** The reading is the stream's first sweep. */
+  readonly backfill: boolean
+  /** Server ms. */
+  readonly backfillStartedAt: number
+  readonly backfilledAt: number | null
+  /** ms */
+  readonly margin: number
+}
+
+export type Meaning =
+  /** What is published is what is shown; a pending row, if any, is void. */
+  | { readonly _tag: "Same" }
+  /** Met before in this reading, with the same content. */
+  | { readonly _tag: "Duplicate" }
+  /** What is pending is what is shown: it stays, now observed by this reading. */
+  | { readonly _tag: "StillPending" }
+  /** Deleted and never published, or known to be deleted. */
+  | { readonly _tag: "Tombstone" }
+  /** Two readings of the same thing disagree: only a point re-read decides (P3). */
+  | { readonly _tag: "Disputed" }
+  | { readonly _tag: "Created"; readonly old: boolean }
+  /** Came and went between two readings: `created` and `deleted` at once (D8). */
+  | { readonly _tag: "Unseen"; readonly old: boolean }
+  | { readonly _tag: "Updated" }
+  | { readonly _tag: "Deleted" }
+  /** Live, and nothing left of it: held until the guard can judge it. */
+  | { readonly _tag: "Emptied" }
+  | { readonly _tag: "Restored" }
+
+const day = 86_400_000
+
+/** An old record found late is no new hire (B1, B3, B4); one born while the backfill runs is not old (B2). */
+export const isOld = (observed: Observation, setting: Setting): boolean => {
+  const born = observed.createdAtMs ?? observed.changedAtMs
+  if (setting.backfill) return born === null || born < setting.backfillStartedAt
+  if (observed.createdAtMs !== null) return observed.createdAtMs < setting.backfillStartedAt - day
+  if (observed.changedAtMs !== null) return observed.changedAtMs < setting.backfillStartedAt - setting.margin
+  return setting.backfilledAt === null
+}
+
+export const classify = (
+  known: Known | undefined,
+  awaiting: Awaiting | undefined,
+  observed: Observation,
+  setting: Setting
+): Meaning => {
+  if (awaiting?.status === "reread" && !setting.decisive) return { _tag: "Disputed" }
+  if (known === undefined) return classifyUnknown(observed, setting)
+  // An absence is no observation: any sighting cancels it and the published content is what counts.
+  const pending = awaiting?.status === "absent" ? undefined : awaiting
+  const newest = pending ?? { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
+  const sameAsNewest = newest.deleted === observed.deleted &&
+    (observed.deleted || newest.canonicalHash === observed.canonicalHash)
+
+  if (!setting.decisive) {
+    if (known.seen === setting.reading) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
+    const regressed = observed.changedAtMs !== null && newest.changedAtMs !== null &&
+      observed.changedAtMs < newest.changedAtMs
+    if (regressed && !sameAsNewest) return { _tag: "Disputed" }
+    if (pending !== undefined && sameAsNewest) return { _tag: "StillPending" }
+  }
+  if (known.live) {
+    if (observed.deleted) return { _tag: "Deleted" }
+    if (observed.canonicalHash === known.canonicalHash) return { _tag: "Same" }
+    return { _tag: observed.blank ? "Emptied" : "Updated" }
+  }
+  return observed.deleted || observed.blank ? { _tag: "Tombstone" } : { _tag: "Restored" }
+}
+
+const classifyUnknown = (observed: Observation, setting: Setting): Meaning => {
+  if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }
+  const afterBackfill = setting.backfilledAt !== null && observed.deletedAtMs !== null &&
+    observed.deletedAtMs > setting.backfilledAt
+  return afterBackfill && !observed.blank ? { _tag: "Unseen", old: isOld(observed, setting) } : { _tag: "Tombstone" }
+}

@@ -1,0 +1,96 @@
+/**
+ * What changed between two contents of one record, as JSON Pointers in which members of set-like arrays stand by id.
+ *
+ * Invariants
+ * 1. The diff is empty exactly when the canonical forms are equal
+ *
+ * Gotchas
+ * - An absent property is shown as null: a change from absent to null has null on both sides.
+ */
+import type { IncrementalModel } from "../api/Lists.ts"
+import {
+  canonical,
+  childOf,
+  isArray,
+  isObject,
+  isVolatile,
+  type JsonObject,
+  type JsonValue,
+  memberKeys,
+  type Shape,
+  shapes
+} from "./Canonical.ts"
+
+/** One changed path; `before`/`after` null = absent or null. */
+export interface PathChange {
+  readonly path: string
+  readonly before: JsonValue
+  readonly after: JsonValue
+}
+
+const escape = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1")
+
+/** Changes from `before` to `after`, in path order of the sorted keys; volatile paths are left out. */
+export const diff = (model: IncrementalModel, before: JsonObject, after: JsonObject): ReadonlyArray<PathChange> => {
+  const changes: Array<PathChange> = []
+  walk(before, after, shapes[model], "", "", changes)
+  return changes
+}
+
+/** True if a path goes to or comes from null: configuration switched off looks like this, so it is staged. */
+export const touchesNull = (changes: ReadonlyArray<PathChange>): boolean =>
+  changes.some((change) => change.before === null || change.after === null)
+
+const walk = (
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  shape: Shape | undefined,
+  name: string,
+  path: string,
+  out: Array<PathChange>
+): void => {
+  if (before === after) return
+  if (isObject(before) && isObject(after)) {
+    for (const key of [...new Set([...Object.keys(before), ...Object.keys(after)])].sort()) {
+      if (isVolatile(shape, key)) continue
+      const inBefore = Object.hasOwn(before, key)
+      const inAfter = Object.hasOwn(after, key)
+      walk(
+        inBefore ? before[key] : undefined,
+        inAfter ? after[key] : undefined,
+        childOf(shape, key),
+        key,
+        `${path}/${escape(key)}`,
+        out
+      )
+    }
+    return
+  }
+  if (isArray(before) && isArray(after)) {
+    const beforeById = byId(name, before)
+    const afterById = byId(name, after)
+    if (beforeById !== undefined && afterById !== undefined) {
+      for (const id of [...new Set([...beforeById.keys(), ...afterById.keys()])].sort()) {
+        walk(beforeById.get(id), afterById.get(id), shape, "", `${path}/${escape(id)}`, out)
+      }
+      return
+    }
+    const ordered = beforeById === undefined && afterById === undefined && shape?.unordered.has(name) !== true
+    if (ordered && before.length === after.length && !isSet(name, before) && !isSet(name, after)) {
+      before.forEach((member, index) => walk(member, after[index], shape, "", `${path}/${index}`, out))
+      return
+    }
+  }
+  if (canonical(before, shape, name) === canonical(after, shape, name)) return
+  out.push({ path, before: before ?? null, after: after ?? null })
+}
+
+const isSet = (name: string, array: ReadonlyArray<JsonValue>): boolean => memberKeys(name, array) !== undefined
+
+/** Members by id; undefined unless all have one and no two the same. */
+const byId = (name: string, array: ReadonlyArray<JsonValue>): ReadonlyMap<string, JsonValue> | undefined => {
+  const keys = memberKeys(name, array)
+  if (keys === undefined) return undefined
+  const map = new Map(keys.map((key, index) => [key, array[index]!]))
+  return map.size === array.length ? map : undefined
+}

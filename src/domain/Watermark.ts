@@ -1,0 +1,58 @@
+/**
+ * Until when a reading makes a stream complete, told from the server's clock and never from record timestamps.
+ *
+ * Invariants
+ * 1. The result never lies after the server's clock at the first request, as far as two clocks and a history can tell (I6)
+ *
+ * Gotchas
+ * - Too early costs a few records read again, too late loses changes: where the server's `Date` and our own clock disagree
+ *   about what was agreed before, the earlier one counts (W4, W5, W10).
+ */
+
+/** Of the first answer of a reading. All milliseconds. */
+export interface ClockSample {
+  /** The `Date` header, null if missing or unreadable. */
+  readonly serverTime: number | null
+  /** Our clock. */
+  readonly requestedAt: number
+  readonly duration: number
+}
+
+export interface ClockReading {
+  /** The new watermark. */
+  readonly complete: number
+  /** The history with this sample, newest last. */
+  readonly offsets: ReadonlyArray<number>
+  /** The `Date` departed from the known offset, or our own clock jumped. */
+  readonly outOfLine: boolean
+}
+
+/** `Date` has whole seconds. */
+const resolution = 1_000
+const bound = 30_000
+const kept = 9
+
+const median = (values: ReadonlyArray<number>): number | null =>
+  values.length === 0 ? null : [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)]!
+
+/** `offsets`: recent samples of server clock − our clock. */
+export const readClock = (offsets: ReadonlyArray<number>, sample: ClockSample): ClockReading => {
+  const known = median(offsets)
+  const byOurs = sample.requestedAt + (known ?? 0) - resolution - sample.duration
+  if (sample.serverTime === null) return { complete: byOurs, offsets, outOfLine: false }
+  const byTheirs = sample.serverTime - resolution - sample.duration
+  const offset = Math.round(sample.serverTime - sample.requestedAt - sample.duration / 2)
+  const next = [...offsets, offset].slice(-kept)
+  if (known === null) {
+    return { complete: Math.min(byTheirs, byOurs), offsets: next, outOfLine: Math.abs(offset) > bound }
+  }
+  const outOfLine = Math.abs(offset - known) > bound
+  return { complete: outOfLine ? Math.min(byTheirs, byOurs) : byTheirs, offsets: next, outOfLine }
+}
+
+/** Timestamps of records, in any ISO form; null where there is none or it cannot be read (W7, W9). */
+export const parseTime = (value: unknown): number | null => {
+  if (typeof value !== "string") return null
+  const time = Date.parse(/[zZ]$|[+-]\d{2}:?\d{2}$/.test(value) || value.length <= 10 ? value : `${value}Z`)
+  return Number.isNaN(time) ? null : time
+}

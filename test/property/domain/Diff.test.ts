@@ -1,0 +1,127 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import {
+  canonicalHash,
+  isArray,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  process
+} from "../../../src/domain/Canonical.ts"
+import { diff, type PathChange } from "../../../src/domain/Diff.ts"
+
+const id = Schema.Literals(["a", "b", "c/d", "e~f"])
+const scalar = Schema.Union([
+  Schema.Null,
+  Schema.Boolean,
+  Schema.Literals([0, 1, -1, 2.5]),
+  Schema.Literals(["", "x", "y"])
+])
+const named = Schema.Struct({ id, name: scalar })
+const Application = Schema.Struct({
+  id: Schema.Literal("A"),
+  outcome: scalar,
+  changed_at: Schema.Literals(["2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z"]),
+  candidate: Schema.NullOr(Schema.Struct({
+    id,
+    first_name: scalar,
+    changed_at: scalar,
+    remote_data: scalar,
+    phone_numbers: Schema.Array(Schema.Struct({ phone_number: scalar, type: scalar })),
+    tags: Schema.Array(named)
+  })),
+  interviews: Schema.Array(named),
+  screening_question_answers: Schema.Array(Schema.Struct({ answer: scalar })),
+  custom_fields: Schema.NullOr(Schema.Record(Schema.Literals(["1", "10", "2", "changed_at", "a/b"]), scalar))
+})
+type Application = typeof Application.Type
+const plain = (value: Application): JsonObject => JSON.parse(JSON.stringify(value)) as JsonObject
+
+/** Same content, other order of keys and of members that stand by id or by content. */
+const shuffled = (value: JsonValue, name = ""): JsonValue => {
+  if (isArray(value)) {
+    const members = value.map((member) => shuffled(member))
+    return name === "screening_question_answers" ? members : members.reverse()
+  }
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).reverse().map(([key, member]) => [key, shuffled(member, key)]))
+}
+
+/** Applies changes the way a consumer would. */
+const apply = (value: JsonObject, changes: ReadonlyArray<PathChange>): JsonObject => {
+  const result = structuredClone(value) as Record<string, JsonValue>
+  for (const change of changes) {
+    const names = change.path.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
+    let target: unknown = result
+    for (const name of names.slice(0, -1)) target = step(target, name)
+    put(target, names.at(-1)!, change.after)
+  }
+  return result
+}
+const step = (target: unknown, name: string): unknown =>
+  Array.isArray(target)
+    ? target.find((member: { id?: string }) => member.id === name) ?? target[Number(name)]
+    : (target as Record<string, unknown>)[name]
+const put = (target: unknown, name: string, after: JsonValue): void => {
+  if (!Array.isArray(target)) {
+    ;(target as Record<string, JsonValue>)[name] = after
+    return
+  }
+  const index = target.findIndex((member: { id?: string }) => member.id === name)
+  if (index < 0 && isObject(after) && "id" in after) target.push(after)
+  else if (after === null && index >= 0) target.splice(index, 1)
+  else target[index < 0 ? Number(name) : index] = after
+}
+
+describe("Canonical and Diff", () => {
+  it.prop("S4, N2: order of keys and of set-like arrays means nothing", [Application], ([application]) => {
+    const value = plain(application)
+    assert.strictEqual(
+      canonicalHash("ats.application", value),
+      canonicalHash("ats.application", shuffled(value) as JsonObject)
+    )
+  })
+
+  it.prop("the diff is empty exactly when the canonical forms are equal", [Application, Application], ([a, b]) => {
+    const [before, after] = [plain(a), plain(b)]
+    assert.strictEqual(
+      diff("ats.application", before, after).length === 0,
+      canonicalHash("ats.application", before) === canonicalHash("ats.application", after)
+    )
+  })
+
+  it.prop("before with its changes applied is after", [Application, Application], ([a, b]) => {
+    const unique = (value: JsonObject): JsonObject =>
+      JSON.parse(
+        JSON.stringify(value, (_, member: unknown) =>
+          Array.isArray(member) && member.every((one: { id?: string } | null) =>
+              typeof one?.id === "string"
+            )
+            ? [...new Map(member.map((one: { id: string }) => [one.id, one])).values()]
+            : member)
+      ) as JsonObject
+    const [before, after] = [unique(plain(a)), unique(plain(b))]
+    // Absent and null look alike in a change: compared on records that have the same keys.
+    if (
+      JSON.stringify(Object.keys(before["custom_fields"] ?? {})) !==
+        JSON.stringify(Object.keys(after["custom_fields"] ?? {}))
+    ) return
+    const applied = apply(before, diff("ats.application", before, after))
+    assert.strictEqual(canonicalHash("ats.application", applied), canonicalHash("ats.application", after))
+  })
+
+  it.prop(
+    "no change names a volatile path, but a custom field of that name counts",
+    [Application, Application],
+    ([a, b]) => {
+      for (const change of diff("ats.application", plain(a), plain(b))) {
+        assert.notMatch(change.path, /^\/(candidate\/)?(changed_at|remote_updated_at)$/)
+      }
+    }
+  )
+
+  it.prop("remote_data is dropped on embedded records too, and the key stays", [Application], ([application]) => {
+    const value = process("ats.application", plain(application))
+    if (isObject(value["candidate"])) assert.isNull(value["candidate"]["remote_data"])
+  })
+})

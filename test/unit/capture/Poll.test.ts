@@ -1,0 +1,338 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Rejected, Transient } from "../../../src/source/Source.ts"
+import { scenario, start } from "./Rig.ts"
+import { refuse } from "./ScriptedApi.ts"
+
+const minute = 60_000
+
+describe("Poll", () => {
+  it.effect("W1: a row updated after its page was read is found by the next poll, once", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "PENDING" })
+      yield* rig.sweep
+      rig.api.pageSize = 1
+      yield* rig.wait("1 minute")
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "DECLINED" })
+      const second = rig.api.requests.length + 2
+      rig.api.meanwhile = (_, count) => {
+        if (count === second) rig.api.put(start + minute, { id: "a", outcome: "HIRED" })
+      }
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
+    })))
+
+  it.effect("W2, W8: rows of one timestamp on both sides of a page edge and of a poll edge are all seen", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      rig.api.pageSize = 2
+      yield* rig.wait("1 minute")
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+      yield* rig.poll
+      rig.api.put(start + minute, { id: "d" })
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      for (const id of ["a", "b", "c", "d"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
+    })))
+
+  it.effect("W3: a record that becomes visible after its own timestamp is found by the margin", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.put({ id: "late" }, { visibleAfter: 4 * minute })
+      for (let i = 0; i < 6; i++) {
+        yield* rig.wait("1 minute")
+        yield* rig.poll
+      }
+      assert.deepStrictEqual(yield* rig.kinds("late"), ["created 1"])
+    })))
+
+  for (const skew of [-2 * minute, 2 * minute]) {
+    it.effect(`W4: a client clock that is off by ${-skew / 1000} s loses nothing`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        rig.api.skew = skew
+        yield* rig.put({ id: "zero" })
+        yield* rig.sweep
+        for (let i = 0; i < 12; i++) {
+          yield* rig.wait("1 minute")
+          yield* rig.put({ id: `r${i}` })
+          yield* rig.poll
+          assert.deepStrictEqual(yield* rig.kinds(`r${i}`), ["created 1"])
+        }
+        const { watermark } = yield* rig.state
+        assert.isAtMost(watermark!, start + 12 * minute + skew)
+      })))
+  }
+
+  it.effect("W6: after three days down, a record that the first poll skips by drift is found by the second", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 day")
+      for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id })
+      yield* rig.wait("2 days")
+      rig.api.pageSize = 2
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.cursor === "2" ? { ...answer, results: answer.results.slice(1) } : answer)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("b"), [])
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
+    })))
+
+  it.effect("W7: timestamps in the future, null or going back leave the watermark alone and lose nothing", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", changed_at: "2031-01-01T00:00:00.000Z" })
+      yield* rig.put({ id: "b", changed_at: null })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", outcome: "HIRED", changed_at: "2026-02-01T00:00:00.000Z" })
+      yield* rig.put({ id: "b", outcome: "HIRED", changed_at: null })
+      yield* rig.poll
+      yield* rig.poll
+      assert.isAtMost((yield* rig.state).watermark!, start + minute)
+      assert.include(yield* rig.kinds("b"), "updated 2")
+      assert.include(yield* rig.kinds("a"), "updated 2")
+    })))
+
+  it.effect("P3: the same row twice in one reading, older copy second: a point re-read decides, never B → A → B", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b", title: "other" })
+      yield* rig.sweep
+      const older = structuredClone(rig.api.rows.get("a")!.row)
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "B" })
+      yield* rig.put({ id: "b", title: "new" })
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(
+          request.ids === null && request.cursor === "1" ? { ...answer, results: [older, ...answer.results] } : answer
+        )
+      yield* rig.poll
+      const events = (yield* rig.events).filter((entry) => entry.id === "a")
+      assert.deepStrictEqual(events.map((entry) => [entry.kind, JSON.parse(entry.after!).title]), [
+        ["created", "A"],
+        ["updated", "B"]
+      ])
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("P3: two copies that differ on one page are not judged, only the re-read is published", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "now" })
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(
+          request.ids === null
+            ? { ...answer, results: [...answer.results, { ...rig.api.rows.get("a")!.row, title: "before" }] }
+            : answer
+        )
+      yield* rig.poll
+      const events = (yield* rig.events).filter((entry) => entry.id === "a")
+      assert.deepStrictEqual(events.map((entry) => JSON.parse(entry.after!).title), ["now"])
+      const { balance } = (yield* rig.state).lastPoll!
+      assert.strictEqual(balance.duplicates + balance.pending + balance.unchanged, balance.read)
+    })))
+
+  it.effect("P4: a cursor that repeats aborts the reading, the watermark stays", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a" })
+      yield* rig.sweep
+      const before = yield* rig.state
+      yield* rig.wait("1 minute")
+      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, next: "0" })
+      const error = yield* Effect.flip(rig.poll)
+      assert.include(String(error), "cursor")
+      assert.strictEqual((yield* rig.state).watermark, before.watermark)
+    })))
+
+  it.effect("P4: a list that never ends aborts although every cursor is new", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a" })
+      yield* rig.sweep
+      let count = 0
+      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
+      assert.include(String(yield* Effect.flip(rig.poll)), "nothing new")
+      assert.isBelow(count, 200)
+    })))
+
+  it.effect("P5: a cursor that expires mid-run restarts the reading from where it began", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+      rig.api.pageSize = 1
+      let refused = false
+      rig.api.intercept = (request, answer) => {
+        if (request.cursor !== "1" || refused) return Effect.succeed(answer)
+        refused = true
+        return refuse(new Rejected({ code: "PLATFORM.INPUT_INVALID", message: "400" }))
+      }
+      yield* rig.poll
+      assert.isTrue(refused)
+      for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
+    })))
+
+  it.effect("P6, P7: an empty page with a cursor is not the end, and page sizes mean nothing", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.cursor === null ? { ...answer, results: [], next: "0x0" } : answer)
+      yield* rig.poll
+      for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
+    })))
+
+  it.effect("a reading that breaks off keeps the watermark, and what it committed is not lost or repeated", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      const before = yield* rig.state
+      yield* rig.wait("1 minute")
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        request.cursor === "2" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+      yield* Effect.flip(rig.poll)
+      assert.strictEqual((yield* rig.state).watermark, before.watermark)
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.poll
+      for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
+    })))
+
+  it.effect("X17, D20: a delete staged by a poll that broke off is released by the next one, with the latest before-image", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "old" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.flag("a")
+      yield* rig.put({ id: "b", title: "new" })
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        request.cursor === "1" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+      yield* Effect.flip(rig.poll)
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.deepStrictEqual(yield* rig.pending, { a: "staged" })
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.poll
+      const [, deleted] = (yield* rig.events).filter((entry) => entry.id === "a")
+      assert.strictEqual(deleted!.kind, "deleted")
+      assert.strictEqual(deleted!.reason, "flagged")
+      assert.strictEqual(JSON.parse(deleted!.before!).title, "old")
+      assert.isNull(deleted!.after)
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("D8: created and deleted between two polls gives both events, reason unseen; during the backfill a silent tombstone", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.put({ id: "early", title: "x" })
+      yield* rig.flag("early")
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "x", remote_created_at: new Date(start + minute).toISOString() })
+      yield* rig.flag("a")
+      yield* rig.poll
+      const events = (yield* rig.events).filter((entry) => entry.id !== "zero")
+      assert.deepStrictEqual(
+        events.map((entry) => [entry.id, entry.kind, entry.version, entry.reason, entry.origin]),
+        [["a", "created", 1, "unseen", "poll"], ["a", "deleted", 2, "unseen", "poll"]]
+      )
+      assert.strictEqual(events[1]!.before, events[0]!.after)
+    })))
+
+  it.effect("D9, T2: deleted, then back with other fields: `created` restored, compared with its last image", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", outcome: "HIRED", title: "x" })
+      yield* rig.put({ id: "b", outcome: "PENDING", title: "x" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.flag("a")
+      yield* rig.flag("b")
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", outcome: "HIRED", title: "y" })
+      yield* rig.put({ id: "b", outcome: "HIRED", title: "y" })
+      yield* rig.poll
+      const last = (id: string) => Effect.map(rig.events, (entries) => entries.findLast((entry) => entry.id === id)!)
+      for (const id of ["a", "b"]) {
+        assert.deepStrictEqual(yield* rig.kinds(id), ["created 1", "deleted 2", "created 3"])
+        assert.isTrue((yield* last(id)).restored)
+        assert.isNull((yield* last(id)).before)
+      }
+      assert.deepStrictEqual(JSON.parse((yield* last("a")).transitions), [])
+      assert.deepStrictEqual(JSON.parse((yield* last("b")).transitions), [{
+        name: "hired",
+        from: "PENDING",
+        to: "HIRED"
+      }])
+    })))
+
+  it.effect("D11: a deleted record whose fields turn null is no update and no creation", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "x" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.flag("a")
+      yield* rig.poll
+      yield* rig.wait("14 days")
+      const held = rig.api.rows.get("a")!
+      rig.api.put(start, { ...held.row, title: null })
+      held.matchedAt = start
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
+    })))
+
+  it.effect("D23: a live record of which nothing is left is held, not deleted", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "x" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: null })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.deepStrictEqual(yield* rig.pending, { a: "held" })
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "x" })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("S1: a record without id is set aside, the page goes on", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a" })
+      rig.api.intercept = (_, answer) =>
+        Effect.succeed({ ...answer, results: [{ title: "nobody" }, null, 7, { id: 12 }, ...answer.results] })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      const { balance } = (yield* rig.state).lastPoll!
+      assert.strictEqual(balance.quarantined, 4)
+    })))
+
+  it.effect("S4, N2: keys and set-like arrays in another order, and a changed_at alone, mean nothing", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ title: "t", id: "a", interviews: [{ title: "y", id: "2" }, { id: "1", title: "x" }] })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.strictEqual((yield* rig.state).lastPoll!.balance.equivalent, 1)
+    })))
+})

@@ -1,0 +1,99 @@
+/**
+ * A list of the unified API that does exactly what a test says: which rows, when they match, how pages fall, what fails.
+ * Shares nothing with the sandbox's world, so that one mistake cannot hide another.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { type Page, type PageRequest, Source, SourceError } from "../../../src/source/Source.ts"
+
+export type Row = { readonly id: string } & Record<string, unknown>
+
+interface Held {
+  row: Row
+  /** Server ms: `updated_after` matches from here on … */
+  matchedAt: number
+  /** … and only once the record is visible at all. */
+  visibleAt: number
+}
+
+export interface ScriptedApi {
+  /** Newest first does not hold: rows come in the order in which they were first put. */
+  readonly rows: Map<string, Held>
+  readonly requests: Array<PageRequest>
+  pageSize: number
+  /** Server clock − our clock, ms. */
+  skew: number
+  /** May replace the answer to a request, or fail it. */
+  intercept: (request: PageRequest, answer: Page) => Effect.Effect<Page, SourceError>
+  /** Called before a request is answered: the world moves while a reading pages. */
+  meanwhile: (request: PageRequest, count: number) => void
+  readonly put: (now: number, row: Row, options?: { readonly visibleAfter?: number; readonly silent?: boolean }) => void
+  readonly flag: (now: number, id: string) => void
+  readonly vanish: (id: string) => void
+}
+
+export const make = (): ScriptedApi => {
+  const rows = new Map<string, Held>()
+  return {
+    rows,
+    requests: [],
+    pageSize: 250,
+    skew: 0,
+    intercept: (_, answer) => Effect.succeed(answer),
+    meanwhile: () => {},
+    put: (now, row, options = {}) => {
+      const before = rows.get(row.id)
+      const changedAt = options.silent === true ? before?.row["changed_at"] : new Date(now).toISOString()
+      rows.set(row.id, {
+        row: {
+          remote_id: `r-${row.id}`,
+          remote_deleted_at: null,
+          remote_created_at: "2020-01-01T00:00:00.000Z",
+          ...row,
+          changed_at: row["changed_at"] ?? changedAt
+        },
+        matchedAt: options.silent === true ? before?.matchedAt ?? now : now,
+        visibleAt: now + (options.visibleAfter ?? 0)
+      })
+    },
+    flag: (now, id) => {
+      const held = rows.get(id)!
+      const at = new Date(now).toISOString()
+      rows.set(id, { ...held, row: { ...held.row, remote_deleted_at: at, changed_at: at }, matchedAt: now })
+    },
+    vanish: (id) => {
+      rows.delete(id)
+    }
+  }
+}
+
+const answer = (api: ScriptedApi, request: PageRequest, now: number): Page => {
+  const matching = [...api.rows.values()].filter((held) =>
+    held.visibleAt <= now &&
+    (request.updatedAfter === null || held.matchedAt >= request.updatedAfter) &&
+    (request.ids === null || request.ids.includes(held.row.id))
+  )
+  const offset = request.cursor === null ? 0 : Number(request.cursor)
+  const end = offset + api.pageSize
+  return {
+    results: structuredClone(matching.slice(offset, end).map((held) => held.row)),
+    next: end < matching.length ? String(end) : null,
+    serverTime: Math.floor(now / 1000) * 1000,
+    requestedAt: now - api.skew,
+    duration: 0
+  }
+}
+
+export const layer = (api: ScriptedApi): Layer.Layer<Source> =>
+  Layer.succeed(Source)({
+    page: Effect.fnUntraced(function*(request) {
+      const now = (yield* Clock.currentTimeMillis) + api.skew
+      api.requests.push(request)
+      api.meanwhile(request, api.requests.length)
+      return yield* api.intercept(request, answer(api, request, now))
+    })
+  })
+
+export const refuse = (reason: SourceError["reason"]): Effect.Effect<never, SourceError> =>
+  Effect.fail(new SourceError({ reason }))

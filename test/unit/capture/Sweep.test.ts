@@ -1,0 +1,306 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Inactive, PermissionMissing, RateLimited, Transient, Unsupported } from "../../../src/source/Source.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { scenario, start } from "./Rig.ts"
+import { refuse } from "./ScriptedApi.ts"
+
+const minute = 60_000
+const fill = (rig: Parameters<Parameters<typeof scenario>[0]>[0], ids: ReadonlyArray<string>) =>
+  Effect.forEach(ids, (id) => rig.put({ id, title: id }), { discard: true })
+
+describe("Sweep", () => {
+  it.effect("the backfill's events are `created` version 1, origin backfill, without transitions; the watermark is its first answer's", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "HIRED" })
+      rig.api.pageSize = 2
+      rig.api.meanwhile = (request) => {
+        if (request.cursor === "2") rig.api.skew = 60_000
+      }
+      yield* rig.sweep
+      const events = yield* rig.events
+      assert.deepStrictEqual(
+        events.map((entry) => [entry.kind, entry.version, entry.origin, entry.transitions]),
+        ["a", "b", "c"].map(() => ["created", 1, "backfill", "[]"])
+      )
+      const state = yield* rig.state
+      assert.strictEqual(state.phase, "live")
+      assert.strictEqual(state.watermark, start - 1000)
+      assert.strictEqual(state.previous, state.watermark)
+    })))
+
+  it.effect("B2: a record created while the backfill runs is found once, origin not backfill", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b"])
+      rig.api.pageSize = 1
+      rig.api.meanwhile = (request) => {
+        if (request.cursor === "1") {
+          rig.api.put(start, { id: "new", outcome: "HIRED", remote_created_at: new Date(start).toISOString() })
+        }
+      }
+      yield* rig.sweep
+      rig.api.meanwhile = () => {}
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      const events = (yield* rig.events).filter((entry) => entry.id === "new")
+      assert.deepStrictEqual(events.map((entry) => [entry.kind, entry.origin]), [["created", "sweep"]])
+      assert.deepStrictEqual(JSON.parse(events[0]!.transitions), [{ name: "hired", from: null, to: "HIRED" }])
+    })))
+
+  it.effect("B1, B3, B4: a record of years ago that turns up late is old whatever its changed_at says", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      yield* rig.put({ id: "old", outcome: "HIRED", remote_created_at: "2024-01-01T00:00:00.000Z" })
+      yield* rig.poll
+      const event = (yield* rig.events).find((entry) => entry.id === "old")!
+      assert.deepStrictEqual([event.kind, event.origin, event.transitions], ["created", "backfill", "[]"])
+    })))
+
+  it.effect("T2: a new record first seen as hired is hired", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      yield* rig.put({ id: "new", outcome: "HIRED", remote_created_at: new Date(start + 60 * minute).toISOString() })
+      yield* rig.poll
+      const event = (yield* rig.events).find((entry) => entry.id === "new")!
+      assert.strictEqual(event.origin, "poll")
+      assert.deepStrictEqual(JSON.parse(event.transitions), [{ name: "hired", from: null, to: "HIRED" }])
+    })))
+
+  it.effect("N1: a change on a path that updated_after does not react to is found by the sweep", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", job: { id: "J", name: "Cook" } })
+      yield* rig.sweep
+      for (let i = 0; i < 2; i++) {
+        yield* rig.wait("1 hour")
+        yield* rig.poll
+      }
+      yield* rig.put({ id: "a", job: { id: "J", name: "Chef" } }, { silent: true })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      yield* rig.sweep
+      const event = (yield* rig.events).at(-1)!
+      assert.deepStrictEqual([event.kind, event.origin], ["updated", "sweep"])
+      assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/job/name", before: "Cook", after: "Chef" }])
+    })))
+
+  it.effect("D2: a record that vanished without a flag is pending absent after confirms spaced in time, and nothing is published", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c", "d"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.vanish("b")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
+      const store = yield* Store
+      const confirms = Effect.map(store.pendingRows({ limit: 10 }), (rows) => rows.map((row) => row.confirms))
+      yield* rig.confirm
+      assert.deepStrictEqual(yield* confirms, [1])
+      yield* rig.wait("10 minutes")
+      yield* rig.confirm
+      assert.deepStrictEqual(yield* confirms, [2])
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
+      const before = rig.api.requests.length
+      yield* rig.confirm
+      assert.strictEqual(rig.api.requests.length, before)
+    })))
+
+  it.effect("D6: an absence is cancelled by any sighting", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      const held = rig.api.rows.get("b")!
+      rig.api.vanish("b")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
+      rig.api.rows.set("b", held)
+      yield* rig.wait("1 hour")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
+    })))
+
+  it.effect("D3: a record that drift hid from the sweep is found alive by the confirm: no absence", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? { ...answer, results: answer.results.slice(1) } : answer)
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("D4: a sweep that breaks off infers nothing and is resumed at its page", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c", "d"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.vanish("d")
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        request.cursor === "2" ? refuse(new Transient({ code: null, message: "500" })) : Effect.succeed(answer)
+      yield* Effect.flip(rig.sweep)
+      assert.deepStrictEqual(yield* rig.pending, {})
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      const before = rig.api.requests.length
+      yield* rig.sweep
+      assert.strictEqual(rig.api.requests[before]!.cursor, "2")
+      assert.deepStrictEqual(yield* rig.pending, { d: "absent" })
+    })))
+
+  it.effect("D5: 200 with [] for everything infers nothing: the controls are missing too", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: null })
+      yield* rig.sweep
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.strictEqual((yield* rig.events).length, 3)
+    })))
+
+  for (
+    const [name, reason] of [
+      ["404", new Unsupported({ code: null, message: "404" })],
+      ["403", new PermissionMissing({ code: null, message: "403" })],
+      ["inactive", new Inactive({ code: null, message: "gone" })]
+    ] as const
+  ) {
+    it.effect(`D12: a confirm refused with ${name} is no confirmation`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        yield* fill(rig, ["a", "b", "c"])
+        yield* rig.sweep
+        yield* rig.wait("1 hour")
+        rig.api.vanish("b")
+        rig.api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : refuse(reason)
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.pending, {})
+      })))
+  }
+
+  it.effect("D12: a confirm refused with 429 waits: the sweep stays open and confirms later", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.vanish("b")
+      rig.api.intercept = (request, answer) =>
+        request.ids === null
+          ? Effect.succeed(answer)
+          : refuse(new RateLimited({ code: null, message: "429", retryAfter: 1000 }))
+      yield* Effect.flip(rig.sweep)
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.strictEqual((yield* rig.state).sweep?.phase, "confirm")
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
+    })))
+
+  it.effect("D13: an `ids` filter that answers [] to everything confirms nothing", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.vanish("b")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("an `ids` filter that is ignored confirms nothing", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c", "d"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.vanish("b")
+      const all = () => [...rig.api.rows.values()].map((held) => held.row)
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? answer : { ...answer, results: all() })
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("D22: a server that honours only the first ids leaves the last control out: no absence", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c", "d", "e"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(
+          request.ids === null
+            ? { ...answer, results: answer.results.filter((row) => !["b", "c"].includes((row as { id: string }).id)) }
+            : { ...answer, results: answer.results.filter((row) => (row as { id: string }).id === request.ids![0]) }
+        )
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("D14: rows without id in the sweep, or in its confirm, forbid every inference", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.vanish("b")
+      for (const inConfirm of [false, true]) {
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed(
+            (request.ids !== null) === inConfirm
+              ? { ...answer, results: [...answer.results, { title: "b" }] }
+              : answer
+          )
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.pending, {})
+      }
+    })))
+
+  it.effect("D15: a record created while the sweep runs, on a page already read, is no candidate", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.pageSize = 1
+      rig.api.meanwhile = (request) => {
+        if (request.cursor === "1" && request.ids === null) {
+          const rest = [...rig.api.rows]
+          rig.api.rows.clear()
+          rig.api.put(start + 60 * minute, { id: "new", title: "new" })
+          for (const [id, held] of rest) rig.api.rows.set(id, held)
+        }
+      }
+      yield* rig.sweep
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("new"), ["created 1"])
+    })))
+
+  it.effect("D21: what a sweep staged is not released by a poll that finishes between its pages", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c"])
+      yield* rig.sweep
+      // The flags are old by the time anybody looks: no poll shows them, only the sweep does.
+      yield* rig.flag("a")
+      yield* rig.wait("1 hour")
+      yield* rig.poll
+      yield* rig.wait("1 hour")
+      yield* rig.poll
+      yield* rig.flag("b")
+      rig.api.rows.get("b")!.matchedAt = 0
+      rig.api.pageSize = 2
+      rig.api.intercept = (request, answer) =>
+        request.cursor === "2" ? refuse(new Transient({ code: null, message: "500" })) : Effect.succeed(answer)
+      yield* Effect.flip(rig.sweep)
+      assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "deleted 2"])
+    })))
+})

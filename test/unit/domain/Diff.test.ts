@@ -1,0 +1,86 @@
+import { assert, describe, it } from "@effect/vitest"
+import { canonical, canonicalHash, type JsonObject } from "../../../src/domain/Canonical.ts"
+import { shapes } from "../../../src/domain/Canonical.ts"
+import { diff, touchesNull } from "../../../src/domain/Diff.ts"
+
+const application: JsonObject = {
+  id: "A1",
+  outcome: "PENDING",
+  changed_at: "2026-01-01T00:00:00.000Z",
+  candidate: { id: "C1", first_name: "Ada", changed_at: "2026-01-01T00:00:00.000Z", tags: [{ id: "T1", name: "go" }] },
+  interviews: [{ id: "I1", title: "Phone" }, { id: "I/2", title: "Site" }],
+  screening_question_answers: [{ answer: 1 }, { answer: 2 }],
+  custom_fields: { changed_at: "yesterday" }
+}
+
+describe("Diff", () => {
+  it("members of set-like arrays stand by id, escaped as JSON Pointer demands", () => {
+    const after = { ...application, interviews: [{ id: "I/2", title: "On site" }, { id: "I3", title: "Final" }] }
+    assert.deepStrictEqual(diff("ats.application", application, after), [
+      { path: "/interviews/I~12/title", before: "Site", after: "On site" },
+      { path: "/interviews/I1", before: { id: "I1", title: "Phone" }, after: null },
+      { path: "/interviews/I3", before: null, after: { id: "I3", title: "Final" } }
+    ])
+  })
+
+  it("N3: a nested change and the record's own change make one diff with both paths", () => {
+    const after = {
+      ...application,
+      outcome: "HIRED",
+      candidate: { id: "C1", first_name: "Ada", tags: [{ id: "T1", name: "rust" }] }
+    }
+    assert.deepStrictEqual(diff("ats.application", application, after).map((change) => change.path), [
+      "/candidate/tags/T1/name",
+      "/outcome"
+    ])
+  })
+
+  it("changed_at is volatile on the record and on records embedded in it, not in custom fields", () => {
+    const after = {
+      ...application,
+      changed_at: "2027",
+      candidate: { ...(application["candidate"] as JsonObject), changed_at: "2027" }
+    }
+    assert.deepStrictEqual(diff("ats.application", application, after), [])
+    assert.strictEqual(canonicalHash("ats.application", application), canonicalHash("ats.application", after))
+    const custom = { ...application, custom_fields: { changed_at: "today" } }
+    assert.deepStrictEqual(diff("ats.application", application, custom).map((change) => change.path), [
+      "/custom_fields/changed_at"
+    ])
+  })
+
+  it("ordered arrays are compared by place, and as a whole when their length changes", () => {
+    const same = { ...application, screening_question_answers: [{ answer: 1 }, { answer: 3 }] }
+    assert.deepStrictEqual(diff("ats.application", application, same).map((change) => change.path), [
+      "/screening_question_answers/1/answer"
+    ])
+    const longer = { ...application, screening_question_answers: [] }
+    assert.deepStrictEqual(diff("ats.application", application, longer).map((change) => change.path), [
+      "/screening_question_answers"
+    ])
+  })
+
+  it("ordered_options keep their order although their members have ids", () => {
+    const scale = (ids: ReadonlyArray<string>): JsonObject => ({
+      id: "S",
+      proficiency_scale: { id: "P", ordered_options: ids.map((id) => ({ id, name: id })) }
+    })
+    assert.notDeepEqual(diff("hris.skill", scale(["a", "b"]), scale(["b", "a"])), [])
+  })
+
+  it("S4: 1 and 1.0, 0 and -0 are the same number, integer-like keys sort as text", () => {
+    const one = JSON.parse('{"id":"A","custom_fields":{"10":1.0,"9":-0}}') as JsonObject
+    const two = JSON.parse('{"custom_fields":{"9":0,"10":1},"id":"A"}') as JsonObject
+    assert.strictEqual(canonicalHash("ats.application", one), canonicalHash("ats.application", two))
+    assert.deepStrictEqual(diff("ats.application", one, two), [])
+    assert.strictEqual(
+      canonical(one, shapes["ats.application"]),
+      '{"custom_fields":{"10":1,"9":0},"id":"A"}'
+    )
+  })
+
+  it("a change to or from null is told apart: scope switches look like that", () => {
+    assert.isTrue(touchesNull(diff("ats.application", application, { ...application, outcome: null })))
+    assert.isFalse(touchesNull(diff("ats.application", application, { ...application, outcome: "HIRED" })))
+  })
+})

@@ -1,0 +1,67 @@
+import { assert, describe, it } from "@effect/vitest"
+import { parseTime, readClock } from "../../../src/domain/Watermark.ts"
+
+const noon = Date.parse("2026-03-01T12:00:00Z")
+const answer = (serverTime: number | null, requestedAt = noon, duration = 200) => ({
+  serverTime,
+  requestedAt,
+  duration
+})
+
+describe("Watermark", () => {
+  it("W4: a client clock two minutes fast or slow never moves the watermark past the server's clock", () => {
+    for (const skew of [-120_000, 120_000]) {
+      const first = readClock([], answer(noon, noon + skew))
+      assert.isAtMost(first.complete, noon - 1_000)
+      const second = readClock(first.offsets, answer(noon + 60_000, noon + 60_000 + skew))
+      assert.strictEqual(second.complete, noon + 60_000 - 1_000 - 200)
+    }
+  })
+
+  it("W4: a client clock that jumps during a run cannot carry the watermark along", () => {
+    const { offsets } = readClock([], answer(noon))
+    for (const jump of [-3_600_000, 3_600_000]) {
+      assert.isAtMost(readClock(offsets, answer(noon + 60_000, noon + 60_000 + jump)).complete, noon + 60_000)
+    }
+  })
+
+  it("W5: without a Date our own clock and the known offset stand in", () => {
+    const { offsets } = readClock([], answer(noon + 90_000))
+    const reading = readClock(offsets, answer(null, noon + 60_000))
+    assert.approximately(reading.complete, noon + 150_000 - 1_200, 200)
+  })
+
+  it("W5: a Date that a cache made 30 s old only costs overlap", () => {
+    const { offsets } = readClock([], answer(noon))
+    assert.isAtMost(readClock(offsets, answer(noon + 30_000, noon + 60_000)).complete, noon + 60_000)
+  })
+
+  it("W10: a Date a day ahead is refused as out of line, at the very first answer too", () => {
+    assert.isAtMost(readClock([], answer(noon + 86_400_000)).complete, noon)
+    const { offsets } = readClock([], answer(noon))
+    const mad = readClock(offsets, answer(noon + 86_400_000 + 60_000, noon + 60_000))
+    assert.isTrue(mad.outOfLine)
+    assert.isAtMost(mad.complete, noon + 60_000)
+  })
+
+  it("one mad Date does not become the known offset", () => {
+    let offsets: ReadonlyArray<number> = []
+    for (let i = 0; i < 5; i++) offsets = readClock(offsets, answer(noon + i * 60_000, noon + i * 60_000)).offsets
+    offsets = readClock(offsets, answer(noon + 86_400_000, noon + 300_000)).offsets
+    assert.isAtMost(readClock(offsets, answer(null, noon + 360_000)).complete, noon + 360_000)
+  })
+
+  it("W9: offsets of time zones and a missing Z are read as the same instant", () => {
+    for (
+      const text of [
+        "2026-03-29T01:30:00Z",
+        "2026-03-29T03:30:00+02:00",
+        "2026-03-29T01:30:00.000",
+        "2026-03-28T20:30:00-0500"
+      ]
+    ) {
+      assert.strictEqual(parseTime(text), Date.parse("2026-03-29T01:30:00Z"), text)
+    }
+    for (const none of [null, undefined, 17, "", "soon"]) assert.isNull(parseTime(none))
+  })
+})

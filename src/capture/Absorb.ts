@@ -129,11 +129,7 @@ export const absorb = Effect.fnUntraced(function*(
   const outcome = settle(sightings, stored, befores, occasion)
   const written = new Set(outcome.writes.map((write) => write.head.id))
   yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
-  yield* tx.dropPending(
-    ids.filter((id) =>
-      stored.pending.has(id) && !outcome.stage.has(id) && voids(stored.pending.get(id)!, written.has(id))
-    )
-  )
+  yield* tx.dropPending(ids.filter((id) => stored.pending.has(id) && written.has(id)))
   yield* tx.putPending([...outcome.stage.values()])
   yield* tx.quarantine(prepared.unreadable)
   return {
@@ -149,9 +145,6 @@ export const absorb = Effect.fnUntraced(function*(
     disputed: [...outcome.stage.values()].some((row) => row.status === "reread")
   }
 })
-
-/** A pending row ends when its record was written, or, if it only said "absent", when the record was met at all. */
-const voids = (row: Pending, written: boolean): boolean => written || row.status === "absent"
 
 const rehash = Effect.fnUntraced(function*(
   tx: StreamTx,

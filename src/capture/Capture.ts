@@ -63,7 +63,7 @@ const memory = Duration.toMillis(Duration.days(14))
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
   const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter)
-  const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? now
+  const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now
   const pollAt = state.watermark === null ? now + interval : lastRead + interval
   const sweepAt = state.watermark === null || state.sweep !== null
     ? -Infinity
@@ -169,7 +169,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
           error.reason.retryable
             ? Effect.as(Effect.logError("store unavailable").pipe(Effect.annotateLogs({ why: error.message })), 2_000)
             : Effect.fail(error)),
-        Effect.flatMap((wait) => wait > 0 ? Effect.sleep(Duration.millis(wait)) : Effect.void)
+        Effect.flatMap((wait) => wait > 0 ? Effect.sleep(Duration.millis(Math.ceil(wait))) : Effect.void)
       )
     )
 
@@ -185,10 +185,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   })
 
   return Capture.of({
-    run: Effect.forEach(streams.values(), keep, { concurrency: "unbounded", discard: true }).pipe(
+    run: Effect.forEach([...streams.values()], keep, { concurrency: "unbounded", discard: true }).pipe(
       Effect.andThen(Effect.never)
     ),
-    once: Effect.forEach(streams.values(), (held) =>
+    once: Effect.forEach([...streams.values()], (held) =>
       exclusively(held, readOnce(held)).pipe(
         Effect.as<ReadonlyArray<Problem>>([]),
         Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))

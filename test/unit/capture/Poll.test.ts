@@ -25,6 +25,19 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
     })))
 
+  it.effect("W1: the watermark is the Date of the first answer, however long the poll pages", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed({ ...answer, serverTime: answer.serverTime! + Number(request.cursor ?? 0) * 10_000 })
+      yield* rig.poll
+      assert.strictEqual((yield* rig.state).watermark, start + minute - 1000)
+    })))
+
   it.effect("W2, W8: rows of one timestamp on both sides of a page edge and of a poll edge are all seen", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
@@ -236,6 +249,26 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
+  it.effect("a change to or from null waits for the end of its reading, a plain one does not", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x", source: "y" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: null, source: "y" })
+      yield* rig.put({ id: "b", title: "z", source: "y" })
+      rig.api.pageSize = 2
+      rig.api.intercept = (request, answer) =>
+        request.cursor === null ? Effect.succeed(answer) : refuse(new Transient({ code: null, message: "502" }))
+      yield* Effect.flip(rig.poll)
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
+      assert.deepStrictEqual(yield* rig.pending, { a: "staged" })
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.poll
+      const last = (yield* rig.events).at(-1)!
+      assert.deepStrictEqual(JSON.parse(last.changes), [{ path: "/title", before: "x", after: null }])
+    })))
+
   it.effect("D8: created and deleted between two polls gives both events, reason unseen; during the backfill a silent tombstone", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
@@ -291,9 +324,12 @@ describe("Poll", () => {
       yield* rig.wait("14 days")
       const held = rig.api.rows.get("a")!
       rig.api.put(start, { ...held.row, title: null })
-      held.matchedAt = start
+      yield* rig.sweep
+      rig.api.put(start, { ...held.row, title: null, remote_deleted_at: null })
+      yield* rig.sweep
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
+      assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
   it.effect("D23: a live record of which nothing is left is held, not deleted", () =>

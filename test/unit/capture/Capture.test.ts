@@ -1,0 +1,212 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import { TestClock } from "effect/testing"
+import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import { Capture, layer } from "../../../src/capture/Capture.ts"
+import {
+  Inactive,
+  KeyRefused,
+  NotReady,
+  PermissionMissing,
+  Source,
+  type SourceError,
+  Transient,
+  Unsupported
+} from "../../../src/source/Source.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { start } from "./Rig.ts"
+import * as Scripted from "./ScriptedApi.ts"
+
+const integration = "greenhouse:acme"
+const options = (models: ReadonlyArray<IncrementalModel>) => ({
+  streams: models.map((model) => ({
+    integration,
+    model,
+    account: "default",
+    interval: Duration.minutes(1),
+    sweepInterval: Duration.hours(6)
+  })),
+  overlapMin: Duration.minutes(5),
+  confirmInterval: Duration.minutes(10)
+})
+
+const running = <A, E>(
+  models: ReadonlyArray<IncrementalModel>,
+  test: (
+    api: Scripted.ScriptedApi,
+    started: Fiber.Fiber<never, StoreError>
+  ) => Effect.Effect<A, E, Capture | Store | Source>
+) => {
+  const api = Scripted.make()
+  const infrastructure = Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))
+  return Effect.gen(function*() {
+    yield* TestClock.setTime(start)
+    api.put(start, { id: "a", title: "x" })
+    api.put(start, { id: "b", title: "y" })
+    return yield* Effect.gen(function*() {
+      const capture = yield* Capture
+      const fiber = yield* Effect.forkChild(capture.run)
+      yield* TestClock.adjust("1 second")
+      return yield* test(api, fiber)
+    }).pipe(Effect.provide(layer(options(models)).pipe(Layer.provideMerge(infrastructure))))
+  }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
+}
+
+const stateOf = (model: IncrementalModel) =>
+  Effect.flatMap(Store, (store) => Effect.map(store.stream({ integration, model }), (state) => state!))
+
+describe("Capture", () => {
+  it.effect("backfills, polls every interval and sweeps every sweep interval", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
+        const before = api.requests.length
+        yield* TestClock.adjust("10 minutes")
+        const polls = api.requests.slice(before)
+        assert.isTrue(polls.every((request) => request.updatedAfter !== null))
+        assert.isAtLeast(polls.length, 9)
+        assert.isAtMost(polls.length, 12)
+        yield* TestClock.adjust("7 hours")
+        assert.strictEqual(
+          api.requests.filter((request) =>
+            request.updatedAfter === null && request.cursor === null && request.ids === null
+          ).length,
+          2
+        )
+      })
+    ))
+
+  for (
+    const [name, reason, after] of [
+      ["unsupported", new Unsupported({ code: "X", message: "m" }), "1 day"],
+      ["permission", new PermissionMissing({ code: "X", message: "m" }), "15 minutes"],
+      ["key", new KeyRefused({ code: "X", message: "m" }), "5 minutes"],
+      ["inactive", new Inactive({ code: "X", message: "m" }), "15 minutes"],
+      ["not_ready", new NotReady({ code: "X", message: "m" }), "1 minute"]
+    ] as const
+  ) {
+    it.effect(`C1, C4, C5: ${name} blocks the stream: probed after ${after}, no deletes, the watermark stays, then it goes on`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          yield* TestClock.adjust("5 minutes")
+          const before = yield* stateOf("ats.application")
+          api.intercept = () => Scripted.refuse(reason)
+          yield* TestClock.adjust("2 minutes")
+          const blocked = yield* stateOf("ats.application")
+          assert.strictEqual(blocked.blocked?.reason, name)
+          assert.isAtLeast(blocked.watermark!, before.watermark!)
+          const requests = api.requests.length
+          yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 3))
+          assert.isAtMost(api.requests.length - requests, 4)
+          assert.strictEqual((yield* stateOf("ats.application")).watermark, blocked.watermark)
+          api.intercept = (_, answer) => Effect.succeed(answer)
+          yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 2))
+          assert.isNull((yield* stateOf("ats.application")).blocked)
+          const store = yield* Store
+          assert.strictEqual((yield* store.log({ after: 0, limit: 10 })).length, 2)
+        })
+      ))
+  }
+
+  it.effect("C5: an integration that is not ready at the start is never read as empty", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
+        api.intercept = () => Scripted.refuse(new NotReady({ code: "X", message: "m" }))
+        yield* TestClock.adjust("1 hour")
+        const store = yield* Store
+        assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
+      })
+    ))
+
+  it.effect("R3: a stream that fails, or hangs, never delays another", () =>
+    running(
+      ["ats.application", "ats.offer", "ats.tag"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        const before = yield* stateOf("ats.tag")
+        api.intercept = (request, answer): Effect.Effect<typeof answer, SourceError> =>
+          request.model === "ats.offer"
+            ? Scripted.refuse(new Transient({ code: null, message: "500" }))
+            : request.model === "ats.application"
+            ? Effect.never
+            : Effect.succeed(answer)
+        yield* TestClock.adjust("10 minutes")
+        assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
+        assert.isAtLeast((yield* stateOf("ats.offer")).failing!.count, 3)
+        assert.isNull((yield* stateOf("ats.offer")).blocked)
+      })
+    ))
+
+  it.effect("a sweep gives way to polls that are due and goes on after them", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        for (let i = 0; i < 20; i++) api.put(start, { id: `r${i}`, title: "z" })
+        yield* TestClock.adjust("5 hours")
+        api.pageSize = 1
+        const before = api.requests.length
+        api.intercept = (_, answer) => Effect.delay(Effect.succeed(answer), "20 seconds")
+        yield* TestClock.adjust("2 hours")
+        const kinds = api.requests.slice(before).map((request) => request.updatedAfter === null ? "s" : "p").join("")
+        assert.match(kinds, /s+p+s+p+s/)
+      })
+    ))
+
+  it.effect("W11: a stream that was away longer than the API remembers deletes sweeps before it polls", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, fiber) {
+        yield* TestClock.adjust("5 minutes")
+        yield* Fiber.interrupt(fiber)
+        yield* TestClock.adjust("15 days")
+        const before = api.requests.length
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 second")
+        assert.isNull(api.requests[before]!.updatedAfter)
+      })
+    ))
+
+  it.effect("X9: a second instance fences the first, whose next commit changes nothing and ends it", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, fiber) {
+        const store = yield* Store
+        yield* TestClock.adjust("5 minutes")
+        yield* store.claim("capture")
+        const before = yield* stateOf("ats.application")
+        api.put(start + 5 * 60_000, { id: "c", title: "z" })
+        yield* TestClock.adjust("2 minutes")
+        assert.strictEqual((yield* Effect.flip(Fiber.join(fiber))).reason._tag, "Fenced")
+        assert.deepStrictEqual(yield* stateOf("ats.application"), before)
+        assert.strictEqual((yield* store.logRange).newest, 2)
+      })
+    ))
+
+  it.effect("once reads every stream and names those that could not be read", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(start)
+      const api = Scripted.make()
+      api.put(start, { id: "a" })
+      api.intercept = (request, answer) =>
+        request.model === "ats.offer"
+          ? Scripted.refuse(new PermissionMissing({ code: "INTEGRATION.PERMISSION_MISSING", message: "403" }))
+          : Effect.succeed(answer)
+      const problems = yield* Effect.flatMap(Capture, (capture) => capture.once).pipe(
+        Effect.provide(layer(options(["ats.application", "ats.offer"]))),
+        Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+      )
+      assert.deepStrictEqual(problems.map((problem) => problem.model), ["ats.offer"])
+      assert.include(problems[0]!.problem, "scope configuration")
+    }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
+})

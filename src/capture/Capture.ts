@@ -31,6 +31,8 @@ export interface CaptureOptions {
   /** Least overlap of polls beyond the watermark before last. */
   readonly overlapMin: Duration.Duration
   readonly confirmInterval: Duration.Duration
+  /** Reading waits while this reader of the log is more than `limit` events behind (X10). */
+  readonly backPressure?: { readonly reader: string; readonly limit: number }
 }
 
 /** A stream that did not do what was asked, in words for an operator. */
@@ -59,6 +61,8 @@ interface Held extends Stream {
 
 /** Longest the API remembers deletes; a stream away for longer sweeps before it polls (W11). */
 const memory = Duration.toMillis(Duration.days(14))
+
+const backPressurePause = 5_000
 
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
@@ -132,12 +136,29 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const never = Effect.succeed(false)
 
+  let waiting = false
+  /** What is not yet published must not grow without end: reading waits for whoever publishes. */
+  const backedUp = Effect.gen(function*() {
+    if (options.backPressure === undefined) return false
+    const { newest } = yield* store.logRange
+    const behind = newest - (yield* store.readerPosition(options.backPressure.reader))
+    const full = behind > options.backPressure.limit
+    if (full !== waiting) {
+      waiting = full
+      yield* Effect.logWarning(full ? "reading waits: too much is unpublished" : "reading goes on").pipe(
+        Effect.annotateLogs({ reader: options.backPressure.reader, behind })
+      )
+    }
+    return full
+  })
+
   /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
   const step = Effect.fnUntraced(function*(held: Held) {
     const state = yield* stateOf(held)
     const now = yield* Clock.currentTimeMillis
     const rest = Math.max(state.paused ? now + 1_000 : 0, state.blocked?.probeAt ?? 0, held.retryAt)
     if (rest > now) return rest - now
+    if (yield* backedUp) return backPressurePause
     const { away, pollAt, sweepAt } = due(held, state, now)
     const pollDue = Effect.map(Clock.currentTimeMillis, (time) => time >= pollAt)
     if (pollAt <= now && !away) {

@@ -193,6 +193,30 @@ describe("Capture", () => {
       })
     ))
 
+  it.effect("X10: reading waits while too much is unpublished, and goes on when it is published", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(start)
+      const api = Scripted.make()
+      for (let i = 0; i < 20; i++) api.put(start, { id: `r${i}` })
+      yield* Effect.gen(function*() {
+        const store = yield* Store
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("10 minutes")
+        const before = yield* stateOf("ats.application")
+        assert.isNull(before.lastPoll)
+        yield* store.saveReaderPosition(yield* store.claim("relay"), "relay", 20)
+        yield* TestClock.adjust("10 minutes")
+        assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
+      }).pipe(
+        Effect.provide(
+          layer({ ...options(["ats.application"]), backPressure: { reader: "relay", limit: 10 } }).pipe(
+            Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+          )
+        )
+      )
+    }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
+
   it.effect("once reads every stream and names those that could not be read", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)

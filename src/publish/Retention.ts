@@ -1,0 +1,42 @@
+/**
+ * Forgets what the event log has kept long enough, and never what a reader of ours still needs.
+ *
+ * Gotchas
+ * - A record's latest row is its content: it stays however old it is.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import { Store } from "../store/Store.ts"
+
+export interface RetentionOptions {
+  readonly retention: Duration.Duration
+  /** Readers of the log that keep rows alive until they have passed them. */
+  readonly readers: ReadonlyArray<string>
+}
+
+const every = Duration.hours(1)
+
+const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: RetentionOptions) {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  const { newest } = yield* store.logRange
+  const positions = yield* Effect.forEach(readers, store.readerPosition)
+  const deleted = yield* store.prune({
+    before: now - Duration.toMillis(retention),
+    upTo: Math.min(newest, ...positions)
+  })
+  if (deleted > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted }))
+})
+
+/** Prunes now and every hour, in the background. */
+export const layer = (options: RetentionOptions): Layer.Layer<never, never, Store> =>
+  Layer.effectDiscard(
+    prune(options).pipe(
+      Effect.catch((error) => Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: error.message }))),
+      Effect.repeat(Schedule.spaced(every)),
+      Effect.forkScoped
+    )
+  )

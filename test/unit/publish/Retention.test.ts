@@ -1,0 +1,43 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+import * as Retention from "../../../src/publish/Retention.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { scenario } from "../capture/Rig.ts"
+
+/** A log of one record, three versions on three days. */
+const kept = (readers: ReadonlyArray<string>, passed: number) =>
+  scenario(Effect.fnUntraced(function*(rig) {
+    const store = yield* Store
+    yield* rig.put({ id: "a", title: "1" })
+    yield* rig.sweep
+    for (const title of ["2", "3"]) {
+      yield* rig.wait("1 day")
+      yield* rig.put({ id: "a", title })
+      yield* rig.poll
+    }
+    yield* store.saveReaderPosition(rig.stream.owner, "relay", passed)
+    yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers }))
+    const counts: Array<number> = []
+    for (const days of [1, 5.5, 30]) {
+      yield* TestClock.adjust(Duration.days(days))
+      counts.push((yield* rig.events).length)
+    }
+    const { records } = yield* store.records(rig.stream.key, null, 10)
+    assert.deepStrictEqual(records.map((record) => JSON.parse(record.content).title), ["3"])
+    return counts
+  }, Effect.scoped))
+
+describe("Retention", () => {
+  it.effect("rows past retention go, the record's content stays", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* kept([], 0), [3, 1, 0])
+    }))
+
+  it.effect("a reader that is behind keeps what it has not read", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* kept(["relay"], 1), [3, 2, 2])
+    }))
+})

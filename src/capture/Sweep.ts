@@ -53,7 +53,9 @@ export const sweep = Effect.fn("Sweep.run")(function*(
       startedAt: yield* Clock.currentTimeMillis,
       backfill: state.backfilledAt === null
     })
-  const read = open.phase === "confirm" ? { reading: open, done: true } : yield* readAll(stream, open, options)
+  const read = open.phase === "confirm"
+    ? { reading: open, done: true }
+    : yield* readAll(stream, open, options, state.lastSweep?.balance.read ?? null)
   if (!read.done) return false
   if (!(yield* confirmCandidates(stream, read.reading, options))) return false
   yield* finish(stream, read.reading)
@@ -67,7 +69,36 @@ export const abandon = Effect.fnUntraced(function*(stream: Stream): Effect.fn.Re
   yield* store.transact(stream.owner, stream.key, (tx) => tx.save({ ...tx.state, sweep: null }))
 })
 
-const readAll = Effect.fnUntraced(function*(stream: Stream, start: Reading, options: SweepOptions) {
+const progressEvery = 10_000
+
+/** A line every ten seconds of a long sweep; the time left is known only where an earlier sweep told the size. */
+const reportProgress = (stream: Stream, expected: number | null, since: number) => {
+  let reported = since
+  let before: number | null = null
+  return Effect.fnUntraced(function*(reading: Reading) {
+    const now = yield* Clock.currentTimeMillis
+    before ??= reading.balance.read
+    if (now - reported < progressEvery) return
+    reported = now
+    const rate = (reading.balance.read - before) / ((now - since) / 1000)
+    const left = expected === null || rate <= 0 ? null : Math.max(0, expected - reading.balance.read) / rate
+    yield* Effect.logInfo(reading.backfill ? "backfilling" : "sweeping").pipe(Effect.annotateLogs({
+      stream: stream.key.integration,
+      model: stream.key.model,
+      records: reading.balance.read,
+      perSecond: Math.round(rate),
+      ...(left === null ? {} : { left: Duration.format(Duration.seconds(Math.ceil(left))) })
+    }))
+  })
+}
+
+const readAll = Effect.fnUntraced(function*(
+  stream: Stream,
+  start: Reading,
+  options: SweepOptions,
+  expected: number | null
+) {
+  const report = reportProgress(stream, expected, yield* Clock.currentTimeMillis)
   const commit = Effect.fnUntraced(function*(reading: Reading, page: Page) {
     const last = page.next === null
     const committed = yield* commitPage(stream, page.results, reading, {
@@ -87,7 +118,9 @@ const readAll = Effect.fnUntraced(function*(stream: Stream, start: Reading, opti
           }
         })
     })
-    return { committed, reading: { ...reading, balance: addBalance(reading.balance, committed.balance) } }
+    const read = { ...reading, balance: addBalance(reading.balance, committed.balance) }
+    yield* report(read)
+    return { committed, reading: read }
   })
   return yield* readPages(stream, start, {
     priority: start.backfill ? "backfill" : "sweep",

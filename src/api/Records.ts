@@ -1,0 +1,270 @@
+/**
+ * The records of the eleven lists, as the unified API writes them.
+ *
+ * Source: docs/contract.md, "Resources and their fields".
+ *
+ * Invariants
+ * 1. Reading is lenient: `id` of the record must be a string, any other field may be null or absent
+ * 2. Enumerations are open: an unknown value is kept and never fails a record   (S1)
+ * 3. Fields that are not listed here are no fault; what must not lose them keeps the raw JSON
+ */
+import * as Schema from "effect/Schema"
+import type { IncrementalModel } from "./Lists.ts"
+
+// ---- vocabulary ---------------------------------------------------------------------------------------------------
+
+const field = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+const text = field(Schema.String)
+const number = field(Schema.Number)
+const boolean = field(Schema.Boolean)
+const anything = field(Schema.Json)
+/** ISO 8601 UTC with milliseconds. */
+const timestamp = field(Schema.String.annotate({ format: "date-time" }))
+/** `YYYY-MM-DD`, by some integrations a timestamp. */
+const date = field(Schema.String)
+const oneOf = <const L extends ReadonlyArray<string>>(...literals: L) =>
+  field(Schema.Union([Schema.Literals(literals), Schema.String]))
+const object = <const F extends Schema.Struct.Fields>(fields: F) => field(Schema.Struct(fields))
+const list = <S extends Schema.Top>(item: S) => field(Schema.Array(item))
+const listOf = <const F extends Schema.Struct.Fields>(fields: F) => list(Schema.Struct(fields))
+
+const reference = { id: text, remote_id: text }
+const named = { ...reference, name: text }
+const identity = { id: Schema.String, remote_id: text }
+const marks = { changed_at: timestamp, remote_deleted_at: timestamp, remote_data: anything }
+const remoteTimes = { remote_created_at: timestamp, remote_updated_at: timestamp }
+const customised = { custom_fields: anything, integration_fields: list(Schema.Json) }
+
+const money = object({ currency: text, value: number })
+const placeFields = {
+  city: text,
+  country: text,
+  raw: text,
+  state: text,
+  street_1: text,
+  street_2: text,
+  zip_code: text
+}
+const place = object(placeFields)
+const emailAddresses = listOf({
+  email_address: text,
+  type: text
+})
+const personSummary = object({
+  ...reference,
+  first_name: text,
+  last_name: text,
+  display_full_name: text,
+  work_email: text,
+  remote_deleted_at: timestamp
+})
+
+// ---- recruiting ---------------------------------------------------------------------------------------------------
+
+const candidateFields = {
+  first_name: text,
+  last_name: text,
+  company: text,
+  title: text,
+  confidential: boolean,
+  source: text,
+  phone_numbers: listOf({ phone_number: text, type: text }),
+  email_addresses: emailAddresses,
+  social_media: listOf({ link: text, type: text, username: text }),
+  location: place,
+  ...customised,
+  remote_url: text,
+  ...remoteTimes,
+  ...marks,
+  tags: listOf(named)
+}
+
+const offerStatus = oneOf("ACCEPTED", "DECLINED", "SENT", "APPROVED", "DRAFT", "ABANDONED")
+
+/** An answer's shape follows its question's type: `{content}`, `{choice}`, `{choices}`, `{checked}`, `{number}`, `{date}`, `{raw}`. */
+const screeningAnswers = listOf({
+  answer: anything,
+  question: object({
+    remote_id: text,
+    title: text,
+    type: oneOf("TEXT", "SINGLE_SELECT", "MULTI_SELECT", "BOOLEAN", "NUMBER", "DATE", "UNKNOWN")
+  })
+})
+
+export const Application = Schema.Struct({
+  ...identity,
+  outcome: oneOf("PENDING", "HIRED", "DECLINED"),
+  rejection_reason_name: text,
+  rejected_at: timestamp,
+  current_stage_id: text,
+  job_id: text,
+  candidate_id: text,
+  screening_question_answers: screeningAnswers,
+  ...customised,
+  remote_url: text,
+  ...remoteTimes,
+  ...marks,
+  candidate: object({ ...reference, ...candidateFields }),
+  current_stage: object({ ...named, status: oneOf("ACTIVE", "INACTIVE"), ...customised, index: number }),
+  job: object(named),
+  interviews: listOf({
+    ...reference,
+    title: text,
+    starting_at: timestamp,
+    ending_at: timestamp,
+    location: place,
+    canceled: boolean
+  }),
+  offers: listOf({ ...reference, status: offerStatus })
+}).annotate({ identifier: "Application" })
+
+export const Scorecard = Schema.Struct({
+  ...identity,
+  candidate_id: text,
+  application_id: text,
+  interview_id: text,
+  author_id: text,
+  responses: listOf({
+    /** `{label, remote_id}`, an array of those, string, boolean, number or date, by `type`. */
+    answer: anything,
+    description: text,
+    label: text,
+    remote_id: text,
+    required: boolean,
+    type: oneOf("SINGLE_SELECT", "MULTI_SELECT", "TEXT", "BOOLEAN", "NUMBER", "DATE"),
+    options: listOf({ label: text, remote_id: text })
+  }),
+  ...remoteTimes,
+  ...marks,
+  author: object({ ...reference, first_name: text, last_name: text, email: text })
+}).annotate({ identifier: "Scorecard" })
+
+export const Offer = Schema.Struct({
+  ...identity,
+  status: offerStatus,
+  employment_start_date: timestamp,
+  application_id: text,
+  ...customised,
+  ...remoteTimes,
+  ...marks,
+  application: object({
+    candidate: object({ ...reference, first_name: text, last_name: text, email_addresses: emailAddresses }),
+    job: object(named)
+  })
+}).annotate({ identifier: "Offer" })
+
+export const Tag = Schema.Struct({ ...identity, name: text, ...marks }).annotate({ identifier: "Tag" })
+
+// ---- human resources ----------------------------------------------------------------------------------------------
+
+export const Payslip = Schema.Struct({
+  ...identity,
+  ...marks,
+  totals: object({ gross_pay: money, net_pay: money, paid_amount: money }),
+  employee: personSummary,
+  pay_run: object({ ...reference, start_date: date, end_date: date, legal_entity_id: text }),
+  line_items: listOf({ ...named, amount: money })
+}).annotate({ identifier: "Payslip" })
+
+const reviewCycleFields = { name: text, review_period_start_date: timestamp, ...marks }
+
+export const PerformanceReviewCycle = Schema.Struct({ ...identity, ...reviewCycleFields }).annotate({
+  identifier: "PerformanceReviewCycle"
+})
+
+export const PerformanceReview = Schema.Struct({
+  ...identity,
+  type: oneOf("MANAGER", "DIRECT_REPORT", "PEER", "SELF"),
+  summary_comment: text,
+  summary_rating: object({ type: oneOf("SINGLE_SELECT"), ordered_options: list(Schema.String), value: text }),
+  ...marks,
+  reviewee: personSummary,
+  reviewer: personSummary,
+  review_cycle: object({ ...reference, ...reviewCycleFields })
+}).annotate({ identifier: "PerformanceReview" })
+
+/** `type` decides the shape: NUMERIC has `min`, `max`, `step` (null: continuous), SINGLE_SELECT has `ordered_options`. */
+const proficiencyScale = object({
+  ...reference,
+  type: oneOf("NUMERIC", "SINGLE_SELECT"),
+  min: number,
+  max: number,
+  step: number,
+  ordered_options: listOf(named)
+})
+
+export const Skill = Schema.Struct({
+  ...identity,
+  name: text,
+  proficiency_scale_id: text,
+  remote_created_at: timestamp,
+  ...marks,
+  ...customised,
+  proficiency_scale: proficiencyScale
+}).annotate({ identifier: "Skill" })
+
+export const StaffingEntity = Schema.Struct({
+  ...identity,
+  name: text,
+  model_type: oneOf("JOB", "POSITION", "REQUISITION"),
+  description: text,
+  status: oneOf("OPEN_LIMITED", "OPEN_UNLIMITED", "PENDING", "FROZEN", "FILLED", "CLOSED"),
+  employment_types: listOf({
+    remote_label: text,
+    unified_type: oneOf(
+      "FULL_TIME",
+      "PART_TIME",
+      "CONTRACT",
+      "INTERNSHIP",
+      "FREELANCE",
+      "WORKING_STUDENT",
+      "APPRENTICESHIP",
+      "TRAINING"
+    )
+  }),
+  number_of_openings: number,
+  parent_id: text,
+  remote_url: text,
+  ...remoteTimes,
+  ...marks,
+  ...customised,
+  locations: listOf({ ...named, type: oneOf("OFFICE") }),
+  legal_entities: listOf(named),
+  groups: listOf({ ...named, type: oneOf("DEPARTMENT", "TEAM", "COST_CENTER") }),
+  skills: listOf({
+    skill_id: text,
+    skill: object({ ...named, proficiency_scale: proficiencyScale }),
+    /** A number, an option's id, or an object with either, by the skill's scale. */
+    expected_proficiency: anything
+  })
+}).annotate({ identifier: "StaffingEntity" })
+
+export const LegalEntity = Schema.Struct({ ...identity, name: text, address: place, ...marks }).annotate({
+  identifier: "LegalEntity"
+})
+
+export const AbsenceType = Schema.Struct({
+  ...identity,
+  name: text,
+  unit: oneOf("HOURS", "DAYS"),
+  half_days_supported: boolean,
+  exact_times_supported: boolean,
+  ...customised,
+  ...marks
+}).annotate({ identifier: "AbsenceType" })
+
+/** The record schema of each list. */
+export const recordSchemas = {
+  "ats.application": Application,
+  "ats.scorecard": Scorecard,
+  "ats.offer": Offer,
+  "ats.tag": Tag,
+  "hris.payslip": Payslip,
+  "hris.performance_review": PerformanceReview,
+  "hris.performance_review_cycle": PerformanceReviewCycle,
+  "hris.staffing_entity": StaffingEntity,
+  "hris.legal_entity": LegalEntity,
+  "hris.skill": Skill,
+  "hris.absence_type": AbsenceType
+} as const satisfies Record<IncrementalModel, Schema.Codec<{ readonly id: string }, unknown>>

@@ -1,0 +1,216 @@
+/**
+ * What one HTTP answer of the API means: a list's data, or the reason why it is none. Hides sizes, compression, JSON,
+ * envelopes and the spelling of headers.
+ *
+ * Invariants
+ * 1. No more than `maxBytes` are held, before and after decompression
+ * 2. A refusal counts by its status even where its body is broken or too large
+ * 3. An error names status, code, kind and size of what arrived, never its content   (I11)
+ *
+ * Gotchas
+ * - gzip is told by its first bytes: a client that has unpacked the body already may leave the header in place.
+ * - A 404 without the API's error envelope comes from something else: the address is wrong, the model is not missing.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Headers from "effect/http/Headers"
+import type * as HttpClientError from "effect/http/HttpClientError"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Stream from "effect/Stream"
+import { promisify } from "node:util"
+import { gunzip as gunzipWithCallback } from "node:zlib"
+import { classify, type ErrorClass } from "../api/Errors.ts"
+import { codeOf, masked } from "./Masking.ts"
+import {
+  Inactive,
+  KeyRefused,
+  NotReady,
+  PermissionMissing,
+  RateLimited,
+  Rejected,
+  SourceError,
+  Transient,
+  Unreadable,
+  Unsupported
+} from "./Source.ts"
+
+export interface ListData {
+  readonly results: ReadonlyArray<unknown>
+  readonly next: string | null
+  /** `warnings[].message`, as they came. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+const unreadable = (message: string) => new SourceError({ reason: new Unreadable({ code: null, message }) })
+const gunzip = promisify(gunzipWithCallback)
+const decoder = new TextDecoder()
+
+// ---- body ---------------------------------------------------------------------------------------------------------
+
+const tooLarge = (maxBytes: number) =>
+  unreadable(`the answer is larger than the limit of ${maxBytes} bytes; it was not read to its end`)
+
+const received = (
+  response: HttpClientResponse.HttpClientResponse,
+  maxBytes: number
+): Effect.Effect<Buffer, SourceError | HttpClientError.HttpClientError> =>
+  Effect.suspend(() => {
+    const chunks: Array<Uint8Array> = []
+    let size = 0
+    return response.stream.pipe(
+      Stream.runForEachArray((parts) => {
+        for (const part of parts) {
+          chunks.push(part)
+          size += part.byteLength
+        }
+        return size > maxBytes ? Effect.fail(tooLarge(maxBytes)) : Effect.void
+      }),
+      Effect.map(() => Buffer.concat(chunks, size))
+    )
+  })
+
+const unpacked = (bytes: Buffer, maxBytes: number): Effect.Effect<Buffer, SourceError> =>
+  bytes[0] === 0x1f && bytes[1] === 0x8b
+    ? Effect.tryPromise({
+      try: () => gunzip(bytes, { maxOutputLength: maxBytes }),
+      catch: (cause) =>
+        cause instanceof RangeError ? tooLarge(maxBytes) : unreadable("the answer's gzip form is damaged")
+    })
+    : Effect.succeed(bytes)
+
+const kindOf = (text: string): string => {
+  const start = text.slice(0, 200).trimStart().toLowerCase()
+  if (start === "") return "nothing"
+  if (start.startsWith("<!doctype html") || start.startsWith("<html")) return "an HTML page"
+  if (start.startsWith("<")) return "markup"
+  return start.startsWith("{") || start.startsWith("[") ? "broken or unexpected JSON" : "text that is not JSON"
+}
+
+/** What arrived, in words without content. */
+const described = (response: HttpClientResponse.HttpClientResponse, text: string): string => {
+  const type = /^[\w.+-]+\/[\w.+-]+/.exec(response.headers["content-type"] ?? "")?.[0] ?? "no content type"
+  return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+// ---- headers ------------------------------------------------------------------------------------------------------
+
+const dateOf = (text: string | undefined): number | null => {
+  const time = text === undefined || !/[a-z]/i.test(text) ? Number.NaN : Date.parse(text)
+  return Number.isNaN(time) ? null : time
+}
+
+/** The `Date` header in ms, null if missing or unreadable. */
+export const serverTimeOf = (headers: Headers.Headers): number | null => dateOf(headers["date"])
+
+const seconds = (text: string | undefined): number | null =>
+  text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null
+
+/**
+ * `Retry-After` in seconds or as a date, read against the server's own clock; null if absent or unreadable, zero if
+ * it is over.
+ */
+export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
+  const text = headers["retry-after"]
+  const delta = seconds(text)
+  if (delta !== null) return Duration.seconds(delta)
+  const date = dateOf(text)
+  return date === null ? null : Duration.millis(Math.max(0, date - (serverTimeOf(headers) ?? now)))
+}
+
+const firstEpochSecond = 1_000_000_000
+
+/** How long the account's budget is empty by `ratelimit-remaining` and `-reset`; null while some is left or unknown. */
+export const budgetEmptyFor = (headers: Headers.Headers, now: number): Duration.Duration | null => {
+  const remaining = seconds(headers["ratelimit-remaining"])
+  const reset = seconds(headers["ratelimit-reset"])
+  if (remaining === null || remaining > 0 || reset === null) return null
+  return reset < firstEpochSecond
+    ? Duration.seconds(reset)
+    : Duration.millis(Math.max(0, reset * 1000 - (serverTimeOf(headers) ?? now)))
+}
+
+// ---- meaning ------------------------------------------------------------------------------------------------------
+
+const property = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined
+
+const reasons = { KeyRefused, PermissionMissing, Unsupported, NotReady, Inactive, Rejected } as const
+
+const reasonOf = (
+  errorClass: ErrorClass,
+  detail: { readonly code: string | null; readonly message: string },
+  wait: Duration.Duration | null
+): SourceError["reason"] => {
+  const retryAfter = wait === null ? null : Duration.toMillis(wait)
+  if (errorClass === "RateLimited") return new RateLimited({ ...detail, retryAfter })
+  if (errorClass === "Transient") return new Transient({ ...detail, retryAfter })
+  return new reasons[errorClass](detail)
+}
+
+const refused = (
+  response: HttpClientResponse.HttpClientResponse,
+  text: string,
+  body: unknown,
+  now: number
+): SourceError => {
+  const { headers, status } = response
+  const error = property(body, "error")
+  const fromApi = typeof error === "object" && error !== null
+  if (status >= 300 && status < 400) {
+    return unreadable(`status ${status}: the address redirects elsewhere, where the key is not sent`)
+  }
+  if (status === 404 && !fromApi) return unreadable(`${described(response, text)}: no such path at this address`)
+  const code = codeOf(property(error, "code"))
+  const title = property(error, "title")
+  const name = [code, typeof title === "string" && title !== "" ? masked(title) : null].filter((part) => part !== null)
+  const message = fromApi ? [`status ${status}`, ...name].join(" · ") : described(response, text)
+  return new SourceError({
+    reason: reasonOf(classify({ status, code }), { code, message }, retryAfterOf(headers, now))
+  })
+}
+
+const listData = (
+  response: HttpClientResponse.HttpClientResponse,
+  text: string,
+  body: unknown
+): Effect.Effect<ListData, SourceError> => {
+  const data = property(body, "data")
+  const results = property(data, "results")
+  if (!Array.isArray(results)) {
+    return Effect.fail(unreadable(`${described(response, text)}: it has no data.results`))
+  }
+  const next = property(data, "next")
+  if (next !== undefined && next !== null && typeof next !== "string") {
+    return Effect.fail(unreadable(`${described(response, text)}: data.next is no string`))
+  }
+  const warnings = property(body, "warnings")
+  return Effect.succeed({
+    results,
+    next: next || null,
+    warnings: Array.isArray(warnings)
+      ? warnings.map((warning) => property(warning, "message")).filter((message) => typeof message === "string")
+      : []
+  })
+}
+
+/** Reads an answer to its end, parses it once, and says what it means. */
+export const read = Effect.fnUntraced(function*(
+  response: HttpClientResponse.HttpClientResponse,
+  maxBytes: number,
+  now: number
+): Effect.fn.Return<ListData, SourceError | HttpClientError.HttpClientError> {
+  const ok = response.status >= 200 && response.status < 300
+  const bytes = Effect.flatMap(received(response, maxBytes), (packed) => unpacked(packed, maxBytes))
+  const text = decoder.decode(yield* ok ? bytes : Effect.orElseSucceed(bytes, () => Buffer.alloc(0)))
+  const body = parse(text)
+  const succeeded = ok && property(body, "status") !== "error"
+  return yield* succeeded ? listData(response, text, body) : Effect.fail(refused(response, text, body, now))
+})

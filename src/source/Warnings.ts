@@ -1,0 +1,34 @@
+/**
+ * The API's `warnings[]`: every one is counted, each text is logged once and masked   (I11).
+ *
+ * Gotchas
+ * - Which texts were logged is remembered as hashes and bounded: after many others a text may be logged again.
+ */
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import { hash } from "node:crypto"
+import type { IncrementalModel } from "../api/Lists.ts"
+import { masked } from "./Masking.ts"
+
+const counter = Metric.counter("rollcall_api_warnings_total", {
+  description: "Warnings that came with answers of the unified API.",
+  incremental: true
+})
+const remembered = 1000
+
+/** A function that counts the warnings of one answer and logs what is new. */
+export const make = () => {
+  const logged = new Set<string>()
+  return Effect.fnUntraced(function*(model: IncrementalModel, warnings: ReadonlyArray<string>) {
+    if (warnings.length === 0) return
+    yield* Metric.update(Metric.withAttributes(counter, { model }), warnings.length)
+    for (const warning of warnings) {
+      const text = masked(warning)
+      const key = hash("sha256", text, "base64url")
+      if (logged.has(key)) continue
+      if (logged.size === remembered) logged.delete(logged.values().next().value ?? "")
+      logged.add(key)
+      yield* Effect.logWarning("the API warned").pipe(Effect.annotateLogs({ model, warning: text }))
+    }
+  })
+}

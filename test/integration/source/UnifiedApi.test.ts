@@ -1,0 +1,232 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { createServer, type RequestListener, type ServerResponse } from "node:http"
+import { gzipSync } from "node:zlib"
+import { type PageRequest, Source } from "../../../src/source/Source.ts"
+import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+
+const request: PageRequest = {
+  account: "default",
+  integration: "greenhouse:acme",
+  model: "ats.tag",
+  priority: "poll",
+  cursor: null,
+  updatedAfter: null,
+  ids: null
+}
+const results = [{ id: "1", name: "ünï – 名前" }, { id: "2" }]
+const page = JSON.stringify({ status: "success", data: { next: "more", results } })
+
+class Loopback {
+  readonly server
+  connections = 0
+  closed = 0
+
+  constructor(listener: RequestListener) {
+    this.server = createServer(listener)
+    this.server.on("connection", (socket) => {
+      this.connections++
+      socket.once("close", () => this.closed++)
+    })
+  }
+
+  get url(): string {
+    const address = this.server.address()
+    return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/v1`
+  }
+
+  /** A server on loopback for as long as the scope lasts. */
+  static readonly serving = (listener: RequestListener) =>
+    Effect.acquireRelease(
+      Effect.callback<Loopback>((resume) => {
+        const loopback = new Loopback(listener)
+        loopback.server.listen(0, "127.0.0.1", () => resume(Effect.succeed(loopback)))
+      }),
+      ({ server }) =>
+        Effect.callback<void>((resume) => {
+          server.close(() => resume(Effect.void))
+          server.closeAllConnections()
+        })
+    )
+}
+
+const source = (url: string, options: Partial<UnifiedApi.Options> = {}) =>
+  UnifiedApi.layer({
+    accounts: { default: { url, key: Redacted.make("the-key") } },
+    retryBase: "1 millis",
+    ...options
+  }).pipe(Layer.provide(UnifiedApi.httpClient))
+
+const read = Effect.flatMap(Source, (service) => service.page(request))
+
+const refusedBy = (url: string, options: Partial<UnifiedApi.Options> = {}) =>
+  read.pipe(Effect.flip, Effect.map(({ reason }) => reason), Effect.provide(source(url, options)))
+
+const json = (response: ServerResponse, body: string | Buffer, status = 200) =>
+  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(
+    body
+  )
+
+describe("the API over a real connection", () => {
+  it.live("a page arrives whole, with the server's time, and connections are kept", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((_, response) => json(response, page))
+      const pages = yield* Effect.all(Array.from({ length: 5 }, () => read)).pipe(Effect.provide(source(server.url)))
+      for (const { duration, next, requestedAt, results: got, serverTime } of pages) {
+        assert.deepStrictEqual(got, results)
+        assert.strictEqual(next, "more")
+        assert.isAtMost(Math.abs((serverTime ?? 0) - requestedAt), 60_000)
+        assert.isAtLeast(duration, 0)
+      }
+      assert.strictEqual(server.connections, 1)
+    }))
+
+  it.live("a gzip body is unpacked", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((incoming, response) => {
+        assert.strictEqual(incoming.headers["accept-encoding"], "gzip")
+        response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(gzipSync(page))
+      })
+      assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
+    }))
+
+  it.live("a wrong key is told by 401, and the hint says what to check", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((incoming, response) => {
+        const error = { code: "PLATFORM.AUTHENTICATION_INVALID", title: null, message: "no", log_url: null }
+        if (incoming.headers.authorization === "Bearer the-key") json(response, page)
+        else json(response, JSON.stringify({ status: "error", error }), 401)
+      })
+      yield* read.pipe(Effect.provide(source(server.url)))
+      const reason = yield* refusedBy(server.url, {
+        accounts: { default: { url: server.url, key: Redacted.make("an-old-key") } }
+      })
+      assert.strictEqual(reason._tag, "KeyRefused")
+      assert.include(reason.hint, "ROLLCALL_API_KEY")
+      assert.notInclude(reason.message, "an-old-key")
+    }))
+
+  it.live.each([200, 404])("a wrong URL that answers an HTML page with %i is told", (status) =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((_, response) =>
+        response.writeHead(status, { "content-type": "text/html" }).end("<!doctype html><title>Hi</title>")
+      )
+      const reason = yield* refusedBy(server.url)
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "an HTML page (text/html")
+      assert.include(reason.hint, "ROLLCALL_API_URL")
+    }))
+
+  it.live("nobody at the address is a broken connection", () =>
+    Effect.gen(function*() {
+      const url = yield* Effect.scoped(Effect.map(Loopback.serving(() => {}), (server) => server.url))
+      const reason = yield* refusedBy(url)
+      assert.strictEqual(reason._tag, "Transient")
+      assert.include(reason.message, "ECONNREFUSED")
+    }))
+
+  it.live("half a JSON is unreadable", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((_, response) => json(response, page.slice(0, page.length / 2)))
+      const reason = yield* refusedBy(server.url)
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "broken or unexpected JSON")
+    }))
+
+  it.live("a connection that breaks in the middle of a body is tried again", () =>
+    Effect.gen(function*() {
+      let tries = 0
+      const server = yield* Loopback.serving((_, response) => {
+        if (++tries > 2) return json(response, page)
+        response.writeHead(200, { "content-length": page.length })
+        response.write(page.slice(0, 20), () => response.socket?.resetAndDestroy())
+      })
+      assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
+      assert.strictEqual(tries, 3)
+    }))
+
+  it.live("R1: a 429 counts though its body breaks", () =>
+    Effect.gen(function*() {
+      let tries = 0
+      const server = yield* Loopback.serving((_, response) => {
+        if (++tries > 8) return json(response, page)
+        response.writeHead(429, { "content-length": 100 })
+        response.write("{", () => response.socket?.resetAndDestroy())
+      })
+      assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
+    }))
+
+  it.live("a page of 40 MB is given up at the limit, which the message names", () =>
+    Effect.gen(function*() {
+      let written = 0
+      const chunk = Buffer.alloc(1024 * 1024, "x")
+      const server = yield* Loopback.serving((_, response) => {
+        response.writeHead(200, { "content-type": "application/json" })
+        const more = (left: number): void => {
+          if (left === 0) return void response.end()
+          response.write(chunk, (error) => {
+            if (error) return
+            written += chunk.length
+            more(left - 1)
+          })
+        }
+        more(40)
+      })
+      const reason = yield* refusedBy(server.url)
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "limit of 33554432 bytes")
+      assert.isBelow(written, 3 * 40 * chunk.length)
+    }))
+
+  it.live("a small gzip body that unpacks to more than the limit is given up too", () =>
+    Effect.gen(function*() {
+      const bomb = gzipSync(Buffer.alloc(2_000_000, "x"))
+      const server = yield* Loopback.serving((_, response) => json(response, bomb))
+      const reason = yield* refusedBy(server.url, { maxBytes: 1_000_000 })
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "limit of 1000000 bytes")
+    }))
+
+  it.live("a damaged gzip body is unreadable", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((_, response) => json(response, gzipSync(page).subarray(0, 40)))
+      const reason = yield* refusedBy(server.url)
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "gzip form is damaged")
+    }))
+
+  it.live("a body that trickles for ever is cut off, and its connection closed", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((_, response) => {
+        response.writeHead(200, { "content-type": "application/json" })
+        const drip = setInterval(() => response.write(" "), 10)
+        response.once("close", () => clearInterval(drip))
+      })
+      const reason = yield* refusedBy(server.url, { timeout: "100 millis" })
+      assert.strictEqual(reason._tag, "Transient")
+      assert.include(reason.message, "no complete answer within 100ms")
+      assert.strictEqual(server.connections, 6)
+      yield* Effect.suspend(() => server.closed === 6 ? Effect.void : Effect.fail("still open")).pipe(
+        Effect.eventually,
+        Effect.timeout("5 seconds")
+      )
+    }))
+
+  it.live("a redirect is not followed: the key stays with its address", () =>
+    Effect.gen(function*() {
+      const keys: Array<string | undefined> = []
+      const elsewhere = yield* Loopback.serving((incoming, response) => {
+        keys.push(incoming.headers.authorization)
+        json(response, page)
+      })
+      const server = yield* Loopback.serving((_, response) =>
+        response.writeHead(302, { location: `${elsewhere.url}/ats/tags` }).end()
+      )
+      const reason = yield* refusedBy(server.url)
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "redirects elsewhere")
+      assert.deepStrictEqual(keys, [])
+    }))
+})

@@ -1,0 +1,213 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import * as Governor from "../../../src/source/Governor.ts"
+import type { Priority } from "../../../src/source/Source.ts"
+
+const retryBase = Duration.seconds(1)
+const governor = (concurrency = 1) => Governor.make({ concurrency, retryBase })
+
+/** Requests that note when they start and end when told to. */
+const desk = (of: Governor.Governor) => {
+  const started: Array<string> = []
+  const ends: Array<Deferred.Deferred<void>> = []
+  const request = (name: string, priority: Priority, integration = "a:1") =>
+    Effect.gen(function*() {
+      started.push(name)
+      const end = yield* Deferred.make<void>()
+      ends.push(end)
+      yield* Deferred.await(end)
+    }).pipe(of.run(integration, priority), Effect.forkChild({ startImmediately: true }))
+  const endNext = Effect.suspend(() => {
+    const end = ends.shift()
+    return end === undefined ? Effect.void : Deferred.succeed(end, undefined)
+  }).pipe(Effect.andThen(Effect.yieldNow))
+  return { started, request, endNext, endAll: (count: number) => Effect.repeat(endNext, { times: count - 1 }) }
+}
+
+/** Virtual ms at which a request leaves, asked for now. */
+const leavesAt = (of: Governor.Governor, integration = "a:1") =>
+  Clock.currentTimeMillis.pipe(of.run(integration, "poll"), Effect.forkChild({ startImmediately: true }))
+
+describe("Governor", () => {
+  it.effect("serves the most urgent class first, whoever came first", () =>
+    Effect.gen(function*() {
+      const { endAll, request, started } = desk(yield* governor())
+      yield* request("running", "backfill")
+      for (const priority of ["backfill", "sweep", "refresh", "poll", "confirm"] as const) {
+        yield* request(priority, priority)
+      }
+      yield* endAll(6)
+      assert.deepStrictEqual(started, ["running", "confirm", "poll", "refresh", "sweep", "backfill"])
+    }))
+
+  it.effect("N4: gives every tenth turn to the least urgent, so that nothing starves", () =>
+    Effect.gen(function*() {
+      const { endAll, request, started } = desk(yield* governor())
+      for (let i = 0; i < 40; i++) yield* request("poll", "poll")
+      for (let i = 0; i < 4; i++) yield* request("backfill", "backfill")
+      yield* endAll(40)
+      const turns = started.flatMap((name, index) => name === "backfill" ? [index + 1] : [])
+      assert.deepStrictEqual(turns, [10, 20, 30, 40])
+    }))
+
+  it.effect("R3: lets integrations take turns, however many requests one of them has", () =>
+    Effect.gen(function*() {
+      const { endAll, request, started } = desk(yield* governor())
+      for (let i = 0; i < 6; i++) yield* request(`big${i}`, "poll", "a:big")
+      yield* request("small0", "poll", "b:small")
+      yield* request("small1", "poll", "b:small")
+      yield* request("other0", "poll", "c:other")
+      yield* endAll(9)
+      assert.deepStrictEqual(started.slice(0, 7), ["big0", "big1", "small0", "other0", "big2", "small1", "big3"])
+    }))
+
+  it.effect("has at most its concurrency under way", () =>
+    Effect.gen(function*() {
+      const { endNext, request, started } = desk(yield* governor(3))
+      for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll")
+      assert.strictEqual(started.length, 3)
+      yield* endNext
+      assert.strictEqual(started.length, 4)
+    }))
+
+  it.effect("gives a turn back when its request fails, dies or is interrupted, waiting or running", () =>
+    Effect.gen(function*() {
+      const of = yield* governor()
+      yield* Effect.exit(of.run("a:1", "poll")(Effect.fail("no")))
+      yield* Effect.exit(of.run("a:1", "poll")(Effect.die("no")))
+      const running = yield* Effect.forkChild(of.run("a:1", "poll")(Effect.never), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(of.run("a:1", "poll")(Effect.never), { startImmediately: true })
+      yield* Fiber.interrupt(waiting)
+      yield* Fiber.interrupt(running)
+      assert.strictEqual(yield* of.run("a:1", "poll")(Effect.succeed("served")), "served")
+    }))
+
+  it.effect("R1: a pause holds every integration of the account, and is never shortened", () =>
+    Effect.gen(function*() {
+      const of = yield* governor(4)
+      yield* of.pause(Duration.seconds(30))
+      yield* of.pause(Duration.seconds(5))
+      const first = yield* leavesAt(of, "a:1")
+      const second = yield* leavesAt(of, "b:2")
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual([yield* Fiber.join(first), yield* Fiber.join(second)], [30_000, 30_000])
+    }))
+
+  it.effect("R1: a later refusal lengthens the pause for those who wait already", () =>
+    Effect.gen(function*() {
+      const of = yield* governor()
+      yield* of.throttled(Duration.seconds(10))
+      const waiting = yield* leavesAt(of)
+      yield* TestClock.adjust("5 seconds")
+      yield* of.throttled(Duration.seconds(60))
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* Fiber.join(waiting), 65_000)
+    }))
+
+  it.effect("R1: the most urgent goes first after a pause, though it came last", () =>
+    Effect.gen(function*() {
+      const of = yield* governor()
+      const { endAll, request, started } = desk(of)
+      yield* of.pause(Duration.seconds(10))
+      yield* request("backfill", "backfill")
+      yield* request("confirm", "confirm")
+      yield* TestClock.adjust("10 seconds")
+      yield* endAll(2)
+      assert.deepStrictEqual(started, ["confirm", "backfill"])
+    }))
+
+  it.effect("W4: a wall clock that is set back a day starts no pause that is over", () =>
+    Effect.gen(function*() {
+      const of = yield* governor()
+      const day = 24 * 60 * 60 * 1000
+      yield* TestClock.setTime(2 * day)
+      yield* of.pause(Duration.seconds(10))
+      yield* TestClock.adjust("10 seconds")
+      yield* TestClock.setTime(day)
+      const after = yield* leavesAt(of)
+      yield* Effect.yieldNow
+      assert.strictEqual(after.pollUnsafe()?._tag, "Success")
+    }))
+
+  it.live("R1: a pause ends on a real clock, whose timers may fire a little early", () =>
+    Effect.gen(function*() {
+      const of = yield* governor()
+      for (let i = 0; i < 200; i++) {
+        yield* of.pause(Duration.millis(0.3 + (i % 7) / 5))
+        yield* of.run("a:1", "poll")(Effect.void)
+      }
+    }))
+
+  it.effect("R1: however long the API asks us to wait, it is tried again after 15 minutes", () =>
+    Effect.gen(function*() {
+      const of = yield* governor()
+      yield* of.throttled(Duration.days(365))
+      const waiting = yield* leavesAt(of)
+      yield* TestClock.adjust("1 day")
+      assert.strictEqual(yield* Fiber.join(waiting), Duration.toMillis(Governor.longestPause))
+    }))
+
+  it.effect.each([{ named: null }, { named: Duration.zero }])(
+    "R1: refusals in a row that name no wait double it, jittered by a fifth, up to a minute %#",
+    ({ named }) =>
+      Effect.gen(function*() {
+        const of = yield* governor()
+        for (let refusal = 0; refusal < 10; refusal++) {
+          const before = yield* Clock.currentTimeMillis
+          yield* of.throttled(named)
+          const waiting = yield* leavesAfter(of)
+          yield* TestClock.adjust("2 minutes")
+          const waited = (yield* Fiber.join(waiting)) - before
+          const expected = Math.min(60_000, 1000 * 2 ** refusal)
+          assert.isAtLeast(waited, Math.floor(0.8 * expected))
+          assert.isAtMost(waited, 1.2 * expected)
+        }
+      })
+  )
+
+  it.effect("R1: after a success the next refusal starts with the shortest wait again", () =>
+    Effect.gen(function*() {
+      const of = yield* governor()
+      for (let refusal = 0; refusal < 5; refusal++) {
+        yield* of.throttled(null)
+        yield* TestClock.adjust("2 minutes")
+      }
+      yield* of.run("a:1", "poll")(Effect.void)
+      const before = yield* Clock.currentTimeMillis
+      yield* of.throttled(null)
+      const waiting = yield* leavesAt(of)
+      yield* TestClock.adjust("2 minutes")
+      assert.isAtMost((yield* Fiber.join(waiting)) - before, 1200)
+    }))
+
+  it.effect("R1: a burst of refusals halves the concurrency once; rounds of successes bring it back", () =>
+    Effect.gen(function*() {
+      const of = yield* governor(8)
+      const { endAll, request, started } = desk(of)
+      for (let i = 0; i < 40; i++) yield* request(`${i}`, "poll")
+      assert.strictEqual(started.length, 8)
+      for (let i = 0; i < 8; i++) yield* of.throttled(Duration.seconds(1))
+      yield* endAll(8)
+      assert.strictEqual(started.length, 8)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(started.length - 8, 4)
+      yield* endAll(5)
+      assert.strictEqual(started.length - 8 - 5, 5)
+      yield* endAll(27)
+      assert.strictEqual(started.length, 40)
+    }))
+})
+
+/** Like `leavesAt`, for a request that fails, so that the row of refusals goes on. */
+const leavesAfter = (of: Governor.Governor) =>
+  Clock.currentTimeMillis.pipe(
+    Effect.flatMap(Effect.fail),
+    of.run("a:1", "poll"),
+    Effect.flip,
+    Effect.forkChild({ startImmediately: true })
+  )

@@ -1,0 +1,424 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Metric from "effect/Metric"
+import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
+import { TestClock } from "effect/testing"
+import { type Page, type PageRequest, Source, type SourceError } from "../../../src/source/Source.ts"
+import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+
+interface Reply {
+  readonly status?: number
+  readonly headers?: Record<string, string>
+  readonly body?: unknown
+  /** The answer never comes. */
+  readonly silent?: boolean
+}
+
+interface Sent {
+  /** Virtual ms. */
+  readonly at: number
+  readonly url: URL
+  readonly request: HttpClientRequest.HttpClientRequest
+}
+
+const success: Reply = { body: { status: "success", data: { next: null, results: [] } } }
+const refusal = (status: number, code: string | null, headers: Record<string, string> = {}): Reply => ({
+  status,
+  headers,
+  body: { status: "error", error: { code, title: "Refused", message: "Ada Lovelace, ada@example.org", log_url: null } }
+})
+const limited = (headers: Record<string, string> = {}) => refusal(429, "PLATFORM.RATE_LIMIT_EXCEEDED", headers)
+
+/** The adapter over replies that are given in order; the last one is repeated. */
+const withReplies = (...replies: ReadonlyArray<Reply>) => {
+  const sent: Array<Sent> = []
+  const client = HttpClient.make((request, url) =>
+    Effect.gen(function*() {
+      const reply = replies[Math.min(sent.length, replies.length - 1)] ?? success
+      sent.push({ at: yield* Clock.currentTimeMillis, url, request })
+      if (reply.silent === true) return yield* Effect.never
+      const body = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body)
+      return HttpClientResponse.fromWeb(
+        request,
+        new Response(body, { status: reply.status ?? 200, headers: reply.headers ?? {} })
+      )
+    })
+  )
+  const layer = UnifiedApi.layer({
+    accounts: {
+      eu: { url: "https://api.example.org/v1", key: Redacted.make("eu-key") },
+      us: { url: "https://us.example.org/v1", key: Redacted.make("us-key") }
+    },
+    retryBase: "1 second"
+  }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))
+  return { sent, layer }
+}
+
+const request: PageRequest = {
+  account: "eu",
+  integration: "greenhouse:acme",
+  model: "ats.application",
+  priority: "poll",
+  cursor: null,
+  updatedAfter: null,
+  ids: null
+}
+
+const macrotask = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+const step = 100
+
+/** Lets virtual time pass in steps of 100 ms, and bodies be read between them, until the fiber ends. */
+const finished = <A, E>(fiber: Fiber.Fiber<A, E>, remaining = 60_000): Effect.Effect<Exit.Exit<A, E>> =>
+  Effect.gen(function*() {
+    for (let i = 0; i < remaining; i++) {
+      yield* macrotask
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return exit
+      yield* TestClock.adjust(step)
+    }
+    return yield* Effect.die("it never ended")
+  })
+
+const read = (overrides: Partial<PageRequest> = {}) =>
+  Effect.gen(function*() {
+    const source = yield* Source
+    return yield* finished(yield* Effect.forkChild(source.page({ ...request, ...overrides })))
+  })
+
+const reasonOf = (exit: Exit.Exit<Page, SourceError>) =>
+  exit.pipe(Exit.findErrorOption, (error) => {
+    assert.strictEqual(error._tag, "Some")
+    return error._tag === "Some" ? error.value.reason : assert.fail("no error")
+  })
+
+const gaps = (sent: ReadonlyArray<Sent>) => sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
+
+describe("what is sent", () => {
+  it.effect("carries every filter next to the cursor, the key and the integration, and no body", () => {
+    const { layer, sent } = withReplies(success)
+    return Effect.gen(function*() {
+      yield* read({ cursor: "c/2=", updatedAfter: Date.UTC(2024, 4, 1, 10, 0, 0, 7), ids: ["a", "b"] })
+      const [only] = sent
+      assert.strictEqual(only?.url.origin + (only?.url.pathname ?? ""), "https://api.example.org/v1/ats/applications")
+      assert.deepStrictEqual(Object.fromEntries(only?.url.searchParams ?? []), {
+        page_size: "250",
+        include_deleted: "true",
+        ignore_unsupported_filters: "true",
+        updated_after: "2024-05-01T10:00:00.007Z",
+        ids: "a,b",
+        cursor: "c/2="
+      })
+      assert.strictEqual(only?.request.headers["authorization"], "Bearer eu-key")
+      assert.strictEqual(only?.request.headers["x-integration-id"], "greenhouse:acme")
+      assert.strictEqual(only?.request.headers["accept"], "application/json")
+      assert.notProperty(only?.request.headers, "content-type")
+      assert.notProperty(only?.request.headers, "traceparent")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("leaves out what is not asked for", () => {
+    const { layer, sent } = withReplies(success)
+    return Effect.gen(function*() {
+      yield* read()
+      assert.deepStrictEqual([...sent[0]?.url.searchParams.keys() ?? []], [
+        "page_size",
+        "include_deleted",
+        "ignore_unsupported_filters"
+      ])
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+describe("a page", () => {
+  it.effect.each([{ next: null }, { next: "" }, {}])(
+    "ends the list when `next` is null, empty or absent %#",
+    (data) => {
+      const { layer } = withReplies({ body: { status: "success", data: { ...data, results: [{ id: "1" }] } } })
+      return Effect.gen(function*() {
+        const page = yield* yield* read()
+        assert.isNull(page.next)
+        assert.deepStrictEqual(page.results, [{ id: "1" }])
+      }).pipe(Effect.provide(layer))
+    }
+  )
+
+  it.effect("P6: an empty page with a cursor goes on; any 2xx will do", () => {
+    const { layer } = withReplies({ status: 206, body: { status: "success", data: { next: "more", results: [] } } })
+    return Effect.gen(function*() {
+      assert.strictEqual((yield* yield* read()).next, "more")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect.each([
+    { date: "Wed, 01 May 2024 10:00:00 GMT", expected: Date.UTC(2024, 4, 1, 10) },
+    { date: "soon", expected: null },
+    { date: "12", expected: null },
+    { date: undefined, expected: null }
+  ])("W5: tells the server's time, or that it is unknown: $date", ({ date, expected }) => {
+    const { layer } = withReplies({ ...success, headers: date === undefined ? {} : { date } })
+    return Effect.gen(function*() {
+      assert.strictEqual((yield* yield* read()).serverTime, expected)
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+describe("refusals", () => {
+  it.effect.each([
+    { status: 401, code: "PLATFORM.AUTHENTICATION_INVALID", expected: "KeyRefused" },
+    { status: 403, code: "INTEGRATION.PERMISSION_MISSING", expected: "PermissionMissing" },
+    { status: 400, code: "INTEGRATION.MODEL_NOT_AVAILABLE", expected: "Unsupported" },
+    { status: 404, code: null, expected: "Unsupported" },
+    { status: 409, code: "INTEGRATION.SETUP_SYNC_PENDING", expected: "NotReady" },
+    { status: 503, code: "INTEGRATION.SETUP_SYNC_PENDING", expected: "NotReady" },
+    { status: 400, code: "INTEGRATION.INACTIVE", expected: "Inactive" },
+    { status: 410, code: null, expected: "Rejected" },
+    { status: 200, code: "INTEGRATION.INACTIVE", expected: "Inactive" }
+  ])("C1–C5: $status $code ends the reading at once as $expected", ({ code, expected, status }) => {
+    const { layer, sent } = withReplies(refusal(status, code))
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read())
+      assert.strictEqual(reason._tag, expected)
+      assert.strictEqual(reason.code, code)
+      assert.strictEqual(sent.length, 1)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("I11: neither the API's text nor the key reaches the message", () => {
+    const { layer } = withReplies({
+      status: 400,
+      body: {
+        status: "error",
+        error: { code: "Ada Lovelace", title: "Bad request for Ada Lovelace", message: "eu-key, ada@example.org" }
+      }
+    })
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read())
+      assert.isNull(reason.code)
+      assert.strictEqual(reason.message, "status 400 · … request for …")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect.each([
+    { body: "<!DOCTYPE html><p>Ada</p>", type: "text/html", says: "an HTML page (text/html, 25 characters)" },
+    { body: '{"status":"success","data":{"res', type: "application/json", says: "broken or unexpected JSON" },
+    { body: "", type: "application/json", says: "nothing" },
+    { body: "Ada", type: "text/plain", says: "text that is not JSON" },
+    { body: '{"status":"success","data":{}}', type: "application/json", says: "no data.results" },
+    {
+      body: '{"status":"success","data":{"results":[],"next":7}}',
+      type: "application/json",
+      says: "data.next is no string"
+    }
+  ])("an unreadable answer is tried three times, then said to be $says", ({ body, says, type }) => {
+    const { layer, sent } = withReplies({ body, headers: { "content-type": type } })
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read())
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, says)
+      assert.notInclude(reason.message, "Ada")
+      assert.strictEqual(sent.length, 3)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("a 404 that is not the API's own says that the address is wrong", () => {
+    const { layer } = withReplies({ status: 404, body: "<html>", headers: { "content-type": "text/html" } })
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read())
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "no such path at this address")
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+describe("retries", () => {
+  it.effect("are six at most, after doubling and jittered delays", () => {
+    const { layer, sent } = withReplies(refusal(500, "PLATFORM.UNKNOWN_ERROR"))
+    return Effect.gen(function*() {
+      assert.strictEqual(reasonOf(yield* read())._tag, "Transient")
+      assert.strictEqual(sent.length, 6)
+      gaps(sent).forEach((gap, index) => {
+        assert.isAtLeast(gap, 0.8 * 1000 * 2 ** index - step)
+        assert.isAtMost(gap, 1.2 * 1000 * 2 ** index + step)
+      })
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("end with the first success", () => {
+    const { layer, sent } = withReplies(refusal(502, null), refusal(503, null), success)
+    return Effect.gen(function*() {
+      assert.isTrue(Exit.isSuccess(yield* read()))
+      assert.strictEqual(sent.length, 3)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("wait as long as a 503 asks, without holding back other integrations", () => {
+    const { layer, sent } = withReplies(refusal(503, null, { "retry-after": "45" }), success)
+    return Effect.gen(function*() {
+      const source = yield* Source
+      const first = yield* Effect.forkChild(source.page(request))
+      yield* TestClock.adjust("5 seconds")
+      yield* read({ integration: "b:2" })
+      yield* finished(first)
+      assert.isBelow(sent[1]?.at ?? 0, 6_000)
+      assert.isAtLeast(sent[2]?.at ?? 0, 45_000)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("R3: an answer that never comes is given up after a minute", () => {
+    const { layer, sent } = withReplies({ silent: true }, success)
+    return Effect.gen(function*() {
+      assert.isTrue(Exit.isSuccess(yield* read()))
+      assert.isAtLeast(gaps(sent)[0] ?? 0, 60_000)
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+describe("rate limits", () => {
+  const date = "Wed, 01 May 2024 10:00:00 GMT"
+  it.effect.each([
+    { headers: { "retry-after": "7" }, from: 7_000, to: 7_000 },
+    { headers: { "retry-after": "0.5" }, from: 500, to: 500 },
+    { headers: { "retry-after": "Wed, 01 May 2024 10:00:09 GMT", date }, from: 9_000, to: 9_000 },
+    { headers: { "retry-after": "Wed, 01 May 2024 09:00:00 GMT", date }, from: 800, to: 1_200 },
+    { headers: { "retry-after": "0" }, from: 800, to: 1_200 },
+    { headers: { "retry-after": "-5" }, from: 800, to: 1_200 },
+    { headers: { "retry-after": "later" }, from: 800, to: 1_200 },
+    { headers: {}, from: 800, to: 1_200 },
+    { headers: { "retry-after": "999999999999" }, from: 900_000, to: 900_000 }
+  ])("R1: $headers is obeyed within its cap", ({ from, headers, to }) => {
+    const { layer, sent } = withReplies(limited(headers), success)
+    return Effect.gen(function*() {
+      assert.isTrue(Exit.isSuccess(yield* read()))
+      assert.isAtLeast(gaps(sent)[0] ?? 0, from)
+      assert.isAtMost(gaps(sent)[0] ?? 0, to + step)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("R1: one integration's 429 pauses every integration of the account, and no other account", () => {
+    const { layer, sent } = withReplies(limited({ "retry-after": "60" }), success)
+    return Effect.gen(function*() {
+      const source = yield* Source
+      const fibers = [yield* Effect.forkChild(source.page(request))]
+      yield* macrotask
+      yield* TestClock.adjust("1 second")
+      fibers.push(yield* Effect.forkChild(source.page({ ...request, integration: "b:2", priority: "confirm" })))
+      fibers.push(yield* Effect.forkChild(source.page({ ...request, account: "us" })))
+      for (const fiber of fibers) yield* finished(fiber)
+      const times = (host: string) => sent.filter(({ url }) => url.hostname === host).map(({ at }) => at)
+      assert.deepStrictEqual(times("us.example.org"), [1_000])
+      assert.strictEqual(times("api.example.org").length, 3)
+      for (const at of times("api.example.org").slice(1)) assert.isAtLeast(at, 60_000)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("R1: who waits for a turn does not slip through while the refusal is being read", () => {
+    const { layer, sent } = withReplies(...Array.from({ length: 8 }, () => limited({ "retry-after": "60" })), success)
+    return Effect.gen(function*() {
+      const source = yield* Source
+      const fibers = yield* Effect.forEach(
+        Array.from({ length: 20 }, (_, i) => ({ ...request, integration: `a:${i}` })),
+        (each) => Effect.forkChild(source.page(each))
+      )
+      for (const fiber of fibers) yield* finished(fiber)
+      assert.deepStrictEqual(sent.map(({ at }) => at < 60_000).indexOf(false), 8)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("R1: waiting is free of the tries, but ends", () => {
+    const patient = withReplies(...Array.from({ length: 12 }, () => limited({ "retry-after": "1" })), success)
+    const endless = withReplies(limited({ "retry-after": "1" }))
+    return Effect.gen(function*() {
+      assert.isTrue(Exit.isSuccess(yield* read().pipe(Effect.provide(patient.layer))))
+      const reason = reasonOf(yield* read().pipe(Effect.provide(endless.layer)))
+      assert.strictEqual(reason._tag, "RateLimited")
+      assert.propertyVal(reason, "retryAfter", 1_000)
+      assert.strictEqual(endless.sent.length, 13)
+    })
+  })
+
+  it.effect.each([
+    { headers: { "ratelimit-remaining": "0", "ratelimit-reset": "20" }, waits: 20_000 },
+    { headers: { "ratelimit-remaining": "0", "ratelimit-reset": "1714557620", date }, waits: 20_000 },
+    { headers: { "ratelimit-remaining": "1", "ratelimit-reset": "20" }, waits: 0 },
+    { headers: { "ratelimit-remaining": "0" }, waits: 0 },
+    { headers: { "ratelimit-remaining": "none", "ratelimit-reset": "20" }, waits: 0 }
+  ])("R2: $headers holds the account's next request for $waits ms", ({ headers, waits }) => {
+    const { layer, sent } = withReplies({ ...success, headers }, success)
+    return Effect.gen(function*() {
+      yield* read()
+      const before = yield* Clock.currentTimeMillis
+      yield* read({ integration: "b:2" })
+      assert.strictEqual((sent[1]?.at ?? 0) - before, waits)
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+describe("what is measured and logged", () => {
+  const count = (id: string, attributes: Record<string, string>) =>
+    Effect.map(
+      Metric.snapshot,
+      (metrics) =>
+        metrics.flatMap((metric) =>
+          metric.id === id && metric.type === "Counter" &&
+            Object.entries(attributes).every(([key, value]) => metric.attributes?.[key] === value)
+            ? [Number(metric.state.count)]
+            : []
+        ).reduce((sum, each) => sum + each, 0)
+    )
+
+  it.effect("counts requests by outcome, refusals by account", () => {
+    const { layer } = withReplies(limited({ "retry-after": "1" }), refusal(500, null), success)
+    return Effect.gen(function*() {
+      yield* read()
+      const model = "ats.application"
+      assert.strictEqual(yield* count("rollcall_api_requests_total", { model, outcome: "RateLimited" }), 1)
+      assert.strictEqual(yield* count("rollcall_api_requests_total", { model, outcome: "Transient" }), 1)
+      assert.strictEqual(yield* count("rollcall_api_requests_total", { model, outcome: "ok" }), 1)
+      assert.strictEqual(yield* count("rollcall_api_throttled_total", { account: "eu" }), 1)
+    }).pipe(Effect.provide(layer), Effect.provideService(Metric.MetricRegistry, new Map()))
+  })
+
+  it.effect("I11: counts every warning, logs each text once, and none of the person in it", () => {
+    const logged: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ fiber, message }) => {
+      logged.push(JSON.stringify([message, fiber.getRef(References.CurrentLogAnnotations)]))
+    })
+    const warn = (message: string) => ({ message })
+    const { layer } = withReplies({
+      body: {
+        status: "success",
+        data: { next: null, results: [] },
+        warnings: [
+          warn("Candidate Ada Lovelace <ada@example.org> has no phone, id 4711"),
+          warn("Candidate Bo Miller <bo@example.org> has no phone, id 4712"),
+          warn('field "ssn 123" was dropped'),
+          7,
+          null
+        ]
+      }
+    })
+    return Effect.gen(function*() {
+      yield* read()
+      yield* read()
+      assert.strictEqual(yield* count("rollcall_api_warnings_total", { model: "ats.application" }), 6)
+      assert.strictEqual(logged.length, 2)
+      assert.include(logged[0], "has no phone")
+      for (const secret of ["Ada", "Lovelace", "example", "4711", "ssn", "123"]) {
+        assert.notInclude(logged.join(), secret)
+      }
+    }).pipe(
+      Effect.provide(layer),
+      Effect.provide(Logger.layer([logger])),
+      Effect.provideService(Metric.MetricRegistry, new Map())
+    )
+  })
+})

@@ -89,6 +89,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     streams.set(streamName(key), {
       key,
       settings,
+      overlapMin: options.overlapMin,
       owner,
       lock: yield* Semaphore.make(1),
       retryAt: 0,

@@ -10,6 +10,7 @@
  *   without a record that is new to it, aborts (P4). An empty page with a cursor is not the end (P6).
  */
 import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { IncrementalModel } from "../api/Lists.ts"
@@ -40,6 +41,8 @@ export type ReadingError = SourceError | ReadingAborted | StoreError
 export interface Stream {
   readonly key: StreamKey & { readonly model: IncrementalModel }
   readonly settings: StreamSettings
+  /** Least overlap of polls; a stream's own margin may have grown beyond it. */
+  readonly overlapMin: Duration.Duration
   readonly owner: Owner
 }
 

@@ -9,6 +9,7 @@
  * - `Date` of the *first* answer counts: what changes while the poll pages belongs to the next one (W1).
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { readClock } from "../domain/Watermark.ts"
 import type { Page, Source } from "../source/Source.ts"
@@ -53,7 +54,7 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
     return yield* new ReadingAborted({ message: "the stream has no watermark yet; its backfill comes first" })
   }
   const start = newReading(state, "poll", {
-    from: state.previous - state.margin,
+    from: state.previous - Math.max(state.margin, Duration.toMillis(stream.overlapMin)),
     startedAt: yield* Clock.currentTimeMillis,
     backfill: false
   })

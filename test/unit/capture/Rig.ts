@@ -51,6 +51,7 @@ const makeRig = Effect.fnUntraced(function*(api: Scripted.ScriptedApi, model: In
   const stream: Stream = {
     key: { integration: settings.integration, model },
     settings,
+    overlapMin: Duration.minutes(5),
     owner: yield* store.claim("capture")
   }
   const events = store.log({ after: 0, limit: 1000 })

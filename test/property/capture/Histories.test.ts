@@ -1,0 +1,168 @@
+/**
+ * Random histories of one stream: whatever happened and however readings failed, the log obeys I1, I3, I4, I6 and I8.
+ * The oracle shares no code with the capture.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
+import * as Schema from "effect/Schema"
+import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import { Rejected, Transient } from "../../../src/source/Source.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { type Rig, scenario } from "../../unit/capture/Rig.ts"
+import { refuse, type Row } from "../../unit/capture/ScriptedApi.ts"
+
+const id = Schema.Literals(["a", "b", "c", "d", "e"])
+const title = Schema.NullOr(Schema.Literals(["x", "y", "z"]))
+const page = Schema.Literals([0, 1, 2])
+const Step = Schema.Union([
+  Schema.TaggedStruct("put", { id, title }),
+  Schema.TaggedStruct("silent", { id, title }),
+  Schema.TaggedStruct("flag", { id }),
+  Schema.TaggedStruct("vanish", { id }),
+  Schema.TaggedStruct("wait", { minutes: Schema.Literals([1, 3, 11, 400]) }),
+  Schema.TaggedStruct("poll", {}),
+  Schema.TaggedStruct("sweep", {}),
+  Schema.TaggedStruct("confirm", {}),
+  /** The next readings meet this on their page `page`, until `clear`. */
+  Schema.TaggedStruct("fault", {
+    page,
+    kind: Schema.Literals(["broken", "expired", "skipped", "empty", "repeated", "stale", "nameless", "deaf"])
+  }),
+  Schema.TaggedStruct("move", { id, title, page }),
+  Schema.TaggedStruct("clear", {})
+])
+type Step = typeof Step.Type
+
+const quietly = Effect.ignore
+
+const act = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string, Row>) {
+  const { api } = rig
+  const put = (row: Row, silent: boolean) => {
+    const known = api.rows.get(row.id)?.row
+    if (known !== undefined) memory.set(row.id, structuredClone(known))
+    return rig.put({ source: "s", ...row }, { silent: silent && known !== undefined })
+  }
+  switch (step._tag) {
+    case "put":
+      return yield* put({ id: step.id, title: step.title }, false)
+    case "silent":
+      return yield* put({ id: step.id, title: step.title }, true)
+    case "flag":
+      return api.rows.has(step.id) ? yield* rig.flag(step.id) : undefined
+    case "vanish":
+      return api.vanish(step.id)
+    case "wait":
+      return yield* rig.wait(`${step.minutes} minutes`)
+    case "poll":
+      return yield* quietly(rig.poll)
+    case "sweep":
+      return yield* quietly(rig.sweep)
+    case "confirm":
+      return yield* quietly(rig.confirm)
+    case "clear":
+      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.meanwhile = () => {}
+      return
+    case "move":
+      api.meanwhile = (request) => {
+        if (request.cursor !== (step.page === 0 ? null : String(step.page)) || request.ids !== null) return
+        api.meanwhile = () => {}
+        api.put(Date.parse("2026-03-01T12:00:00Z") + 60_000, { id: step.id, title: step.title, source: "s" })
+      }
+      return
+    case "fault":
+      api.intercept = (request, answer) => {
+        const first = request.cursor === null ? 0 : Number.parseInt(request.cursor, 10)
+        if (step.kind === "deaf") return Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
+        if (first !== step.page || request.ids !== null) return Effect.succeed(answer)
+        switch (step.kind) {
+          case "broken":
+            return refuse(new Transient({ code: null, message: "502" }))
+          case "expired":
+            return refuse(new Rejected({ code: null, message: "400" }))
+          case "skipped":
+            return Effect.succeed({ ...answer, results: answer.results.slice(1) })
+          case "empty":
+            return Effect.succeed({ ...answer, results: [], next: null })
+          case "repeated":
+            return Effect.succeed({ ...answer, results: [...answer.results, ...answer.results] })
+          case "stale":
+            return Effect.succeed({
+              ...answer,
+              results: [...answer.results, ...[...memory.values()].filter((row) => api.rows.has(row.id)).slice(0, 1)]
+            })
+          default:
+            return Effect.succeed({ ...answer, results: [{ title: "nobody" }, ...answer.results] })
+        }
+      }
+  }
+})
+
+const content = (value: unknown): string => {
+  const { changed_at: _, ...rest } = value as Record<string, unknown>
+  return JSON.stringify(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** I3, I4, gap-free positions; gives what the events leave behind. */
+const fold = (entries: ReadonlyArray<LogEntry>): Map<string, string> => {
+  const latest = new Map<string, { version: number; after: string | null }>()
+  const ids = new Map<string, string>()
+  entries.forEach((entry, index) => {
+    const before = latest.get(entry.id)
+    assert.strictEqual(entry.position, index + 1)
+    assert.strictEqual(entry.version, (before?.version ?? 0) + 1, "gap-free versions")
+    assert.strictEqual(entry.kind === "created", (before?.after ?? null) === null, `${entry.kind} of ${entry.id}`)
+    assert.strictEqual(entry.before, before?.after ?? null, "before is the previous after")
+    assert.strictEqual(entry.after === null, entry.kind === "deleted")
+    if (entry.kind === "updated") {
+      assert.notStrictEqual(content(JSON.parse(entry.before!)), content(JSON.parse(entry.after!)))
+    }
+    const said = ids.get(entry.eventId)
+    if (said !== undefined) assert.strictEqual(said, entry.after, "an event id carries one content")
+    ids.set(entry.eventId, entry.after ?? "")
+    latest.set(entry.id, { version: entry.version, after: entry.after })
+  })
+  return new Map([...latest].flatMap(([id, { after }]) => after === null ? [] : [[id, content(JSON.parse(after))]]))
+}
+
+describe("random histories", () => {
+  it.effect.prop(
+    "I1, I3, I4, I6, I8: nothing lost, nothing invented",
+    [Schema.Array(Step)],
+    ([steps]) =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        const memory = new Map<string, Row>()
+        rig.api.pageSize = 1
+        for (const id of ["a", "b"]) yield* rig.put({ id, title: "x", source: "s" })
+        yield* rig.sweep
+        let watermark = (yield* rig.state).watermark!
+        for (const step of steps) {
+          yield* act(rig, step, memory)
+          const now = (yield* rig.state).watermark!
+          assert.isAtLeast(now, watermark, "the watermark never goes back")
+          watermark = now
+        }
+        yield* act(rig, { _tag: "clear" }, memory)
+        // A record that stays: without one alive no confirm can count.
+        yield* rig.put({ id: "control", title: "x", source: "s" })
+        for (const reading of [rig.poll, rig.poll, rig.sweep, rig.sweep, rig.poll]) {
+          yield* rig.wait("1 minute")
+          yield* reading
+        }
+        const store = yield* Store
+        const folded = fold(yield* store.log({ after: 0, limit: 1000 }))
+        const pending = yield* rig.pending
+        const truth = new Map(
+          [...rig.api.rows.values()].filter((held) => held.row["remote_deleted_at"] === null)
+            .map((held) => [held.row.id, content(held.row)])
+        )
+        for (const id of new Set([...folded.keys(), ...truth.keys()])) {
+          const status = pending[id]
+          if (status === undefined) assert.strictEqual(folded.get(id), truth.get(id), `fold of ${id}`)
+          else assert.strictEqual(status, truth.has(id) ? "none" : "absent", `${id} is pending for a reason`)
+        }
+      })).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
+    { arbitrary: { runs: 150, size: 40 } }
+  )
+})

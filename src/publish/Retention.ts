@@ -3,6 +3,7 @@
  *
  * Gotchas
  * - A record's latest row is its content: it stays however old it is.
+ * - The last row a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -26,7 +27,7 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
   const positions = yield* Effect.forEach(readers, store.readerPosition)
   const deleted = yield* store.prune({
     before: now - Duration.toMillis(retention),
-    upTo: Math.min(newest, ...positions)
+    upTo: Math.min(newest, ...positions.map((position) => position - 1))
   })
   if (deleted > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted }))
 })

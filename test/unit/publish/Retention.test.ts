@@ -36,8 +36,8 @@ describe("Retention", () => {
       assert.deepStrictEqual(yield* kept([], 0), [3, 1, 0])
     }))
 
-  it.effect("a reader that is behind keeps what it has not read", () =>
+  it.effect("a reader that is behind keeps what it has not read, and the last that it has", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* kept(["relay"], 1), [3, 2, 2])
+      assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
 })

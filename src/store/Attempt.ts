@@ -1,0 +1,32 @@
+/**
+ * Runs work against the database: tries conflicts again, turns database errors into the port's.
+ *
+ * Gotchas
+ * - The database's own words stay in `cause`; `StoreError.message` never repeats them   (I11)
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { StoreError, Unavailable } from "./Store.ts"
+
+/** Ten tries within about five seconds: another process' transaction lasts milliseconds. */
+const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 9 }))
+
+/** Locked, deadlocked, serialization failure: the same work may succeed the next time. */
+const isConflict = (error: unknown): boolean => {
+  const cause = error instanceof StoreError && error.reason._tag === "Unavailable" ? error.reason.cause : error
+  return isSqlError(cause) && cause.isRetryable
+}
+
+/** One step inside a transaction: on a conflict the whole transaction is tried again, not the step. */
+export const step =
+  (operation: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError> | StoreError, R> =>
+    Effect.mapError(effect, (error) =>
+      isSqlError(error)
+        ? new StoreError({ reason: new Unavailable({ operation, cause: error }) })
+        : error as Exclude<E, SqlError>)
+
+/** Work that stands alone, a statement or a transaction: tried again on conflict, `operation` names it in the error. */
+export const attempt = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  effect.pipe(Effect.retry({ while: isConflict, schedule: backoff }), step(operation))

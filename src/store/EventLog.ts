@@ -1,0 +1,143 @@
+/**
+ * The table of events: gives positions, joins each event with the content before it, wakes who waits, forgets the old.
+ *
+ * Invariants
+ * 1. Positions are 1, 2, 3 … and become visible in order: the counter's row stays locked until the commit   (I5, X13)
+ * 2. Every row after `pruned` is there, and so is the row before it of the same record   (I3)
+ *
+ * Gotchas
+ * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
+import { attempt, step } from "./Attempt.ts"
+import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
+import type { Head, LogQuery, RecordWrite, StoreError } from "./Store.ts"
+
+/** Positions looked at by one transaction of `prune`. */
+const pruneSpan = 500
+
+export const make = (sql: SqlClient) => {
+  let appended = Deferred.makeUnsafe<void>()
+  const signal = Effect.suspend(() => {
+    const waiters = appended
+    appended = Deferred.makeUnsafe<void>()
+    return Deferred.succeed(waiters, undefined)
+  })
+
+  const counter = Effect.map(
+    sql<{ position: Integer; pruned: Integer }>`SELECT position, pruned FROM log_counter`,
+    ([row]) => ({ newest: Number(row?.position ?? 0), pruned: Number(row?.pruned ?? 0) })
+  )
+
+  /** Inside a transaction: appends the events, returns the heads with the position of their last event. */
+  const append = Effect.fnUntraced(function*(stream: number, records: ReadonlyArray<RecordWrite>) {
+    const count = records.reduce((sum, record) => sum + record.events.length, 0)
+    if (count === 0) return records.map((record) => record.head)
+    const now = yield* Clock.currentTimeMillis
+    const [row] = yield* sql<{ position: Integer }>`
+      UPDATE log_counter SET position = position + ${count} RETURNING position`
+    let position = Number(row?.position) - count
+    const rows: Array<ReturnType<typeof fromEvent>> = []
+    const heads = records.map(({ events, head }): Head => {
+      let previous = head.position
+      for (const event of events) {
+        position += 1
+        rows.push(fromEvent({ stream, position, previous }, event, now))
+        previous = position
+      }
+      return { ...head, position: previous }
+    })
+    for (const batch of Arr.chunksOf(rows, rowsPerStatement)) {
+      yield* sql`INSERT INTO events ${sql.insert(batch)}`
+    }
+    yield* sql.afterCommit(signal)
+    return heads
+  }, step("append"))
+
+  const eventsWhere = (places: Fragment) =>
+    sql<EventRow>`
+      SELECT e.position, s.integration, s.model, e.id, e.event_id, e.remote_id, e.lineage, e.version, e.kind, e.origin,
+        e.reason, e.restored, e.changed_at, e.detected_at, e.cause, e.transitions, e.changes, e.content,
+        p.content AS before
+      FROM events e
+      JOIN streams s ON s.key = e.stream
+      LEFT JOIN events p ON p.position = e.previous
+      WHERE e.position IN (${places})
+      ORDER BY e.position`
+
+  // positions first, from the narrow index: a filter never drags the content of skipped rows along
+  const log = Effect.fnUntraced(function*({ after, integration, limit, model }: LogQuery) {
+    const { pruned } = yield* counter
+    const streams = [
+      ...integration === undefined ? [] : [sql`integration = ${integration}`],
+      ...model === undefined ? [] : [sql`model = ${model}`]
+    ]
+    const filter = streams.length === 0
+      ? sql.literal("")
+      : sql`AND stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`
+    const rows = yield* eventsWhere(sql`
+      SELECT position FROM events WHERE position > ${Math.max(after, pruned)} ${filter}
+      ORDER BY position LIMIT ${limit}`)
+    return rows.map(toLogEntry)
+  }, attempt("log"))
+
+  const range = counter.pipe(
+    Effect.map(({ newest, pruned }) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })),
+    attempt("logRange")
+  )
+
+  const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
+    Effect.suspend(() => {
+      const next = appended
+      return Effect.flatMap(range, ({ newest }) =>
+        newest > after
+          ? Effect.void
+          : Deferred.await(next).pipe(
+            Effect.timeoutOption("1 second"),
+            Effect.andThen(awaitAfter(after))
+          ))
+    })
+
+  /**
+   * Moves `pruned` over the rows that are past retention, at most `pruneSpan` of them, and deletes the rows whose
+   * successor it passed. What remains there is the latest row of its record.
+   */
+  const pruneSome = Effect.fnUntraced(
+    function*(before: number, upTo: number) {
+      const { newest, pruned } = yield* counter
+      const end = Math.min(upTo, newest, pruned + pruneSpan)
+      const [kept] = yield* sql<{ position: Integer | null }>`
+      SELECT min(position) AS position FROM events
+      WHERE position > ${pruned} AND position <= ${end} AND appended_at >= ${before}`
+      const edge = kept?.position == null ? end : Number(kept.position) - 1
+      if (edge <= pruned) return { deleted: 0, done: true }
+      const deleted = yield* sql`
+      DELETE FROM events WHERE position IN (
+        SELECT previous FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
+      ) RETURNING position`
+      yield* sql`UPDATE log_counter SET pruned = ${edge}`
+      return { deleted: deleted.length, done: edge < pruned + pruneSpan }
+    },
+    sql.withTransaction,
+    attempt("prune")
+  )
+
+  const prune = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+    let total = 0
+    while (true) {
+      const { deleted, done } = yield* pruneSome(query.before, query.upTo)
+      total += deleted
+      if (done) return total
+      yield* Effect.yieldNow
+    }
+  })
+
+  return { append, log, range, awaitAfter, prune }
+}
+
+export type EventLog = ReturnType<typeof make>

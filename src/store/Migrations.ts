@@ -1,0 +1,44 @@
+/**
+ * Brings a database to this program's schema, or refuses one that a newer program wrote.
+ */
+import * as Effect from "effect/Effect"
+import * as Migrator from "effect/sql/Migrator"
+import * as SqlClient from "effect/sql/SqlClient"
+import { isSqlError } from "effect/sql/SqlError"
+import type { LogIdentity } from "../domain/ChangeEvent.ts"
+import { attempt } from "./Attempt.ts"
+import { initial } from "./migrations/0001_initial.ts"
+import type { Integer } from "./Rows.ts"
+import { Incompatible, StoreError, Unavailable } from "./Store.ts"
+
+/** In order, never edited once released: a change of the schema is a new entry. */
+const migrations = { "0001_initial": initial }
+const newestKnown = Object.keys(migrations).length
+const table = "migrations"
+
+const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
+
+/** Migrates, then says which store this is. */
+export const migrate: Effect.Effect<LogIdentity, StoreError, SqlClient.SqlClient> = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
+    attempt("migrate"),
+    Effect.catchTag("MigrationError", (error) =>
+      Effect.fail(
+        isSqlError(error.cause)
+          ? new StoreError({ reason: new Unavailable({ operation: "migrate", cause: error.cause }) })
+          : incompatible(error.message)
+      ))
+  )
+  const [newest] = yield* sql<{ id: Integer }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
+    attempt("migrate")
+  )
+  if (Number(newest?.id) > newestKnown) {
+    return yield* incompatible(`the store has schema ${newest?.id}, this program knows up to ${newestKnown}`)
+  }
+  const [meta] = yield* sql<{ store: string; lineage: Integer }>`SELECT store, lineage FROM meta`.pipe(
+    attempt("identity")
+  )
+  if (meta === undefined) return yield* incompatible("the store has no identity")
+  return { store: meta.store, lineage: Number(meta.lineage) }
+})

@@ -1,0 +1,245 @@
+/**
+ * The tables' rows and the port's values, each way: what a column is called and how it is spelled.
+ *
+ * Gotchas
+ * - Integers may arrive as bigint (PostgreSQL's int8), booleans are 0 and 1: neither database needs to know the other.
+ */
+import * as Effect from "effect/Effect"
+import type { DeleteReason, Kind, LogEntry, NewEvent, Origin } from "../domain/ChangeEvent.ts"
+import type { Model, StreamKey } from "../domain/Model.ts"
+import {
+  type Head,
+  Incompatible,
+  type Pending,
+  type PendingStatus,
+  type Quarantined,
+  StoreError,
+  type StreamState
+} from "./Store.ts"
+
+export type Integer = number | bigint
+
+const integerOrNull = (value: Integer | null): number | null => value === null ? null : Number(value)
+
+/** Rows of one statement: 250 rows of the widest table stay far below every limit of bound values. */
+export const rowsPerStatement = 250
+
+// ---- streams ------------------------------------------------------------------------------------------------------
+
+export interface StreamRow {
+  readonly key: Integer
+  readonly integration: string
+  readonly model: Model
+  readonly state: string
+}
+
+const phases: ReadonlyArray<unknown> = ["starting", "backfilling", "live"]
+
+const isStateOf = (key: StreamKey, value: unknown): value is StreamState =>
+  typeof value === "object" && value !== null &&
+  "integration" in value && value.integration === key.integration &&
+  "model" in value && value.model === key.model &&
+  "lineage" in value && typeof value.lineage === "number" &&
+  "reading" in value && typeof value.reading === "number" &&
+  "phase" in value && phases.includes(value.phase)
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Fails with `Incompatible` when the stored text is not the state of that stream. */
+export const toState = (row: StreamRow): Effect.Effect<StreamState, StoreError> => {
+  const value = parse(row.state)
+  return isStateOf(row, value) ? Effect.succeed(value) : Effect.fail(
+    new StoreError({
+      reason: new Incompatible({ message: `the stored state of ${row.integration}/${row.model} is unreadable` })
+    })
+  )
+}
+
+export const fromState = (state: StreamState) => ({
+  integration: state.integration,
+  model: state.model,
+  state: JSON.stringify(state)
+})
+
+// ---- heads --------------------------------------------------------------------------------------------------------
+
+export interface HeadRow {
+  readonly id: string
+  readonly version: Integer
+  readonly live: Integer
+  readonly position: Integer | null
+  readonly text_hash: string
+  readonly canonical_hash: string
+  readonly fingerprint: string
+  readonly changed_at: Integer | null
+  readonly seen: Integer
+}
+
+export const toHead = (row: HeadRow): Head => ({
+  id: row.id,
+  version: Number(row.version),
+  live: Number(row.live) === 1,
+  position: integerOrNull(row.position),
+  textHash: row.text_hash,
+  canonicalHash: row.canonical_hash,
+  fingerprint: row.fingerprint,
+  changedAt: integerOrNull(row.changed_at),
+  seen: Number(row.seen)
+})
+
+export const fromHead = (stream: number, head: Head) => ({
+  stream,
+  id: head.id,
+  version: head.version,
+  live: head.live ? 1 : 0,
+  position: head.position,
+  text_hash: head.textHash,
+  canonical_hash: head.canonicalHash,
+  fingerprint: head.fingerprint,
+  changed_at: head.changedAt,
+  seen: head.seen
+})
+
+// ---- pending ------------------------------------------------------------------------------------------------------
+
+export interface PendingRow {
+  readonly id: string
+  readonly status: PendingStatus
+  readonly reading: Integer
+  readonly origin: Origin
+  readonly deleted: Integer
+  readonly reason: DeleteReason | null
+  readonly text_hash: string
+  readonly canonical_hash: string
+  readonly remote_id: string | null
+  readonly changed_at: string | null
+  readonly detected_at: Integer
+  readonly confirms: Integer
+  readonly confirmed_at: Integer | null
+}
+
+export const toPendingRow = (row: PendingRow): Omit<Pending, "content"> => ({
+  id: row.id,
+  status: row.status,
+  reading: Number(row.reading),
+  origin: row.origin,
+  deleted: Number(row.deleted) === 1,
+  reason: row.reason,
+  textHash: row.text_hash,
+  canonicalHash: row.canonical_hash,
+  remoteId: row.remote_id,
+  changedAt: row.changed_at,
+  detectedAt: Number(row.detected_at),
+  confirms: Number(row.confirms),
+  confirmedAt: integerOrNull(row.confirmed_at)
+})
+
+export const toPending = (row: PendingRow & { readonly content: string | null }): Pending => ({
+  ...toPendingRow(row),
+  content: row.content
+})
+
+export const fromPending = (stream: number, pending: Pending) => ({
+  stream,
+  id: pending.id,
+  status: pending.status,
+  reading: pending.reading,
+  origin: pending.origin,
+  deleted: pending.deleted ? 1 : 0,
+  reason: pending.reason,
+  text_hash: pending.textHash,
+  canonical_hash: pending.canonicalHash,
+  remote_id: pending.remoteId,
+  changed_at: pending.changedAt,
+  detected_at: pending.detectedAt,
+  confirms: pending.confirms,
+  confirmed_at: pending.confirmedAt,
+  content: pending.content
+})
+
+export const fromQuarantined = (stream: number, row: Quarantined) => ({
+  stream,
+  hash: row.hash,
+  reason: row.reason,
+  met: 1,
+  first_at: row.at,
+  last_at: row.at,
+  content: row.content
+})
+
+// ---- events -------------------------------------------------------------------------------------------------------
+
+export interface EventRow {
+  readonly position: Integer
+  readonly integration: string
+  readonly model: Model
+  readonly id: string
+  readonly event_id: string
+  readonly remote_id: string | null
+  readonly lineage: Integer
+  readonly version: Integer
+  readonly kind: Kind
+  readonly origin: Origin
+  readonly reason: DeleteReason | null
+  readonly restored: Integer
+  readonly changed_at: string | null
+  readonly detected_at: Integer
+  readonly cause: string | null
+  readonly transitions: string
+  readonly changes: string
+  readonly content: string | null
+  /** Content of the record's previous row. */
+  readonly before: string | null
+}
+
+export const toLogEntry = (row: EventRow): LogEntry => ({
+  position: Number(row.position),
+  integration: row.integration,
+  model: row.model,
+  id: row.id,
+  eventId: row.event_id,
+  remoteId: row.remote_id,
+  lineage: Number(row.lineage),
+  version: Number(row.version),
+  kind: row.kind,
+  origin: row.origin,
+  reason: row.reason,
+  restored: Number(row.restored) === 1,
+  changedAt: row.changed_at,
+  detectedAt: Number(row.detected_at),
+  cause: row.cause,
+  transitions: row.transitions,
+  changes: row.changes,
+  after: row.content,
+  before: row.kind === "created" ? null : row.before
+})
+
+export const fromEvent = (
+  place: { readonly stream: number; readonly position: number; readonly previous: number | null },
+  event: NewEvent,
+  appendedAt: number
+) => ({
+  ...place,
+  appended_at: appendedAt,
+  id: event.id,
+  event_id: event.eventId,
+  remote_id: event.remoteId,
+  lineage: event.lineage,
+  version: event.version,
+  kind: event.kind,
+  origin: event.origin,
+  reason: event.reason,
+  restored: event.restored ? 1 : 0,
+  changed_at: event.changedAt,
+  detected_at: event.detectedAt,
+  cause: event.cause,
+  transitions: event.transitions,
+  changes: event.changes,
+  content: event.after
+})

@@ -1,0 +1,208 @@
+/**
+ * The `Store` port over any `SqlClient`: streams, ownership, readers, and what is counted and listed of them.
+ * Hides the tables and the locks that make a transaction fenced and serial per stream.
+ *
+ * Invariants
+ * 1. The owner's epoch is read, and its row share-locked, before anything else of the transaction   (I10, X20)
+ * 2. Per stream one transaction at a time: its row is locked until the commit
+ *
+ * Gotchas
+ * - SQLite has one writer and no row locks: there `BEGIN IMMEDIATE` gives both, and the lock clauses are empty.
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { StreamKey } from "../domain/Model.ts"
+import { attempt, step } from "./Attempt.ts"
+import * as EventLog from "./EventLog.ts"
+import { migrate } from "./Migrations.ts"
+import {
+  fromState,
+  type Integer,
+  type PendingRow,
+  rowsPerStatement,
+  type StreamRow,
+  toPendingRow,
+  toState
+} from "./Rows.ts"
+import { Fenced, Incompatible, type Owner, type PendingStatus, Store, StoreError, type StreamTx } from "./Store.ts"
+import * as StreamTransaction from "./StreamTransaction.ts"
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const identity = yield* migrate
+  const log = EventLog.make(sql)
+  const lock = sql.onDialectOrElse({
+    pg: () => ({ shared: sql.literal("FOR SHARE"), exclusive: sql.literal("FOR UPDATE") }),
+    orElse: () => ({ shared: sql.literal(""), exclusive: sql.literal("") })
+  })
+  const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
+  const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
+
+  // ---- ownership
+
+  const claim = (scope: string) =>
+    sql<{ epoch: Integer }>`
+      INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
+      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
+      Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
+      attempt("claim")
+    )
+
+  const fence = Effect.fnUntraced(function*(owner: Owner) {
+    const [row] = yield* sql<{ epoch: Integer }>`
+      SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${lock.shared}`
+    if (Number(row?.epoch) !== owner.epoch) {
+      return yield* new StoreError({ reason: new Fenced({ scope: owner.scope, epoch: owner.epoch }) })
+    }
+  }, step("fence"))
+
+  // ---- streams
+
+  const ensureStreams: Store["Service"]["ensureStreams"] = (streams) =>
+    Effect.forEach(
+      Arr.chunksOf(streams.map(fromState), rowsPerStatement),
+      (rows) => sql`INSERT INTO streams ${sql.insert(rows)} ON CONFLICT (integration, model) DO NOTHING`
+    ).pipe(
+      sql.withTransaction,
+      Effect.asVoid,
+      attempt("ensureStreams")
+    )
+
+  const streams = sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`.pipe(
+    attempt("streams"),
+    Effect.flatMap(Effect.forEach(toState))
+  )
+
+  const stream: Store["Service"]["stream"] = (key) =>
+    sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
+      attempt("stream"),
+      Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
+    )
+
+  const begin = Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
+    yield* fence(owner)
+    const [row] = yield* sql<StreamRow>`
+      SELECT key, integration, model, state FROM streams WHERE ${is(key)} ${lock.exclusive}`
+    if (row === undefined) {
+      return yield* new StoreError({
+        reason: new Incompatible({ message: `the stream ${key.integration}/${key.model} is not in the store` })
+      })
+    }
+    return StreamTransaction.make(sql, log, Number(row.key), yield* toState(row))
+  }, step("begin"))
+
+  const transact = <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
+    begin(owner, key).pipe(
+      Effect.flatMap(body),
+      sql.withTransaction,
+      attempt("transact")
+    )
+
+  // ---- records of a stream
+
+  const unseen: Store["Service"]["unseen"] = (key, reading, after, limit) =>
+    sql<{ id: string }>`
+      SELECT id FROM heads
+      WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND seen < ${reading}
+      ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), attempt("unseen"))
+
+  const controls: Store["Service"]["controls"] = (key, reading, limit) =>
+    sql<{ id: string }>`
+      SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND seen >= ${reading}
+      ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), attempt("controls"))
+
+  // one statement, so that the position and the records are of the same moment
+  const records: Store["Service"]["records"] = (key, after, limit) =>
+    sql<{ newest: Integer; id: string | null; version: Integer; lineage: Integer; content: string }>`
+      SELECT c.position AS newest, r.id, r.version, r.lineage, r.content
+      FROM log_counter c LEFT JOIN (
+        SELECT h.id, h.version, e.lineage, e.content
+        FROM heads h JOIN events e ON e.position = h.position
+        WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
+        ORDER BY h.id LIMIT ${limit}
+      ) r ON TRUE ORDER BY r.id`.pipe(
+      Effect.map((rows) => ({
+        position: Number(rows[0]?.newest),
+        records: rows.flatMap(({ content, id, lineage, version }) =>
+          id === null ? [] : [{ id, version: Number(version), lineage: Number(lineage), content }]
+        )
+      })),
+      attempt("records")
+    )
+
+  const pendingRows: Store["Service"]["pendingRows"] = ({ key, limit }) =>
+    sql<PendingRow & StreamKey>`
+      SELECT s.integration, s.model, p.id, p.status, p.reading, p.origin, p.deleted, p.reason, p.text_hash,
+        p.canonical_hash, p.remote_id, p.changed_at, p.detected_at, p.confirms, p.confirmed_at
+      FROM pending p JOIN streams s ON s.key = p.stream
+      ${key === undefined ? sql.literal("") : sql`WHERE ${is(key)}`}
+      ORDER BY s.integration, s.model, p.id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map((row) => ({ integration: row.integration, model: row.model, ...toPendingRow(row) }))),
+      attempt("pendingRows")
+    )
+
+  // three narrow indexes are counted, no row is read
+  const counts = Effect.gen(function*() {
+    const streams = yield* sql<StreamKey & { live: Integer; quarantined: Integer }>`
+      SELECT s.integration, s.model,
+        (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
+        (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined
+      FROM streams s ORDER BY s.integration, s.model`
+    const pending = yield* sql<StreamKey & { status: PendingStatus; count: Integer }>`
+      SELECT s.integration, s.model, p.status, count(*) AS count
+      FROM pending p JOIN streams s ON s.key = p.stream GROUP BY s.integration, s.model, p.status`
+    return streams.map(({ integration, live, model, quarantined }) => ({
+      integration,
+      model,
+      live: Number(live),
+      quarantined: Number(quarantined),
+      pending: Object.fromEntries(
+        pending.filter((row) => row.integration === integration && row.model === model)
+          .map((row) => [row.status, Number(row.count)])
+      )
+    }))
+  }).pipe(attempt("counts"))
+
+  // ---- readers of the log
+
+  const readerPosition: Store["Service"]["readerPosition"] = (reader) =>
+    sql<{ position: Integer }>`SELECT position FROM readers WHERE name = ${reader}`.pipe(
+      Effect.map(([row]) => Number(row?.position ?? 0)),
+      attempt("readerPosition")
+    )
+
+  const saveReaderPosition: Store["Service"]["saveReaderPosition"] = (owner, reader, position) =>
+    fence(owner).pipe(
+      Effect.andThen(sql`
+        INSERT INTO readers (name, position) VALUES (${reader}, ${position})
+        ON CONFLICT (name) DO UPDATE SET position = excluded.position`),
+      Effect.asVoid,
+      sql.withTransaction,
+      attempt("saveReaderPosition")
+    )
+
+  return Store.of({
+    identity,
+    claim,
+    ensureStreams,
+    streams,
+    stream,
+    transact,
+    unseen,
+    controls,
+    pendingRows,
+    counts,
+    log: log.log,
+    logRange: log.range,
+    awaitLog: log.awaitAfter,
+    records,
+    prune: log.prune,
+    readerPosition,
+    saveReaderPosition
+  })
+})
+
+/** Migrates the database, then serves the port from it. */
+export const layer: Layer.Layer<Store, StoreError, SqlClient.SqlClient> = Layer.effect(Store, make)

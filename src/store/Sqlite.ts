@@ -1,0 +1,188 @@
+/**
+ * The store in one SQLite file: a `SqlClient` over Node's own driver, and the checks before a file is taken for a store.
+ *
+ * Invariants
+ * 1. A commit is on disk before it returns: WAL with `synchronous=FULL`
+ * 2. A file that another program wrote is never touched
+ *
+ * Gotchas
+ * - The driver is synchronous: a statement blocks the event loop, so a lock of another process is waited for only
+ *   briefly here, and again, without blocking, by who runs the transaction.
+ * - Rows of one statement are held in memory together, `stream` included; `values` wants columns of different names.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as Semaphore from "effect/Semaphore"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Connection } from "effect/sql/SqlConnection"
+import { classifySqliteError, SqlError } from "effect/sql/SqlError"
+import * as Statement from "effect/sql/Statement"
+import * as Stream from "effect/Stream"
+import { existsSync } from "node:fs"
+import { dirname } from "node:path"
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import { attempt } from "./Attempt.ts"
+import * as SqlStore from "./SqlStore.ts"
+import { Misconfigured, type Store, StoreError } from "./Store.ts"
+
+/** "Roll": marks a file as ours. */
+const applicationId = 0x526f6c6c
+
+const busyMillis = 100
+/** Two or three events of common size fill a page; with the default of 4096 every event took one of its own. */
+const pageBytes = 8192
+const cacheKibibytes = 16_384
+const preparedStatements = 64
+
+/** The driver's `errcode` is what the classification knows as `errno`. */
+const toSqlError = (operation: string) => (cause: unknown): SqlError =>
+  new SqlError({
+    reason: classifySqliteError(
+      cause instanceof Error && "errcode" in cause ? Object.assign(cause, { errno: cause.errcode }) : cause,
+      { message: `the database failed to ${operation}`, operation }
+    )
+  })
+
+// ---- opening a file -----------------------------------------------------------------------------------------------
+
+const codes = { readOnly: 8, cannotOpen: 14, notADatabase: 26 }
+
+const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
+
+/** What a person can mend is said in words, the rest is the database's own error. */
+const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError => {
+  if (cause instanceof StoreError) return cause
+  const code = cause instanceof Error && "errcode" in cause ? Number(cause.errcode) & 0xff : undefined
+  switch (code) {
+    case codes.notADatabase:
+      return misconfigured(`${file} is not a SQLite database; name another file for the store`)
+    case codes.cannotOpen:
+      return existsSync(dirname(file))
+        ? misconfigured(`${file} cannot be opened; it must be a file that this user may read and write`)
+        : misconfigured(`the directory ${dirname(file)} does not exist; create it, or name another file for the store`)
+    case codes.readOnly:
+      return misconfigured(`${file} cannot be written to; it and its directory must be writable for this user`)
+    default:
+      return toSqlError("open")(cause)
+  }
+}
+
+const valueOf = (database: DatabaseSync, sql: string): unknown => Object.values(database.prepare(sql).get() ?? {})[0]
+
+const prepareFile = (database: DatabaseSync, file: string): void => {
+  const marked = valueOf(database, "PRAGMA application_id")
+  if (marked !== applicationId) {
+    if (marked !== 0 || valueOf(database, "SELECT count(*) FROM sqlite_master") !== 0) {
+      throw misconfigured(`${file} is the database of another program; name another file for the store`)
+    }
+    database.exec(`PRAGMA page_size = ${pageBytes}`)
+    database.exec(`PRAGMA application_id = ${applicationId}`)
+  }
+  database.exec("PRAGMA journal_mode = WAL")
+  database.exec("PRAGMA synchronous = FULL")
+  database.exec(`PRAGMA cache_size = -${cacheKibibytes}`)
+}
+
+const open = (file: string) =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const database = new DatabaseSync(file, { timeout: busyMillis })
+        try {
+          prepareFile(database, file)
+          return database
+        } catch (cause) {
+          database.close()
+          throw cause
+        }
+      },
+      catch: toOpenError(file)
+    }),
+    (database) => Effect.sync(() => database.close())
+  ).pipe(attempt("open"))
+
+// ---- the client ---------------------------------------------------------------------------------------------------
+
+interface Prepared {
+  readonly statement: StatementSync
+  /** Whether it yields rows: asking a statement without columns for rows is an error of the driver. */
+  readonly yields: boolean
+}
+
+/** The most recently used statements stay prepared: a `Map` keeps the order of insertion. */
+const preparedCache = (database: DatabaseSync) => {
+  const cache = new Map<string, Prepared>()
+  return (sql: string): Prepared => {
+    const known = cache.get(sql)
+    if (known !== undefined) {
+      cache.delete(sql)
+      cache.set(sql, known)
+      return known
+    }
+    const statement = database.prepare(sql)
+    const fresh = { statement, yields: statement.columns().length > 0 }
+    cache.set(sql, fresh)
+    for (const oldest of cache.keys()) {
+      if (cache.size <= preparedStatements) break
+      cache.delete(oldest)
+    }
+    return fresh
+  }
+}
+
+type Row = Record<string, unknown>
+
+const connect = (database: DatabaseSync): Connection => {
+  const prepare = preparedCache(database)
+  const run = (sql: string, params: ReadonlyArray<unknown>): ReadonlyArray<Row> => {
+    const { statement, yields } = prepare(sql)
+    const values = params as ReadonlyArray<SQLInputValue>
+    if (yields) return statement.all(...values)
+    statement.run(...values)
+    return []
+  }
+  const rows: Connection["execute"] = (sql, params, transformRows) =>
+    Effect.try({
+      try: () => transformRows === undefined ? run(sql, params) : transformRows(run(sql, params)),
+      catch: toSqlError("execute")
+    })
+  const values: Connection["executeValues"] = (sql, params) =>
+    Effect.map(rows(sql, params, undefined), (all) => all.map((row) => Object.values(row)))
+  return {
+    execute: rows,
+    executeUnprepared: rows,
+    executeRaw: (sql, params) => rows(sql, params, undefined),
+    executeValues: values,
+    executeValuesUnprepared: values,
+    executeStream: (sql, params, transformRows) => Stream.fromIterableEffect(rows(sql, params, transformRows))
+  }
+}
+
+/** A client of one connection to `file`, made if it does not exist. */
+export const client = (options: { readonly file: string }): Layer.Layer<SqlClient.SqlClient, StoreError> =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    Effect.gen(function*() {
+      const database = yield* open(options.file)
+      return yield* SqlClient.make({
+        ...SqlClient.makeSqliteAcquirers({
+          connection: Effect.succeed(connect(database)),
+          semaphore: yield* Semaphore.make(1),
+          isTransaction: () => database.isTransaction
+        }),
+        compiler: Statement.makeCompilerSqlite(),
+        driver: "node-sqlite",
+        beginTransaction: "BEGIN IMMEDIATE",
+        prepareTransactionControls: true,
+        spanAttributes: [["db.system.name", "sqlite"]]
+      })
+    })
+  ).pipe(Layer.provide(Reactivity.layer))
+
+/**
+ * The store in `file`, made there if there is none; `:memory:` lives as long as the layer.
+ * Fails with `Misconfigured` if the file cannot be one, with `Incompatible` if a newer program wrote it.
+ */
+export const layer = (options: { readonly file: string }): Layer.Layer<Store, StoreError> =>
+  Layer.provide(SqlStore.layer, client(options))

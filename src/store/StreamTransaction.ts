@@ -1,0 +1,122 @@
+/**
+ * What the body of a `transact` sees of its stream: the `StreamTx` of the port over SQL.
+ *
+ * Gotchas
+ * - Pages are 250 records, but no limit of the caller: everything is cut into statements of 250 rows.
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { step } from "./Attempt.ts"
+import type { EventLog } from "./EventLog.ts"
+import {
+  fromHead,
+  fromPending,
+  fromQuarantined,
+  fromState,
+  type HeadRow,
+  type Integer,
+  type PendingRow,
+  rowsPerStatement,
+  toHead,
+  toPending
+} from "./Rows.ts"
+import type { StreamState, StreamTx } from "./Store.ts"
+
+type ContentRow = { readonly position: Integer; readonly content: string | null }
+
+export const make = (sql: SqlClient, log: EventLog, stream: number, state: StreamState): StreamTx => {
+  const inBatches = <A, B>(
+    operation: string,
+    run: (batch: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, SqlError>
+  ) =>
+  (all: ReadonlyArray<A>) =>
+    Effect.forEach(Arr.chunksOf(all, rowsPerStatement), run).pipe(Effect.map(Arr.flatten), step(operation))
+
+  const headRows = inBatches("heads", (ids: ReadonlyArray<string>) =>
+    sql<HeadRow>`
+      SELECT id, version, live, position, text_hash, canonical_hash, fingerprint, changed_at, seen
+      FROM heads WHERE stream = ${stream} AND id IN ${sql.in(ids)}`)
+
+  const pendingRows = inBatches(
+    "pending",
+    (ids: ReadonlyArray<string>) =>
+      sql<PendingRow & ContentRow>`SELECT * FROM pending WHERE stream = ${stream} AND id IN ${sql.in(ids)}`
+  )
+
+  const contentRows = inBatches(
+    "contents",
+    (positions: ReadonlyArray<number>) =>
+      sql<ContentRow>`SELECT position, content FROM events WHERE position IN ${sql.in(positions)}`
+  )
+
+  const beforeRows = inBatches("beforeImages", (positions: ReadonlyArray<number>) =>
+    sql<ContentRow>`
+      SELECT e.position, p.content FROM events e LEFT JOIN events p ON p.position = e.previous
+      WHERE e.position IN ${sql.in(positions)}`)
+
+  const toContents = (rows: ReadonlyArray<ContentRow>): ReadonlyMap<number, string | null> =>
+    new Map(rows.map((row) => [Number(row.position), row.content]))
+
+  const putPending = inBatches(
+    "putPending",
+    (rows: Arr.NonEmptyReadonlyArray<ReturnType<typeof fromPending>>) =>
+      sql`INSERT INTO pending ${sql.insert(rows)} ON CONFLICT (stream, id) DO UPDATE SET
+      status = excluded.status, reading = excluded.reading, origin = excluded.origin, deleted = excluded.deleted,
+      reason = excluded.reason, text_hash = excluded.text_hash, canonical_hash = excluded.canonical_hash,
+      remote_id = excluded.remote_id, changed_at = excluded.changed_at, detected_at = excluded.detected_at,
+      confirms = excluded.confirms, confirmed_at = excluded.confirmed_at, content = excluded.content`
+  )
+
+  const dropPending = inBatches(
+    "dropPending",
+    (ids: ReadonlyArray<string>) => sql`DELETE FROM pending WHERE stream = ${stream} AND id IN ${sql.in(ids)}`
+  )
+
+  const quarantine = inBatches(
+    "quarantine",
+    (rows: Arr.NonEmptyReadonlyArray<ReturnType<typeof fromQuarantined>>) =>
+      sql`INSERT INTO quarantine ${sql.insert(rows)} ON CONFLICT (stream, hash) DO UPDATE SET
+      met = quarantine.met + 1, last_at = excluded.last_at, reason = excluded.reason`
+  )
+
+  const putHeads = inBatches(
+    "write",
+    (rows: Arr.NonEmptyReadonlyArray<ReturnType<typeof fromHead>>) =>
+      sql`INSERT INTO heads ${sql.insert(rows)} ON CONFLICT (stream, id) DO UPDATE SET
+      version = excluded.version, live = excluded.live, position = excluded.position, text_hash = excluded.text_hash,
+      canonical_hash = excluded.canonical_hash, fingerprint = excluded.fingerprint, changed_at = excluded.changed_at,
+      seen = CASE WHEN excluded.seen > heads.seen THEN excluded.seen ELSE heads.seen END`
+  )
+
+  const seen = (reading: number) =>
+    inBatches(
+      "seen",
+      (ids: ReadonlyArray<string>) =>
+        sql`UPDATE heads SET seen = ${reading} WHERE stream = ${stream} AND id IN ${sql.in(ids)} AND seen < ${reading}`
+    )
+
+  return {
+    state,
+    heads: (ids) => Effect.map(headRows(ids), (rows) => new Map(rows.map((row) => [row.id, toHead(row)]))),
+    pending: (ids) => Effect.map(pendingRows(ids), (rows) => new Map(rows.map((row) => [row.id, toPending(row)]))),
+    contents: (positions) => Effect.map(contentRows(positions), toContents),
+    beforeImages: (positions) => Effect.map(beforeRows(positions), toContents),
+    pendingBy: (status, after, limit) =>
+      sql<PendingRow & ContentRow>`
+        SELECT * FROM pending WHERE stream = ${stream} AND status = ${status} AND id > ${after ?? ""}
+        ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map(toPending)), step("pendingBy")),
+    seen: (ids, reading) => Effect.asVoid(seen(reading)(ids)),
+    putPending: (rows) => Effect.asVoid(putPending(rows.map((row) => fromPending(stream, row)))),
+    dropPending: (ids) => Effect.asVoid(dropPending(ids)),
+    quarantine: (rows) => Effect.asVoid(quarantine(rows.map((row) => fromQuarantined(stream, row)))),
+    save: (next) =>
+      sql`UPDATE streams SET state = ${fromState(next).state} WHERE key = ${stream}`.pipe(Effect.asVoid, step("save")),
+    write: (records) =>
+      log.append(stream, records).pipe(
+        Effect.flatMap((heads) => putHeads(heads.map((head) => fromHead(stream, head)))),
+        Effect.asVoid
+      )
+  }
+}

@@ -1,0 +1,210 @@
+/**
+ * The import rules of the house as data, and the checks that hold `src/` to them.
+ * A new folder or a new permission is a line in `layers`; an import that no line allows fails.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { basename, dirname, join, normalize } from "node:path"
+import { fileURLToPath } from "node:url"
+
+/** Path from `src/` → text. */
+type Sources = ReadonlyMap<string, string>
+
+interface Layer {
+  readonly name: string
+  /** Files of this layer; the first layer that matches a file has it. */
+  readonly files: RegExp
+  /** Layers it may import besides itself. */
+  readonly imports: ReadonlyArray<string> | "all"
+  /** Packages it may import besides `effect`. */
+  readonly packages: RegExp
+}
+
+const none = /^$/
+const crypto = /^node:crypto$/
+const ports = ["port"]
+
+const layers: ReadonlyArray<Layer> = [
+  {
+    name: "port",
+    files: /^(source\/Source|store\/Store|publish\/Sink)\.ts$/,
+    imports: ["domain", "api"],
+    packages: none
+  },
+  { name: "api", files: /^api\//, imports: [], packages: none },
+  { name: "domain", files: /^domain\//, imports: ["api"], packages: crypto },
+  {
+    name: "source",
+    files: /^source\//,
+    imports: ["port", "domain", "api"],
+    packages: /^(@effect\/platform-node\/|node:(crypto|http|https|util|zlib)$)/
+  },
+  {
+    name: "store",
+    files: /^store\//,
+    imports: ["port", "domain", "api"],
+    packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite)$)/
+  },
+  { name: "relay", files: /^publish\/(Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
+  { name: "publish", files: /^publish\//, imports: [...ports, "domain", "api"], packages: /^(kafkajs|node:crypto)$/ },
+  { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
+  { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: none },
+  { name: "delivery", files: /^delivery\//, imports: [...ports, "domain", "plugin"], packages: crypto },
+  // the world is pure; it also serves as a Source in memory and behind HTTP
+  {
+    name: "sandbox",
+    files: /^sandbox\//,
+    imports: ["port", "domain", "api"],
+    packages: /^(@effect\/platform-node\/|node:http$)/
+  },
+  {
+    name: "ops",
+    files: /^ops\//,
+    imports: [...ports, "domain", "api", "capture", "delivery"],
+    packages: /^(@effect\/platform-node\/|node:)/
+  },
+  { name: "configuration", files: /^Config\.ts$/, imports: ["domain"], packages: /^node:/ },
+  { name: "main", files: /^main\.ts$/, imports: "all", packages: /./ }
+]
+
+const longest = 600
+const vague = /^(utils?|helpers?|common|shared|misc|managers?|types)$/i
+/** Their barrels double the time to start; import the module that is meant. */
+const barrels: ReadonlySet<string> = new Set(["effect", "@effect/platform-node"])
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+const source = fileURLToPath(new URL("../src", import.meta.url))
+
+const read = (): Sources =>
+  new Map(
+    readdirSync(source, { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".ts"))
+      .map((path) => [path, readFileSync(join(source, path), "utf8")])
+  )
+
+const importsOf = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/(?:^(?:import|export)\b[^"';]*?\bfrom\s*|^import\s*|\bimport\(\s*)"([^"]+)"/gm)]
+    .map((match) => match[1] ?? "")
+
+const isRelative = (specifier: string): boolean => specifier.startsWith(".")
+const target = (path: string, specifier: string): string => normalize(join(dirname(path), specifier))
+const layerOf = (path: string): Layer | undefined => layers.find((layer) => layer.files.test(path))
+
+// ---- rules: each gives its violations as sentences ----------------------------------------------------------------
+
+const homeless = (sources: Sources) => [...sources.keys()].filter((path) => layerOf(path) === undefined)
+
+const wrongImports = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].flatMap(([path, text]) => {
+    const layer = layerOf(path)
+    if (layer === undefined || layer.imports === "all") return []
+    const allowed = new Set([layer.name, ...layer.imports])
+    return importsOf(text).filter(isRelative).flatMap((specifier) => {
+      const other = layerOf(target(path, specifier))?.name ?? "nothing known"
+      return allowed.has(other) ? [] : [`${path} (${layer.name}) imports ${specifier} (${other})`]
+    })
+  })
+
+const wrongPackages = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].flatMap(([path, text]) => {
+    const packages = layerOf(path)?.packages ?? none
+    return importsOf(text)
+      .filter((name) => !isRelative(name) && name !== "effect" && !name.startsWith("effect/") && !packages.test(name))
+      .map((name) => `${path} imports ${name}`)
+  })
+
+const barrelImports = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].flatMap(([path, text]) =>
+    importsOf(text).filter((name) => barrels.has(name)).map((name) => `${path} imports the barrel ${name}`)
+  )
+
+/** Each cycle once, as the path that closes it. */
+const cycles = (sources: Sources): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const done = new Set<string>()
+  const visit = (path: string, trail: ReadonlyArray<string>): void => {
+    if (trail.includes(path)) {
+      found.push([...trail.slice(trail.indexOf(path)), path].join(" → "))
+      return
+    }
+    if (done.has(path)) return
+    for (const specifier of importsOf(sources.get(path) ?? "").filter(isRelative)) {
+      visit(target(path, specifier), [...trail, path])
+    }
+    done.add(path)
+  }
+  for (const path of sources.keys()) visit(path, [])
+  return found
+}
+
+const tooLong = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].filter(([, text]) => text.split("\n").length > longest).map(([path]) => path)
+
+const vagueNames = (sources: Sources): ReadonlyArray<string> =>
+  [...sources.keys()].filter((path) =>
+    [...dirname(path).split("/"), basename(path, ".ts")].some((part) => vague.test(part))
+  )
+
+// ---- the house ----------------------------------------------------------------------------------------------------
+
+describe("architecture", () => {
+  const sources = read()
+  const holds = (sentence: string, rule: (sources: Sources) => ReadonlyArray<string>) =>
+    it(sentence, () => assert.deepStrictEqual(rule(sources), []))
+
+  holds("every file belongs to a layer", homeless)
+  holds("imports run one way", wrongImports)
+  holds("only the layer that is meant for it imports a package", wrongPackages)
+  holds("no barrel is imported", barrelImports)
+  holds("no imports form a cycle", cycles)
+  holds(`no file is longer than ${longest} lines`, tooLong)
+  holds("no name is vague", vagueNames)
+})
+
+describe("the architecture rules", () => {
+  const catches = (
+    sentence: string,
+    rule: (sources: Sources) => ReadonlyArray<string>,
+    files: Readonly<Record<string, string>>,
+    violation: string
+  ) => it(sentence, () => assert.deepStrictEqual(rule(new Map(Object.entries(files))), [violation]))
+
+  catches("see a file outside every layer", homeless, { "stray/File.ts": "" }, "stray/File.ts")
+  catches(
+    "see an import against the direction",
+    wrongImports,
+    { "domain/Model.ts": 'import type {\n  Store\n} from "../store/Store.ts"\n' },
+    "domain/Model.ts (domain) imports ../store/Store.ts (port)"
+  )
+  catches(
+    "see an adapter named outside the composition root",
+    wrongImports,
+    { "capture/Poll.ts": 'const a = await import("../store/Sqlite.ts")', "main.ts": 'import "./store/Sqlite.ts"' },
+    "capture/Poll.ts (capture) imports ../store/Sqlite.ts (store)"
+  )
+  catches(
+    "see a driver outside its adapter",
+    wrongPackages,
+    { "capture/Poll.ts": 'import { Kafka } from "kafkajs"', "publish/Kafka.ts": 'import { Kafka } from "kafkajs"' },
+    "capture/Poll.ts imports kafkajs"
+  )
+  catches(
+    "see a barrel",
+    barrelImports,
+    { "api/A.ts": 'import { Effect } from "effect"', "api/B.ts": 'import * as Effect from "effect/Effect"' },
+    "api/A.ts imports the barrel effect"
+  )
+  catches(
+    "see a cycle",
+    cycles,
+    {
+      "api/A.ts": 'export * from "./B.ts"',
+      "api/B.ts": 'import type { C } from "./C.ts"',
+      "api/C.ts": 'import "./B.ts"'
+    },
+    "api/B.ts → api/C.ts → api/B.ts"
+  )
+  catches("see a long file", tooLong, { "api/A.ts": "\n".repeat(longest) }, "api/A.ts")
+  catches("see a vague name", vagueNames, { "api/helpers/A.ts": "", "api/B.ts": "" }, "api/helpers/A.ts")
+})

@@ -1,0 +1,42 @@
+import { describe, it, layer as suite } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Kafka from "../../src/publish/Kafka.ts"
+import { topicOf } from "../../src/publish/KafkaMessage.ts"
+import * as Memory from "../../src/publish/Memory.ts"
+import * as Broker from "../integration/kafka/Broker.ts"
+import * as Kcat from "../integration/kafka/Kcat.ts"
+import { conformance } from "./Sink.ts"
+
+describe("sink: memory", () => {
+  const broker = new Memory.MemoryBroker()
+  conformance(it, {
+    sink: Effect.succeed(Memory.layer(broker)),
+    seen: (integration) => Effect.sync(() => broker.events.filter((event) => event.key.startsWith(`${integration}/`))),
+    tooLarge: 1_100_000
+  })
+})
+
+const missing = Broker.missing ?? Kcat.missing
+const template = "conformance.{integration}.{model}"
+
+describe.skipIf(missing !== null)(`sink: Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    conformance(it, {
+      sink: Effect.map(
+        Broker.Broker,
+        ({ brokers }) => Kafka.layer({ brokers, ssl: false, topic: template, transactions: true })
+      ),
+      seen: (integration) =>
+        Effect.gen(function*() {
+          const { brokers } = yield* Broker.Broker
+          const messages = yield* Kcat.read(brokers, topicOf(template, { integration, model: "ats.tag" }))
+          return messages.map((message) => ({
+            key: message.key,
+            eventId: message.headers.ce_id ?? "",
+            stub: message.headers.ce_stub === "true"
+          }))
+        }),
+      tooLarge: 1_100_000
+    })
+  })
+})

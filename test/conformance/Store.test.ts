@@ -1,0 +1,22 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Sqlite from "../../src/store/Sqlite.ts"
+import { storeSuite } from "./Store.ts"
+import { logSuite } from "./StoreLog.ts"
+import { type Place, sharedStoreSuite } from "./StoreSharing.ts"
+
+const file: Place = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-store-"))),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
+).pipe(Effect.map((directory) => Sqlite.layer({ file: join(directory, "rollcall.db") })))
+
+const fresh = { "SQLite in memory": Sqlite.layer({ file: ":memory:" }), "SQLite file": Layer.unwrap(file) }
+
+for (const [name, layer] of Object.entries(fresh)) {
+  storeSuite(name, layer)
+  logSuite(name, layer)
+}
+sharedStoreSuite("SQLite file", file)

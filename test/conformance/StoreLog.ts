@@ -1,0 +1,225 @@
+/** What the event log of every store must do; `logSuite` needs a layer that makes a fresh store for each test. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+import type { Store, StoreError } from "../../src/store/Store.ts"
+import { all, begin, changeOf, created, eventOf, headOf, ids, skills, Stop, tags } from "./StoreSamples.ts"
+
+export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
+  describe(`a store's log (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    describe("the event log", () => {
+      test(
+        "I5: gives positions 1, 2, 3 … over all streams, whatever was rolled back between",
+        Effect.gen(function*() {
+          const { inTags, store, write } = yield* begin
+          for (const id of ids(20)) {
+            yield* write([created(id), created(`${id}x`)], skills)
+            yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created(id)]), Effect.fail(new Stop()))))
+            yield* write([created(id)])
+          }
+          const positions = (yield* store.log(all)).map((entry) => entry.position)
+          assert.deepStrictEqual(positions, Array.from({ length: 60 }, (_, index) => index + 1))
+          assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 60 })
+        })
+      )
+
+      test(
+        "I3: joins each event with the content before it",
+        Effect.gen(function*() {
+          const { change, store, write } = yield* begin
+          yield* change("a", "created")
+          yield* write([created("b")])
+          yield* change("a", "updated")
+          yield* change("a", "deleted")
+          yield* change("a", "created")
+          yield* change("a", "updated")
+          const entries = (yield* store.log(all)).filter((entry) => entry.id === "a")
+          assert.deepStrictEqual(entries.map((entry) => [entry.version, entry.kind]), [
+            [1, "created"],
+            [2, "updated"],
+            [3, "deleted"],
+            [4, "created"],
+            [5, "updated"]
+          ])
+          assert.deepStrictEqual(entries.map((entry) => entry.before), [
+            null,
+            ...entries.slice(0, -1).map((entry) => entry.after)
+          ])
+        })
+      )
+
+      test(
+        "D8: a record created and deleted in one write is two rows, the second with the first's content before",
+        Effect.gen(function*() {
+          const { inTags, store, write } = yield* begin
+          yield* write([{
+            head: headOf("a", { version: 2, live: false }),
+            events: [eventOf("a", 1, "created"), eventOf("a", 2, "deleted", { reason: "unseen" })]
+          }])
+          const [first, second] = yield* store.log(all)
+          assert.deepStrictEqual([first?.before, second?.before, second?.after], [null, first?.after, null])
+          const heads = yield* inTags((tx) => tx.heads(["a"]))
+          assert.deepStrictEqual(heads.get("a"), headOf("a", { version: 2, live: false, position: 2 }))
+        })
+      )
+
+      test(
+        "X14: gives a record that is published anew in a later lineage no content before",
+        Effect.gen(function*() {
+          const { head, store, write } = yield* begin
+          yield* write([created("a")])
+          yield* write([{
+            head: { ...(yield* head("a")), version: 1 },
+            events: [eventOf("a", 1, "created", { lineage: 2, origin: "backfill" })]
+          }])
+          assert.deepStrictEqual((yield* store.log(all)).map((entry) => [entry.lineage, entry.before]), [[1, null], [
+            2,
+            null
+          ]])
+        })
+      )
+
+      test(
+        "gives back every property of an event",
+        Effect.gen(function*() {
+          const { store, write } = yield* begin
+          const event = eventOf("a", 1, "created", {
+            origin: "backfill",
+            restored: true,
+            reason: "unseen",
+            remoteId: null,
+            changedAt: null,
+            transitions: '[{"name":"hired"}]',
+            cause: '{"plugin":"p"}',
+            after: '{"name":"Ω \\u0000 \'quoted\'"}'
+          })
+          yield* write([{ head: headOf("a", { version: 1 }), events: [event] }])
+          assert.deepStrictEqual(yield* store.log(all), [{ ...event, ...tags, position: 1, before: null }])
+        })
+      )
+
+      test(
+        "is read in pages, by integration and by model",
+        Effect.gen(function*() {
+          const { store, write } = yield* begin
+          for (const id of ids(6)) {
+            yield* write([created(id)])
+            yield* write([created(id)], skills)
+          }
+          const positions = (query: Partial<typeof all> & { integration?: string; model?: string }) =>
+            Effect.map(store.log({ ...all, ...query }), (entries) => entries.map((entry) => entry.position))
+          assert.deepStrictEqual(yield* positions({ after: 3, limit: 4 }), [4, 5, 6, 7])
+          assert.deepStrictEqual(yield* positions({ after: 12 }), [])
+          assert.deepStrictEqual(yield* positions({ model: "ats.tag", after: 2, limit: 3 }), [3, 5, 7])
+          assert.deepStrictEqual(yield* positions({ integration: skills.integration }), [2, 4, 6, 8, 10, 12])
+          assert.deepStrictEqual(yield* positions({ integration: skills.integration, model: "ats.tag" }), [])
+        })
+      )
+
+      test(
+        "wakes who waits for it once the commit is done, and at once who is behind",
+        Effect.gen(function*() {
+          const { inTags, store, write } = yield* begin
+          const waiter = yield* Effect.forkChild(store.awaitLog(0), { startImmediately: true })
+          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created("a")]), Effect.fail(new Stop()))))
+          assert.isUndefined(waiter.pollUnsafe())
+          yield* write([created("a")])
+          yield* Fiber.join(waiter)
+          yield* store.awaitLog(0)
+        })
+      )
+
+      test(
+        "gives a page's content by position, and the content before",
+        Effect.gen(function*() {
+          const { change, inTags } = yield* begin
+          yield* change("a", "created")
+          yield* change("a", "updated")
+          yield* change("a", "deleted")
+          const [contents, before] = yield* inTags((tx) =>
+            Effect.all([tx.contents([1, 2, 3]), tx.beforeImages([1, 3])])
+          )
+          assert.deepStrictEqual([...contents].sort(), [
+            [1, '{"id":"a","version":1}'],
+            [2, '{"id":"a","version":2}'],
+            [3, null]
+          ])
+          assert.deepStrictEqual([...before].sort(), [[1, null], [3, '{"id":"a","version":2}']])
+        })
+      )
+    })
+
+    describe("retention", () => {
+      const day = 86_400_000
+
+      test(
+        "deletes a row only when it is past retention, not its record's latest, and so is its successor",
+        Effect.gen(function*() {
+          const { change, inTags, store } = yield* begin
+          yield* change("a", "created") // 1: goes
+          yield* change("b", "created") // 2: stays, the latest of b
+          yield* change("a", "updated") // 3: past retention, its successor is not
+          yield* change("c", "created") // 4: stays, its successor is not past retention
+          yield* TestClock.adjust("1 day")
+          yield* change("c", "updated") // 5
+          yield* change("a", "updated") // 6
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 6 }), 1)
+
+          assert.deepStrictEqual(yield* store.logRange, { oldest: 5, newest: 6 })
+          const entries = yield* store.log(all)
+          assert.deepStrictEqual(entries.map((entry) => [entry.position, entry.before]), [
+            [5, '{"id":"c","version":1}'],
+            [6, '{"id":"a","version":2}']
+          ])
+          const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5, 6]))
+          assert.deepStrictEqual([...contents.keys()].sort(), [2, 3, 4, 5, 6])
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 6 }), 0)
+        })
+      )
+
+      test(
+        "deletes nothing that a reader up to `upTo` has yet to join",
+        Effect.gen(function*() {
+          const { change, store } = yield* begin
+          yield* change("a", "created")
+          yield* change("a", "updated")
+          yield* change("a", "updated")
+          yield* TestClock.adjust("1 day")
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 1 }), 0)
+          assert.deepStrictEqual(
+            (yield* store.log({ after: 1, limit: 10 })).map((entry) => entry.before),
+            ['{"id":"a","version":1}', '{"id":"a","version":2}']
+          )
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 1)
+          assert.deepStrictEqual((yield* store.log(all)).map((entry) => entry.before), ['{"id":"a","version":2}'])
+        })
+      )
+
+      test(
+        "leaves the current records readable when all of the log is past it",
+        Effect.gen(function*() {
+          const { change, store, write } = yield* begin
+          yield* write(ids(1200).map(created))
+          yield* write(
+            ids(1200).map((id, index) => changeOf(headOf(id, { version: 1, position: index + 1 }), "updated"))
+          )
+          yield* TestClock.adjust("1 day")
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 9999 }), 1200)
+          assert.deepStrictEqual(yield* store.logRange, { oldest: 2401, newest: 2400 })
+          assert.deepStrictEqual(yield* store.log(all), [])
+          assert.strictEqual((yield* store.records(tags, null, 5000)).records.length, 1200)
+
+          yield* change("r00000", "updated")
+          assert.deepStrictEqual(
+            (yield* store.log(all)).map((entry) => [entry.position, entry.before]),
+            [[2401, '{"id":"r00000","version":2}']]
+          )
+        })
+      )
+    })
+  })

@@ -1,0 +1,139 @@
+/** Values to put into a store, the smallest that tell records, versions and contents apart, and a store begun with. */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { LockTimeoutError, SqlError } from "effect/sql/SqlError"
+import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
+import type { StreamKey } from "../../src/domain/Model.ts"
+import {
+  type Head,
+  type Pending,
+  type RecordWrite,
+  Store,
+  StoreError,
+  type StreamState,
+  type StreamTx,
+  Unavailable
+} from "../../src/store/Store.ts"
+
+export const tags: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
+export const skills: StreamKey = { integration: "workday:acme", model: "hris.skill" }
+
+export const stateOf = (key: StreamKey, details: Partial<StreamState> = {}): StreamState => ({
+  ...key,
+  account: "default",
+  lineage: 1,
+  phase: "starting",
+  paused: false,
+  blocked: null,
+  watermark: null,
+  previous: null,
+  margin: 300_000,
+  offsets: [],
+  backfillStartedAt: null,
+  backfilledAt: null,
+  reading: 0,
+  sweep: null,
+  lastPoll: null,
+  lastSweep: null,
+  failing: null,
+  ...details
+})
+
+export const headOf = (id: string, details: Partial<Head> = {}): Head => ({
+  id,
+  version: 0,
+  live: true,
+  position: null,
+  textHash: `text of ${id}`,
+  canonicalHash: `canonical of ${id}`,
+  fingerprint: "1",
+  changedAt: null,
+  seen: 1,
+  ...details
+})
+
+export const eventOf = (id: string, version: number, kind: Kind, details: Partial<NewEvent> = {}): NewEvent => ({
+  eventId: `${id}-${version}`,
+  id,
+  remoteId: `remote ${id}`,
+  lineage: 1,
+  version,
+  kind,
+  origin: "poll",
+  after: kind === "deleted" ? null : JSON.stringify({ id, version }),
+  changes: kind === "updated" ? '[{"path":"/version"}]' : "[]",
+  transitions: "[]",
+  reason: kind === "deleted" ? "flagged" : null,
+  restored: false,
+  changedAt: "2026-01-01T00:00:00.000Z",
+  detectedAt: 1_767_225_600_000,
+  cause: null,
+  ...details
+})
+
+/** The next change of a record, given its head before. */
+export const changeOf = (before: Head, kind: Kind, details: Partial<NewEvent> = {}): RecordWrite => {
+  const version = before.version + 1
+  return {
+    head: { ...before, version, live: kind !== "deleted" },
+    events: [eventOf(before.id, version, kind, details)]
+  }
+}
+
+export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending => ({
+  id,
+  status: "staged",
+  reading: 1,
+  origin: "poll",
+  content: JSON.stringify({ id }),
+  deleted: false,
+  reason: null,
+  textHash: `text of ${id}`,
+  canonicalHash: `canonical of ${id}`,
+  remoteId: null,
+  changedAt: null,
+  detectedAt: 1_767_225_600_000,
+  confirms: 0,
+  confirmedAt: null,
+  ...details
+})
+
+/** A store with two streams and their owner, and what most tests do with them. */
+export const begin = Effect.gen(function*() {
+  const store = yield* Store
+  yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
+  const owner = yield* store.claim("capture")
+  const inTags = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) => store.transact(owner, tags, body)
+  const write = (records: ReadonlyArray<RecordWrite>, key: StreamKey = tags) =>
+    store.transact(owner, key, (tx) => tx.write(records))
+  const head = (id: string) => Effect.map(inTags((tx) => tx.heads([id])), (heads) => heads.get(id) ?? headOf(id))
+  /** Appends the next change of one record, from its head as stored. */
+  const change = (id: string, kind: "created" | "updated" | "deleted") =>
+    Effect.flatMap(head(id), (before) => write([changeOf(before, kind)]))
+  return { store, owner, inTags, write, head, change }
+})
+
+/** All of a small log. */
+export const all = { after: 0, limit: 1000 }
+export const ids = (count: number): ReadonlyArray<string> =>
+  Array.from({ length: count }, (_, index) => `r${String(index).padStart(5, "0")}`)
+/** The first change of a record. */
+export const created = (id: string): RecordWrite => changeOf(headOf(id), "created")
+
+/** Which `StoreError` an exit holds, if it does. */
+export const reasonOf = <A>(exit: Exit.Exit<A, unknown>): string => {
+  if (Exit.isSuccess(exit)) return "success"
+  const reason = exit.cause.reasons[0]
+  return reason?._tag === "Fail" && reason.error instanceof StoreError ? reason.error.reason._tag : "other"
+}
+
+/** What a deadlock or a lock time-out of the database becomes inside a body. */
+export const conflict = new StoreError({
+  reason: new Unavailable({
+    operation: "test",
+    cause: new SqlError({ reason: new LockTimeoutError({ cause: "deadlock" }) })
+  })
+})
+
+/** What a body fails with on purpose. */
+export class Stop extends Error {}

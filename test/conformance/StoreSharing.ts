@@ -1,0 +1,169 @@
+/** What a store must do that several processes open, one after the other or at once. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { TestClock } from "effect/testing"
+import type { StreamKey } from "../../src/domain/Model.ts"
+import { Store, type StoreError } from "../../src/store/Store.ts"
+import { all, begin, created, ids, pendingOf, reasonOf, skills, stateOf, tags } from "./StoreSamples.ts"
+
+/** A place to keep a store in: each build of the layer is one more process that opens it. */
+export type Place = Effect.Effect<Layer.Layer<Store, StoreError>, never, Scope.Scope>
+
+export const sharedStoreSuite = (name: string, place: Place) =>
+  describe(`a store that several processes open (${name})`, () => {
+    type Open = Effect.Effect<Store["Service"], StoreError, Scope.Scope>
+    const inPlace = <E>(body: (open: Open) => Effect.Effect<void, E, Scope.Scope>) =>
+      Effect.flatMap(place, (layer) => body(Effect.map(Layer.build(Layer.fresh(layer)), Context.get(Store))))
+
+    it.effect("keeps everything when it is closed and opened again", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const picture = Effect.gen(function*() {
+            const store = yield* Store
+            return {
+              identity: store.identity,
+              streams: yield* store.streams,
+              log: yield* store.log(all),
+              range: yield* store.logRange,
+              records: yield* store.records(tags, null, 10),
+              pending: yield* store.pendingRows({ limit: 10 }),
+              counts: yield* store.counts,
+              reader: yield* store.readerPosition("kafka")
+            }
+          })
+          const before = yield* Effect.scoped(Effect.gen(function*() {
+            const store = yield* open
+            return yield* Effect.gen(function*() {
+              const { change, inTags, owner } = yield* begin
+              yield* change("a", "created")
+              yield* change("b", "created")
+              yield* change("a", "updated")
+              yield* inTags((tx) =>
+                Effect.all([tx.putPending([pendingOf("c")]), tx.save({ ...tx.state, watermark: 9 })])
+              )
+              yield* store.saveReaderPosition(owner, "kafka", 2)
+              return { owner, picture: yield* picture }
+            }).pipe(Effect.provideService(Store, store))
+          }))
+          const store = yield* open
+          assert.deepStrictEqual(yield* Effect.provideService(picture, Store, store), before.picture)
+          assert.strictEqual((yield* store.claim("capture")).epoch, before.owner.epoch + 1)
+        })
+      ))
+
+    it.live("is made once when many open it at the same time", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const stores = yield* Effect.all(Array.from({ length: 4 }, () => open), { concurrency: "unbounded" })
+          assert.strictEqual(new Set(stores.map((store) => store.identity.store)).size, 1)
+        })
+      ))
+
+    it.live("X13: appends of two processes are ordered, gap-free and seen by every reader in order", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const [first, second] = [yield* open, yield* open]
+          yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
+          const append = (store: Store["Service"], key: StreamKey) =>
+            Effect.gen(function*() {
+              const owner = yield* store.claim(key.model)
+              for (const id of ids(60)) {
+                yield* store.transact(owner, key, (tx) => tx.write([created(id), created(`${id}x`)]))
+                yield* Effect.yieldNow
+              }
+            })
+          const seen: Array<number> = []
+          const follow = Effect.gen(function*() {
+            while (seen.length < 240) {
+              yield* second.awaitLog(seen.length)
+              const entries = yield* second.log({ after: seen.length, limit: 50 })
+              seen.push(...entries.map((entry) => entry.position))
+            }
+          })
+          yield* Effect.all([append(first, tags), append(second, skills), follow], { concurrency: "unbounded" })
+          assert.deepStrictEqual(seen, Array.from({ length: 240 }, (_, index) => index + 1))
+          assert.deepStrictEqual(yield* first.log(all), yield* second.log(all))
+          assert.deepStrictEqual((yield* first.counts).map((stream) => stream.live), [120, 120])
+        })
+      ))
+
+    it.live("X9: a process that was taken over cannot commit", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const [older, newer] = [yield* open, yield* open]
+          yield* older.ensureStreams([stateOf(tags)])
+          const frozen = yield* older.claim("capture")
+          yield* older.transact(frozen, tags, (tx) => tx.write([created("a")]))
+          const owner = yield* newer.claim("capture")
+          yield* newer.transact(owner, tags, (tx) => tx.write([created("b")]))
+          const exit = yield* Effect.exit(older.transact(frozen, tags, (tx) => tx.write([created("c")])))
+          assert.strictEqual(reasonOf(exit), "Fenced")
+          assert.deepStrictEqual((yield* older.log(all)).map((entry) => entry.id), ["a", "b"])
+        })
+      ))
+
+    it.live("X20: a takeover waits for the transaction that is open; nothing of the older owner commits after it", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const [older, newer] = [yield* open, yield* open]
+          yield* older.ensureStreams([stateOf(tags)])
+          const frozen = yield* older.claim("capture")
+          const inside = yield* Deferred.make<void>()
+          let committed = false
+          const slow = yield* Effect.forkChild(
+            older.transact(frozen, tags, (tx) =>
+              tx.write([created("a")]).pipe(
+                Effect.andThen(Deferred.succeed(inside, undefined)),
+                Effect.andThen(Effect.sleep("300 millis"))
+              )).pipe(Effect.tap(Effect.sync(() => (committed = true))))
+          )
+          yield* Deferred.await(inside)
+          yield* newer.claim("capture")
+          yield* Effect.yieldNow
+          assert.isTrue(committed)
+          yield* Fiber.join(slow)
+          const late = yield* Effect.exit(older.transact(frozen, tags, (tx) => tx.write([created("b")])))
+          assert.strictEqual(reasonOf(late), "Fenced")
+        })
+      ))
+
+    it.live("waits, without stopping the process, while another one's transaction is open", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const [first, second] = [yield* open, yield* open]
+          yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
+          const [one, two] = [yield* first.claim("one"), yield* second.claim("two")]
+          const inside = yield* Deferred.make<void>()
+          const slow = yield* Effect.forkChild(
+            first.transact(one, tags, (tx) =>
+              tx.write([created("a")]).pipe(
+                Effect.andThen(Deferred.succeed(inside, undefined)),
+                Effect.andThen(Effect.sleep("400 millis"))
+              ))
+          )
+          yield* Deferred.await(inside)
+          yield* second.transact(two, skills, (tx) => tx.write([created("b")]))
+          yield* Fiber.join(slow)
+          assert.deepStrictEqual((yield* first.log(all)).map((entry) => entry.id), ["a", "b"])
+        })
+      ))
+
+    it.effect("notices within a second what another process appended", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const [reader, writer] = [yield* open, yield* open]
+          yield* writer.ensureStreams([stateOf(tags)])
+          const owner = yield* writer.claim("capture")
+          const waiter = yield* Effect.forkChild(reader.awaitLog(0), { startImmediately: true })
+          yield* writer.transact(owner, tags, (tx) => tx.write([created("a")]))
+          assert.isUndefined(waiter.pollUnsafe())
+          yield* TestClock.adjust("1 second")
+          yield* Fiber.join(waiter)
+        })
+      ))
+  })

@@ -1,0 +1,75 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { tags } from "../../conformance/StoreSamples.ts"
+
+const rounds = 10
+const writer = fileURLToPath(new URL("./Writer.ts", import.meta.url))
+
+/** Lets the writer commit for a while, kills it, and says which commit was the last that it saw return. */
+const writeUntilKilled = (file: string, millis: number) =>
+  Effect.promise(async () => {
+    const child = spawn(process.execPath, [writer, file], { stdio: ["ignore", "pipe", "inherit"] })
+    let output = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
+    await once(child.stdout, "data")
+    await new Promise((resolve) => setTimeout(resolve, millis))
+    child.kill("SIGKILL")
+    await once(child, "close")
+    return Number(output.slice(0, output.lastIndexOf("\n")).split("\n").at(-1))
+  })
+
+/** Reads the whole log and holds it against heads, state and pending rows. */
+const inspect = Effect.gen(function*() {
+  const store = yield* Store
+  const latest = new Map<string, { position: number; version: number; after: string | null }>()
+  let position = 0
+  while (true) {
+    const entries = yield* store.log({ after: position, limit: 500 })
+    if (entries.length === 0) break
+    for (const entry of entries) {
+      position += 1
+      assert.strictEqual(entry.position, position, "positions have no gap")
+      const before = latest.get(entry.id)
+      assert.strictEqual(entry.version, (before?.version ?? 0) + 1, "versions have no gap")
+      assert.strictEqual(entry.before, before?.after ?? null, "before is the previous after")
+      latest.set(entry.id, entry)
+    }
+  }
+  assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: position })
+  const state = yield* store.stream(tags)
+  assert.strictEqual(state?.watermark, position, "state and events are of the same commit")
+  assert.strictEqual((yield* store.pendingRows({ limit: 100_000 })).length, state?.reading)
+  const owner = yield* store.claim("capture")
+  const heads = yield* store.transact(owner, tags, (tx) => tx.heads([...latest.keys()]))
+  assert.strictEqual(heads.size, latest.size)
+  for (const head of heads.values()) {
+    assert.strictEqual(head.position, latest.get(head.id)?.position)
+    assert.strictEqual(head.version, latest.get(head.id)?.version)
+  }
+  return state?.reading ?? 0
+})
+
+describe("the SQLite store of a killed process", () => {
+  it.live(`X1, X2: after SIGKILL at ${rounds} random moments nothing that was committed is lost and nothing is half there`, () =>
+    Effect.gen(function*() {
+      const directory = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-kill-"))),
+        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+      )
+      const file = join(directory, "rollcall.db")
+      for (let round = 0; round < rounds; round++) {
+        const returned = yield* writeUntilKilled(file, yield* Random.nextIntBetween(0, 300))
+        const committed = yield* Effect.provide(inspect, Sqlite.layer({ file }))
+        assert.isAtLeast(committed, returned)
+      }
+    }))
+})

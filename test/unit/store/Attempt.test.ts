@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { LockTimeoutError, SqlError, UnknownError } from "effect/sql/SqlError"
+import { TestClock } from "effect/testing"
+import { attempt, step } from "../../../src/store/Attempt.ts"
+import { Fenced, StoreError } from "../../../src/store/Store.ts"
+import { conflict } from "../../conformance/StoreSamples.ts"
+
+const secret = "content of a record"
+const locked = new SqlError({ reason: new LockTimeoutError({ cause: new Error(secret), message: secret }) })
+const broken = new SqlError({ reason: new UnknownError({ cause: new Error(secret) }) })
+const fenced = new StoreError({ reason: new Fenced({ scope: "capture", epoch: 1 }) })
+
+/** How often `attempt` runs work that always fails so, and the error it ends with. */
+const tries = <E>(failure: E) =>
+  Effect.gen(function*() {
+    let runs = 0
+    const work = Effect.suspend(() => {
+      runs += 1
+      return Effect.fail(failure)
+    })
+    const fiber = yield* Effect.forkChild(Effect.flip(attempt("test")(work)))
+    yield* TestClock.adjust("1 minute")
+    return { runs, error: yield* Fiber.join(fiber) }
+  })
+
+describe("an attempt at the database", () => {
+  it.effect.each([
+    { name: "a lock of the database", failure: locked },
+    { name: "a conflict inside a transaction", failure: conflict }
+  ])("is made ten times for $name, then the store is unavailable", ({ failure }) =>
+    Effect.gen(function*() {
+      const { error, runs } = yield* tries<SqlError | StoreError>(failure)
+      assert.strictEqual(runs, 10)
+      assert.strictEqual(error.reason._tag, "Unavailable")
+    }))
+
+  it.effect.each([
+    { name: "what would fail again", failure: broken },
+    { name: "a fenced owner", failure: fenced }
+  ])("is made once for $name", ({ failure }) =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* tries<SqlError | StoreError>(failure)).runs, 1)
+    }))
+
+  it.effect("lets the caller's own errors pass as they are", () =>
+    Effect.gen(function*() {
+      const own = new Error("own")
+      assert.strictEqual((yield* tries(own)).error, own)
+    }))
+
+  it.effect("I11: says what to do, never what the database said", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(step("write")(Effect.fail(locked)))
+      assert.notInclude(error.message, secret)
+      assert.match(error.message, /^Unavailable: the store did not answer/)
+    }))
+})

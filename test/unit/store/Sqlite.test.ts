@@ -1,0 +1,205 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as SqlStore from "../../../src/store/SqlStore.ts"
+import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { changeOf, headOf, pendingOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-sqlite-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+
+const opening = (file: string) => Effect.scoped(Layer.build(Sqlite.layer({ file })))
+const refusal = (file: string) => Effect.map(Effect.flip(opening(file)), (error: StoreError) => error.reason)
+
+describe("a SQLite store refuses", () => {
+  it.effect("a directory that does not exist, and names it", () =>
+    Effect.gen(function*() {
+      const missing = join(yield* directory, "missing")
+      const reason = yield* refusal(join(missing, "rollcall.db"))
+      assert.strictEqual(reason._tag, "Misconfigured")
+      assert.include(reason.hint, `the directory ${missing} does not exist`)
+    }))
+
+  it.effect("a directory in the place of the file", () =>
+    Effect.gen(function*() {
+      const reason = yield* refusal(yield* directory)
+      assert.strictEqual(reason._tag, "Misconfigured")
+      assert.include(reason.hint, "cannot be opened")
+    }))
+
+  it.effect("a file that is no database, and leaves it alone", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "notes.txt")
+      const notes = "these are notes\n".repeat(100)
+      writeFileSync(file, notes)
+      const reason = yield* refusal(file)
+      assert.strictEqual(reason._tag, "Misconfigured")
+      assert.include(reason.hint, "is not a SQLite database")
+      assert.strictEqual(readFileSync(file, "utf8"), notes)
+    }))
+
+  it.effect.each([
+    { sign: "its tables", made: "CREATE TABLE theirs (a)" },
+    { sign: "its mark", made: "PRAGMA application_id = 7" }
+  ])("the database of another program, known by $sign, and leaves it alone", ({ made }) =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "other.db")
+      const other = new DatabaseSync(file)
+      other.exec(made)
+      other.close()
+      const bytes = readFileSync(file)
+      const reason = yield* refusal(file)
+      assert.strictEqual(reason._tag, "Misconfigured")
+      assert.include(reason.hint, "another program")
+      assert.deepStrictEqual(readFileSync(file), bytes)
+    }))
+
+  it.effect("a file that this user may not write", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const file = join(path, "rollcall.db")
+      yield* opening(file)
+      const reason = yield* asNobody(path, refusal(file))
+      assert.strictEqual(reason._tag, "Misconfigured")
+      assert.match(reason.hint, /cannot be (opened|written to)/)
+    }))
+
+  it.effect("a store that a newer program wrote", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      yield* opening(file)
+      const newer = new DatabaseSync(file)
+      newer.exec("INSERT INTO migrations (migration_id, name) VALUES (9999, 'from the future')")
+      newer.close()
+      const reason = yield* refusal(file)
+      assert.strictEqual(reason._tag, "Incompatible")
+      assert.include(reason.hint, "schema 9999")
+    }))
+})
+
+/** Runs `effect` without the right to write in `path`: a superuser has it everywhere, so it steps down meanwhile. */
+const asNobody = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) => {
+  const superuser = process.geteuid?.() === 0
+  return Effect.acquireUseRelease(
+    Effect.sync(() => {
+      chmodSync(path, 0o555)
+      chmodSync(join(path, "rollcall.db"), 0o444)
+      if (superuser) process.seteuid?.(65_534)
+    }),
+    () => effect,
+    () =>
+      Effect.sync(() => {
+        if (superuser) process.seteuid?.(0)
+        chmodSync(path, 0o755)
+      })
+  )
+}
+
+describe("a SQLite store", () => {
+  it.effect("says which stream's stored state is unreadable, and shows nothing of it", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      yield* Effect.scoped(
+        Effect.gen(function*() {
+          yield* (yield* Store).ensureStreams([stateOf(tags)])
+        }).pipe(Effect.provide(Sqlite.layer({ file })))
+      )
+      for (const text of ['{"secret', "{}", "7", '{"integration":"other","model":"ats.tag"}']) {
+        const database = new DatabaseSync(file)
+        database.prepare("UPDATE streams SET state = ?").run(text)
+        database.close()
+        const error = yield* Effect.flip(Effect.flatMap(Store, (store) => store.streams)).pipe(
+          Effect.provide(Sqlite.layer({ file }))
+        )
+        assert.strictEqual(error.reason._tag, "Incompatible")
+        assert.include(error.message, "greenhouse:acme/ats.tag")
+        assert.notInclude(error.message, "secret")
+      }
+    }))
+
+  it.effect("X10: on a full disk a transaction fails as unavailable, loses nothing and goes on when there is room", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      yield* Effect.gen(function*() {
+        const store = yield* Store
+        const sql = yield* SqlClient.SqlClient
+        yield* store.ensureStreams([stateOf(tags)])
+        const owner = yield* store.claim("capture")
+        const fill = (id: string) =>
+          store.transact(owner, tags, (tx) =>
+            Effect.gen(function*() {
+              const after = JSON.stringify({ id, secret: "s".repeat(5000) })
+              yield* tx.putPending([pendingOf(id)])
+              yield* tx.write([changeOf(headOf(id), "created", { after })])
+              yield* tx.save({ ...tx.state, reading: tx.state.reading + 1 })
+            }))
+        yield* fill("first")
+        yield* sql`PRAGMA max_page_count = 60`
+        let written = 1
+        const error = yield* Effect.gen(function*() {
+          while (written < 1000) {
+            yield* fill(`r${written}`)
+            written += 1
+          }
+          return yield* Effect.die("the disk never filled")
+        }).pipe(Effect.flip)
+        assert.strictEqual(error.reason._tag, "Unavailable")
+        assert.isTrue(error.reason.retryable)
+        assert.notInclude(`${error.message} ${JSON.stringify(error)}`, "sss")
+
+        const consistent = Effect.gen(function*() {
+          assert.strictEqual((yield* store.logRange).newest, written)
+          assert.strictEqual((yield* store.log({ after: 0, limit: 1000 })).length, written)
+          assert.strictEqual((yield* store.records(tags, null, 1000)).records.length, written)
+          assert.strictEqual((yield* store.pendingRows({ limit: 1000 })).length, written)
+          assert.strictEqual((yield* store.stream(tags))?.reading, written)
+        })
+        yield* consistent
+        yield* sql`PRAGMA max_page_count = 100000`
+        yield* fill("after")
+        written += 1
+        yield* consistent
+      }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))))
+    }))
+
+  it.effect("commits to disk before it says so", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual(yield* sql`PRAGMA journal_mode`, [{ journal_mode: "wal" }])
+      assert.deepStrictEqual(yield* sql`PRAGMA synchronous`, [{ synchronous: 2 }])
+    }).pipe(Effect.provide(Layer.unwrap(Effect.map(directory, (path) => Sqlite.client({ file: join(path, "a.db") }))))))
+
+  it.effect("runs more different statements than it keeps prepared", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      for (let round = 0; round < 2; round++) {
+        for (let value = 0; value < 200; value++) {
+          assert.deepStrictEqual(yield* sql.unsafe(`SELECT ${value} AS value`), [{ value }])
+        }
+      }
+    }).pipe(Effect.provide(Sqlite.client({ file: ":memory:" }))))
+
+  it.effect("answers from narrow indexes what is asked often", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const plan = (query: string) =>
+        Effect.map(sql.unsafe<{ detail: string }>(`EXPLAIN QUERY PLAN ${query}`), (rows) =>
+          rows.map((row) => row.detail).join("; "))
+      assert.include(
+        yield* plan("SELECT count(*) FROM heads WHERE stream = 1 AND live = 1"),
+        "COVERING INDEX heads_live"
+      )
+      assert.include(
+        yield* plan("SELECT position FROM events WHERE stream IN (1, 2) AND position > 5 ORDER BY position LIMIT 9"),
+        "COVERING INDEX events_stream"
+      )
+    }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+})

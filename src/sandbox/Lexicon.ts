@@ -1,0 +1,83 @@
+/** The words the simulated organisations are made of. */
+
+const words = (text: string): ReadonlyArray<string> => text.trim().split(/,\s+/)
+
+export const firstNames = words(`
+  Ada, Alan, Amara, Anders, Aylin, Barbara, Bela, Chidi, Chloe, Dana, Diego, Edsger, Elif, Emma, Farah, Felix,
+  Grace, Hana, Hedy, Ida, Igor, Ines, Jonas, Joan, Kai, Katherine, Lena, Leslie, Linus, Mads, Margaret, Mei,
+  Mira, Nadia, Niklaus, Noor, Olga, Omar, Paula, Priya, Radia, Rosa, Sami, Sofia, Tariq, Tim, Uma, Vera, Wanda,
+  Yuki, Zoe, Zuse
+`)
+export const lastNames = words(`
+  Adeyemi, Almeida, Bauer, Berg, Borg, Castillo, Chen, Dietrich, Dijkstra, Dubois, Eriksen, Ferrari, Fischer,
+  Garcia, Goldberg, Hamilton, Haugen, Hopper, Ivanova, Jansen, Johnson, Kaya, Keller, Kowalski, Lamarr, Lamport,
+  Lindqvist, Liskov, Lovelace, Martin, Meyer, Moreau, Mueller, Nakamura, Novak, Okafor, Olsen, Patel, Perlman,
+  Petrov, Rossi, Sato, Schmidt, Schneider, Silva, Singh, Svensson, Turing, Vargas, Weber, Wirth, Yilmaz
+`)
+export const companies = words(`
+  Northwind Optics, Halden Logistics, Brightwater Bank, Fjord Robotics, Meridian Health, Copper & Vale,
+  Lumen Energy, Orchard Foods, Tessera Labs, Quayside Insurance, Alpine Mobility, Papertrail Software
+`)
+export const titles = words(`
+  Software Engineer, Data Analyst, Product Manager, Account Executive, People Partner, Nurse, Designer,
+  Site Reliability Engineer, Controller, Warehouse Lead, Customer Success Manager, Electrician, Recruiter
+`)
+export const seniorities = words(`
+  Junior, Senior, Staff, Lead, Principal
+`)
+export const sources = words(`
+  LinkedIn, Referral, Career page, Indeed, Agency, University fair
+`)
+export const stageNames = words(`
+  Applied, Screening, Phone interview, Interview, Final round, Offer, Hired
+`)
+export const tagNames = words(`
+  referral, relocation, remote, senior, silver medalist, urgent, rehire, graduate, visa, part-time, bilingual,
+  leadership, on hold, do not contact, top talent, contractor
+`)
+export const rejections = words(`
+  Withdrew, Not enough experience, Salary expectations, Position filled, Accepted another offer, No response
+`)
+export const interviewTitles = words(`
+  Phone screen, Technical interview, Panel interview, Culture talk, Case study
+`)
+export const skillNames = words(`
+  Statistics, Negotiation, TypeScript, First aid, Bookkeeping, Forklift driving, Public speaking, SQL, Welding,
+  Spanish, Coaching, Incident response, Copywriting, Project planning, Procurement, Typography
+`)
+export const groupNames = words(`
+  Engineering, Finance, People, Sales, Support, Legal, Design, Operations, Data, Facilities
+`)
+export const reviewComments = words(`
+  Delivers reliably and helps others to do the same.,
+  A strong half-year with two difficult projects brought home.,
+  Should delegate earlier; the quality of the own work is beyond doubt.,
+  Grew into the role faster than anyone expected.,
+  Solid work, more initiative in cross-team questions would help.
+`)
+export const ratings = words(`
+  Below expectations, Meets expectations, Exceeds expectations, Outstanding
+`)
+export const payItems = words(`
+  Base salary, Income tax, Pension contribution, Health insurance, Bonus, Overtime
+`)
+export const absences = words(`
+  Vacation, Sick leave, Parental leave, Unpaid leave, Training, Special leave, Overtime compensation
+`)
+export const legalForms = words(`
+  GmbH, Ltd, Inc, SAS, AB, BV
+`)
+export const places = [
+  { city: "Berlin", country: "DE", state: "Berlin", street: "Torstrasse", zip: "10119" },
+  { city: "Munich", country: "DE", state: "Bavaria", street: "Leopoldstrasse", zip: "80802" },
+  { city: "Lyon", country: "FR", state: "Auvergne-Rhone-Alpes", street: "Rue Garibaldi", zip: "69003" },
+  { city: "Leeds", country: "GB", state: "England", street: "Wellington Street", zip: "LS1 4DL" },
+  { city: "Gothenburg", country: "SE", state: "Vastra Gotaland", street: "Avenyn", zip: "411 36" },
+  { city: "Utrecht", country: "NL", state: "Utrecht", street: "Oudegracht", zip: "3511 AB" },
+  { city: "Austin", country: "US", state: "Texas", street: "Congress Avenue", zip: "78701" },
+  { city: "Porto", country: "PT", state: "Porto", street: "Rua das Flores", zip: "4050-262" }
+] as const
+/** What a rename appends, in turn: names stay readable however often they change. */
+export const revisions = words(`
+  (new), EMEA, 2.0, North, Plus, Group, Core, Global
+`)

@@ -1,0 +1,308 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { incrementalModels, lists } from "../../../src/api/Lists.ts"
+import type { FaultSettings } from "../../../src/sandbox/Faults.ts"
+import { type AddressUnavailable, type Options, type SandboxHandle, serve } from "../../../src/sandbox/Sandbox.ts"
+import type { Steering } from "../../../src/sandbox/Steering.ts"
+
+interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly json: {
+    readonly status: string
+    readonly data: { readonly next: string | null; readonly results: ReadonlyArray<Record<string, unknown>> }
+    readonly warnings: ReadonlyArray<{ readonly message: string }>
+    readonly error: Record<"code" | "title" | "message" | "log_url", string | null>
+    readonly [key: string]: unknown
+  }
+}
+
+interface Client {
+  readonly handle: SandboxHandle
+  readonly get: (path: string, headers?: Record<string, string>) => Promise<Answer>
+  readonly control: (method: string, path: string, body?: unknown) => Promise<Answer>
+}
+
+/** A running sandbox and a bare client of it; nothing happens in it by itself unless asked for. */
+const withSandbox = (
+  options: Options,
+  use: (client: Client) => Promise<void>
+): Effect.Effect<void, AddressUnavailable> =>
+  Effect.scoped(Effect.flatMap(serve({ speed: 0, records: 60, ...options }), (handle) => {
+    const answer = async (response: Response): Promise<Answer> => {
+      const text = await response.text()
+      const json = response.headers.get("content-type") === "application/json" && text.endsWith("}")
+        ? JSON.parse(text)
+        : null
+      return { status: response.status, headers: response.headers, text, json }
+    }
+    const known = { authorization: `Bearer ${handle.key}`, "x-integration-id": handle.integrations[0] ?? "" }
+    return Effect.promise(() =>
+      use({
+        handle,
+        get: async (path, headers = known) => answer(await fetch(`${handle.url}${path}`, { headers })),
+        control: async (method, path, body) =>
+          answer(
+            await fetch(`${handle.url.replace(/\/v1$/, "/_sandbox")}${path}`, {
+              method,
+              ...(body !== undefined && { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
+            })
+          )
+      })
+    )
+  }))
+
+const faults = (settings: FaultSettings) => settings
+const steering = (act: Steering) => act
+
+describe("the lists over HTTP", () => {
+  it.live("all eleven answer with the list envelope and the server's date", () =>
+    withSandbox({}, async ({ get }) => {
+      for (const model of incrementalModels) {
+        const { headers, json, status } = await get(lists[model].path)
+        assert.deepStrictEqual([status, json.status, headers.get("content-type")], [200, "success", "application/json"])
+        assert.isNotEmpty(json.data.results)
+        assert.isArray(json.warnings)
+        assert.isBelow(Math.abs(Date.parse(headers.get("date") ?? "") - Date.now()), 3000)
+      }
+    }))
+
+  it.live("are read to the end by cursor, where data.next is null", () =>
+    withSandbox({}, async ({ get, handle }) => {
+      const ids: Array<unknown> = []
+      let next: string | null = ""
+      for (let pages = 0; next !== null && pages < 10; pages++) {
+        const page = await get(
+          `/ats/applications?page_size=25&include_deleted=true&cursor=${next}`.replace(/&cursor=$/, "")
+        )
+        ids.push(...page.json.data.results.map((row) => row["id"]))
+        next = page.json.data.next
+      }
+      assert.isNull(next)
+      assert.strictEqual(new Set(ids).size, 60)
+      assert.deepStrictEqual(
+        ids.filter((id) => handle.world.truth("sandbox:everything", "ats.application").has(String(id))).length,
+        handle.world.truth("sandbox:everything", "ats.application").size
+      )
+    }))
+
+  it.live("refuse what is not asked properly, in the error envelope", () =>
+    withSandbox({ integrations: 2 }, async ({ get, handle }) => {
+      const key = { authorization: `Bearer ${handle.key}` }
+      const cases: ReadonlyArray<readonly [number, string, string, Record<string, string>?]> = [
+        [401, "PLATFORM.AUTHENTICATION_INVALID", "/ats/tags", { "x-integration-id": "greenhouse:acme" }],
+        [401, "PLATFORM.AUTHENTICATION_INVALID", "/ats/tags", { authorization: "Bearer no" }],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags", key],
+        [404, "PLATFORM.INTEGRATION_NOT_FOUND", "/ats/tags", { ...key, "x-integration-id": "a:b" }],
+        [404, "INTEGRATION.MODEL_NOT_AVAILABLE", "/hris/skills"],
+        [404, "PLATFORM.INPUT_INVALID", "/ats/nothing"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?page_size=0"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?page_size=251"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?page_size=ten"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?page_size="],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?page_size=5&page_size=6"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=yesterday"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-03-01T12:00:00%2B01:00"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-13-41"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?include_deleted=yes"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?cursor=nonsense"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/applications?outcomes=HIRED,FIRED"]
+      ]
+      for (const [status, code, path, headers] of cases) {
+        const answer = await get(path, headers)
+        assert.deepStrictEqual([answer.status, answer.json.error.code], [status, code], path)
+        assert.deepStrictEqual(Object.keys(answer.json.error).sort(), ["code", "log_url", "message", "title"])
+        assert.isString(answer.json.error.message)
+      }
+    }))
+
+  it.live("take every documented form of updated_after, and shared and own filters", () =>
+    withSandbox({}, async ({ control, get, handle }) => {
+      const id = handle.ids.application
+      const [integration = ""] = handle.integrations
+      const before = new Date(Date.now() - 1000).toISOString()
+      await control(
+        "POST",
+        "/mutations",
+        steering({ op: "update", integration, model: "ats.application", id, fields: { outcome: "HIRED" } })
+      )
+      const found = async (query: string) =>
+        (await get(`/ats/applications?${query}`)).json.data.results.map((row) => row["id"])
+      for (const at of [before, before.slice(0, -1), `${before.slice(0, 19)}Z`, before.slice(0, 19)]) {
+        assert.deepStrictEqual(await found(`updated_after=${at}`), [id], at)
+      }
+      assert.include(await found(`updated_after=${before.slice(0, 10)}Z&page_size=250`), id)
+      assert.deepStrictEqual(await found(`updated_after=${before}&outcomes=DECLINED`), [])
+      assert.deepStrictEqual(await found(`updated_after=${before}&outcomes=DECLINED,HIRED&job_ids=&ids=${id},x`), [id])
+      assert.strictEqual((await found("outcomes=&page_size=250")).length, 59)
+    }))
+
+  it.live("ignore a parameter that means nothing, with a warning", () =>
+    withSandbox({}, async ({ get }) => {
+      const { json, status } = await get("/ats/tags?limit=3")
+      assert.deepStrictEqual([status, json.warnings.some(({ message }) => message.includes('"limit"'))], [200, true])
+    }))
+
+  it.live("show what happens in real time, with real timestamps", () =>
+    withSandbox({ speed: 20_000 }, async ({ get, handle }) => {
+      const began = new Date().toISOString()
+      const changed = async () => (await get(`/ats/applications?updated_after=${began}`)).json.data.results
+      let rows = await changed()
+      while (rows.length === 0) rows = await changed()
+      await Effect.runPromise(handle.freeze)
+      const one = await get("/ats/applications?page_size=250")
+      const lived = handle.world.log.length
+      await Effect.runPromise(Effect.sleep("200 millis"))
+      const two = await get("/ats/applications?page_size=250")
+      assert.deepStrictEqual([two.json.data, handle.world.log.length], [one.json.data, lived])
+      await Effect.runPromise(handle.unfreeze)
+      while (handle.world.log.length === lived) await changed()
+      assert.isAtMost(Date.parse(String(rows[0]?.["remote_updated_at"])), Date.now())
+    }))
+})
+
+describe("/_sandbox", () => {
+  it.live("tells the truth, obeys mutations, and keeps a log of requests without the key", () =>
+    withSandbox({ key: "very-secret" }, async ({ control, get, handle }) => {
+      const [integration = ""] = handle.integrations
+      const done = await control(
+        "POST",
+        "/mutations",
+        steering({ op: "create", integration, model: "ats.tag", fields: { name: "made by the test" } })
+      )
+      const truth = await control("GET", "/models/ats.tag?integration=sandbox:everything")
+      assert.deepInclude(
+        (truth.json["records"] as ReadonlyArray<Record<string, unknown>>).find((row) => row["id"] === done.json["id"]),
+        { name: "made by the test", remote_deleted_at: null }
+      )
+      assert.deepInclude((await get("/ats/tags?page_size=250")).json.data.results.at(-1), { name: "made by the test" })
+      await get("/ats/tags?page_size=0")
+      const requests = await control("GET", "/requests")
+      assert.deepStrictEqual(
+        (requests.json["requests"] as ReadonlyArray<Record<string, unknown>>).map((entry): unknown => ({
+          ...entry,
+          at: "now"
+        })),
+        [
+          { at: "now", method: "GET", path: "/v1/ats/tags", query: "page_size=250", integration, status: 200 },
+          { at: "now", method: "GET", path: "/v1/ats/tags", query: "page_size=0", integration, status: 400 }
+        ]
+      )
+      assert.notInclude(requests.text, "very-secret")
+    }))
+
+  it.live("refuses bodies it does not understand, and says why", () =>
+    withSandbox({}, async ({ control }) => {
+      for (
+        const [method, path, body] of [
+          ["POST", "/mutations", { op: "explode" }],
+          ["POST", "/mutations", { op: "delete", integration: "sandbox:everything", model: "ats.tag", id: "x" }],
+          ["PUT", "/faults", { faults: [{ kind: "plague" }] }],
+          ["PUT", "/faults", { faults: [{ kind: "html", probability: 2 }] }],
+          ["GET", "/models/ats.nothing", undefined],
+          ["GET", "/models/ats.tag?integration=a:b", undefined]
+        ] as const
+      ) {
+        const { json, status } = await control(method, path, body)
+        assert.deepStrictEqual([status, json.error.code], [400, "PLATFORM.INPUT_INVALID"], `${method} ${path}`)
+      }
+    }))
+})
+
+describe("faults", () => {
+  it.live("strike as often as they are told, the models they are told, until they are taken away", () =>
+    withSandbox({}, async ({ control, get }) => {
+      await control(
+        "PUT",
+        "/faults",
+        faults({ faults: [{ kind: "rate_limit", model: "ats.tag", count: 2, retryAfter: 7 }] })
+      )
+      const statuses = [
+        await get("/ats/offers"),
+        await get("/ats/tags"),
+        await get("/ats/tags"),
+        await get("/ats/tags")
+      ]
+      assert.deepStrictEqual(statuses.map(({ status }) => status), [200, 429, 429, 200])
+      assert.strictEqual(statuses[1]?.headers.get("retry-after"), "7")
+      assert.strictEqual(statuses[1]?.json.error.code, "PLATFORM.RATE_LIMIT_EXCEEDED")
+      await control("PUT", "/faults", faults({ faults: [{ kind: "server_error", status: 502 }] }))
+      assert.strictEqual((await get("/ats/tags")).status, 502)
+      await control("DELETE", "/faults")
+      assert.strictEqual((await get("/ats/tags")).status, 200)
+    }))
+
+  it.live("break bodies, delay answers and drop connections", () =>
+    withSandbox({}, async ({ control, get }) => {
+      const whole = await get("/ats/tags")
+      await control("PUT", "/faults", faults({ faults: [{ kind: "truncated" }] }))
+      const half = await get("/ats/tags")
+      assert.deepStrictEqual([half.status, half.headers.get("content-type")], [200, "application/json"])
+      assert.isTrue(whole.text.startsWith(half.text) && half.text.length < whole.text.length)
+      await control("PUT", "/faults", faults({ faults: [{ kind: "html" }] }))
+      assert.match((await get("/ats/tags")).text, /^<!doctype html>/)
+      await control("PUT", "/faults", faults({ faults: [{ kind: "delay", delay: 150 }] }))
+      const began = performance.now()
+      assert.strictEqual((await get("/ats/tags")).text, whole.text)
+      assert.isAtLeast(performance.now() - began, 149)
+      await control("PUT", "/faults", faults({ faults: [{ kind: "drop" }] }))
+      const broken = await get("/ats/tags").then(() => "answered", () => "broken")
+      assert.strictEqual(broken, "broken")
+      const { requests } = (await control("GET", "/requests")).json as unknown as {
+        requests: ReadonlyArray<{ status: unknown }>
+      }
+      assert.isNull(requests.at(-1)?.status)
+    }))
+
+  it.live("of a storm are the same for the same seed, and spare /_sandbox", () => {
+    const weather = (seed: number) => {
+      const statuses: Array<number | string> = []
+      return Effect.as(
+        withSandbox({ seed, faults: "storm" }, async ({ control, get }) => {
+          for (let i = 0; i < 40; i++) {
+            const status = await get("/ats/tags?page_size=1").then(
+              ({ json, status }) => json === null ? "broken" : status,
+              () => "dropped"
+            )
+            statuses.push(status)
+            assert.strictEqual((await control("GET", "/requests")).status, 200)
+          }
+        }),
+        statuses
+      )
+    }
+    return Effect.gen(function*() {
+      const [one, same, other] = [yield* weather(4), yield* weather(4), yield* weather(5)]
+      assert.deepStrictEqual(one, same)
+      assert.notDeepEqual(one, other)
+      assert.isAbove(one.filter((status) => status !== 200).length, 3)
+    })
+  })
+})
+
+describe("serving", () => {
+  it.live("a port that is taken is named, with what to do", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { url } = yield* serve({ records: 10 })
+      const port = Number(new URL(url).port)
+      const error = yield* Effect.flip(serve({ records: 10, port }))
+      assert.include(error.message, `port ${port} on 127.0.0.1 is taken by another program`)
+      assert.include(error.message, "--port")
+    })))
+
+  it.live("the handle names a live record of every kind that requests need", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const handle = yield* serve({ records: 10, integrations: 2 })
+      assert.match(handle.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
+      assert.deepStrictEqual(handle.integrations, ["greenhouse:acme", "workday:acme"])
+      for (const id of Object.values(handle.ids)) assert.match(id, /^[1-9A-HJ-NP-Za-km-z]{24}$/)
+    })))
+
+  it.live("ends with its scope", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Effect.scoped(serve({ records: 10 }))
+      const answer = yield* Effect.promise(() => fetch(url).then(() => "answered", () => "refused"))
+      assert.strictEqual(answer, "refused")
+    }))
+})

@@ -1,0 +1,45 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
+import { afterEach } from "vitest"
+import { parse } from "../../../src/sandbox/Request.ts"
+
+const asked = (query: Record<string, string>) => parse("sandbox:everything", "ats.application", query)
+const updatedAfter = (text: string) => Result.map(asked({ updated_after: text }), ({ query }) => query.updatedAfter)
+
+describe("updated_after", () => {
+  const zone = process.env["TZ"]
+  afterEach(() => {
+    if (zone === undefined) delete process.env["TZ"]
+    else process.env["TZ"] = zone
+  })
+
+  it("W9: is UTC with or without its Z, wherever the server stands", () => {
+    for (const place of ["UTC", "America/New_York", "Asia/Kolkata"]) {
+      process.env["TZ"] = place
+      const noon = Date.UTC(2026, 2, 1, 12)
+      assert.deepStrictEqual(updatedAfter("2026-03-01T12:00:00Z"), Result.succeed(noon))
+      assert.deepStrictEqual(updatedAfter("2026-03-01T12:00:00"), Result.succeed(noon))
+      assert.deepStrictEqual(updatedAfter("2026-03-01T12:00:00.250"), Result.succeed(noon + 250))
+      assert.deepStrictEqual(updatedAfter("2026-03-01"), Result.succeed(Date.UTC(2026, 2, 1)))
+      assert.deepStrictEqual(updatedAfter("2026-03-01Z"), Result.succeed(Date.UTC(2026, 2, 1)))
+    }
+  })
+
+  it("follows the documented pattern, also where a date could be made of less", () => {
+    for (
+      const text of ["", "2026", "2026-03", "2026-3-1", "2026-03-01T12:00Z", "2026-03-01 12:00:00", "1772366400000"]
+    ) {
+      assert.isTrue(Result.isFailure(updatedAfter(text)), text)
+    }
+  })
+})
+
+describe("lists of values", () => {
+  it("are separated by commas, and empty ones mean all", () => {
+    const query = Result.getOrThrow(asked({ ids: "a,b,,", remote_ids: "", outcomes: "HIRED,DECLINED" })).query
+    assert.deepStrictEqual([query.ids, query.remoteIds, query.filters["outcomes"]], [["a", "b"], [], [
+      "HIRED",
+      "DECLINED"
+    ]])
+  })
+})

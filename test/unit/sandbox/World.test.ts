@@ -1,0 +1,223 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type IncrementalModel, incrementalModels } from "../../../src/api/Lists.ts"
+import { recordSchemas } from "../../../src/api/Records.ts"
+import { lifeKinds } from "../../../src/sandbox/Lives.ts"
+import { everything } from "../../../src/sandbox/Reading.ts"
+import { integrationsOf, World } from "../../../src/sandbox/World.ts"
+
+const start = Date.parse("2026-03-01T12:00:00.000Z")
+const day = 86_400_000
+const integration = "sandbox:everything"
+
+type Shown = Readonly<Record<string, unknown>>
+const list = (world: World, model: IncrementalModel, query = everything, of = integration) =>
+  world.list(of, model, query) as ReadonlyArray<Shown>
+const idsOf = (rows: ReadonlyArray<Shown>) => rows.map((row) => String(row["id"]))
+const first = (world: World, model: IncrementalModel) => world.ids(integration, model)[0] ?? assert.fail(`no ${model}`)
+
+describe("a new world", () => {
+  const world = World.make({ seed: 3, start, records: 300 })
+
+  for (const model of incrementalModels) {
+    it(`shows every property of the specification in each ${model}, and no other`, () => {
+      const expected = Object.keys(recordSchemas[model].fields).sort()
+      for (const row of list(world, model)) assert.deepStrictEqual(Object.keys(row).sort(), expected)
+    })
+
+    it(`has ids of 24 base58 characters, each once, in ${model}`, () => {
+      const ids = idsOf(list(world, model))
+      assert.strictEqual(new Set(ids).size, ids.length)
+      for (const id of ids) assert.match(id, /^[1-9A-HJ-NP-Za-km-z]{24}$/)
+    })
+
+    it(`begins with a ${model} list whose records were created and changed at least a day ago`, () => {
+      for (const row of list(world, model)) {
+        assert.isAtMost(Date.parse(String(row["changed_at"])), start - day)
+        if ("remote_created_at" in row) assert.isAtMost(Date.parse(String(row["remote_created_at"])), start - day)
+      }
+    })
+  }
+
+  it("L6: uses some ids in several models and several integrations", () => {
+    const pair = World.make({ seed: 3, start, records: 300, integrations: 4 })
+    const applications = new Set(idsOf(list(pair, "ats.application", everything, "greenhouse:acme")))
+    const common = (rows: ReadonlyArray<Shown>) => idsOf(rows).filter((id) => applications.has(id)).length
+    assert.isAbove(common(list(pair, "ats.offer", everything, "greenhouse:acme")), 0)
+    assert.isAbove(common(list(pair, "ats.application", everything, "lever:globex")), 0)
+  })
+
+  it("has one integration with everything, or pairs of a recruiting and an HR system", () => {
+    assert.deepStrictEqual(integrationsOf(1).map(({ id }) => id), ["sandbox:everything"])
+    const several = integrationsOf(60)
+    assert.strictEqual(new Set(several.map(({ id }) => id)).size, 60)
+    const pair = World.make({ seed: 1, start, integrations: 2, records: 10 })
+    assert.deepStrictEqual(
+      incrementalModels.map((model) => [pair.has("greenhouse:acme", model), pair.has("workday:acme", model)]),
+      incrementalModels.map((model) => [model.startsWith("ats."), model.startsWith("hris.")])
+    )
+  })
+})
+
+describe("a world that lives", () => {
+  it("lets every kind of mutation happen within twenty seconds at the speed of the demo", () => {
+    for (const seed of [1, 2, 3, 4, 5]) {
+      const world = World.make({ seed, start, records: 200, integrations: 2, speed: 300 })
+      world.advance(start + 20_000)
+      const missing = lifeKinds.filter((kind) => world.mutations[kind] === 0)
+      assert.deepStrictEqual(missing, [], `seed ${seed}, ${world.log.length} mutations`)
+    }
+  })
+
+  it("lets every kind happen once before any happens again", () => {
+    const world = World.make({ seed: 8, start, records: 100, speed: 1000 })
+    world.advance(start + 60_000)
+    const first = world.log.slice(0, lifeKinds.length).map(({ kind }) => kind)
+    assert.deepStrictEqual([...first].sort(), [...lifeKinds].sort())
+  })
+
+  it("goes on while a kind must wait for another, and lets it go first as soon as it can happen", () => {
+    for (let seed = 1; seed <= 10; seed++) {
+      const world = World.make({ seed, start, records: 100, sizes: { "ats.offer": 0 }, speed: 1000 })
+      world.advance(start + 60_000)
+      const order = world.log.map(({ kind }) => kind)
+      // The only offer there is can be accepted or declined, not both: one kind waits for the next offer.
+      const round = order.slice(0, lifeKinds.length - 1)
+      assert.strictEqual(new Set(round).size, round.length, `seed ${seed}`)
+      assert.deepStrictEqual(lifeKinds.filter((kind) => !order.includes(kind)), [])
+    }
+  })
+
+  it("dates what happens between the steps of time, never ahead of them", () => {
+    const world = World.make({ seed: 5, start, records: 100, speed: 500 })
+    world.advance(start + 30_000)
+    assert.isAbove(world.log.length, 50)
+    for (const { at } of world.log) assert.isTrue(at > start && at <= start + 30_000)
+  })
+
+  it("does nothing by itself at speed 0 and while frozen, and makes up for nothing afterwards", () => {
+    const still = World.make({ seed: 5, start, records: 100, speed: 0 })
+    still.advance(start + day)
+    assert.strictEqual(still.log.length, 0)
+    const world = World.make({ seed: 5, start, records: 100, speed: 500 })
+    world.freeze()
+    world.advance(start + day)
+    world.unfreeze()
+    world.advance(start + day + 1)
+    assert.isAtMost(world.log.length, 2)
+    world.advance(start + day + 30_000)
+    assert.isAbove(world.log.length, 50)
+  })
+
+  it("shows a renamed tag at once in every candidate that carries it", () => {
+    const world = World.make({ seed: 5, start, records: 100, speed: 0 })
+    const id = first(world, "ats.tag")
+    const before = list(world, "ats.application").filter((row) => JSON.stringify(row).includes(id))
+    world.steer({ op: "rename", integration, model: "ats.tag", id, name: "renamed by the test" })
+    const now = list(world, "ats.application").filter((row) => JSON.stringify(row).includes("renamed by the test"))
+    assert.isAbove(before.length, 1)
+    assert.deepStrictEqual(idsOf(now).sort(), idsOf(before).sort())
+  })
+})
+
+describe("deletes", () => {
+  const fresh = () => World.make({ seed: 9, start, records: 60, speed: 0 })
+
+  it("D1: a flagged record is hidden unless asked for, and matches updated_after with include_deleted", () => {
+    const world = fresh()
+    const id = first(world, "ats.application")
+    world.steer({ op: "delete", integration, model: "ats.application", id })
+    assert.notInclude(idsOf(list(world, "ats.application", { ...everything, includeDeleted: false })), id)
+    const [row, ...others] = list(world, "ats.application", { ...everything, updatedAfter: start })
+    assert.deepStrictEqual([row?.["id"], row?.["remote_deleted_at"], others.length], [
+      id,
+      "2026-03-01T12:00:00.000Z",
+      0
+    ])
+  })
+
+  it("D2: a record deleted without a flag leaves every list, also when asked for by id", () => {
+    const world = fresh()
+    const id = first(world, "ats.application")
+    world.steer({ op: "delete", integration, model: "ats.application", id, flag: false })
+    assert.notInclude(idsOf(list(world, "ats.application")), id)
+    assert.deepStrictEqual(list(world, "ats.application", { ...everything, ids: [id] }), [])
+    assert.deepStrictEqual(world.page(integration, "ats.application", { ...everything, ids: [id] }, 250, null), {
+      results: [],
+      next: null
+    })
+    assert.deepStrictEqual(list(world, "ats.application", { ...everything, updatedAfter: start }), [])
+  })
+
+  it("D9: a restored record is back under its id, with a new changed_at", () => {
+    for (const flag of [true, false]) {
+      const world = fresh()
+      const id = first(world, "ats.offer")
+      world.steer({ op: "delete", integration, model: "ats.offer", id, flag })
+      world.advance(start + 1000)
+      world.steer({ op: "restore", integration, model: "ats.offer", id })
+      const [row] = list(world, "ats.offer", { ...everything, ids: [id] })
+      assert.deepStrictEqual([row?.["remote_deleted_at"], row?.["changed_at"]], [null, "2026-03-01T12:00:01.000Z"])
+      assert.strictEqual(new Set(idsOf(list(world, "ats.offer"))).size, list(world, "ats.offer").length)
+    }
+  })
+
+  /** Ids in the order of a reading in pages of 20, with something happening after the first page. */
+  const readAround = (world: World, happens: () => void) => {
+    const seen: Array<string> = []
+    let cursor: string | null = null
+    do {
+      const page = world.page(integration, "ats.application", everything, 20, cursor)
+      if (page === "bad cursor") return assert.fail(page)
+      seen.push(...idsOf(page.results as ReadonlyArray<Shown>))
+      if (cursor === null) happens()
+      cursor = page.next
+    } while (cursor !== null)
+    return seen
+  }
+
+  it("P1: a record that changes while a list is read moves to its end, and the next page skips another", () => {
+    const world = fresh()
+    const before = idsOf(list(world, "ats.application"))
+    const id = before[0] ?? ""
+    const seen = readAround(
+      world,
+      () => world.steer({ op: "update", integration, model: "ats.application", id, fields: { outcome: "X" } })
+    )
+    assert.deepStrictEqual(seen, [...before.slice(0, 20), ...before.slice(21), id])
+  })
+
+  it("P2: a record that vanishes while a list is read makes the next page skip another, but not in a stable order", () => {
+    for (const order of ["drifting", "stable"] as const) {
+      const world = World.make({ seed: 9, start, records: 60, speed: 0, order })
+      const before = idsOf(list(world, "ats.application"))
+      const act = { integration, model: "ats.application", id: before[0] ?? "" }
+      const seen = readAround(world, () => world.steer({ op: "delete", flag: false, ...act }))
+      assert.deepStrictEqual(seen, order === "stable" ? before : before.toSpliced(20, 1))
+      world.steer({ op: "restore", ...act })
+      const after = idsOf(list(world, "ats.application"))
+      assert.deepStrictEqual(after, order === "stable" ? before : [...before.slice(1), act.id])
+    }
+  })
+})
+
+describe("steering", () => {
+  it("says why an act cannot be done", () => {
+    const world = World.make({ seed: 9, start, records: 20, speed: 0, integrations: 2 })
+    const id = world.ids("greenhouse:acme", "ats.tag")[0] ?? ""
+    const of = { integration: "greenhouse:acme", model: "ats.tag", id }
+    const refused = (act: Parameters<World["steer"]>[0]) => {
+      const done = world.steer(act)
+      return "refused" in done ? done.refused : "done"
+    }
+    assert.match(refused({ op: "restore", ...of, integration: "a:b" }), /no integration "a:b"/)
+    assert.match(refused({ op: "restore", ...of, model: "ats.nothing" }), /no model "ats.nothing"/)
+    assert.match(refused({ op: "restore", ...of, model: "hris.skill" }), /has no hris.skill/)
+    assert.match(refused({ op: "restore", ...of, id: "x" }), /no ats.tag "x"/)
+    assert.match(refused({ op: "restore", ...of }), /is not deleted/)
+    assert.match(refused({ op: "update", ...of, fields: { id: "y" } }), /has no own id/)
+    assert.match(refused({ op: "attach", ...of, path: "tags", entry: id }), /has no "tags"/)
+    assert.match(refused({ op: "live", integration: of.integration, kind: "payroll_run" }), /cannot happen/)
+    assert.strictEqual(refused({ op: "delete", ...of, flag: false }), "done")
+    assert.match(refused({ op: "rename", ...of }), /is gone/)
+  })
+})

@@ -1,0 +1,241 @@
+/**
+ * The command line and the composition root: the only file that names every adapter.
+ *
+ * Gotchas
+ * - Kafka, the sandbox and the demo are imported when a command needs them: they cost start-up time.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { join } from "node:path"
+import manifest from "../package.json" with { type: "json" }
+import * as Capture from "./capture/Capture.ts"
+import * as Config from "./Config.ts"
+import * as Client from "./ops/Client.ts"
+import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
+import type { Dependency } from "./ops/Overview.ts"
+import { interrupted, main, service, tool } from "./ops/Running.ts"
+import * as Server from "./ops/Server.ts"
+import { Relay } from "./publish/Relay.ts"
+import * as Retention from "./publish/Retention.ts"
+import type { SandboxHandle } from "./sandbox/Sandbox.ts"
+import * as UnifiedApi from "./source/UnifiedApi.ts"
+import * as Sqlite from "./store/Sqlite.ts"
+import { Store } from "./store/Store.ts"
+
+// ---- composition --------------------------------------------------------------------------------------------------
+
+const streamsOf = ({ integrations }: Config.Settings) =>
+  integrations.flatMap(({ id, models, ...rest }) => models.map((model) => ({ integration: id, model, ...rest })))
+
+/** Events not yet in Kafka at which reading waits. */
+const mostUnpublished = 1_000_000
+const relayReader = "relay"
+
+const captureLayer = (settings: Config.Settings) =>
+  Capture.layer({
+    streams: streamsOf(settings),
+    overlapMin: settings.overlapMin,
+    confirmInterval: settings.confirmInterval,
+    ...(settings.kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
+  }).pipe(Layer.provide(UnifiedApi.layer(settings)), Layer.provide(NodeHttpClient.layerNodeHttp))
+
+const relayLayer = (settings: Config.Settings) => {
+  if (settings.kafka === null) return Layer.empty
+  const { sasl, ...kafka } = settings.kafka
+  const sink = Effect.map(
+    Effect.promise(() => import("./publish/Kafka.ts")),
+    (Kafka) => Kafka.layer({ ...kafka, ...(sasl === null ? {} : { sasl }), streams: streamsOf(settings) })
+  )
+  return Relay.layer.pipe(Layer.provide(Layer.unwrap(sink)))
+}
+
+const relayDependency = (relay: Relay["Service"]): Dependency => ({
+  name: "kafka",
+  problem: Effect.map(relay.status, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
+})
+
+const serverLayer = ({ http }: Config.Settings) =>
+  Layer.unwrap(
+    Effect.map(Effect.serviceOption(Relay), (relay) =>
+      Server.layer({ ...http, dependencies: Option.toArray(Option.map(relay, relayDependency)) }))
+  )
+
+/** Store, relay and capture; whoever is built later is closed earlier. */
+const pipeline = (settings: Config.Settings) =>
+  captureLayer(settings).pipe(
+    Layer.merge(Retention.layer({
+      retention: settings.retention,
+      readers: settings.kafka === null ? [] : [relayReader]
+    })),
+    Layer.provideMerge(relayLayer(settings)),
+    Layer.provideMerge(Sqlite.layer(settings.store))
+  )
+
+// ---- start --------------------------------------------------------------------------------------------------------
+
+const announce = Effect.fnUntraced(function*({ integrations, kafka, store }: Config.Settings, url: string | null) {
+  yield* Effect.annotateLogs(Effect.logInfo("started"), {
+    version: manifest.version,
+    streams: integrations.reduce((sum, integration) => sum + integration.models.length, 0),
+    store: store.file,
+    sink: kafka === null ? "event log" : `kafka ${kafka.topic}`,
+    ...(url === null ? {} : { url })
+  })
+  if (integrations.length > 0) return
+  yield* Effect.annotateLogs(Effect.logWarning("nothing is read"), {
+    hint: "set ROLLCALL_INTEGRATIONS to ids such as greenhouse:acme"
+  })
+})
+
+const runForever = Effect.fnUntraced(function*(settings: Config.Settings) {
+  const capture = yield* Capture.Capture
+  const { url } = yield* Server.Server
+  yield* announce(settings, url)
+  yield* capture.run
+})
+
+class NotAllRead extends Schema.TaggedError<NotAllRead>()("NotAllRead", { message: Schema.String }) {}
+
+const runOnce = Effect.fnUntraced(function*(settings: Config.Settings) {
+  const capture = yield* Capture.Capture
+  const store = yield* Store
+  yield* announce(settings, null)
+  const problems = (yield* capture.once).map(({ integration, model, problem }) => `${integration}/${model}: ${problem}`)
+  const { newest } = yield* store.logRange
+  const relay = yield* Effect.serviceOption(Relay)
+  if (Option.isSome(relay)) {
+    const { position, reason } = yield* relay.value.reached(newest)
+    if (position < newest) problems.push(`publishing stopped: ${reason?.message} (${reason?.hint})`)
+  }
+  yield* Effect.annotateLogs(Effect.logInfo("every stream was read once"), {
+    events: newest,
+    problems: problems.length
+  })
+  for (const problem of problems) yield* Effect.logError(problem)
+  if (problems.length > 0) return yield* new NotAllRead({ message: "not everything was read and published" })
+})
+
+const untilStopped = Effect.raceFirst(
+  Effect.andThen(interrupted, Effect.logInfo("stopping: open pages are finished, nothing new is read"))
+)
+
+const start = Command.make("start", {
+  once: Flag.Boolean("once").pipe(
+    Flag.withDescription("Read each stream once, publish, and exit; 1 if any is blocked or failed"),
+    Flag.withDefault(false)
+  )
+}, ({ once }) =>
+  Effect.flatMap(Config.input, (input) =>
+    Effect.gen(function*() {
+      const settings = yield* Effect.fromResult(Config.check(input))
+      yield* once
+        ? untilStopped(Effect.provide(runOnce(settings), pipeline(settings)))
+        : untilStopped(
+          Effect.provide(runForever(settings), Layer.provideMerge(serverLayer(settings), pipeline(settings)))
+        )
+    }).pipe(service(Config.logOf(input))))).pipe(
+    Command.withDescription("Read every stream and publish its changes until interrupted"),
+    Command.withExamples([{ command: "rollcall start", description: "Run with the configuration of the environment" }])
+  )
+
+// ---- sandbox, demo ------------------------------------------------------------------------------------------------
+
+/** Of the operating API that the environment names. */
+const address = Effect.gen(function*() {
+  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* Config.input))
+  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token }
+})
+
+const sandbox = Command.make("sandbox", sandboxFlags, ({ json, ...options }) =>
+  Effect.gen(function*() {
+    const { serve } = yield* Effect.promise(() => import("./sandbox/Sandbox.ts"))
+    const { ids, integrations, key, url } = yield* serve(options)
+    yield* print(
+      json
+        ? JSON.stringify({ url, key, integrations, ids })
+        : `url           ${url}\nkey           ${key}\nintegrations  ${integrations.join(",")}`
+    )
+    yield* interrupted
+  }).pipe(Effect.scoped, tool)).pipe(
+    Command.withDescription("Serve a simulated unified API until interrupted, for trying out and testing")
+  )
+
+/** How much of the world's life fits into a demo. */
+const demoWorld = { records: 1500, speed: 60 }
+
+/** The demo is configured as any other run, only more closely watching. */
+const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: string) =>
+  Config.check({
+    ROLLCALL_API_URL: url,
+    ROLLCALL_API_KEY: Redacted.make(key),
+    ROLLCALL_INTEGRATIONS: integrations.join(","),
+    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+    ROLLCALL_INTERVAL: "2 seconds",
+    ROLLCALL_SWEEP_INTERVAL: "20 seconds",
+    ROLLCALL_CONFIRM_INTERVAL: "5 seconds",
+    ROLLCALL_OVERLAP_MIN: "10 seconds",
+    ROLLCALL_HTTP_PORT: "0"
+  })
+
+/** Lets every kind of mutation that has not happened yet happen once, in the world at rest. */
+const completed = Effect.fnUntraced(function*({ freeze, integrations, world }: SandboxHandle) {
+  yield* freeze
+  const { lifeKinds } = yield* Effect.promise(() => import("./sandbox/Lives.ts"))
+  for (const kind of lifeKinds.filter((kind) => world.mutations[kind] === 0)) {
+    for (const integration of integrations) world.steer({ op: "live", integration, kind })
+  }
+})
+
+const demo = Command.make("demo", {
+  for: Flag.String("for").pipe(
+    Flag.filterMap(Config.parseLength, (text) => `"${text}" is no length of time; write 20s or "20 seconds"`),
+    Flag.withDescription('End after this long, such as 20s or "2 minutes", instead of on Ctrl-C'),
+    Flag.withMetavar("duration"),
+    Flag.optional
+  ),
+  seed,
+  json
+}, ({ for: length, json, seed }) =>
+  Effect.gen(function*() {
+    const Demo = yield* Effect.promise(() => import("./ops/Demo.ts"))
+    if (!json) yield* Demo.greet(seed)
+    const { serve } = yield* Effect.promise(() => import("./sandbox/Sandbox.ts"))
+    const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
+    const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-demo-" })
+    const sandbox = yield* serve({ seed, ...demoWorld })
+    const settings = yield* Effect.fromResult(demoSettings(sandbox, directory))
+    const enough = Option.isNone(length) ? interrupted : Effect.raceFirst(interrupted, Effect.sleep(length.value))
+    yield* Effect.gen(function*() {
+      const { url } = yield* Server.Server
+      const client = yield* Client.make({ url, token: null })
+      yield* Demo.run({ world: sandbox.world, settle: completed(sandbox), client, url, seed, until: enough, json })
+    }).pipe(
+      Effect.provide(Layer.provideMerge(serverLayer(settings), pipeline(settings))),
+      Effect.provide(NodeHttpClient.layerNodeHttp)
+    )
+  }).pipe(Effect.scoped, tool)).pipe(
+    Command.withDescription("Watch a simulated HR world being turned into change events"),
+    Command.withExamples([{ command: "rollcall demo --for 20s", description: "Watch it for twenty seconds" }])
+  )
+
+const rollcall = Command.make("rollcall").pipe(
+  Command.withDescription("The change feed that a polled HR, recruiting, assessment and learning API does not have"),
+  Command.withSubcommands([start, demo, sandbox, status(address), tail(address)])
+)
+
+await main(
+  Command.run(rollcall, { version: manifest.version }).pipe(
+    Effect.provide(NodeServices.layer),
+    Effect.provide(CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }))
+  )
+)

@@ -1,0 +1,231 @@
+/**
+ * The operating API as a contract: paths, queries, answers and problems, from which server and OpenAPI document are made.
+ *
+ * Gotchas
+ * - The answers' schemas document; events and records are served as spliced text and never pass through them.
+ * - `problem` types are URNs: they name a kind of problem and lead nowhere.
+ */
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiError from "effect/http-api/HttpApiError"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { modelNames } from "../domain/Model.ts"
+
+// ---- problems (RFC 9457) ------------------------------------------------------------------------------------------
+
+/** 400: `after` or `Last-Event-ID` is no position. */
+export class PositionMalformed extends HttpApiError.Problem<PositionMalformed>()("PositionMalformed", {
+  type: "urn:rollcall:problem:position-malformed",
+  status: 400,
+  title: "This is no position"
+}) {}
+
+/** 410: the position belongs to another log, or what follows it is no longer kept. */
+export class PositionGone extends HttpApiError.Problem<PositionGone>()("PositionGone", {
+  type: "urn:rollcall:problem:position-gone",
+  status: 410,
+  title: "The log cannot be continued from this position"
+}, { hint: Schema.String }) {}
+
+/** 401 */
+export class TokenRequired extends HttpApiError.Problem<TokenRequired>()("TokenRequired", {
+  type: "urn:rollcall:problem:token-required",
+  status: 401,
+  title: "This API demands its token"
+}) {}
+
+/** 403: without a token only this machine is served, under its own names. */
+export class HostRefused extends HttpApiError.Problem<HostRefused>()("HostRefused", {
+  type: "urn:rollcall:problem:host-refused",
+  status: 403,
+  title: "This host name is not served without a token"
+}) {}
+
+/** 404 */
+export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
+  type: "urn:rollcall:problem:not-found",
+  status: 404,
+  title: "There is no such thing here"
+}) {}
+
+/** 500: a defect; it is in the log. */
+export class Defect extends HttpApiError.Problem<Defect>()("Defect", {
+  type: "urn:rollcall:problem:defect",
+  status: 500,
+  title: "Rollcall made a mistake"
+}) {}
+
+/** 503: the store did not answer. */
+export class StoreAway extends HttpApiError.Problem<StoreAway>()("StoreAway", {
+  type: "urn:rollcall:problem:store-away",
+  status: 503,
+  title: "The store does not answer"
+}) {}
+
+export const Check = Schema.Struct({
+  name: Schema.String,
+  ok: Schema.Boolean,
+  /** Why not, or what is going on. */
+  reason: Schema.NullOr(Schema.String)
+})
+
+/** 503: not everything has started. */
+export class NotReady extends HttpApiError.Problem<NotReady>()("NotReady", {
+  type: "urn:rollcall:problem:not-ready",
+  status: 503,
+  title: "Rollcall is not ready"
+}, { checks: Schema.Array(Check) }) {}
+
+// ---- shapes -------------------------------------------------------------------------------------------------------
+
+const Model = Schema.Literals(modelNames)
+const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
+const Instant = Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" })
+
+/** A CloudEvent 1.0 in JSON format, as `GET /v1/events` lists it. */
+const Event = Schema.StructWithRest(
+  Schema.Struct({
+    specversion: Schema.String,
+    id: Schema.String,
+    source: Schema.String,
+    type: Schema.String,
+    subject: Schema.String,
+    time: Schema.String,
+    position: Schema.String,
+    data: Schema.Unknown
+  }),
+  [Schema.Record(Schema.String, Schema.Unknown)]
+)
+
+/** The current published state of one record. `after` is its content, as on the event that made it. */
+const CurrentRecord = Schema.Struct({
+  integration: Schema.String,
+  model: Model,
+  id: Schema.String,
+  lineage: Schema.Number,
+  version: Schema.Number,
+  after: Schema.Unknown
+})
+
+const Progress = Schema.Struct({
+  kind: Schema.Literals(["backfill", "sweep"]),
+  records: Schema.Number,
+  pages: Schema.Number,
+  started_at: Schema.String,
+  records_per_second: Schema.Number,
+  /** null during a backfill: the API does not say how much there is. */
+  seconds_left: Schema.NullOr(Schema.Number)
+})
+
+export const StreamView = Schema.Struct({
+  stream: Schema.String,
+  integration: Schema.String,
+  model: Model,
+  phase: Schema.Literals(["starting", "backfilling", "live"]),
+  paused: Schema.Boolean,
+  blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, message: Schema.String, since: Schema.String })),
+  failing: Schema.NullOr(Schema.Struct({ count: Schema.Number, message: Schema.String, since: Schema.String })),
+  watermark: Instant,
+  /** Now − watermark, seconds; null until the first answer. */
+  freshness_seconds: Schema.NullOr(Schema.Number),
+  records_live: Schema.Number,
+  pending: Schema.Record(Schema.String, Schema.Number),
+  quarantined: Schema.Number,
+  progress: Schema.NullOr(Progress),
+  last_poll_at: Instant,
+  last_sweep_at: Instant
+})
+export type StreamView = typeof StreamView.Type
+
+export const IntegrationView = Schema.Struct({
+  id: Schema.String,
+  account: Schema.String,
+  streams: Schema.Number,
+  live: Schema.Number,
+  blocked: Schema.Number,
+  records_live: Schema.Number
+})
+export type IntegrationView = typeof IntegrationView.Type
+
+const page = <S extends Schema.Top>(item: S) =>
+  Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) })
+
+// ---- endpoints ----------------------------------------------------------------------------------------------------
+
+const positionProblems = [PositionMalformed, PositionGone, StoreAway] as const
+
+const feed = HttpApiGroup.make("feed").add(
+  HttpApiEndpoint.get("events", "/v1/events", {
+    query: {
+      after: Schema.optionalKey(Schema.String),
+      limit: Schema.optionalKey(Limit),
+      integration: Schema.optionalKey(Schema.String),
+      model: Schema.optionalKey(Model)
+    },
+    headers: { accept: Schema.optionalKey(Schema.String), "last-event-id": Schema.optionalKey(Schema.String) },
+    success: [
+      Schema.Struct({ events: Schema.Array(Event), next: Schema.String }),
+      Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
+    ],
+    error: positionProblems
+  }).annotate(
+    OpenApi.Description,
+    "Events in the order of the log. `after` is a position, or `latest`; without it the oldest kept event comes first. " +
+      "`next` is always given and is the next call's `after`. With `Accept: text/event-stream` the same events are " +
+      "streamed: `id` is the position, `Last-Event-ID` continues, comments keep the connection alive."
+  ),
+  HttpApiEndpoint.get("records", "/v1/records", {
+    query: {
+      integration: Schema.String,
+      model: Model,
+      after: Schema.optionalKey(Schema.String),
+      limit: Schema.optionalKey(Limit)
+    },
+    success: Schema.Struct({
+      records: Schema.Array(CurrentRecord),
+      position: Schema.String,
+      next: Schema.NullOr(Schema.String)
+    }),
+    error: [...positionProblems, NotFound]
+  }).annotate(
+    OpenApi.Description,
+    "The current published state of a stream, the way in for a new consumer: read all pages (`next` is the next call's " +
+      "`after`, null on the last), then follow `GET /v1/events?after=<position>`. `position` is the same on every page."
+  )
+)
+
+const state = HttpApiGroup.make("state").add(
+  HttpApiEndpoint.get("streams", "/v1/streams", { success: page(StreamView), error: StoreAway }),
+  HttpApiEndpoint.get("integrations", "/v1/integrations", { success: page(IntegrationView), error: StoreAway })
+)
+
+const health = HttpApiGroup.make("health").add(
+  HttpApiEndpoint.get("live", "/health/live", { success: Schema.Struct({ status: Schema.Literal("live") }) }),
+  HttpApiEndpoint.get("ready", "/health/ready", {
+    success: Schema.Struct({ status: Schema.Literal("ready"), checks: Schema.Array(Check) }),
+    error: NotReady
+  })
+)
+
+export const Api = HttpApi.make("rollcall")
+  .add(feed)
+  .add(state)
+  .add(health)
+  .middleware(HttpApiMiddleware.ProblemDetails)
+  .annotateMerge(OpenApi.annotations({
+    title: "Rollcall",
+    description:
+      "Change events of a polled HR, recruiting, assessment and learning API, and the state of their capture.",
+    transform: (document) => ({
+      ...document,
+      components: {
+        ...document["components"],
+        securitySchemes: { token: { type: "http", scheme: "bearer", description: "ROLLCALL_HTTP_TOKEN, if it is set" } }
+      },
+      security: [{ token: [] }, {}]
+    })
+  }))

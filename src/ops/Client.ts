@@ -1,0 +1,117 @@
+/**
+ * The operating API of a running process, as `status`, `tail` and the demo read it. Hides requests and decoding.
+ */
+import * as Effect from "effect/Effect"
+import * as Sse from "effect/encoding/Sse"
+import { flow } from "effect/Function"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type { HttpClientResponse } from "effect/http/HttpClientResponse"
+import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { Check, StreamView } from "./Api.ts"
+import type { ShownEvent } from "./Screen.ts"
+
+/** Nothing answers there, or not as Rollcall does. */
+export class ClientError extends Schema.TaggedError<ClientError>()("ClientError", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+/** One event as the API lists it. */
+export interface FeedEvent {
+  readonly position: string
+  readonly data: ShownEvent & { readonly integration: string; readonly lineage: number }
+}
+
+export interface Client {
+  readonly streams: Effect.Effect<ReadonlyArray<StreamView>, ClientError>
+  readonly ready: Effect.Effect<ReadonlyArray<typeof Check.Type>, ClientError>
+  /** Everything from the oldest kept event to the newest now. */
+  readonly log: Stream.Stream<FeedEvent, ClientError>
+  /** Events as they happen, after a position or `latest`, as the API gives them: JSON text. Ends with the process. */
+  readonly follow: (after: string) => Stream.Stream<string, ClientError>
+}
+
+/** What an event says, trusting the API. */
+export const parseEvent = (text: string): FeedEvent => JSON.parse(text)
+
+const Problem = Schema.fromJsonString(Schema.Struct({ detail: Schema.String }))
+
+const refused = Effect.fnUntraced(function*(response: HttpClientResponse) {
+  const problem = yield* Effect.option(Effect.flatMap(response.text, Schema.decodeEffect(Problem)))
+  return new ClientError({
+    message: `the running process refused (${response.status})`,
+    hint: Option.match(problem, { onNone: () => "check ROLLCALL_HTTP_PORT", onSome: ({ detail }) => detail })
+  })
+})
+
+const Streams = Schema.Struct({ items: Schema.Array(StreamView) })
+const Readiness = Schema.Struct({ checks: Schema.Array(Check) })
+interface EventPage {
+  readonly events: ReadonlyArray<FeedEvent>
+  readonly next: string
+}
+
+export interface Address {
+  /** `http://127.0.0.1:8477` */
+  readonly url: string
+  readonly token: Redacted.Redacted | null
+}
+
+export const make = Effect.fnUntraced(function*(options: Address) {
+  const request = HttpClient.mapRequest(flow(
+    HttpClientRequest.prependUrl(options.url),
+    options.token === null ? (same) => same : HttpClientRequest.bearerToken(options.token)
+  ))
+  const client = request(yield* HttpClient.HttpClient)
+  const away = new ClientError({
+    message: `no Rollcall answers at ${options.url}`,
+    hint:
+      "start one with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to those of the running one"
+  })
+
+  const get = Effect.fnUntraced(function*(path: string, accepted: ReadonlyArray<number>) {
+    const response = yield* Effect.mapError(client.get(path), () => away)
+    return accepted.includes(response.status) ? response : yield* Effect.flatMap(refused(response), Effect.fail)
+  })
+
+  const body = <A>(path: string, schema: Schema.ConstraintDecoder<A>, accepted: ReadonlyArray<number> = [200]) =>
+    Effect.gen(function*() {
+      const response = yield* get(path, accepted)
+      return yield* Effect.mapError(
+        Effect.flatMap(response.json, Schema.decodeUnknownEffect(schema)),
+        () => new ClientError({ message: `${options.url} is no Rollcall`, hint: "check ROLLCALL_HTTP_PORT" })
+      )
+    })
+
+  const page = Effect.fnUntraced(function*(after: string | null) {
+    const response = yield* get(`/v1/events?limit=1000${after === null ? "" : `&after=${after}`}`, [200])
+    const { events, next }: EventPage = JSON.parse(yield* Effect.mapError(response.text, () => away))
+    return [events, events.length === 0 ? Option.none<string>() : Option.some(next)] as const
+  })
+
+  return {
+    streams: Effect.map(body("/v1/streams", Streams), ({ items }) => items),
+    ready: Effect.map(body("/health/ready", Readiness, [200, 503]), ({ checks }) => checks),
+    log: Stream.paginate<string | null, FeedEvent, ClientError>(null, page),
+    follow: (after) =>
+      Stream.unwrap(Effect.map(
+        client.get("/v1/events", { urlParams: { after }, accept: "text/event-stream" }).pipe(
+          Effect.mapError(() => away),
+          Effect.filterOrElse((response) => response.status === 200, (response) =>
+            Effect.flatMap(refused(response), Effect.fail))
+        ),
+        (response) =>
+          response.stream
+      )).pipe(
+        Stream.decodeText(),
+        Stream.mapError((error) => error instanceof ClientError ? error : away),
+        Stream.pipeThroughChannel(Sse.decode<ClientError, unknown>()),
+        Stream.map((event) => event.data),
+        Stream.mapError((error) => error instanceof ClientError ? error : away)
+      )
+  } satisfies Client
+})

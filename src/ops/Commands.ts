@@ -1,0 +1,78 @@
+/** The commands that ask a running process, `status` and `tail`, and the flags of those that need adapters. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Client from "./Client.ts"
+import { interrupted, tool } from "./Running.ts"
+import { eventLine, streamTable } from "./Screen.ts"
+
+export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON for programs"), Flag.withDefault(false))
+export const print = (text: string): Effect.Effect<void> => Effect.sync(() => process.stdout.write(`${text}\n`))
+
+/** Where the operating API of the running process is, or why that cannot be said. */
+type Address<E> = Effect.Effect<Client.Address, E>
+
+export const status = <E extends Error>(address: Address<E>) =>
+  Command.make("status", { json }, ({ json }) =>
+    Effect.gen(function*() {
+      const { ready, streams } = yield* Client.make(yield* address)
+      const [checks, views] = yield* Effect.all([ready, streams])
+      if (json) return yield* print(JSON.stringify({ checks, streams: views }))
+      const missing = checks.filter((check) => !check.ok)
+      yield* print(`${missing.length === 0 ? "ready" : "not ready"}, ${views.length} streams`)
+      for (const { reason } of missing) yield* print(`  ${reason}`)
+      if (views.length > 0) yield* print(`\n${streamTable(views)}`)
+    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+      Command.withDescription("Show the streams of the running process: condition, records, freshness")
+    )
+
+export const tail = <E extends Error>(address: Address<E>) =>
+  Command.make("tail", {
+    json,
+    after: Flag.String("after").pipe(
+      Flag.withDescription("Begin after this position of the event log instead of with the next event"),
+      Flag.withMetavar("position"),
+      Flag.withDefault("latest")
+    )
+  }, ({ after, json }) =>
+    Effect.gen(function*() {
+      const { follow } = yield* Client.make(yield* address)
+      const show = (text: string) => print(json ? text : eventLine(Client.parseEvent(text).data))
+      yield* Effect.raceFirst(Stream.runForEach(follow(after), show), interrupted)
+    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+      Command.withDescription("Print the events of the running process as they happen"),
+      Command.withExamples([{ command: "rollcall tail --json | jq .data.kind", description: "For programs" }])
+    )
+
+// ---- flags of other commands --------------------------------------------------------------------------------------
+
+export const seed = Flag.Int("seed").pipe(
+  Flag.withDescription("The same seed gives the same world"),
+  Flag.withDefault(1)
+)
+const whole = (name: string, description: string, least: number, otherwise: number) =>
+  Flag.Int(name).pipe(
+    Flag.filter((value) => value >= least, (value) => `Expected a number from ${least} on, got ${value}`),
+    Flag.withDescription(description),
+    Flag.withDefault(otherwise)
+  )
+
+export const sandboxFlags = {
+  port: whole("port", "Port on 127.0.0.1; 0 for any free one", 0, 4010),
+  seed,
+  speed: Flag.Finite("speed").pipe(
+    Flag.withDescription("How much happens; 0 freezes the world, writes still work"),
+    Flag.filter((value) => value >= 0, (value) => `Expected a number from 0 on, got ${value}`),
+    Flag.withDefault(60)
+  ),
+  integrations: whole("integrations", "How many connected systems", 1, 2),
+  records: whole("records", "Applications, and payslips, per integration", 0, 500),
+  faults: Flag.Literals("faults", ["calm", "rough", "storm"]).pipe(
+    Flag.withDescription("How often answers fail"),
+    Flag.withDefault("calm")
+  ),
+  key: Flag.String("key").pipe(Flag.withDescription("The API key it accepts"), Flag.withDefault("sandbox")),
+  json
+}

@@ -1,0 +1,162 @@
+/**
+ * The way in for consumers over HTTP: the event log as pages and as a stream, and the current records of a stream.
+ * Hides positions, how a reader waits for news, and that stored text is spliced into answers without being parsed.
+ *
+ * Invariants
+ * 1. A reader that continues from `next`, `id` or `position` misses no event, whatever it filters by   (I1, I5, R4)
+ * 2. A position that cannot be continued without a gap is answered with 410, never with what happens to be there
+ *
+ * Gotchas
+ * - The newest position is read *before* the rows: a filtered page that is not full then proves that nothing up to
+ *   there is missing, so `next` moves on although no event matched.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { cloudEventTextOf, formatPosition, type LogEntry, parsePosition } from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
+import { Store, type StoreError } from "../store/Store.ts"
+import { Api, NotFound, PositionGone, PositionMalformed, StoreAway } from "./Api.ts"
+
+/** A silent connection is closed by proxies after 30 to 60 seconds. */
+const heartbeat = "15 seconds"
+const defaultLimit = 100
+
+interface Filter {
+  readonly integration?: string | undefined
+  readonly model?: string | undefined
+}
+
+const startAgain = "read GET /v1/records for the current state and continue from its position, or leave `after` away"
+
+/** The number of a position given by a reader. */
+const resume = Effect.fnUntraced(function*(after: string | undefined) {
+  const store = yield* Store
+  const { newest, oldest } = yield* store.logRange
+  if (after === undefined) return Math.max(oldest - 1, 0)
+  if (after === "latest") return newest
+  const position = parsePosition(store.identity, after)
+  if (position === "malformed") {
+    return yield* new PositionMalformed({ detail: "give back a position as Rollcall gave it, or `latest`" })
+  }
+  if (position === "foreign") {
+    return yield* new PositionGone({
+      detail: "the position belongs to another store, or to a lineage that was replaced",
+      hint: startAgain
+    })
+  }
+  if (position < oldest - 1) {
+    return yield* new PositionGone({ detail: "what follows this position is no longer kept", hint: startAgain })
+  }
+  if (position > newest) {
+    return yield* new PositionGone({
+      detail: "the log ends before this position: the store was restored from an older copy",
+      hint: startAgain
+    })
+  }
+  return position
+})
+
+const readLog = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
+  const store = yield* Store
+  const { newest } = yield* store.logRange
+  const entries = yield* store.log({ after, limit, ...filter })
+  const last = entries.at(-1)?.position ?? after
+  return { entries, next: entries.length === limit ? last : Math.max(last, newest) }
+})
+
+// ---- GET /v1/events -----------------------------------------------------------------------------------------------
+
+const eventPage = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
+  const { identity } = yield* Store
+  const { entries, next } = yield* readLog(after, limit, filter)
+  const events = entries.map((entry) => cloudEventTextOf(identity, entry)).join(",")
+  return json(`{"events":[${events}],"next":"${formatPosition(identity, next)}"}`)
+})
+
+/**
+ * Server-sent events from after a position on, without end. The next rows are read when the reader has taken these: a
+ * slow one holds back only itself.
+ */
+const eventStream = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
+  const store = yield* Store
+  const sse = (entry: LogEntry) =>
+    `id: ${formatPosition(store.identity, entry.position)}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
+  const step = (after: number): Effect.Effect<readonly [string, number], StoreError, Store> =>
+    Effect.flatMap(readLog(after, limit, filter), ({ entries, next }) => {
+      if (entries.length > 0) return Effect.succeed([entries.map(sse).join(""), next])
+      return store.awaitLog(next).pipe(
+        Effect.timeoutOption(heartbeat),
+        // The id moves a filtering reader on in the log although nothing matched: it would be too old one day.
+        Effect.map((news) => [
+          Option.isSome(news) ? "" : `: nothing new\nid: ${formatPosition(store.identity, next)}\n\n`,
+          next
+        ])
+      )
+    })
+  const body = Stream.unfold(after, step).pipe(
+    Stream.filter((text) => text !== ""),
+    Stream.prepend([": connected\n\n"]),
+    Stream.encodeText,
+    Stream.provideService(Store, store)
+  )
+  return HttpServerResponse.stream(body, {
+    contentType: "text/event-stream; charset=utf-8",
+    headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+  })
+})
+
+// ---- GET /v1/records ----------------------------------------------------------------------------------------------
+
+/** Where a reader of records stands: the position of its first page and the last record it has. */
+const formatBookmark = (position: string, id: string): string => `${position}~${Buffer.from(id).toString("base64url")}`
+
+const parseBookmark = (text: string): { readonly position: string; readonly id: string } => {
+  const [position = "", id = ""] = text.split("~")
+  return { position, id: Buffer.from(id, "base64url").toString() }
+}
+
+const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | undefined, limit: number) {
+  const store = yield* Store
+  if ((yield* store.stream(key)) === null) {
+    return yield* new NotFound({ detail: "no such stream; GET /v1/streams lists them" })
+  }
+  const bookmark = after === undefined ? null : parseBookmark(after)
+  if (bookmark !== null) {
+    yield* bookmark.id === ""
+      ? new PositionMalformed({ detail: "give back `next` as it was given" })
+      : resume(bookmark.position)
+  }
+  const { position, records } = yield* store.records(key, bookmark?.id ?? null, limit)
+  const first = bookmark?.position ?? formatPosition(store.identity, position)
+  const texts = records.map(({ content, id, lineage, version }) =>
+    `${JSON.stringify({ ...key, id, lineage, version }).slice(0, -1)},"after":${content}}`
+  )
+  const next = records.length < limit ? null : formatBookmark(first, records.at(-1)!.id)
+  return json(`{"records":[${texts.join(",")}],"position":"${first}","next":${JSON.stringify(next)}}`)
+})
+
+const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
+
+// ---- handlers -----------------------------------------------------------------------------------------------------
+
+/** Answers 503 and logs why. */
+export const orStoreAway = (error: StoreError) =>
+  Effect.logError("request failed for want of the store").pipe(
+    Effect.annotateLogs({ fault: error.message }),
+    Effect.andThen(Effect.fail(new StoreAway({ detail: error.reason.hint })))
+  )
+
+export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
+  handlers
+    .handle("events", ({ headers, query: { after, limit = defaultLimit, ...filter } }) => {
+      const streams = headers.accept?.includes("text/event-stream") === true
+      return resume(streams ? headers["last-event-id"] ?? after : after).pipe(
+        Effect.flatMap((from) => streams ? eventStream(from, limit, filter) : eventPage(from, limit, filter)),
+        Effect.catchTag("StoreError", orStoreAway)
+      )
+    })
+    .handle("records", ({ query: { after, limit = defaultLimit, ...key } }) =>
+      Effect.catchTag(recordPage(key, after, limit), "StoreError", orStoreAway)))

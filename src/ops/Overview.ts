@@ -1,0 +1,112 @@
+/**
+ * What is going on, read from the store: every stream with its counts, every integration, and what is not ready.
+ * The HTTP API, the metrics, the status page and readiness all show this one picture.
+ *
+ * Gotchas
+ * - A blocked stream counts as started: one customer's broken connection must not fail a rollout.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { streamName } from "../domain/Model.ts"
+import { Store, type StreamState } from "../store/Store.ts"
+import type { Check, IntegrationView, StreamView } from "./Api.ts"
+
+export interface Overview {
+  readonly streams: ReadonlyArray<StreamView>
+  readonly integrations: ReadonlyArray<IntegrationView>
+}
+
+const instant = (millis: number): string => new Date(millis).toISOString()
+const instantOrNull = (millis: number | null | undefined) =>
+  millis === null || millis === undefined ? null : instant(millis)
+
+const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: number): StreamView["progress"] => {
+  if (sweep === null) return null
+  const records = sweep.balance.read
+  const rate = records / Math.max(1, (now - sweep.startedAt) / 1000)
+  return {
+    kind: backfilledAt === null ? "backfill" : "sweep",
+    records,
+    pages: sweep.pages,
+    started_at: instant(sweep.startedAt),
+    records_per_second: rate,
+    seconds_left: backfilledAt === null || rate === 0 ? null : Math.max(0, live - records) / rate
+  }
+}
+
+export const overview = Effect.gen(function*() {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
+  const states = yield* store.streams
+  const streams = states.map((state): StreamView => {
+    const stream = streamName(state)
+    const count = counts.get(stream)
+    const { blocked, failing, integration, model, paused, phase } = state
+    return {
+      stream,
+      integration,
+      model,
+      phase,
+      paused,
+      blocked: blocked && { reason: blocked.reason, message: blocked.message, since: instant(blocked.since) },
+      failing: failing && { count: failing.count, message: failing.message, since: instant(failing.since) },
+      watermark: instantOrNull(state.watermark),
+      freshness_seconds: state.watermark === null ? null : Math.max(0, (now - state.watermark) / 1000),
+      records_live: count?.live ?? 0,
+      pending: { ...count?.pending },
+      quarantined: count?.quarantined ?? 0,
+      progress: progressOf(state, count?.live ?? 0, now),
+      last_poll_at: instantOrNull(state.lastPoll?.endedAt),
+      last_sweep_at: instantOrNull(state.lastSweep?.endedAt)
+    }
+  })
+  const accounts = new Map(states.map((state) => [state.integration, state.account]))
+  const integrations = [...accounts].map(([id, account]): IntegrationView => {
+    const own = streams.filter((stream) => stream.integration === id)
+    return {
+      id,
+      account,
+      streams: own.length,
+      live: own.filter((stream) => stream.phase === "live").length,
+      blocked: own.filter((stream) => stream.blocked !== null).length,
+      records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
+    }
+  })
+  return { streams, integrations } satisfies Overview
+})
+
+/** One thing that readiness depends on. `problem`: null when it is well, else why not. */
+export interface Dependency {
+  readonly name: string
+  readonly problem: Effect.Effect<string | null>
+}
+
+const started = (stream: StreamView): boolean => stream.phase !== "starting" || stream.blocked !== null || stream.paused
+
+const waiting = (stream: StreamView): string =>
+  stream.failing === null
+    ? `${stream.stream} waits for its first answer`
+    : `${stream.stream} failed ${stream.failing.count} times since ${stream.failing.since}: ${stream.failing.message}`
+
+/** The store, the streams, then the given ones; each with its reason. */
+export const readiness = Effect.fnUntraced(function*(dependencies: ReadonlyArray<Dependency>) {
+  const checks: Array<typeof Check.Type> = yield* Effect.match(overview, {
+    onFailure: (error) => [{ name: "store", ok: false, reason: error.message }],
+    onSuccess: ({ streams }) => [
+      { name: "store", ok: true, reason: null },
+      ...streams.filter((stream) => !started(stream) || stream.blocked !== null).map((stream) => ({
+        name: `stream ${stream.stream}`,
+        ok: started(stream),
+        reason: stream.blocked === null
+          ? waiting(stream)
+          : `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
+      }))
+    ]
+  })
+  for (const { name, problem } of dependencies) {
+    const reason = yield* problem
+    checks.push({ name, ok: reason === null, reason })
+  }
+  return checks
+})

@@ -1,0 +1,168 @@
+/**
+ * How events, streams and progress look on a terminal. Pure: text in colours, which are left away where they mean nothing.
+ */
+import { styleText } from "node:util"
+import type { StreamView } from "./Api.ts"
+
+/** What the screen needs of an event as the HTTP API gives it. */
+export interface ShownEvent {
+  readonly model: string
+  readonly id: string
+  readonly version: number
+  readonly kind: "created" | "updated" | "deleted"
+  readonly origin: string
+  readonly before: unknown
+  readonly after: unknown
+  readonly changes: ReadonlyArray<{ readonly path: string; readonly before: unknown; readonly after: unknown }>
+  readonly transitions: ReadonlyArray<{ readonly name: string; readonly from: unknown; readonly to: unknown }>
+  readonly reason: string | null
+  readonly restored: boolean
+  readonly changed_at: string | null
+  readonly detected_at: string
+}
+
+type Colour = "green" | "yellow" | "red" | "gray" | "cyan" | "bold"
+
+/** Colours unless `NO_COLOR` is set or standard output is no terminal. */
+export const paint = (colour: Colour, text: string): string => styleText(colour, text, { stream: process.stdout })
+
+// ---- names --------------------------------------------------------------------------------------------------------
+
+const at = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+  path.reduce<unknown>(
+    (inner, name) => typeof inner === "object" && inner !== null ? Reflect.get(inner, name) : undefined,
+    value
+  )
+
+const text = (value: unknown): string | null => typeof value === "string" && value !== "" ? value : null
+
+const person = (value: unknown): string | null => {
+  const first = text(at(value, "first_name"))
+  const last = text(at(value, "last_name"))
+  return first === null ? last : last === null ? first : `${first} ${last.slice(0, 1)}.`
+}
+
+/** Whom or what a record is about, for people. */
+const subject = (record: unknown, id: string): string =>
+  person(at(record, "candidate")) ?? person(at(record, "application", "candidate")) ?? person(at(record, "reviewee")) ??
+    person(at(record, "employee")) ?? person(record) ?? text(at(record, "name")) ?? text(at(record, "title")) ?? id
+
+// ---- what happened ------------------------------------------------------------------------------------------------
+
+const cut = (text: string, width: number): string => text.length > width ? `${text.slice(0, width - 1)}…` : text
+
+const short = (value: unknown): string => {
+  if (value === null || value === undefined) return "–"
+  if (typeof value === "object") return Array.isArray(value) ? `[${value.length}]` : "{…}"
+  return cut(String(value), 32)
+}
+
+/** `Screening → Interview`: an id's change is told by the name beside it. */
+const transition = (event: ShownEvent): string | null => {
+  const moved = event.transitions.find((transition) => transition.name === "stage_changed")
+  if (moved !== undefined) {
+    const from = text(at(event.before, "current_stage", "name")) ?? short(moved.from)
+    return `${from} → ${text(at(event.after, "current_stage", "name")) ?? short(moved.to)}`
+  }
+  const other = event.transitions[0]
+  return other === undefined ? null : `${other.name} (${short(other.from)} → ${short(other.to)})`
+}
+
+const isMember = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** `interviews title Case study → Culture talk`: members of arrays stand by id in a path, which tells people nothing. */
+const changed = (event: ShownEvent): string => {
+  const [first, ...others] = event.changes
+  if (first === undefined) return "changed"
+  const path = first.path.split("/").filter((part) => !/^(?=.*\d)[\w-]{16,}$/.test(part)).join(" ").trim()
+  const more = others.length === 0 ? "" : ` and ${others.length} more`
+  if (first.before === null && isMember(first.after)) return `${path} added${more}`
+  if (isMember(first.before) && first.after === null) return `${path} removed${more}`
+  return `${path} ${short(first.before)} → ${short(first.after)}${more}`
+}
+
+const what = (event: ShownEvent): string => {
+  if (event.kind === "created") return event.restored ? "restored" : transition(event) ?? "created"
+  if (event.kind === "deleted") return `deleted (${event.reason ?? "unknown"})`
+  return transition(event) ?? changed(event)
+}
+
+/** Seconds from the change to its detection; null where the record is old or its `changed_at` did not move. */
+export const lagOf = (event: ShownEvent): number | null =>
+  event.changed_at === null || event.origin === "backfill" || event.changed_at === at(event.before, "changed_at")
+    ? null
+    : Math.max(0, Date.parse(event.detected_at) - Date.parse(event.changed_at)) / 1000
+
+const kinds = { created: "green", updated: "yellow", deleted: "red" } as const
+
+/** `14:02:11  ats.application  Ada L.  Screening → Interview  v3  +1.2 s` */
+export const eventLine = (event: ShownEvent): string => {
+  const lag = lagOf(event)
+  return [
+    paint("gray", new Date(event.detected_at).toTimeString().slice(0, 8)),
+    paint("cyan", event.model.padEnd(29)),
+    cut(subject(event.after ?? event.before, event.id), 24).padEnd(24),
+    paint(kinds[event.kind], what(event)),
+    paint("gray", `v${event.version}`),
+    ...(lag === null ? [] : [paint("gray", `+${lag.toFixed(1)} s`)])
+  ].join("  ")
+}
+
+// ---- progress -----------------------------------------------------------------------------------------------------
+
+const seconds = (value: number): string =>
+  value < 60 ? `${Math.ceil(value)} s` : `${Math.floor(value / 60)} min ${Math.ceil(value % 60)} s`
+
+/** `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left` */
+export const progressLine = (name: string, done: number, total: number, elapsedSeconds: number): string => {
+  const share = total === 0 ? 1 : Math.min(1, done / total)
+  const full = Math.round(share * 24)
+  const rate = elapsedSeconds === 0 ? 0 : done / elapsedSeconds
+  const left = share === 1 ? "done" : rate === 0 ? "starting" : `${seconds((total - done) / rate)} left`
+  return [
+    name,
+    paint("green", "█".repeat(full)) + paint("gray", "░".repeat(24 - full)),
+    `${String(Math.floor(share * 100)).padStart(3)} %`,
+    `${done.toLocaleString("en")} of ${total.toLocaleString("en")} records`,
+    `${Math.round(rate).toLocaleString("en")}/s`,
+    left
+  ].join("  ")
+}
+
+// ---- tables -------------------------------------------------------------------------------------------------------
+
+export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  const line = (row: ReadonlyArray<string>) =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()
+  return [paint("bold", line(head)), ...rows.map(line)].join("\n")
+}
+
+/** `sweep: 3,050 read, 1,220/s, 2 s left` */
+const readingOf = ({ kind, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
+  const rate = `${Math.round(progress.records_per_second).toLocaleString("en")}/s`
+  const left = progress.seconds_left === null ? "" : `, ${seconds(progress.seconds_left)} left`
+  return `${kind}: ${records.toLocaleString("en")} read, ${rate}${left}`
+}
+
+const condition = (stream: StreamView): string => {
+  if (stream.blocked !== null) return `blocked: ${stream.blocked.reason}`
+  if (stream.paused) return "paused"
+  if (stream.failing !== null) return `failing (${stream.failing.count})`
+  if (stream.progress !== null) return readingOf(stream.progress)
+  return stream.phase
+}
+
+export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
+  table(
+    ["INTEGRATION", "MODEL", "CONDITION", "RECORDS", "PENDING", "QUARANTINED", "FRESH"],
+    streams.map((stream) => [
+      stream.integration,
+      stream.model,
+      condition(stream),
+      stream.records_live.toLocaleString("en"),
+      String(Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)),
+      String(stream.quarantined),
+      stream.freshness_seconds === null ? "–" : seconds(stream.freshness_seconds)
+    ])
+  )

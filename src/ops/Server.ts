@@ -1,0 +1,213 @@
+/**
+ * The operating API as it is served: every route behind the token, every failure a problem, on one address.
+ *
+ * Invariants
+ * 1. Without the token nothing but `/health/*` answers, when there is a token   (I11)
+ * 2. Without a token only this machine is served, and only under its own names: a web page that makes a browser here
+ *    ask for it (DNS rebinding) gets nothing
+ *
+ * Gotchas
+ * - The documentation page weighs 3 MB: it is loaded when first asked for.
+ */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServer from "effect/http/HttpServer"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { createHash, timingSafeEqual } from "node:crypto"
+import { createServer } from "node:http"
+import type { Store } from "../store/Store.ts"
+import { Api, Defect, HostRefused, NotFound, NotReady, TokenRequired } from "./Api.ts"
+import * as Feed from "./Feed.ts"
+import { scrape } from "./Metrics.ts"
+import { type Dependency, overview, readiness } from "./Overview.ts"
+import { statusPage } from "./StatusPage.ts"
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0 = any free one. */
+  readonly port: number
+  readonly token: Redacted.Redacted | null
+  /** What readiness depends on beside the store and the streams. */
+  readonly dependencies: ReadonlyArray<Dependency>
+}
+
+/** The address could not be bound. */
+export class ServerError extends Schema.TaggedError<ServerError>()("ServerError", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+/** The running server. */
+export class Server extends Context.Service<Server, {
+  /** `http://127.0.0.1:8477`, without a slash at the end. */
+  readonly url: string
+}>()("rollcall/ops/Server") {}
+
+// ---- who may ask --------------------------------------------------------------------------------------------------
+
+const digest = (text: string) => createHash("sha256").update(text).digest()
+
+/** Takes the same time however much of the token is right. */
+const isToken = (token: Redacted.Redacted, authorization: string | undefined): boolean =>
+  timingSafeEqual(
+    digest(`Bearer ${Redacted.value(token)}`),
+    digest((authorization ?? "").replace(/^bearer +/i, "Bearer "))
+  )
+
+const ownName = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/i
+
+const guard = (token: Redacted.Redacted | null) =>
+  HttpRouter.middleware((handler) =>
+    Effect.gen(function*() {
+      const request = yield* HttpServerRequest
+      if (request.url.startsWith("/health/")) return yield* handler
+      if (token === null && !ownName.test(request.headers["host"] ?? "localhost")) {
+        return yield* HttpServerRespondable.toResponse(
+          new HostRefused({ detail: "ask for 127.0.0.1 or localhost, or set ROLLCALL_HTTP_TOKEN" })
+        )
+      }
+      if (token !== null && !isToken(token, request.headers["authorization"])) {
+        const problem = new TokenRequired({ detail: "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`" })
+        const response = yield* HttpServerRespondable.toResponse(problem)
+        return HttpServerResponse.setHeader(response, "www-authenticate", "Bearer")
+      }
+      return yield* handler
+    }), { global: true })
+
+/** A defect is logged and answered with a problem that tells nothing of it. */
+const defects = HttpRouter.middleware(
+  (handler) =>
+    Effect.catchCause(
+      handler,
+      (cause) =>
+        Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : Effect.logError("request failed", cause).pipe(
+          Effect.andThen(HttpServerRespondable.toResponse(new Defect({ detail: "the log of this process says more" })))
+        )
+    ),
+  { global: true }
+)
+
+// ---- routes -------------------------------------------------------------------------------------------------------
+
+const state = HttpApiBuilder.group(Api, "state", (handlers) =>
+  handlers
+    .handle("streams", () =>
+      overview.pipe(
+        Effect.map(({ streams }) => ({ items: streams, next: null })),
+        Effect.catchTag("StoreError", Feed.orStoreAway)
+      ))
+    .handle("integrations", () =>
+      overview.pipe(
+        Effect.map(({ integrations }) => ({ items: integrations, next: null })),
+        Effect.catchTag("StoreError", Feed.orStoreAway)
+      )))
+
+const health = (dependencies: ReadonlyArray<Dependency>) =>
+  HttpApiBuilder.group(Api, "health", (handlers) =>
+    handlers
+      .handle("live", () => Effect.succeed({ status: "live" as const }))
+      .handle("ready", () =>
+        Effect.flatMap(readiness(dependencies), (checks) => {
+          const missing = checks.filter((check) => !check.ok)
+          return missing.length === 0
+            ? Effect.succeed({ status: "ready" as const, checks })
+            : Effect.fail(new NotReady({ detail: missing.map((check) => check.reason).join("; "), checks }))
+        })))
+
+const metrics = HttpRouter.add(
+  "GET",
+  "/metrics",
+  Effect.map(
+    scrape,
+    (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+  )
+)
+
+/** Mounted by a request to it; the router it is mounted on is thrown away, the page is kept. */
+const documentation = HttpRouter.use(Effect.fnUntraced(function*(router) {
+  const page = yield* Effect.cached(HttpRouter.toHttpEffect(HttpApiScalar.layer(Api, { path: "/docs" })))
+  yield* router.add("GET", "/docs", Effect.flatten(page))
+}))
+
+const home = HttpRouter.add(
+  "GET",
+  "/",
+  overview.pipe(
+    Effect.map(statusPage),
+    Effect.catchTag(
+      "StoreError",
+      (error) => Effect.flatMap(Effect.flip(Feed.orStoreAway(error)), HttpServerRespondable.toResponse)
+    )
+  )
+)
+
+const elsewhere = HttpRouter.add(
+  "*",
+  "*",
+  HttpServerRespondable.toResponse(new NotFound({ detail: "GET /docs lists what there is" }))
+)
+
+const routes = ({ dependencies, token }: ServerOptions) =>
+  Layer.mergeAll(
+    HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
+      Layer.provide([Feed.layer, state, health(dependencies)]),
+      Layer.provide(HttpApiMiddleware.layerProblemDetails({ includeDetails: true }))
+    ),
+    metrics,
+    documentation,
+    home,
+    elsewhere,
+    guard(token),
+    defects
+  )
+
+// ---- the server ---------------------------------------------------------------------------------------------------
+
+const reasons: Readonly<Record<string, readonly [message: string, hint: string]>> = {
+  EADDRINUSE: [
+    "is taken",
+    "another Rollcall may be running (`rollcall status` shows it); stop it or set ROLLCALL_HTTP_PORT"
+  ],
+  EADDRNOTAVAIL: ["is no address of this machine", "set ROLLCALL_HTTP_HOST to one that is, such as 127.0.0.1"],
+  EACCES: ["may not be used by this user", "set ROLLCALL_HTTP_PORT to a port above 1023"]
+}
+
+const explain = (host: string, port: number, cause: unknown): ServerError => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
+  const [message, hint] = reasons[code] ??
+    [`could not be bound (${code})`, "check ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT"]
+  return new ServerError({ message: `${host} port ${port} ${message}`, hint })
+}
+
+/** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
+export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store> => {
+  const { host, port } = options
+  const http = Layer.unwrap(Effect.sync(() => {
+    const server = createServer()
+    const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
+      Layer.catch((error) => Layer.effectContext(Effect.fail(explain(host, port, error.cause))))
+    )
+    // A connection whose request comes after the handlers are gone is never answered: without this, closing waits for it.
+    const cut = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections())))
+    return Layer.provideMerge(cut, listening)
+  }))
+  const address = Layer.effect(
+    Server,
+    Effect.map(HttpServer.HttpServer, ({ address }) => Server.of({ url: HttpServer.formatAddress(address) }))
+  )
+  return HttpRouter.serve(routes(options), { disableLogger: true, disableListenLog: true }).pipe(
+    Layer.merge(address),
+    Layer.provide(http)
+  )
+}

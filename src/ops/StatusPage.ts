@@ -1,0 +1,46 @@
+/** The page at `/`: every stream at a glance, without script, made anew every five seconds. */
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { StreamView } from "./Api.ts"
+import type { Overview } from "./Overview.ts"
+
+const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+
+const condition = (stream: StreamView): string => {
+  if (stream.blocked !== null) return `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
+  if (stream.paused) return "paused"
+  if (stream.failing !== null) return `failing: ${stream.failing.message}`
+  return stream.phase
+}
+
+const row = (stream: StreamView): string => {
+  const pending = Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)
+  const fresh = stream.freshness_seconds === null ? "–" : `${Math.round(stream.freshness_seconds)} s`
+  const reading = stream.progress === null ? "" : `${stream.progress.kind}: ${stream.progress.records} records`
+  const cells = [stream.integration, stream.model, condition(stream), reading]
+  const numbers = [String(stream.records_live), String(pending), String(stream.quarantined), fresh]
+  return `<tr>${cells.map((cell) => `<td>${escape(cell)}</td>`).join("")}${
+    numbers.map((cell) => `<td class="n">${escape(cell)}</td>`).join("")
+  }</tr>`
+}
+
+export const statusPage = ({ streams }: Overview): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.html(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="5">
+<meta name="viewport" content="width=device-width">
+<title>Rollcall</title>
+<style>
+  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color-scheme: light dark }
+  table { border-collapse: collapse; width: 100% }
+  th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884 }
+  .n { text-align: right; font-variant-numeric: tabular-nums }
+</style>
+<h1>Rollcall</h1>
+<p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/metrics">metrics</a> ·
+<a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
+<table>
+<thead><tr><th>integration<th>model<th>condition<th>reading<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">fresh</tr></thead>
+<tbody>${streams.map(row).join("\n")}</tbody>
+</table>
+`)

@@ -1,0 +1,287 @@
+import { type AddressInfo, createServer } from "node:net"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { freePort, inDirectory, Program, run } from "./Program.ts"
+
+const lines = (text: string) => text.split("\n").filter((line) => line !== "")
+const account = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "k3y-of-the-account" }
+
+/** A sandbox of one integration and the environment that reads it. */
+const sandboxed = async (
+  start: (args: ReadonlyArray<string>) => Program,
+  directory: string,
+  speed = "0"
+) => {
+  const sandbox = start([
+    "sandbox",
+    "--port",
+    "0",
+    "--integrations",
+    "1",
+    "--records",
+    "20",
+    "--speed",
+    speed,
+    "--key",
+    "k3y-of-it",
+    "--json"
+  ])
+  const { integrations, key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+  const port = await freePort()
+  const environment = {
+    ROLLCALL_API_URL: url,
+    ROLLCALL_API_KEY: key,
+    ROLLCALL_INTEGRATIONS: integrations.join(","),
+    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+    ROLLCALL_HTTP_PORT: String(port),
+    ROLLCALL_INTERVAL: "1 second"
+  }
+  return { sandbox, environment, api: `http://127.0.0.1:${port}`, url, key }
+}
+
+describe("usage", () => {
+  it("--help names every command and exits 0", async () => {
+    const { code, stdout } = await run(["--help"])
+    assert.strictEqual(code, 0)
+    for (const command of ["start", "demo", "sandbox", "status", "tail"]) {
+      assert.match(stdout, new RegExp(`^  ${command} `, "m"))
+    }
+  })
+
+  it("the help of each command names its flags", async () => {
+    const flags = {
+      start: ["once"],
+      demo: ["for", "seed", "json"],
+      sandbox: ["port", "seed", "speed", "integrations", "records", "faults", "key", "json"],
+      status: ["json"],
+      tail: ["json", "after"]
+    }
+    await Promise.all(
+      Object.entries(flags).map(async ([command, names]) => {
+        const { code, stdout } = await run([command, "--help"])
+        assert.strictEqual(code, 0)
+        for (const name of names) assert.include(stdout, `--${name}`)
+      })
+    )
+  })
+
+  it("--version is the package's", async () => {
+    const { code, stdout } = await run(["--version"])
+    assert.strictEqual(code, 0)
+    assert.match(stdout, /\d+\.\d+\.\d+/)
+  })
+
+  for (
+    const args of [["strat"], ["start", "--twice"], ["sandbox", "--port", "x"], ["sandbox", "--speed", "-1"], [
+      "demo",
+      "--for",
+      "soon"
+    ]]
+  ) {
+    it(`\`${args.join(" ")}\` is wrong usage: exit 2, said on standard error`, async () => {
+      const { code, stderr } = await run(args)
+      assert.strictEqual(code, 2)
+      assert.isNotEmpty(stderr)
+      assert.notMatch(stderr, /^ +at /m)
+    })
+  }
+})
+
+describe("start", () => {
+  it("with a missing configuration tells every fault in one line of the log and exits 1", async () => {
+    const { code, stderr } = await run(["start"], { ROLLCALL_MODELS: "ats.tags", ROLLCALL_HTTP_PORT: "none" })
+    assert.strictEqual(code, 1)
+    assert.lengthOf(lines(stderr), 1)
+    const { level, message } = JSON.parse(stderr)
+    assert.strictEqual(level, "error")
+    for (const name of ["ROLLCALL_API_URL", "ROLLCALL_API_KEY", "ROLLCALL_MODELS", "ROLLCALL_HTTP_PORT"]) {
+      assert.include(message, name)
+    }
+    assert.include(message, `Did you mean "ats.tag"?`)
+  })
+
+  it("a port that is taken ends it with what to do, and without a stack", () =>
+    inDirectory(async (directory) => {
+      const other = createServer().listen(0, "127.0.0.1")
+      await new Promise((resolve) => other.once("listening", resolve))
+      const { port } = other.address() as AddressInfo
+      const { code, stderr } = await run(["start"], {
+        ...account,
+        ROLLCALL_HTTP_PORT: String(port),
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_LOG_FORMAT: "pretty"
+      })
+      other.close()
+      assert.strictEqual(code, 1)
+      assert.include(stderr, `127.0.0.1 port ${port} is taken`)
+      assert.include(stderr, "ROLLCALL_HTTP_PORT")
+      assert.notMatch(stderr, /^ +at /m)
+    }))
+
+  it("a store that cannot be opened ends it with what to do", () =>
+    inDirectory(async (directory) => {
+      const { code, stderr } = await run(["start"], {
+        ...account,
+        ROLLCALL_STORE: `sqlite:${join(directory, "missing", "rollcall.db")}`,
+        ROLLCALL_HTTP_PORT: "0"
+      })
+      assert.strictEqual(code, 1)
+      assert.include(JSON.parse(lines(stderr).at(-1)!).message, "does not exist")
+    }))
+
+  it("serves its first request within 1.5 seconds of work", () =>
+    inDirectory(async (directory, start) => {
+      const port = await freePort()
+      const service = start(["start"], {
+        ...account,
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_HTTP_PORT: String(port)
+      })
+      while (!(await fetch(`http://127.0.0.1:${port}/health/live`).then((response) => response.ok, () => false))) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+      assert.isBelow(service.worked(), 1500)
+    }))
+
+  it("logs facts as JSON lines, drains on SIGTERM although a reader comes at that moment, and exits 0", () =>
+    inDirectory(async (directory, start) => {
+      const { api, environment, key } = await sandboxed(start, directory, "60")
+      const service = start(["start"], environment)
+      await service.says(/"message":"started"/, "stderr")
+      while (!(await fetch(`${api}/health/ready`)).ok) await new Promise((resolve) => setTimeout(resolve, 50))
+      const follower = fetch(`${api}/v1/events`, { headers: { accept: "text/event-stream" } })
+        .then((response) => response.text())
+        .catch(() => "cut")
+      const { code, stderr } = await service.stop()
+      await follower
+      assert.strictEqual(code, 0)
+      for (const line of lines(stderr)) assert.isString(JSON.parse(line).message)
+      assert.notInclude(stderr, key)
+    }))
+
+  it("--once reads everything, publishes it and exits 0", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const { code, stderr } = await start(["start", "--once"], environment).ended
+      assert.strictEqual(code, 0, stderr)
+      const last = JSON.parse(lines(stderr).at(-1)!)
+      assert.strictEqual(last.problems, 0)
+      assert.isAbove(last.events, 40)
+    }))
+
+  it("--once exits 1 and names the stream when the key is refused, and never tells the key", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const { code, stderr } = await start(["start", "--once"], {
+        ...environment,
+        ROLLCALL_API_KEY: "wr0ng-key",
+        ROLLCALL_MODELS: "ats.tag"
+      }).ended
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "/ats.tag: ")
+      assert.include(stderr, "ROLLCALL_API_KEY")
+      assert.notInclude(stderr, "wr0ng-key")
+    }))
+})
+
+describe("status and tail", () => {
+  it("say that nothing runs and what to do, and exit 1", async () => {
+    const environment = { ROLLCALL_HTTP_PORT: String(await freePort()) }
+    for (const command of ["status", "tail"]) {
+      const { code, stderr } = await run([command], environment)
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /no Rollcall answers at http:\/\/127\.0\.0\.1:\d+\n.*rollcall start/)
+    }
+  })
+
+  it("show the streams and the events of the running process, with its token", () =>
+    inDirectory(async (directory, start) => {
+      const { api, environment, key, url } = await sandboxed(start, directory)
+      const guarded = { ...environment, ROLLCALL_HTTP_TOKEN: "letmein", ROLLCALL_MODELS: "ats.tag" }
+      const service = start(["start"], guarded)
+      await service.says(/"message":"started"/, "stderr")
+      for (;;) {
+        const { streams } = JSON.parse((await run(["status", "--json"], guarded)).stdout)
+        if (streams[0]?.phase === "live") break
+      }
+      const shown = await run(["status"], guarded)
+      assert.strictEqual(shown.code, 0)
+      assert.match(shown.stdout, /^sandbox:everything +ats\.tag +live +\d+/m)
+      assert.strictEqual((await run(["status"], environment)).code, 1)
+
+      const latest = await fetch(`${api}/v1/events?after=latest`, { headers: { authorization: "Bearer letmein" } })
+      const { next }: { next: string } = await latest.json()
+      const tail = start(["tail", "--after", next], guarded)
+      const json = start(["tail", "--json", "--after", next], guarded)
+      const act = {
+        op: "create",
+        integration: "sandbox:everything",
+        model: "ats.tag",
+        fields: { name: "Shown in tail" }
+      }
+      await fetch(`${new URL(url).origin}/_sandbox/mutations`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify(act)
+      })
+      await tail.says(/ats\.tag +Shown in tail +created +v1/)
+      assert.strictEqual(JSON.parse((await json.says(/^\{.*\}$/m))[0]).data.after.name, "Shown in tail")
+      assert.strictEqual((await tail.stop("SIGINT")).code, 0)
+    }))
+})
+
+describe("sandbox", () => {
+  it("--json prints one line with address, key, integrations and ids, serves, and ends with 0", () =>
+    inDirectory(async (_, start) => {
+      const sandbox = start(["sandbox", "--port", "0", "--key", "k", "--records", "10", "--json"])
+      const line = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+      assert.strictEqual(line.key, "k")
+      assert.lengthOf(line.integrations, 2)
+      assert.include(Object.keys(line.ids), "document_category")
+      const response = await fetch(`${line.url}/ats/tags`, {
+        headers: { authorization: "Bearer k", "x-integration-id": line.integrations[0] }
+      })
+      assert.strictEqual(response.status, 200)
+      const { code, stdout } = await sandbox.stop("SIGINT")
+      assert.strictEqual(code, 0)
+      assert.lengthOf(lines(stdout), 1)
+    }))
+
+  it("a port that is taken is told, exit 1", () =>
+    inDirectory(async (_, start) => {
+      const first = start(["sandbox", "--port", "0", "--records", "5", "--json"])
+      const { url } = JSON.parse((await first.says(/^\{.*\}$/m))[0])
+      const { code, stderr } = await run(["sandbox", "--port", new URL(url).port, "--records", "5"])
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /is taken/)
+      assert.notMatch(stderr, /^ +at /m)
+    }))
+})
+
+describe("demo", () => {
+  it("--for 5s --json prints one object, its check holds, and it exits 0", async () => {
+    const { code, stderr, stdout } = await run(["demo", "--for", "5s", "--json", "--seed", "3"])
+    assert.strictEqual(code, 0, stdout + stderr)
+    assert.lengthOf(lines(stdout), 1)
+    const summary = JSON.parse(stdout)
+    assert.deepStrictEqual(summary.check, { ...summary.check, holds: true, missing: [], differences: [] })
+    assert.isAbove(summary.check.compared, 1000)
+    assert.isAbove(summary.events.updated, 0)
+    assert.isAbove(summary.records_read, summary.check.compared)
+  })
+
+  it("shows what it does within a second of work, events within ten, and on Ctrl-C the summary", () =>
+    inDirectory(async (_, start) => {
+      const began = performance.now()
+      const demo = start(["demo"])
+      await demo.says(/Rollcall demo/)
+      assert.isBelow(demo.worked(), 1000)
+      await demo.says(/Status http:\/\/127\.0\.0\.1:\d+/)
+      await demo.says(/^\d\d:\d\d:\d\d {2}\w+\.\w+ .* v\d+/m)
+      assert.isBelow(performance.now() - began, 10_000)
+      const { code, stdout } = await demo.stop("SIGINT")
+      assert.strictEqual(code, 0, stdout)
+      assert.match(stdout, /check +holds/)
+      assert.notInclude(stdout, "\x1b[")
+    }))
+})

@@ -1,0 +1,38 @@
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { join } from "node:path"
+import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
+import * as Kcat from "../kafka/Kcat.ts"
+import { inDirectory } from "./Program.ts"
+
+const missing = noBroker ?? Kcat.missing
+
+describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    it.effect("--once ends when every event of the log is in Kafka, each exactly once", () =>
+      Effect.gen(function*() {
+        const { brokers } = yield* Broker
+        const { code, events, stderr } = yield* Effect.promise(() =>
+          inDirectory(async (directory, start) => {
+            const sandbox = start(["sandbox", "--port", "0", "--integrations", "1", "--records", "20", "--json"])
+            const { integrations, key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+            const { code, stderr } = await start(["start", "--once"], {
+              ROLLCALL_API_URL: url,
+              ROLLCALL_API_KEY: key,
+              ROLLCALL_INTEGRATIONS: integrations.join(","),
+              ROLLCALL_MODELS: "ats.application,ats.tag",
+              ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+              ROLLCALL_TOPIC: "cli",
+              KAFKA_BROKERS: brokers.join(",")
+            }).ended
+            const last = stderr.trim().split("\n").map((line) => JSON.parse(line)).find((line) => "events" in line)
+            return { code, stderr, events: last?.events }
+          })
+        )
+        assert.strictEqual(code, 0, stderr)
+        const messages = yield* Kcat.read(brokers, "cli")
+        assert.strictEqual(messages.length, events)
+        assert.strictEqual(new Set(messages.map((message) => message.headers.ce_id)).size, events)
+      }), 120_000)
+  })
+})

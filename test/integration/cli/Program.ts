@@ -1,0 +1,99 @@
+/**
+ * Runs the command line as a user does: as a process of its own, from the bin.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** The unit of times in /proc, ms. */
+const clockTick = 10
+
+export class Program {
+  readonly process: ChildProcess
+  readonly #began = performance.now()
+  stdout = ""
+  stderr = ""
+  readonly ended: Promise<Ended>
+
+  /** Only the given environment, and what a process needs to run. */
+  constructor(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}) {
+    const { HOME = "", PATH = "", TMPDIR = tmpdir() } = process.env
+    this.process = spawn(process.execPath, [bin, ...args], { env: { HOME, PATH, TMPDIR, ...environment } })
+    this.process.stdout?.on("data", (chunk) => this.stdout += chunk)
+    this.process.stderr?.on("data", (chunk) => this.stderr += chunk)
+    this.ended = once(this.process, "close").then(([code]) => ({ code, stdout: this.stdout, stderr: this.stderr }))
+  }
+
+  /** Waits until it has printed that, and gives what matched. */
+  async says(pattern: RegExp, where: "stdout" | "stderr" = "stdout"): Promise<RegExpMatchArray> {
+    let over = false
+    void this.ended.then(() => over = true)
+    for (;;) {
+      const match = this[where].match(pattern)
+      if (match !== null) return match
+      if (over) throw new Error(`it ended without saying ${pattern}:\n${this.stdout}\n${this.stderr}`)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+
+  /**
+   * How long it has been at work, ms: the time it had a processor, so that other work on the machine does not count;
+   * where that cannot be known, the time since it began.
+   */
+  worked(): number {
+    const stat = `/proc/${this.process.pid}/stat`
+    if (!existsSync(stat)) return performance.now() - this.#began
+    const [user = 0, system = 0] = readFileSync(stat, "utf8").replace(/^.*\) /, "").split(" ").slice(11, 13).map(Number)
+    return (user + system) * clockTick
+  }
+
+  /** Asks it to stop and waits for the end. */
+  stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended> {
+    this.process.kill(signal)
+    return this.ended
+  }
+}
+
+export const run = (args: ReadonlyArray<string>, environment?: Readonly<Record<string, string>>): Promise<Ended> =>
+  new Program(args, environment).ended
+
+/** Runs `use` with a directory that is removed afterwards, and ends the programs it started. */
+export const inDirectory = async <A>(
+  use: (directory: string, start: (...args: ConstructorParameters<typeof Program>) => Program) => Promise<A>
+): Promise<A> => {
+  const directory = mkdtempSync(join(tmpdir(), "rollcall-test-"))
+  const started: Array<Program> = []
+  try {
+    return await use(directory, (...args) => {
+      const program = new Program(...args)
+      started.push(program)
+      return program
+    })
+  } finally {
+    for (const { process } of started) process.kill("SIGKILL")
+    await Promise.all(started.map((program) => program.ended))
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** A port that nobody listens on now. */
+export const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, "close")
+  return port
+}

@@ -1,0 +1,257 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as TestClock from "effect/testing/TestClock"
+import { connect } from "node:net"
+import * as Server from "../../../src/ops/Server.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import * as Running from "./Running.ts"
+
+const { ask, stream, using, write } = Running
+
+const names = (body: { events: ReadonlyArray<{ subject: string; data: { version: number } }> }) =>
+  body.events.map((event) => `${event.subject} v${event.data.version}`)
+
+describe("GET /v1/events", () => {
+  it.live("pages in the order of the log, `next` leads on and is given at the end too", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (const id of ["a", "b", "c"]) yield* write(id, `{"id":"${id}"}`)
+      const first = yield* ask("/v1/events?limit=2")
+      assert.deepStrictEqual(names(first.body), ["a v1", "b v1"])
+      const second = yield* ask(`/v1/events?limit=2&after=${first.body.next}`)
+      assert.deepStrictEqual(names(second.body), ["c v1"])
+      const third = yield* ask(`/v1/events?after=${second.body.next}`)
+      assert.deepStrictEqual([names(third.body), third.body.next], [[], second.body.next])
+      yield* write("a", null)
+      assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${third.body.next}`)).body), ["a v2"])
+    }).pipe(using()))
+
+  it.live("an empty log gives a position to continue from", () =>
+    Effect.gen(function*() {
+      const { body } = yield* ask("/v1/events")
+      yield* stream()
+      yield* write("a", "{}")
+      assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${body.next}`)).body), ["a v1"])
+    }).pipe(using()))
+
+  it.live("events are CloudEvents with the stored text spliced in, number for number", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", `{"id":"a","salary":1.10,"big":12345678901234567890}`)
+      const { text, body } = yield* ask("/v1/events")
+      assert.include(text, `"after":{"id":"a","salary":1.10,"big":12345678901234567890}`)
+      const [event] = body.events
+      assert.deepInclude(event, {
+        specversion: "1.0",
+        type: "rollcall.ats.tag.created",
+        source: "/integrations/greenhouse:acme",
+        subject: "a",
+        recordversion: 1
+      })
+      assert.strictEqual(body.next, event.position)
+    }).pipe(using()))
+
+  it.live("a filtered reader moves on in the log although nothing matches", () =>
+    Effect.gen(function*() {
+      const other = { integration: "workday:acme", model: "hris.skill" } as const
+      yield* stream()
+      yield* stream({}, other)
+      yield* write("a", "{}")
+      for (let i = 0; i < 5; i++) yield* write(`s${i}`, "{}", other)
+      const { body } = yield* ask("/v1/events?integration=greenhouse:acme&model=ats.tag&limit=2")
+      assert.deepStrictEqual(names(body), ["a v1"])
+      assert.strictEqual(body.next, (yield* ask("/v1/events?after=latest")).body.next)
+      assert.deepStrictEqual(names((yield* ask("/v1/events?model=hris.skill&limit=2")).body), ["s0 v1", "s1 v1"])
+    }).pipe(using()))
+
+  it.live("`latest` skips what there is and nothing of what comes", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      const { body } = yield* ask("/v1/events?after=latest")
+      assert.deepStrictEqual(names(body), [])
+      yield* write("b", "{}")
+      assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${body.next}`)).body), ["b v1"])
+    }).pipe(using()))
+
+  it.live("bad queries are 400 problems that name the parameter", () =>
+    Effect.gen(function*() {
+      for (
+        const [query, parameter] of [["limit=0", "limit"], ["limit=1001", "limit"], ["limit=x", "limit"], [
+          "limit=1.5",
+          "limit"
+        ], ["model=ats.tags", "model"]]
+      ) {
+        const { body, status, type } = yield* ask(`/v1/events?${query}`)
+        assert.deepStrictEqual([status, type, body.status], [400, "application/problem+json", 400], query)
+        assert.deepStrictEqual(body.errors[0].path, ["query", parameter])
+      }
+      const { body, status } = yield* ask("/v1/events?after=soon")
+      assert.deepStrictEqual([status, body.type], [400, "urn:rollcall:problem:position-malformed"])
+    }).pipe(using()))
+
+  it.live("a foreign position, one beyond the log and a pruned one are 410 with what to do", () =>
+    Effect.gen(function*() {
+      const store = yield* Store
+      yield* stream()
+      for (const content of ["1", "2", "3"]) yield* write("a", content, { detectedAt: 1 })
+      const { lineage, store: id } = store.identity
+      yield* store.prune({ before: Date.now() + 60_000, upTo: 3 })
+      for (
+        const position of [`other-${lineage}-1`, `${id}-${lineage + 1}-1`, `${id}-${lineage}-4`, `${id}-${lineage}-0`]
+      ) {
+        const { body, status, type } = yield* ask(`/v1/events?after=${position}`)
+        assert.deepStrictEqual([status, type, body.type], [
+          410,
+          "application/problem+json",
+          "urn:rollcall:problem:position-gone"
+        ], position)
+        assert.match(body.hint, /GET \/v1\/records/)
+      }
+    }).pipe(using()))
+})
+
+/** The API over a store that counts the pages of the log that are read. */
+class PagesRead extends Context.Service<PagesRead, { count: number }>()("test/PagesRead") {
+  static readonly layer = Layer.effectContext(Effect.gen(function*() {
+    const pages = { count: 0 }
+    const store = yield* Store
+    const log: (typeof store)["log"] = (query) => Effect.andThen(Effect.sync(() => pages.count++), store.log(query))
+    return Context.make(PagesRead, pages).pipe(Context.add(Store, { ...store, log }))
+  })).pipe(
+    Layer.provide(Sqlite.layer({ file: ":memory:" })),
+    (counted) => Layer.provideMerge(Running.server(), counted)
+  )
+}
+
+/** Reads server-sent events until `enough` says so. */
+const listen = Effect.fnUntraced(function*(
+  headers: Record<string, string>,
+  query: string,
+  enough: (text: string) => boolean
+) {
+  const { url } = yield* Server.Server
+  return yield* Effect.promise(async (signal) => {
+    const response = await fetch(`${url}/v1/events${query}`, {
+      headers: { accept: "text/event-stream", ...headers },
+      signal
+    })
+    let text = ""
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk
+      if (enough(text)) break
+    }
+    return { status: response.status, type: response.headers.get("content-type"), text }
+  })
+})
+const ids = (text: string) => [...text.matchAll(/^id: (.*)$/gm)].map((match) => match[1])
+const subjects = (text: string) =>
+  [...text.matchAll(/^data: (.*)$/gm)].map((match) => JSON.parse(match[1] ?? "").subject)
+
+describe("GET /v1/events as a stream", () => {
+  it.live("sends what there is, then what comes, each with its position as id", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      const reading = yield* Effect.forkChild(listen({}, "", (text) => subjects(text).length === 2))
+      yield* Effect.sleep("100 millis")
+      yield* write("b", "{}")
+      const { text, type } = yield* Fiber.join(reading)
+      assert.strictEqual(type, "text/event-stream; charset=utf-8")
+      assert.deepStrictEqual(subjects(text), ["a", "b"])
+      assert.deepStrictEqual(
+        ids(text),
+        (yield* ask("/v1/events")).body.events.map((event: { position: string }) => event.position)
+      )
+    }).pipe(using()))
+
+  it.live("Last-Event-ID goes on where the reader stopped and wins over `after`", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (const id of ["a", "b", "c"]) yield* write(id, "{}")
+      const { body } = yield* ask("/v1/events?limit=2")
+      const { text } = yield* listen({ "last-event-id": body.next }, "?after=latest", (text) =>
+        subjects(text).length === 1)
+      assert.deepStrictEqual(subjects(text), ["c"])
+    }).pipe(using()))
+
+  it.live("a position that is gone is a 410 problem, not an empty stream", () =>
+    Effect.gen(function*() {
+      const { status, type } = yield* listen({ "last-event-id": "other-1-7" }, "", () => false)
+      assert.deepStrictEqual([status, type], [410, "application/problem+json"])
+    }).pipe(using()))
+
+  it.effect("a silent stream is kept alive by comments that move a filtering reader on", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      const reading = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("id: ")))
+      while (reading.pollUnsafe() === undefined) {
+        yield* TestClock.adjust("15 seconds")
+        yield* TestClock.withLive(Effect.sleep("20 millis"))
+      }
+      const { text } = yield* Fiber.join(reading)
+      assert.match(text, /^: connected\n\n(: nothing new\nid: \S+\n\n)+$/)
+      assert.deepStrictEqual(ids(text).at(-1), (yield* ask("/v1/events?after=latest")).body.next)
+    }).pipe(using()))
+
+  it.live("I9: a reader that does not read holds back only itself", () =>
+    Effect.gen(function*() {
+      const total = 60
+      yield* stream()
+      for (let i = 0; i < total; i++) yield* write(`r${i}`, JSON.stringify({ text: "x".repeat(500_000) }))
+      const { url } = yield* Server.Server
+      const { hostname, port } = new URL(url)
+      const socket = connect({ host: hostname, port: Number(port) })
+      socket.write(`GET /v1/events?limit=1 HTTP/1.1\r\nhost: ${hostname}\r\naccept: text/event-stream\r\n\r\n`)
+      socket.pause()
+      yield* Effect.sleep("500 millis")
+      const reads = yield* Effect.map(PagesRead, (pages) => pages.count)
+      socket.destroy()
+      assert.isAbove(reads, 0)
+      assert.isBelow(reads, total / 2)
+    }).pipe(Effect.provide(PagesRead.layer)))
+})
+
+describe("GET /v1/records", () => {
+  it.live("R4: every page gives the position of the first, a follower from there misses no change", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (const id of ["a", "b", "c"]) yield* write(id, `{"v":1}`)
+      const path = "/v1/records?integration=greenhouse:acme&model=ats.tag&limit=2"
+      const first = (yield* ask(path)).body
+      yield* write("a", `{"v":2}`)
+      yield* write("d", `{"v":1}`)
+      const second = (yield* ask(`${path}&after=${first.next}`)).body
+      assert.strictEqual(second.position, first.position)
+      const ids = [...first.records, ...second.records].map((record) => `${record.id} v${record.version}`)
+      assert.deepStrictEqual(ids, ["a v1", "b v1", "c v1", "d v1"])
+      const last = second.next === null ? second : (yield* ask(`${path}&after=${second.next}`)).body
+      assert.deepStrictEqual([last.next, last.position], [null, first.position])
+      assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${last.position}`)).body), ["a v2", "d v1"])
+    }).pipe(using()))
+
+  it.live("deleted records are not listed, an unknown stream is a 404 problem", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      yield* write("a", null)
+      assert.deepStrictEqual((yield* ask("/v1/records?integration=greenhouse:acme&model=ats.tag")).body.records, [])
+      const { status, type } = yield* ask("/v1/records?integration=greenhouse:acme&model=ats.offer")
+      assert.deepStrictEqual([status, type], [404, "application/problem+json"])
+    }).pipe(using()))
+
+  it.live("a bookmark that is none is 400, one of another log 410, a missing parameter 400", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      const path = "/v1/records?integration=greenhouse:acme&model=ats.tag"
+      assert.strictEqual((yield* ask(`${path}&after=nonsense`)).status, 400)
+      assert.strictEqual((yield* ask(`${path}&after=nonsense~YQ`)).status, 400)
+      assert.strictEqual((yield* ask(`${path}&after=other-1-1~YQ`)).status, 410)
+      assert.strictEqual((yield* ask("/v1/records?model=ats.tag")).status, 400)
+    }).pipe(using()))
+})

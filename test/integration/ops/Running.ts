@@ -1,0 +1,107 @@
+/**
+ * The operating API over a store in memory, on a free port, with what tests need to fill the one and ask the other.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import { initial } from "../../../src/capture/StreamState.ts"
+import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import type { Dependency } from "../../../src/ops/Overview.ts"
+import * as Server from "../../../src/ops/Server.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { type Head, Store, type StreamState } from "../../../src/store/Store.ts"
+
+export interface Options {
+  readonly token?: string
+  readonly dependencies?: ReadonlyArray<Dependency>
+}
+
+/** The API over whatever store is provided. */
+export const server = ({ dependencies = [], token }: Options = {}) =>
+  Server.layer({
+    host: "127.0.0.1",
+    port: 0,
+    token: token === undefined ? null : Redacted.make(token),
+    dependencies
+  })
+
+export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+
+export const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
+
+const minute = Duration.minutes(1)
+
+/** Registers a stream, changed as given. */
+export const stream = Effect.fnUntraced(function*(
+  change: Partial<StreamState> = {},
+  { integration, model }: { readonly integration: string; readonly model: IncrementalModel } = key
+) {
+  const store = yield* Store
+  const settings = { integration, model, account: "default", interval: minute, sweepInterval: minute }
+  yield* store.ensureStreams([initial(settings, minute)])
+  const owner = yield* store.claim("capture")
+  yield* store.transact(owner, { integration, model }, (tx) => tx.save({ ...tx.state, ...change }))
+})
+
+/** Appends the next version of a record; content null deletes it. `detectedAt`: our clock, ms. */
+export const write = Effect.fnUntraced(function*(
+  id: string,
+  content: string | null,
+  { detectedAt = 0, ...at }: {
+    readonly integration?: string
+    readonly model?: IncrementalModel
+    readonly detectedAt?: number
+  } = {}
+) {
+  const store = yield* Store
+  const owner = yield* store.claim("capture")
+  yield* store.transact(owner, { ...key, ...at }, (tx) =>
+    Effect.gen(function*() {
+      const before = (yield* tx.heads([id])).get(id)
+      const version = (before?.version ?? 0) + 1
+      const event: NewEvent = {
+        eventId: `${id}-${version}-${at.model ?? key.model}`,
+        id,
+        remoteId: null,
+        lineage: 1,
+        version,
+        kind: content === null ? "deleted" : before?.live === true ? "updated" : "created",
+        origin: "poll",
+        after: content,
+        changes: "[]",
+        transitions: "[]",
+        reason: content === null ? "flagged" : null,
+        restored: false,
+        changedAt: null,
+        detectedAt,
+        cause: null
+      }
+      const head: Head = {
+        id,
+        version,
+        live: content !== null,
+        position: before?.position ?? null,
+        textHash: event.eventId,
+        canonicalHash: event.eventId,
+        fingerprint: "test",
+        changedAt: null,
+        seen: 1
+      }
+      yield* tx.write([{ head, events: [event] }])
+    }))
+})
+
+/** One request to the server. */
+export const ask = Effect.fnUntraced(function*(path: string, headers: Record<string, string> = {}) {
+  const { url } = yield* Server.Server
+  const response = yield* Effect.promise(() => fetch(`${url}${path}`, { headers }))
+  const text = yield* Effect.promise(() => response.text())
+  const type = response.headers.get("content-type") ?? ""
+  return { status: response.status, type, text, body: type.includes("json") ? JSON.parse(text) : null }
+})
+
+/** Builds a server of its own for one test. */
+export const using = (options?: Options) => <A, E>(test: Effect.Effect<A, E, Store | Server.Server>) =>
+  Effect.scoped(Effect.provide(test, layer(options)))

@@ -1,0 +1,250 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import { execFileSync } from "node:child_process"
+import { once } from "node:events"
+import { createServer, type IncomingMessage, request } from "node:http"
+import type { AddressInfo } from "node:net"
+import * as Server from "../../../src/ops/Server.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import type { Reading } from "../../../src/store/Store.ts"
+import * as Running from "./Running.ts"
+
+const { ask, stream, using, write } = Running
+const minute = 60_000
+
+const promtool = (() => {
+  try {
+    execFileSync("promtool", ["--version"], { stdio: "ignore" })
+    return true
+  } catch {
+    return false
+  }
+})()
+
+describe("the token", () => {
+  const paths = ["/v1/events", "/v1/streams", "/v1/records", "/metrics", "/openapi.json", "/docs", "/", "/elsewhere"]
+
+  it.live("I11: guards every path but /health/*", () =>
+    Effect.gen(function*() {
+      for (const path of paths) {
+        for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: "letmein" }]) {
+          const { body, status, type } = yield* ask(path, headers)
+          assert.deepStrictEqual([status, type], [401, "application/problem+json"], path)
+          assert.strictEqual(body.type, "urn:rollcall:problem:token-required")
+        }
+      }
+      assert.strictEqual((yield* ask("/health/live")).status, 200)
+      assert.strictEqual((yield* ask("/health/ready")).status, 200)
+      for (const path of ["/v1/events", "/metrics", "/"]) {
+        assert.strictEqual((yield* ask(path, { authorization: "Bearer letmein" })).status, 200, path)
+        assert.strictEqual((yield* ask(path, { authorization: "bearer letmein" })).status, 200, path)
+      }
+    }).pipe(using({ token: "letmein" })))
+
+  it.live("without one a page that was made to ask under a foreign name gets nothing", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Server.Server
+      const status = (host: string) =>
+        Effect.promise(async () => {
+          const [response] = await once(request(`${url}/v1/events`, { headers: { host } }).end(), "response")
+          ;(response as IncomingMessage).resume()
+          return (response as IncomingMessage).statusCode
+        })
+      assert.strictEqual(yield* status("attacker.example"), 403)
+      assert.strictEqual(yield* status("127.0.0.1.attacker.example"), 403)
+      for (const host of ["localhost:8477", "127.0.0.1", "[::1]:8477"]) assert.strictEqual(yield* status(host), 200)
+    }).pipe(using()))
+})
+
+describe("readiness", () => {
+  const ready = Effect.map(ask("/health/ready"), ({ body, status }) => ({
+    status,
+    reasons: body.checks.filter((check: { ok: boolean }) => !check.ok).map((check: { reason: string }) => check.reason)
+  }))
+
+  it.live("waits for the first answer of every stream and says why it does not come", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      assert.deepStrictEqual(yield* ready, {
+        status: 503,
+        reasons: ["greenhouse:acme/ats.tag waits for its first answer"]
+      })
+      yield* stream({ failing: { count: 3, message: "no answer", since: 0 } })
+      assert.deepStrictEqual((yield* ready).reasons, [
+        "greenhouse:acme/ats.tag failed 3 times since 1970-01-01T00:00:00.000Z: no answer"
+      ])
+      yield* stream({ phase: "backfilling", failing: null })
+      assert.deepStrictEqual(yield* ready, { status: 200, reasons: [] })
+    }).pipe(using()))
+
+  it.live("C1: a blocked stream counts as started, and is named", () =>
+    Effect.gen(function*() {
+      yield* stream({
+        blocked: { reason: "permission", code: null, message: "not allowed", since: 0, probeAt: minute }
+      })
+      const { body, status } = yield* ask("/health/ready")
+      assert.strictEqual(status, 200)
+      assert.deepInclude(body.checks, {
+        name: "stream greenhouse:acme/ats.tag",
+        ok: true,
+        reason: "blocked (permission): not allowed"
+      })
+    }).pipe(using()))
+
+  it.live("fails as a problem when something else it depends on does", () =>
+    Effect.gen(function*() {
+      const { body, type } = yield* ask("/health/ready")
+      assert.deepStrictEqual([type, body.status, body.detail], ["application/problem+json", 503, "Kafka is away"])
+    }).pipe(using({ dependencies: [{ name: "kafka", problem: Effect.succeed("Kafka is away") }] })))
+})
+
+describe("GET /metrics", () => {
+  const counted = Metric.counter("rollcall_tests_total", { description: "Counted by this process", incremental: true })
+
+  it.live("shows every stream as the store has it, beside what the process counted", () =>
+    Effect.gen(function*() {
+      yield* Metric.update(counted, 2)
+      yield* stream({ phase: "live", watermark: Date.now() - 90_000 })
+      yield* stream({
+        blocked: { reason: "unsupported", code: null, message: "no", since: 0, probeAt: 0 }
+      }, { integration: "workday:acme", model: "hris.skill" })
+      yield* write("a", "{}")
+      const { text } = yield* ask("/metrics")
+      const value = (line: RegExp) => Number(text.match(line)?.[1])
+      const tag = String.raw`\{stream="greenhouse:acme",model="ats.tag"\} (\S+)`
+      assert.closeTo(value(new RegExp(`rollcall_stream_freshness_seconds${tag}`)), 90, 5)
+      assert.strictEqual(value(new RegExp(`rollcall_records_live${tag}`)), 1)
+      assert.include(text, `rollcall_stream_freshness_seconds{stream="workday:acme",model="hris.skill"} +Inf`)
+      assert.include(text, `rollcall_stream_blocked{stream="workday:acme",model="hris.skill",reason="unsupported"} 1`)
+      assert.strictEqual(value(/rollcall_tests_total (\d+)/), 2)
+      yield* stream({ blocked: null }, { integration: "workday:acme", model: "hris.skill" })
+      assert.notInclude((yield* ask("/metrics")).text, "rollcall_stream_blocked{")
+    }).pipe(using()))
+
+  it.live.skipIf(!promtool)("promtool finds nothing to say about it", () =>
+    Effect.gen(function*() {
+      yield* Metric.update(counted, 1)
+      yield* stream({ blocked: { reason: "key", code: null, message: "no", since: 0, probeAt: 0 } })
+      yield* write("a", "{}")
+      const { text } = yield* ask("/metrics")
+      assert.strictEqual(execFileSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" }), "")
+    }).pipe(using()))
+})
+
+describe("what is going on", () => {
+  it.live("GET /v1/streams and /v1/integrations list state, counts and progress", () =>
+    Effect.gen(function*() {
+      yield* stream({ phase: "live", watermark: 0 })
+      yield* write("a", "{}")
+      yield* write("b", "{}")
+      const { body } = yield* ask("/v1/streams")
+      assert.isNull(body.next)
+      assert.deepInclude(body.items[0], {
+        stream: "greenhouse:acme/ats.tag",
+        phase: "live",
+        watermark: "1970-01-01T00:00:00.000Z",
+        records_live: 2,
+        blocked: null,
+        progress: null
+      })
+      assert.deepStrictEqual((yield* ask("/v1/integrations")).body, {
+        items: [{ id: "greenhouse:acme", account: "default", streams: 1, live: 1, blocked: 0, records_live: 2 }],
+        next: null
+      })
+    }).pipe(using()))
+
+  it.live("a reading under way is shown with its rate, and with the time left where the number of records is known", () =>
+    Effect.gen(function*() {
+      const balance = { read: 1, unchanged: 1, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
+      const sweep: Reading = {
+        id: 1,
+        kind: "sweep",
+        backfill: true,
+        from: null,
+        cursor: null,
+        phase: "pages",
+        pages: 1,
+        startedAt: Date.now() - 10_000,
+        complete: null,
+        balance: { ...balance, erased: 0, forgotten: 0, quarantined: 0 }
+      }
+      yield* stream({ phase: "backfilling", sweep })
+      for (const id of ["a", "b", "c"]) yield* write(id, "{}")
+      const progress = Effect.map(ask("/v1/streams"), ({ body }) => body.items[0].progress)
+      const backfill = yield* progress
+      assert.deepInclude(backfill, { kind: "backfill", records: 1, pages: 1, seconds_left: null })
+      assert.closeTo(backfill.records_per_second, 0.1, 0.02)
+      yield* stream({ phase: "live", backfilledAt: 1 })
+      const again = yield* progress
+      assert.strictEqual(again.kind, "sweep")
+      assert.closeTo(again.seconds_left, 20, 4)
+    }).pipe(using()))
+
+  it.live("the page at / shows each stream and escapes what the API said", () =>
+    Effect.gen(function*() {
+      yield* stream({ blocked: { reason: "inactive", code: null, message: "<b>gone</b>", since: 0, probeAt: 0 } })
+      const { text, type } = yield* ask("/")
+      assert.include(type, "text/html")
+      assert.include(text, "ats.tag")
+      assert.notInclude(text, "<b>gone</b>")
+    }).pipe(using()))
+
+  it.live("the OpenAPI document names every path, and /docs shows it", () =>
+    Effect.gen(function*() {
+      const { body } = yield* ask("/openapi.json")
+      assert.deepStrictEqual(Object.keys(body.paths), [
+        "/v1/events",
+        "/v1/records",
+        "/v1/streams",
+        "/v1/integrations",
+        "/health/live",
+        "/health/ready"
+      ])
+      assert.match(body.openapi, /^3\.1/)
+      assert.property(body.paths["/v1/events"].get.responses["200"].content, "text/event-stream")
+      yield* ask("/docs")
+      const docs = yield* ask("/docs")
+      assert.include(docs.type, "text/html")
+      assert.include(docs.text, "Rollcall")
+    }).pipe(using()))
+
+  it.live("an unknown path and a wrong method are 404 problems", () =>
+    Effect.gen(function*() {
+      const { status, type } = yield* ask("/v2/events")
+      assert.deepStrictEqual([status, type], [404, "application/problem+json"])
+      const { url } = yield* Server.Server
+      const posted = yield* Effect.promise(() => fetch(`${url}/v1/events`, { method: "POST" }))
+      assert.deepStrictEqual([posted.status, posted.headers.get("content-type")], [404, "application/problem+json"])
+    }).pipe(using()))
+})
+
+describe("the server", () => {
+  it.live("a port that is taken is told with what to do", () =>
+    Effect.gen(function*() {
+      const other = createServer()
+      yield* Effect.promise(() => new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve)))
+      const { port } = other.address() as AddressInfo
+      const taken = Server.layer({ host: "127.0.0.1", port, token: null, dependencies: [] })
+      const error = yield* Effect.flip(Effect.scoped(Layer.build(taken))).pipe(
+        Effect.provide(Sqlite.layer({ file: ":memory:" })),
+        Effect.ensuring(Effect.sync(() => other.close()))
+      )
+      assert(error._tag === "ServerError")
+      assert.strictEqual(error.message, `127.0.0.1 port ${port} is taken`)
+      assert.match(error.hint, /ROLLCALL_HTTP_PORT/)
+    }))
+
+  it.live("closes within two seconds although a reader hangs on the stream", () =>
+    Effect.gen(function*() {
+      const reader = yield* Effect.gen(function*() {
+        const { url } = yield* Server.Server
+        const response = yield* Effect.promise(() =>
+          fetch(`${url}/v1/events`, { headers: { accept: "text/event-stream" } })
+        )
+        return response.text().catch(() => "cut")
+      }).pipe(using(), Effect.timeout("2 seconds"))
+      assert.include(["cut", ": connected\n\n"], yield* Effect.promise(() => reader))
+    }))
+})

@@ -1,0 +1,119 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Duration, Effect, Redacted, Result } from "effect"
+import { incrementalModels } from "../../../src/api/Lists.ts"
+import * as Config from "../../../src/Config.ts"
+
+const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
+
+const checked = (environment: Record<string, string>) =>
+  Config.input.pipe(
+    Effect.map(Config.check),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment))
+  )
+
+const settings = (environment: Record<string, string>) =>
+  Effect.map(checked({ ...complete, ...environment }), Result.getOrThrow)
+
+const faults = (environment: Record<string, string>) =>
+  Effect.map(
+    checked({ ...complete, ...environment }),
+    (result) => Result.isFailure(result) ? result.failure.faults : []
+  )
+
+describe("Config", () => {
+  it.effect("an account is all it needs, the rest has the documented defaults", () =>
+    Effect.gen(function*() {
+      const value = yield* settings({ ROLLCALL_INTEGRATIONS: "greenhouse:acme, personio:7" })
+      assert.deepStrictEqual(value.integrations.map((integration) => integration.id), ["greenhouse:acme", "personio:7"])
+      const first = value.integrations[0]!
+      assert.deepStrictEqual(first.models, incrementalModels)
+      assert.deepStrictEqual(
+        [first.interval, first.sweepInterval, value.confirmInterval, value.overlapMin, value.retryBase]
+          .map(Duration.toSeconds),
+        [60, 6 * 3600, 600, 300, 1]
+      )
+      assert.deepStrictEqual(value.store, { file: "./rollcall.db" })
+      assert.deepStrictEqual(value.http, { host: "127.0.0.1", port: 8477, token: null })
+      assert.isNull(value.kafka)
+      assert.deepStrictEqual(value.log, { level: "info", format: null })
+    }))
+
+  it.effect("all faults are reported at once, in one message", () =>
+    Effect.gen(function*() {
+      const result = yield* checked({
+        ROLLCALL_API_URL: "https://api.example.com",
+        ROLLCALL_MODELS: "ats.aplication",
+        ROLLCALL_INTERVAL: "soon",
+        ROLLCALL_HTTP_HOST: "0.0.0.0"
+      })
+      assert(Result.isFailure(result))
+      assert.deepStrictEqual(result.failure.faults.map((fault) => fault.variable), [
+        "ROLLCALL_API_URL",
+        "ROLLCALL_API_KEY",
+        "ROLLCALL_MODELS",
+        "ROLLCALL_INTERVAL",
+        "ROLLCALL_HTTP_TOKEN"
+      ])
+      for (const fault of result.failure.faults) assert.include(result.failure.message, fault.variable)
+    }))
+
+  const table: ReadonlyArray<[variable: string, value: string, message: RegExp, hint: RegExp]> = [
+    ["ROLLCALL_API_URL", "", /is not set/, /ends in \/v1/],
+    ["ROLLCALL_API_URL", "api.example.com/v1", /no http or https address/, /https:/],
+    ["ROLLCALL_API_URL", "ftp://api.example.com/v1", /no http or https address/, /https:/],
+    ["ROLLCALL_API_URL", "https://api.example.com/v2", /does not end in \/v1/, /\/v1/],
+    ["ROLLCALL_API_URL", "https://me:pw@api.example.com/v1", /more than an address/, /\/v1/],
+    ["ROLLCALL_API_KEY", "", /is not set/, /API key/],
+    ["ROLLCALL_INTEGRATIONS", "greenhouse", /"greenhouse" is no integration id/, /<tool>:<identifier>/],
+    ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Leave one/],
+    ["ROLLCALL_MODELS", "hris.payslips", /"hris.payslips" is no model/, /Did you mean "hris.payslip"\?/],
+    ["ROLLCALL_MODELS", "ats.candidate", /not available in this version/, /Leave it out/],
+    ["ROLLCALL_STORE", "postgres://u:p4ss@db/x", /not available in this version/, /sqlite:/],
+    ["ROLLCALL_STORE", "./rollcall.db", /names no store/, /sqlite:<file>/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x", /not available in this version/, /sqlite:/],
+    ["ROLLCALL_INTERVAL", "0 seconds", /no length of time/, /30 seconds/],
+    ["ROLLCALL_SWEEP_INTERVAL", "6h", /no length of time/, /6 hours/],
+    ["ROLLCALL_CONFIRM_INTERVAL", "-1 minute", /no length of time/, /unit/],
+    ["ROLLCALL_OVERLAP_MIN", "5", /no length of time/, /unit/],
+    ["ROLLCALL_RETRY_BASE", "Infinity", /no length of time/, /unit/],
+    ["ROLLCALL_HTTP_PORT", "70000", /is no port/, /65535/],
+    ["ROLLCALL_LOG_LEVEL", "loud", /not known/, /debug/],
+    ["ROLLCALL_LOG_FORMAT", "xml", /not known/, /json/],
+    ["KAFKA_BROKERS", "kafka://broker", /is no broker/, /host:port/],
+    ["KAFKA_SSL", "yes", /not known/, /true/],
+    ["KAFKA_SASL_MECHANISM", "gssapi", /not known/, /scram-sha-512/],
+    ["ROLLCALL_TOPIC", "rollcall.{modell}", /no topic template/, /\{model\}/],
+    ["ROLLCALL_KAFKA_TRANSACTIONS", "maybe", /not known/, /off/]
+  ]
+  for (const [variable, value, message, hint] of table) {
+    it.effect(`${variable}=${value || "(empty)"} is told with what to do`, () =>
+      Effect.gen(function*() {
+        const found = (yield* faults({ [variable]: value })).find((fault) => fault.variable === variable)
+        assert.match(found?.message ?? "none", message)
+        assert.match(found?.hint ?? "none", hint)
+        assert.notInclude(JSON.stringify(found), "p4ss")
+      }))
+  }
+
+  it.effect("half of the Kafka login is a fault for each missing part", () =>
+    Effect.gen(function*() {
+      const found = yield* faults({ KAFKA_BROKERS: "b:9092", KAFKA_SASL_USERNAME: "u" })
+      assert.deepStrictEqual(found.map((fault) => fault.variable), ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_PASSWORD"])
+    }))
+
+  it.effect("I11: secrets are redacted in the value and in every message", () =>
+    Effect.gen(function*() {
+      const value = yield* settings({
+        KAFKA_BROKERS: "b1:9092,[::1]:9093",
+        KAFKA_SASL_MECHANISM: "SCRAM-SHA-512",
+        KAFKA_SASL_USERNAME: "u",
+        KAFKA_SASL_PASSWORD: "kafka-pw",
+        ROLLCALL_HTTP_HOST: "0.0.0.0",
+        ROLLCALL_HTTP_TOKEN: "http-token"
+      })
+      assert.strictEqual(Redacted.value(value.accounts["default"]!.key), "s3cret-key")
+      for (const secret of ["s3cret-key", "kafka-pw", "http-token"]) assert.notInclude(JSON.stringify(value), secret)
+      assert.deepStrictEqual(value.kafka?.brokers, ["b1:9092", "[::1]:9093"])
+      assert.strictEqual(value.kafka?.sasl?.mechanism, "scram-sha-512")
+    }))
+})

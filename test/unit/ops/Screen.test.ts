@@ -1,0 +1,79 @@
+import { assert, describe, it } from "@effect/vitest"
+import { stripVTControlCharacters } from "node:util"
+import { eventLine, lagOf, progressLine, type ShownEvent } from "../../../src/ops/Screen.ts"
+
+const event = (part: Partial<ShownEvent>): ShownEvent => ({
+  model: "ats.application",
+  id: "BCtNL7SMpJvCqP7bV2yiUKBC",
+  version: 3,
+  kind: "updated",
+  origin: "poll",
+  before: { changed_at: "2026-01-01T00:00:00.000Z" },
+  after: { candidate: { first_name: "Ada", last_name: "Lovelace" } },
+  changes: [],
+  transitions: [],
+  reason: null,
+  restored: false,
+  changed_at: "2026-01-01T10:00:00.000Z",
+  detected_at: "2026-01-01T10:00:01.200Z",
+  ...part
+})
+
+const shown = (part: Partial<ShownEvent>) => stripVTControlCharacters(eventLine(event(part))).split(/ {2,}/).slice(1)
+
+describe("Screen", () => {
+  it("a move between stages is told by their names, with version and delay", () => {
+    const stage = (id: string, name: string) => ({
+      current_stage: { id, name },
+      candidate: { first_name: "Ada", last_name: "Lovelace" }
+    })
+    assert.deepStrictEqual(
+      shown({
+        before: stage("1", "Screening"),
+        after: stage("2", "Interview"),
+        transitions: [{ name: "stage_changed", from: "1", to: "2" }]
+      }),
+      ["ats.application", "Ada L.", "Screening → Interview", "v3", "+1.2 s"]
+    )
+  })
+
+  it("a changed field is told with both values, a member of an array without its id", () => {
+    const change = (path: string, before: unknown, after: unknown) => shown({ changes: [{ path, before, after }] })[2]
+    assert.strictEqual(change("/company", "A", "B"), "company A → B")
+    assert.strictEqual(change("/interviews/WKJ3yP4hv1CDH5xyMrtB1MBL/title", "A", null), "interviews title A → –")
+    assert.strictEqual(change("/offers/hb5T2SywyPeBJw8gsSbQjTWg", null, { id: "x" }), "offers added")
+    assert.strictEqual(change("/offers/hb5T2SywyPeBJw8gsSbQjTWg", { id: "x" }, null), "offers removed")
+  })
+
+  it("a delete says why and names the record as it was", () => {
+    const before = { name: "on hold", changed_at: null }
+    assert.deepStrictEqual(shown({ kind: "deleted", before, after: null, reason: "flagged", changed_at: null }), [
+      "ats.application",
+      "on hold",
+      "deleted (flagged)",
+      "v3"
+    ])
+  })
+
+  it("a record without any name is shown by its id, a long name is cut", () => {
+    assert.strictEqual(shown({ after: {} })[1], "BCtNL7SMpJvCqP7bV2yiUKBC")
+    assert.strictEqual(shown({ after: { name: "x".repeat(80) } })[1], `${"x".repeat(23)}…`)
+  })
+
+  it("the delay is known only where changed_at moved and the record is not old", () => {
+    assert.closeTo(lagOf(event({})) ?? NaN, 1.2, 0.001)
+    assert.isNull(lagOf(event({ origin: "backfill" })))
+    assert.isNull(lagOf(event({ changed_at: null })))
+    assert.isNull(lagOf(event({ changed_at: "2026-01-01T00:00:00.000Z" })))
+  })
+
+  it("progress shows records, rate and time left, and is done when all is read", () => {
+    assert.match(
+      stripVTControlCharacters(progressLine("backfill", 2_000, 5_000, 2)),
+      / 40 % {2}2,000 of 5,000 records {2}1,000\/s {2}3 s left$/
+    )
+    assert.match(stripVTControlCharacters(progressLine("backfill", 0, 5_000, 0)), / 0 % .* starting$/)
+    assert.match(stripVTControlCharacters(progressLine("backfill", 5_000, 5_000, 4)), /100 % .* done$/)
+    assert.match(stripVTControlCharacters(progressLine("backfill", 0, 0, 0)), /100 % .* done$/)
+  })
+})

@@ -120,12 +120,11 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     )
     held.retryAt = after.blocked?.probeAt ?? now + backoff(after, held.settings.interval)
     yield* Gauges.readingEnded(held.key, "reading", after.blocked?.reason ?? "failed")
-    const news = before.blocked?.reason !== after.blocked?.reason || (before.failing === null && after.failing !== null)
-    if (!news) return
-    yield* Effect.logWarning(after.blocked === null ? "reading failed" : `stream blocked: ${after.blocked.reason}`)
-      .pipe(
-        Effect.annotateLogs({ stream: held.key.integration, model: held.key.model, why: error.message })
-      )
+    const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
+    if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
+    yield* Effect.logWarning(newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "reading failed").pipe(
+      Effect.annotateLogs({ stream: held.key.integration, model: held.key.model, why: error.message })
+    )
   })
 
   /** Runs readings of one stream, one at a time. */

@@ -72,6 +72,14 @@ const exitCode = <A>(exit: Exit.Exit<A, Failed | CliError.CliError>): number => 
   return error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : 2
 }
 
+/** Whoever read our output has seen enough (`rollcall tail | head`): that ends us, and is no fault. */
+const endWithReader = (error: NodeJS.ErrnoException): void => {
+  if (error.code !== "EPIPE") throw error
+  process.exit(0)
+}
+
 /** Runs the whole program; 0 fine, 1 failed, 2 wrong usage. */
-export const main = async <A>(program: Effect.Effect<A, Failed | CliError.CliError>): Promise<never> =>
-  process.exit(exitCode(await Effect.runPromiseExit(program)))
+export const main = async <A>(program: Effect.Effect<A, Failed | CliError.CliError>): Promise<never> => {
+  process.stdout.on("error", endWithReader)
+  return process.exit(exitCode(await Effect.runPromiseExit(program)))
+}

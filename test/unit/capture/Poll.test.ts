@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Rejected, Transient } from "../../../src/source/Source.ts"
+import { Store } from "../../../src/store/Store.ts"
 import { scenario, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
 
@@ -370,5 +371,64 @@ describe("Poll", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.strictEqual((yield* rig.state).lastPoll!.balance.equivalent, 1)
+    })))
+
+  it.effect("P8: another order of rows and pages means nothing", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id, title: id })
+      yield* rig.sweep
+      rig.api.pageSize = 2
+      const rows = [...rig.api.rows].reverse()
+      rig.api.rows.clear()
+      for (const [id, held] of rows) rig.api.rows.set(id, held)
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      yield* rig.sweep
+      assert.strictEqual((yield* rig.events).length, 4)
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("D10: a record restored before its delete was released was never deleted", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.flag("a")
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        request.cursor === "1" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+      yield* Effect.flip(rig.poll)
+      assert.deepStrictEqual(yield* rig.pending, { a: "staged" })
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "y", remote_deleted_at: null })
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("S3, V1, V2: heads of an older normaliser are hashed anew: no flood, and a real change is published", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b"]) yield* rig.put({ id, title: "x" })
+      yield* rig.sweep
+      const store = yield* Store
+      yield* store.transact(
+        rig.stream.owner,
+        rig.stream.key,
+        (tx) =>
+          Effect.flatMap(tx.heads(["a", "b"]), (heads) =>
+            tx.write([...heads.values()].map((head) => ({
+              head: { ...head, fingerprint: "older", textHash: "other", canonicalHash: "other" },
+              events: []
+            }))))
+      )
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "b", title: "y" })
+      yield* rig.poll
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
+      const change = (yield* rig.events).at(-1)!
+      assert.deepStrictEqual(JSON.parse(change.changes), [{ path: "/title", before: "x", after: "y" }])
     })))
 })

@@ -82,7 +82,7 @@ describe("Poll", () => {
       })))
   }
 
-  it.effect("W6: after three days down, a record that the first poll skips by drift is found by the second", () =>
+  it.effect("W6, P1: after three days down, a record that the first poll skips by drift is found by the second", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -227,7 +227,7 @@ describe("Poll", () => {
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
     })))
 
-  it.effect("X17, D20: a delete staged by a poll that broke off is released by the next one, with the latest before-image", () =>
+  it.effect("D1, X17, D20: a delete staged by a poll that broke off is released by the next one, with the latest before-image", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "old" })
       yield* rig.sweep

@@ -260,7 +260,7 @@ describe("Sweep", () => {
       }
     })))
 
-  it.effect("D15: a record created while the sweep runs, on a page already read, is no candidate", () =>
+  it.effect("D15, P2: a record created while the sweep runs, on a page already read, is no candidate", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b"])
       yield* rig.sweep

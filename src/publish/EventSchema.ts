@@ -1,0 +1,67 @@
+/**
+ * The shape of what is published: an event's `data`, as a schema to decode with and as JSON Schema to publish.
+ *
+ * Invariants
+ * 1. It only grows: new properties may appear, so readers must accept properties they do not know.
+ *
+ * Gotchas
+ * - `before` and `after` are the API's records as they are, also where they do not fit the API's own schema.
+ */
+import * as Schema from "effect/Schema"
+import { schemaOf } from "../domain/ChangeEvent.ts"
+import type { Model } from "../domain/Model.ts"
+
+const Content = Schema.Record(Schema.String, Schema.Unknown)
+
+/** The `data` of an event of any model. */
+export const EventData = Schema.Struct({
+  integration: Schema.String.annotate({ description: "`<tool>:<identifier>` of the connected system" }),
+  model: Schema.String,
+  id: Schema.String.annotate({ description: "Unique within the model of the integration" }),
+  remote_id: Schema.NullOr(Schema.String).annotate({ description: "The id in the connected system itself" }),
+  lineage: Schema.Int.annotate({ description: "Later lineages replace earlier ones; order is (lineage, version)" }),
+  version: Schema.Int.annotate({ description: "1, 2, 3 … per record and lineage, without gaps" }),
+  kind: Schema.Literals(["created", "updated", "deleted"]),
+  origin: Schema.Literals(["backfill", "poll", "sweep", "refresh"]).annotate({
+    description: "Which reading found the change; `backfill`: the record is old, whichever reading found it"
+  }),
+  before: Schema.NullOr(Content).annotate({ description: "null on created, and on a stub" }),
+  after: Schema.NullOr(Content).annotate({ description: "null on deleted, and on a stub" }),
+  changes: Schema.Array(
+    Schema.Struct({
+      path: Schema.String.annotate({ description: "JSON Pointer; members of arrays with ids stand by id" }),
+      before: Schema.optionalKey(Schema.Unknown),
+      after: Schema.optionalKey(Schema.Unknown)
+    })
+  ),
+  transitions: Schema.Array(
+    Schema.Struct({ name: Schema.String, from: Schema.Unknown, to: Schema.Unknown })
+  ),
+  reason: Schema.NullOr(Schema.Literals(["flagged", "absent", "erased", "unseen"])).annotate({
+    description: "Why the record counts as deleted"
+  }),
+  restored: Schema.Boolean.annotate({ description: "Created again after it was deleted" }),
+  changed_at: Schema.NullOr(Schema.String).annotate({ description: "As the API shows it" }),
+  detected_at: Schema.String.annotate({ description: "When Rollcall noticed, ISO 8601", format: "date-time" }),
+  cause: Schema.NullOr(
+    Schema.Struct({
+      plugin: Schema.String,
+      delivery: Schema.String,
+      depth: Schema.Int,
+      paths: Schema.Array(Schema.String)
+    })
+  ).annotate({ description: "The write of a plugin that caused the change" }),
+  stub: Schema.optionalKey(Schema.Literal(true)).annotate({
+    description: "The event was too large for the topic: `log` says where to read it whole"
+  }),
+  log: Schema.optionalKey(Schema.String)
+})
+export type EventData = typeof EventData.Type
+
+/** JSON Schema (draft 2020-12) of a model's `data`; its `$id` is the event's `dataschema`. */
+export const eventSchemaOf = (model: Model) => ({
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  $id: schemaOf(model),
+  title: `Change of ${model}`,
+  ...Schema.toJsonSchemaDocument(EventData).schema
+})

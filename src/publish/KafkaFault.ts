@@ -1,0 +1,94 @@
+/**
+ * Decides what an error of kafkajs means for the relay: wait, stop, or send smaller batches.
+ *
+ * Gotchas
+ * - kafkajs wraps: what the broker said stands somewhere down the chain of `cause`, or among `errors`.
+ * - What is unknown here counts as "away": the relay keeps its position and tries again, so nothing is lost.
+ */
+import * as Schema from "effect/Schema"
+import { Fenced, Refused, SinkError, Unreachable } from "./Sink.ts"
+
+/** The broker takes no batch of this size; a smaller one may pass. */
+export class BatchTooLarge extends Schema.TaggedError<BatchTooLarge>()("BatchTooLarge", {}) {}
+
+const permissions =
+  "give this principal Create, Write, Describe and DescribeConfigs on the event topics, the same and Read on the topic rollcall.relay, " +
+  "Read on groups rollcall-relay-*, Write and Describe on transactional ids rollcall-relay-*."
+const credentials = "check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD."
+const topics = "correct ROLLCALL_TOPIC, or create the topics yourself as the broker's rules demand."
+const transactions = "this broker has no transactions as Rollcall needs them: set ROLLCALL_KAFKA_TRANSACTIONS=off."
+
+/** By the name kafkajs gives the broker's error, or by the name of its own. */
+const refusals: Readonly<Record<string, string>> = {
+  TOPIC_AUTHORIZATION_FAILED: permissions,
+  GROUP_AUTHORIZATION_FAILED: permissions,
+  CLUSTER_AUTHORIZATION_FAILED: permissions,
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: permissions,
+  SASL_AUTHENTICATION_FAILED: credentials,
+  UNSUPPORTED_SASL_MECHANISM: credentials,
+  ILLEGAL_SASL_STATE: credentials,
+  KafkaJSSASLAuthenticationError: credentials,
+  INVALID_TOPIC_EXCEPTION: topics,
+  INVALID_PARTITIONS: topics,
+  INVALID_REPLICATION_FACTOR: topics,
+  INVALID_CONFIG: topics,
+  POLICY_VIOLATION: topics,
+  UNSUPPORTED_VERSION: transactions,
+  INVALID_TRANSACTION_TIMEOUT: transactions,
+  KafkaJSServerDoesNotSupportApiKey: transactions
+}
+/** 90 is PRODUCER_FENCED, which kafkajs does not know by name. */
+const fences: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", 90])
+const sizes: ReadonlySet<unknown> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"])
+
+/** What a broker says for a second or two after its start. */
+const loading: ReadonlySet<unknown> = new Set([
+  "GROUP_LOAD_IN_PROGRESS",
+  "GROUP_COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR_FOR_GROUP",
+  "COORDINATOR_LOAD_IN_PROGRESS",
+  "COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR",
+  "LEADER_NOT_AVAILABLE",
+  "NOT_CONTROLLER",
+  "UNKNOWN_TOPIC_OR_PARTITION"
+])
+
+interface Fault {
+  readonly name?: unknown
+  readonly type?: unknown
+  readonly code?: unknown
+  readonly cause?: unknown
+  readonly errors?: unknown
+}
+
+/** The error and all it wraps, outermost first. */
+const chainOf = (error: unknown, depth = 0): ReadonlyArray<Fault> => {
+  if (typeof error !== "object" || error === null || depth > 8) return []
+  const fault: Fault = error
+  const members = Array.isArray(fault.errors) ? fault.errors : []
+  return [fault, ...[fault.cause, ...members].flatMap((inner) => chainOf(inner, depth + 1))]
+}
+
+const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
+
+/** `doing` says in words what was tried: it leads the message. */
+export const faultOf = (doing: string, error: unknown): SinkError | BatchTooLarge => {
+  const chain = chainOf(error)
+  const message = `${doing}: ${messageOf(error)}`
+  if (chain.some((fault) => sizes.has(fault.type))) return new BatchTooLarge()
+  if (chain.some((fault) => fences.has(fault.type) || fences.has(fault.code))) {
+    return new SinkError({ reason: new Fenced({ message }) })
+  }
+  for (const fault of chain) {
+    const hint = refusals[String(fault.type)] ?? refusals[String(fault.name)]
+    if (hint !== undefined) return new SinkError({ reason: new Refused({ message, hint }) })
+  }
+  return new SinkError({ reason: new Unreachable({ message, cause: error }) })
+}
+
+/** The broker is there and will answer in a moment. */
+export const isLoading = (fault: SinkError | BatchTooLarge): boolean => {
+  if (fault._tag === "BatchTooLarge" || fault.reason._tag !== "Unreachable") return false
+  return chainOf(fault.reason.cause).some((inner) => loading.has(inner.type))
+}

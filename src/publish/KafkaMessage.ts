@@ -1,0 +1,161 @@
+/**
+ * The Kafka form of an event: topic, key, headers, value (CloudEvents 1.0, binary mode), and how events share a send.
+ *
+ * Invariants
+ * 1. All events of one record go to one topic under one key   (I5)
+ * 2. No batch is larger than its topic takes; what is too large on its own becomes a stub   (K1)
+ *
+ * Gotchas
+ * - kafkajs makes one record batch per partition and send, and a broker refuses a batch that is too large as a whole.
+ *   A batch is bounded as if all of a topic's messages went to one partition.
+ * - Keys move to other partitions when partitions are added to a topic: order per key then holds only within what was
+ *   sent before and within what was sent after   (K2)
+ */
+import {
+  attributesOf,
+  dataTextOf,
+  formatPosition,
+  type Json,
+  type LogEntry,
+  type LogIdentity
+} from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
+
+/** One message and where it goes; `value` null deletes the key of a compacted topic. */
+export interface KafkaMessage {
+  readonly topic: string
+  readonly key: string
+  readonly value: Buffer | null
+  readonly headers: Readonly<Record<string, string>>
+  readonly partition?: number
+}
+
+const placeholders = /\{([^}]*)\}/g
+
+/** What is wrong with a topic template, in words; null when it is fine. */
+export const templateFault = (template: string): string | null => {
+  for (const [text, name] of template.matchAll(placeholders)) {
+    if (name !== "model" && name !== "integration") {
+      return `the topic template has no ${text}, only {model} and {integration}`
+    }
+  }
+  const fixed = template.replaceAll(placeholders, "")
+  return /^[A-Za-z0-9._-]*$/.test(fixed) && template !== ""
+    ? null
+    : "a topic's name consists of letters, digits, '.', '_' and '-'"
+}
+
+/** Keeps letters, digits, `.` and `-`; any other byte becomes `_` and two hex digits, so that no two ids share a topic. */
+const escaped = (integration: string): string =>
+  Array.from(
+    Buffer.from(integration),
+    (byte) =>
+      /[A-Za-z0-9.-]/.test(String.fromCharCode(byte))
+        ? String.fromCharCode(byte)
+        : `_${byte.toString(16).padStart(2, "0")}`
+  ).join("")
+
+/** The topic of a stream's events. */
+export const topicOf = (template: string, stream: StreamKey): string =>
+  template.replaceAll("{model}", stream.model).replaceAll("{integration}", () => escaped(stream.integration))
+
+/** The compacted topic of a stream's latest records. */
+export const stateTopicOf = (template: string, stream: StreamKey): string => `${topicOf(template, stream)}.state`
+
+const headersOf = (attributes: Readonly<Record<string, string | number | undefined>>): Record<string, string> => {
+  const headers: Record<string, string> = {}
+  for (const name in attributes) {
+    if (attributes[name] === undefined) continue
+    headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = String(attributes[name])
+  }
+  return headers
+}
+
+/** Upper bound of the bytes a message takes in its batch: every length prefix at its widest. */
+const sizeOf = (message: KafkaMessage): number => {
+  let bytes = 40 + Buffer.byteLength(message.key) + (message.value?.length ?? 0)
+  for (const name in message.headers) bytes += 10 + name.length + Buffer.byteLength(message.headers[name] ?? "")
+  return bytes
+}
+const batchOverheadBytes = 128
+
+/** Where the whole event can be read: the call of the HTTP API that answers with it alone. */
+const logOf = (identity: LogIdentity, entry: LogEntry): string =>
+  `/v1/events?after=${formatPosition(identity, entry.position - 1)}&limit=1`
+
+const stubTextOf = (identity: LogIdentity, entry: LogEntry): Json =>
+  `${
+    dataTextOf({ ...entry, before: null, after: null, changes: "[]", transitions: "[]", cause: null }).slice(0, -1)
+  },"stub":true,"log":${JSON.stringify(logOf(identity, entry))}}`
+
+export interface Encoding {
+  readonly identity: LogIdentity
+  /** Topic template. */
+  readonly topic: string
+  /** Whether the latest record goes to a compacted topic too. */
+  readonly state: boolean
+  /** Largest batch a topic takes, bytes. */
+  readonly limitOf: (topic: string) => number
+}
+
+/** The messages of one entry in order: the event and, if asked for, the record's state; `stubbed` when one is a stub. */
+export const messagesOf = (
+  encoding: Encoding,
+  entry: LogEntry
+): { readonly messages: ReadonlyArray<KafkaMessage>; readonly stubbed: boolean } => {
+  const { identity, limitOf } = encoding
+  const attributes = attributesOf(identity, entry)
+  const key = attributes.partitionkey
+  let stubbed = false
+  const fitting = (whole: KafkaMessage, stub: () => Json): KafkaMessage => {
+    if (sizeOf(whole) + batchOverheadBytes <= limitOf(whole.topic)) return whole
+    stubbed = true
+    return { ...whole, value: Buffer.from(stub()), headers: { ...whole.headers, ce_stub: "true" } }
+  }
+
+  const messages = [fitting(
+    {
+      topic: topicOf(encoding.topic, entry),
+      key,
+      value: Buffer.from(dataTextOf(entry)),
+      headers: headersOf(attributes)
+    },
+    () => stubTextOf(identity, entry)
+  )]
+  if (encoding.state) {
+    messages.push(fitting(
+      {
+        topic: stateTopicOf(encoding.topic, entry),
+        key,
+        value: entry.after === null ? null : Buffer.from(entry.after),
+        // The record itself, which our schema of events does not describe.
+        headers: headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined })
+      },
+      () => JSON.stringify({ id: entry.id, stub: true, log: logOf(identity, entry) })
+    ))
+  }
+  return { messages, stubbed }
+}
+
+/** Splits messages, in order, into sends of which each topic's share fits one batch. */
+export const inSends = (
+  messages: Iterable<KafkaMessage>,
+  limitOf: (topic: string) => number
+): ReadonlyArray<ReadonlyArray<KafkaMessage>> => {
+  const sends: Array<Array<KafkaMessage>> = []
+  let send: Array<KafkaMessage> = []
+  let filled = new Map<string, number>()
+  for (const message of messages) {
+    const bytes = sizeOf(message)
+    const sum = (filled.get(message.topic) ?? batchOverheadBytes) + bytes
+    if (sum > limitOf(message.topic) && send.length > 0) {
+      sends.push(send)
+      send = []
+      filled = new Map()
+    }
+    filled.set(message.topic, (filled.get(message.topic) ?? batchOverheadBytes) + bytes)
+    send.push(message)
+  }
+  if (send.length > 0) sends.push(send)
+  return sends
+}

@@ -1,0 +1,69 @@
+/**
+ * A sink in memory: what Kafka does for us, without Kafka, and with faults at the caller's command.
+ *
+ * Invariants
+ * 1. The same as of the port: order, fencing, and the last published position remembered together with the events.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { type LogEntry, type LogIdentity, partitionKey } from "../domain/ChangeEvent.ts"
+import { Fenced, type Published, Sink, SinkError, Unreachable } from "./Sink.ts"
+
+export interface MemoryEvent {
+  readonly key: string
+  readonly eventId: string
+  readonly version: number
+  readonly stub: boolean
+}
+
+/** What stands at the other end: it outlives the sinks that publish to it. */
+export class MemoryBroker {
+  readonly events: Array<MemoryEvent> = []
+  /** By store. */
+  readonly published = new Map<string, Published>()
+  readonly openings = new Map<string, number>()
+  /** Largest content in characters that is taken whole. */
+  readonly limit: number
+  /** While set, whatever is asked fails with it. */
+  fault: SinkError["reason"] | null = null
+  /** Answers of the next publishings that get lost after they took effect. */
+  lostAnswers = 0
+
+  constructor(limit = 1_000_000) {
+    this.limit = limit
+  }
+}
+
+export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
+  Layer.sync(Sink, () => {
+    let mine = 0
+    const working = Effect.suspend(() =>
+      broker.fault === null ? Effect.void : Effect.fail(new SinkError({ reason: broker.fault }))
+    )
+    const take = (entry: LogEntry) => {
+      const stub = (entry.before?.length ?? 0) + (entry.after?.length ?? 0) > broker.limit
+      broker.events.push({ key: partitionKey(entry), eventId: entry.eventId, version: entry.version, stub })
+    }
+    return Sink.of({
+      open: Effect.fnUntraced(function*(identity: LogIdentity) {
+        yield* working
+        mine = (broker.openings.get(identity.store) ?? 0) + 1
+        broker.openings.set(identity.store, mine)
+        return broker.published.get(identity.store) ?? null
+      }),
+      publish: Effect.fnUntraced(function*(identity: LogIdentity, batch: ReadonlyArray<LogEntry>) {
+        yield* working
+        if (mine !== broker.openings.get(identity.store)) {
+          return yield* new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) })
+        }
+        const last = batch.at(-1)
+        if (last === undefined) return
+        for (const entry of batch) take(entry)
+        broker.published.set(identity.store, { ...identity, position: last.position, eventId: last.eventId })
+        if (broker.lostAnswers > 0) {
+          broker.lostAnswers--
+          return yield* new SinkError({ reason: new Unreachable({ message: "the answer was lost", cause: null }) })
+        }
+      })
+    })
+  })

@@ -1,0 +1,231 @@
+/**
+ * A real Kafka broker for tests: finds one, or makes one from Maven Central's jars, and starts, stops and restarts it.
+ *
+ * Invariants
+ * 1. The broker of a test belongs to its scope: process and data directory are gone when the scope closes.
+ * 2. A restart keeps port and data directory, so that clients meet the same broker again.
+ *
+ * Gotchas
+ * - A broker given by `KAFKA_BROKERS` is shared and cannot be stopped; tests that stop one skip there.
+ * - Anonymous clients may do everything; on the SASL port `writer` may do everything, the others nothing until a test
+ *   gives them something.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import kafkajs from "kafkajs"
+import { execFile, execFileSync, spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { createWriteStream, existsSync } from "node:fs"
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+
+export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
+
+/** What a test sees of its broker. */
+export class Broker extends Context.Service<Broker, {
+  readonly brokers: ReadonlyArray<string>
+  /** The same broker behind SASL/PLAIN and ACLs; null when it is not ours. */
+  readonly sasl: ReadonlyArray<string> | null
+  /** Asks the broker to end (`"SIGTERM"`), or ends or freezes it without asking; waits for the end unless it was frozen. */
+  readonly stop: (signal?: "SIGTERM" | "SIGKILL") => Effect.Effect<void, BrokerError>
+  /** Starts it again, returns once it answers. */
+  readonly start: Effect.Effect<void, BrokerError>
+}>()("test/kafka/Broker") {}
+
+const found = (command: string): boolean => {
+  try {
+    execFileSync(command, ["-version"], { stdio: "ignore" })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const external = process.env.KAFKA_BROKERS?.split(",")
+
+/** Why there is no broker on this machine; null when there is one. With `CI=true` its absence is a failure. */
+export const missing: string | null = external !== undefined
+  ? null
+  : !found("java")
+  ? "no KAFKA_BROKERS and no java"
+  : !found("mvn")
+  ? "no KAFKA_BROKERS and no mvn"
+  : null
+/** Whether tests may stop the broker. */
+export const controllable = missing === null && external === undefined
+
+if (missing !== null && process.env.CI === "true") throw new Error(`these tests need a Kafka broker: ${missing}`)
+
+const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
+  Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ message: what, cause }) })
+
+const exec = promisify(execFile)
+const libraries = join(import.meta.dirname, "../../../.cache/kafka/4.1.0")
+const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>rollcall</groupId><artifactId>test-broker</artifactId><version>1</version><dependencies>${
+  ["org.apache.kafka:kafka_2.13:4.1.0", "org.apache.kafka:kafka-tools:4.1.0", "org.slf4j:slf4j-simple:1.7.36"]
+    .map((name) => {
+      const [group, artifact, version] = name.split(":")
+      return `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`
+    }).join("")
+}</dependencies></project>`
+
+/** The jars, fetched once; two test files may fetch at the same time, the first rename wins. */
+const jars = attempt("fetching the broker's jars with Maven", async () => {
+  if (existsSync(libraries)) return
+  await mkdir(join(libraries, ".."), { recursive: true })
+  const folder = await mkdtemp(`${libraries}-`)
+  try {
+    await writeFile(join(folder, "pom.xml"), pom)
+    await exec(
+      "mvn",
+      ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs"],
+      {
+        cwd: folder,
+        timeout: 100_000
+      }
+    )
+    await rename(join(folder, "libs"), libraries).catch((cause) => {
+      if (!existsSync(libraries)) throw cause
+    })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+})
+
+const freePorts = (count: number) =>
+  attempt("finding free ports", async () => {
+    const servers = Array.from({ length: count }, () => createServer())
+    const ports = await Promise.all(servers.map((server) =>
+      new Promise<number>((resolve, reject) => {
+        server.once("error", reject)
+        server.listen(0, "127.0.0.1", () => {
+          const address = server.address()
+          resolve(typeof address === "object" && address !== null ? address.port : 0)
+        })
+      })
+    ))
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+    return ports
+  })
+
+const properties = (folder: string, port: number, controller: number, sasl: number) => `
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:${controller}
+controller.listener.names=CONTROLLER
+listeners=PLAIN://127.0.0.1:${port},SASL://127.0.0.1:${sasl},CONTROLLER://127.0.0.1:${controller}
+advertised.listeners=PLAIN://127.0.0.1:${port},SASL://127.0.0.1:${sasl}
+listener.security.protocol.map=PLAIN:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAIN
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_writer="writer-secret" user_reader="reader-secret" user_limited="limited-secret";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:writer
+log.dirs=${folder}/data
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+`
+
+/** Returns once metadata is served. */
+const answering = (broker: string) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() =>
+      new kafkajs.Kafka({ brokers: [broker], logLevel: kafkajs.logLevel.NOTHING, retry: { retries: 0 } }).admin()
+    ),
+    (admin) =>
+      attempt("asking the broker", async () => {
+        await admin.connect()
+        await admin.listTopics()
+      }),
+    (admin) => Effect.promise(() => admin.disconnect())
+  ).pipe(
+    Effect.retry(Schedule.spaced("100 millis")),
+    Effect.timeoutOrElse({
+      duration: "60 seconds",
+      orElse: () => Effect.fail(new BrokerError({ message: "the broker did not come up within a minute" }))
+    })
+  )
+
+const make = Effect.gen(function*() {
+  yield* jars
+  const folder = yield* Effect.acquireRelease(
+    attempt("making a data directory", () => mkdtemp(join(tmpdir(), "rollcall-kafka-"))),
+    (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
+  )
+  const [port, controller, sasl] = (yield* freePorts(3)) as [number, number, number]
+  const config = join(folder, "server.properties")
+  const address = `127.0.0.1:${port}`
+  const log = join(folder, "broker.log")
+  const java = (...args: ReadonlyArray<string>) => [
+    "-Xmx512m",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-cp",
+    `${libraries}/*`,
+    ...args
+  ]
+  yield* attempt("formatting the broker's storage", async () => {
+    await writeFile(config, properties(folder, port, controller, sasl))
+    const id = randomBytes(16).toString("base64url")
+    await exec("java", java("kafka.tools.StorageTool", "format", "-t", id, "-c", config), { timeout: 60_000 })
+  })
+
+  let running: { readonly child: ReturnType<typeof spawn>; readonly ended: Promise<void> } | null = null
+  const start = Effect.suspend(() => {
+    const child = spawn("java", java("kafka.Kafka", config), { stdio: ["ignore", "pipe", "pipe"] })
+    const output = createWriteStream(log, { flags: "a" })
+    child.stdout.pipe(output)
+    child.stderr.pipe(output)
+    running = { child, ended: new Promise((resolve) => child.once("close", () => resolve())) }
+    return answering(address)
+  }).pipe(
+    Effect.catch((error) =>
+      attempt("reading the broker's log", () => readFile(log, "utf8")).pipe(
+        Effect.flatMap((text) => Effect.fail(new BrokerError({ message: `${error.message}\n${text.slice(-2000)}` })))
+      )
+    )
+  )
+  const stop = (signal: "SIGTERM" | "SIGKILL" = "SIGTERM") =>
+    Effect.suspend(() => {
+      if (running === null) return Effect.void
+      const { child, ended } = running
+      running = null
+      child.kill(signal)
+      return attempt("waiting for the broker's end", () => ended).pipe(
+        Effect.timeoutOrElse({
+          duration: "20 seconds",
+          orElse: () => {
+            child.kill("SIGKILL")
+            return attempt("waiting for the broker's end", () => ended)
+          }
+        })
+      )
+    })
+
+  yield* Effect.addFinalizer(() => Effect.ignore(stop("SIGKILL")))
+  yield* start
+  return Broker.of({ brokers: [address], sasl: [`127.0.0.1:${sasl}`], stop, start })
+})
+
+const refuse = Effect.fail(new BrokerError({ message: "the broker of KAFKA_BROKERS is not ours to stop" }))
+
+/** One broker for the scope of a test file. */
+export const layer: Layer.Layer<Broker, BrokerError> = external !== undefined
+  ? Layer.succeed(Broker, { brokers: external, sasl: null, stop: () => refuse, start: refuse })
+  : Layer.effect(Broker, make)

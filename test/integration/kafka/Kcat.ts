@@ -1,0 +1,85 @@
+/**
+ * Reads topics back with kcat, which shares no code with what wrote them.
+ *
+ * Gotchas
+ * - kcat decodes nothing of CloudEvents: `cloudEvent` hands its messages to the official library.
+ */
+import { CloudEvent, Kafka } from "cloudevents"
+import * as Effect from "effect/Effect"
+import { execFile, execFileSync } from "node:child_process"
+import { promisify } from "node:util"
+
+export interface Message {
+  readonly partition: number
+  readonly offset: number
+  readonly key: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly payload: string | null
+}
+
+/** Why kcat cannot be used here; null when it can. */
+export const missing = ((): string | null => {
+  try {
+    execFileSync("kcat", ["-V"], { stdio: "ignore" })
+    return null
+  } catch {
+    return "no kcat"
+  }
+})()
+if (missing !== null && process.env.CI === "true") throw new Error(`these tests need kcat: ${missing}`)
+
+interface Row {
+  readonly partition: number
+  readonly offset: number
+  readonly key: string
+  readonly headers?: ReadonlyArray<string>
+  readonly payload: string | null
+}
+
+const headersOf = (flat: ReadonlyArray<string>): Record<string, string> =>
+  Object.fromEntries(flat.flatMap((name, index) => index % 2 === 0 ? [[name, flat[index + 1] ?? ""]] : []))
+
+/** All committed messages of a topic, in order per partition. */
+export const read = (
+  brokers: ReadonlyArray<string>,
+  topic: string,
+  isolation: "read_committed" | "read_uncommitted" = "read_committed"
+): Effect.Effect<ReadonlyArray<Message>> =>
+  Effect.promise(async () => {
+    const { stdout } = await promisify(execFile)(
+      "kcat",
+      [
+        "-C",
+        "-b",
+        brokers.join(","),
+        "-t",
+        topic,
+        "-o",
+        "beginning",
+        "-e",
+        "-q",
+        "-J",
+        "-X",
+        `isolation.level=${isolation}`
+      ],
+      { maxBuffer: 512 * 1024 * 1024, timeout: 60_000 }
+    )
+    return stdout.split("\n").filter((line) => line !== "").map((line) => {
+      const row: Row = JSON.parse(line)
+      return { ...row, headers: headersOf(row.headers ?? []) }
+    })
+  })
+
+/** The message as the CloudEvents library understands it. */
+export const cloudEvent = (message: Message): CloudEvent<unknown> => {
+  const received = {
+    key: message.key,
+    value: message.payload,
+    headers: { ...message.headers },
+    body: message.payload,
+    timestamp: ""
+  }
+  const event = Kafka.toEvent(received)
+  if (!(event instanceof CloudEvent)) throw new Error("one message, one event")
+  return event
+}

@@ -1,0 +1,51 @@
+/**
+ * Log entries made by hand, for tests of what publishes them.
+ */
+import type { Kind, LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import type { Model } from "../../../src/domain/Model.ts"
+
+export interface Hand {
+  readonly position: number
+  readonly id?: string
+  readonly version?: number
+  readonly kind?: Kind
+  readonly model?: Model
+  readonly integration?: string
+  readonly after?: string | null
+  readonly before?: string | null
+  readonly detectedAt?: number
+  readonly eventId?: string
+}
+
+/** What is not given is derived from the position; ids repeat every ten positions. */
+export const entry = (hand: Hand): LogEntry => {
+  const version = hand.version ?? Math.ceil(hand.position / 10)
+  const kind = hand.kind ?? (version === 1 ? "created" : "updated")
+  const id = hand.id ?? `r${(hand.position - 1) % 10}`
+  const content = (version: number) => JSON.stringify({ id, version, name: "Ada Łovelace" })
+  return {
+    position: hand.position,
+    integration: hand.integration ?? "greenhouse:acme",
+    model: hand.model ?? "ats.tag",
+    id,
+    remoteId: null,
+    lineage: 1,
+    version,
+    kind,
+    origin: "poll",
+    before: hand.before !== undefined ? hand.before : kind === "created" ? null : content(version - 1),
+    after: hand.after !== undefined ? hand.after : kind === "deleted" ? null : content(version),
+    changes: kind === "updated" ? JSON.stringify([{ path: "/version", before: version - 1, after: version }]) : "[]",
+    transitions: "[]",
+    reason: kind === "deleted" ? "flagged" : null,
+    restored: false,
+    changedAt: "2025-11-21T10:00:00.000Z",
+    detectedAt: hand.detectedAt ?? Date.parse("2025-11-21T10:00:01.000Z"),
+    cause: null,
+    eventId: hand.eventId ?? `event-${hand.position}`
+  }
+}
+
+/** Entries of the positions from `first` to `last`. */
+export const entries = (first: number, last: number, hand: Omit<Hand, "position"> = {}): ReadonlyArray<LogEntry> =>
+  Array.from({ length: last - first + 1 }, (_, index) => entry({ ...hand, position: first + index }))

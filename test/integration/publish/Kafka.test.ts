@@ -1,0 +1,372 @@
+import { assert, describe, layer as suite } from "@effect/vitest"
+import addFormats from "ajv-formats"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Redacted from "effect/Redacted"
+import kafkajs from "kafkajs"
+import { randomUUID } from "node:crypto"
+import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
+import { eventSchemaOf } from "../../../src/publish/EventSchema.ts"
+import * as Kafka from "../../../src/publish/Kafka.ts"
+import { stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { Sink } from "../../../src/publish/Sink.ts"
+import * as Broker from "../kafka/Broker.ts"
+import * as Kcat from "../kafka/Kcat.ts"
+import { entries, entry } from "./Entries.ts"
+
+const missing = Broker.missing ?? Kcat.missing
+
+const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
+const fresh = () => ({
+  topic: `kafka-${randomUUID()}.{model}`,
+  identity: { store: randomUUID().replaceAll("-", ""), lineage: 1 } satisfies LogIdentity
+})
+
+const sinkOf = Effect.fnUntraced(function*(options: Partial<Kafka.KafkaOptions> & { readonly topic: string }) {
+  const { brokers } = yield* Broker.Broker
+  return Context.get(yield* Layer.build(Kafka.layer({ brokers, ssl: false, transactions: true, ...options })), Sink)
+})
+
+const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
+  Effect.flatMap(Broker.Broker, ({ brokers }) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()),
+      (admin) => Effect.promise(() => admin.connect().then(() => use(admin))),
+      (admin) => Effect.promise(() => admin.disconnect())
+    ))
+
+describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    it.effect("an event arrives as the CloudEvent that the official library and the published schema expect", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const sink = yield* sinkOf({ topic })
+        yield* sink.open(identity)
+        const change = entry({ position: 11, id: "7f/é", version: 2 })
+        yield* sink.publish(identity, [change, entry({ position: 12, id: "7f/é", version: 3, kind: "deleted" })])
+
+        const [message, deleted] = yield* Kcat.read(brokers, topicOf(topic, stream))
+        assert.isDefined(message)
+        assert.isDefined(deleted)
+        assert.strictEqual(message.key, "greenhouse:acme/ats.tag/7f/é")
+        assert.strictEqual(message.headers["content-type"], "application/json")
+        const event = Kcat.cloudEvent(message)
+        assert.isTrue(event.validate())
+        assert.deepInclude({ ...event }, {
+          specversion: "1.0",
+          id: "event-11",
+          source: "/integrations/greenhouse:acme",
+          type: "rollcall.ats.tag.updated",
+          subject: "7f/é",
+          time: "2025-11-21T10:00:01.000Z",
+          datacontenttype: "application/json",
+          dataschema: "urn:rollcall:schema:ats.tag:1",
+          position: `${identity.store}-1-11`,
+          partitionkey: message.key,
+          recordversion: "2",
+          lineage: "1",
+          origin: "poll"
+        })
+        const ajv = new Ajv2020({ strict: false })
+        addFormats.default(ajv)
+        const valid = ajv.compile(eventSchemaOf("ats.tag"))
+        for (const { payload } of [message, deleted]) {
+          assert.isTrue(valid(JSON.parse(payload ?? "")), JSON.stringify(valid.errors))
+        }
+        assert.deepInclude(JSON.parse(message.payload ?? ""), {
+          before: JSON.parse(change.before ?? ""),
+          after: JSON.parse(change.after ?? ""),
+          changes: JSON.parse(change.changes)
+        })
+      }))
+
+    it.effect("the state topic is compacted and holds the latest record, null once it is deleted", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const sink = yield* sinkOf({ topic, state: true })
+        yield* sink.open(identity)
+        const changes = [
+          entry({ position: 1, id: "a", version: 1 }),
+          entry({ position: 2, id: "a", version: 2 }),
+          entry({ position: 3, id: "a", version: 3, kind: "deleted" })
+        ]
+        yield* sink.publish(identity, changes)
+        const name = stateTopicOf(topic, stream)
+        const messages = yield* Kcat.read(brokers, name)
+        assert.deepStrictEqual(
+          messages.map((message) => [message.payload, message.headers.ce_recordversion, message.headers.ce_type]),
+          changes.map((change) => [change.after, String(change.version), "rollcall.ats.tag.state"])
+        )
+        const policy = yield* admin((admin) =>
+          admin.describeConfigs({
+            includeSynonyms: false,
+            resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ["cleanup.policy"] }]
+          })
+        )
+        assert.strictEqual(policy.resources[0]?.configEntries[0]?.configValue, "compact")
+      }))
+
+    it.effect("K1: a stub says where the whole event can be read", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const sink = yield* sinkOf({ topic, state: true })
+        yield* sink.open(identity)
+        const large = entry({
+          position: 4,
+          id: "a",
+          version: 1,
+          after: JSON.stringify({ id: "a", text: "x".repeat(2e6) })
+        })
+        yield* sink.publish(identity, [large])
+        const [stub] = yield* Kcat.read(brokers, topicOf(topic, stream))
+        const data = JSON.parse(stub?.payload ?? "")
+        assert.deepInclude(data, {
+          stub: true,
+          before: null,
+          after: null,
+          changes: [],
+          version: 1,
+          log: `/v1/events?after=${identity.store}-1-3&limit=1`
+        })
+        assert.isTrue(new Ajv2020({ strict: false, validateFormats: false }).validate(eventSchemaOf("ats.tag"), data))
+        const [state] = yield* Kcat.read(brokers, stateTopicOf(topic, stream))
+        assert.deepStrictEqual(JSON.parse(state?.payload ?? ""), { id: "a", stub: true, log: data.log })
+      }))
+
+    it.effect("K1: many events that are together larger than a batch may be go out whole", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const sink = yield* sinkOf({ topic })
+        yield* sink.open(identity)
+        const after = JSON.stringify({ id: "a", text: "ü".repeat(50_000) })
+        yield* sink.publish(identity, entries(1, 60, { id: "a", after }))
+        const messages = yield* Kcat.read(brokers, topicOf(topic, stream))
+        assert.strictEqual(messages.length, 60)
+        assert.isTrue(messages.every((message) => message.headers.ce_stub === undefined))
+      }))
+
+    it.effect("K1: a topic that takes less than usual gets smaller batches and stubs earlier", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const name = topicOf(topic, stream)
+        yield* admin((admin) =>
+          admin.createTopics({
+            topics: [{ topic: name, numPartitions: 1, configEntries: [{ name: "max.message.bytes", value: "20000" }] }]
+          })
+        )
+        const sink = yield* sinkOf({ topic })
+        yield* sink.open(identity)
+        const after = JSON.stringify({ id: "a", text: "x".repeat(30_000) })
+        yield* sink.publish(identity, [...entries(1, 100), entry({ position: 101, after }), ...entries(102, 110)])
+        const messages = yield* Kcat.read(brokers, name)
+        assert.deepStrictEqual(
+          messages.map((message) => message.headers.ce_id),
+          entries(1, 110).map((one) => one.eventId)
+        )
+        assert.deepStrictEqual(
+          messages.filter((message) => message.headers.ce_stub === "true").map((one) => one.offset),
+          [100]
+        )
+      }))
+
+    it.effect("K1: around the limit an event goes out whole or as a stub, and is never refused", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const name = topicOf(topic, stream)
+        yield* admin((admin) =>
+          admin.createTopics({
+            topics: [{ topic: name, numPartitions: 1, configEntries: [{ name: "max.message.bytes", value: "20000" }] }]
+          })
+        )
+        const sink = yield* sinkOf({ topic })
+        yield* sink.open(identity)
+        for (let position = 1; position <= 60; position++) {
+          const after = JSON.stringify({ id: "é", text: "x".repeat(18_000 + position * 30) })
+          yield* sink.publish(identity, [entry({ position, id: "é", version: position, kind: "created", after })])
+        }
+        const stubbed = (yield* Kcat.read(brokers, name)).map((message) => message.headers.ce_stub === "true")
+        assert.strictEqual(stubbed.length, 60)
+        assert.isFalse(stubbed[0])
+        assert.isTrue(stubbed[59])
+      }))
+
+    it.effect("K1: a broker that takes less than its topic promises is met with smaller batches", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const name = topicOf(topic, stream)
+        const sink = yield* sinkOf({ topic })
+        yield* sink.open(identity)
+        yield* sink.publish(identity, entries(1, 1))
+        yield* admin((admin) =>
+          admin.alterConfigs({
+            validateOnly: false,
+            resources: [{
+              type: kafkajs.ConfigResourceTypes.TOPIC,
+              name,
+              configEntries: [{ name: "max.message.bytes", value: "200000" }]
+            }]
+          })
+        )
+        const after = JSON.stringify({ id: "a", text: "x".repeat(90_000) })
+        const batch = entries(2, 9, { id: "a", after })
+        const error = yield* Effect.flip(sink.publish(identity, batch))
+        assert.strictEqual(error.reason._tag, "Unreachable")
+        // What failed once sends nothing more, not even what it could.
+        assert.include((yield* Effect.flip(sink.publish(identity, entries(2, 2)))).message, "failed before")
+        assert.strictEqual((yield* sink.open(identity))?.position, 1)
+        yield* sink.publish(identity, batch)
+        assert.strictEqual((yield* Kcat.read(brokers, name)).length, 9)
+      }))
+
+    it.effect("without transactions events arrive all the same, and a warning says what is given up", () => {
+      const lines: Array<string> = []
+      return Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const sink = yield* sinkOf({ topic, transactions: false })
+        assert.isNull(yield* sink.open(identity))
+        yield* sink.publish(identity, entries(1, 20))
+        assert.deepStrictEqual(yield* sink.open(identity), { ...identity, position: 20, eventId: "event-20" })
+        assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream), "read_uncommitted")).length, 20)
+        assert.strictEqual(lines.filter((line) => line.includes("without Kafka transactions")).length, 1)
+      }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))
+    })
+
+    it.effect("a send that was given up is not delivered later behind our back", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const name = topicOf(topic, stream)
+        const sink = yield* sinkOf({ topic, transactions: false })
+        yield* sink.open(identity)
+        yield* sink.publish(identity, entries(1, 10))
+        yield* admin((admin) => admin.deleteTopics({ topics: [name] }))
+        const hopeless = yield* Effect.forkChild(sink.publish(identity, entries(11, 20)))
+        yield* Effect.sleep("1 second")
+        assert.isUndefined(hopeless.pollUnsafe())
+        yield* Fiber.interrupt(hopeless)
+        yield* admin((admin) => admin.createTopics({ topics: [{ topic: name, numPartitions: 6 }] }))
+        yield* Effect.sleep("3 seconds")
+        assert.deepStrictEqual(yield* Kcat.read(brokers, name, "read_uncommitted"), [])
+      }))
+
+    it.effect("topics of the streams that are known are there before the first event", () =>
+      Effect.gen(function*() {
+        const { identity } = fresh()
+        const topic = `${randomUUID()}.{integration}.{model}`
+        const sink = yield* sinkOf({ topic, state: true, streams: [{ integration: "a/b:c", model: "hris.skill" }] })
+        yield* sink.open(identity)
+        const names = yield* admin((admin) => admin.listTopics())
+        const expected = topic.replace("{integration}.{model}", "a_2fb_3ac.hris.skill")
+        assert.includeMembers(names, [expected, `${expected}.state`, Kafka.controlTopic])
+      }))
+
+    it.effect("a state topic that is not compacted is refused with what to do", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        yield* admin((admin) =>
+          admin.createTopics({ topics: [{ topic: stateTopicOf(topic, stream), numPartitions: 1 }] })
+        )
+        const sink = yield* sinkOf({ topic, state: true, streams: [stream] })
+        const { reason } = yield* Effect.flip(sink.open(identity))
+        assert.strictEqual(reason._tag, "Refused")
+        assert.include(reason.hint, "cleanup.policy=compact")
+      }))
+
+    it.effect("a wrong template is refused before anything is asked of the broker", () =>
+      Effect.gen(function*() {
+        const { reason } = yield* Effect.flip(sinkOf({ topic: "rollcall.{tenant}" }))
+        assert.strictEqual(reason._tag, "Refused")
+        assert.include(reason.message, "{tenant}")
+      }))
+
+    const saslSink = Effect.fnUntraced(function*(topic: string, username: string, password: string) {
+      const broker = yield* Broker.Broker
+      return yield* sinkOf({
+        topic,
+        brokers: broker.sasl ?? [],
+        streams: [stream],
+        sasl: { mechanism: "plain", username, password: Redacted.make(password) }
+      })
+    })
+    const sasl = Effect.fnUntraced(function*(username: string, password: string) {
+      const { identity, topic } = fresh()
+      const sink = yield* saslSink(topic, username, password)
+      return yield* sink.open(identity)
+    })
+
+    describe.skipIf(!Broker.controllable)("with SASL", () => {
+      it.effect("the right credentials open", () =>
+        Effect.gen(function*() {
+          assert.isNull(yield* sasl("writer", "writer-secret"))
+        }))
+
+      it.effect("a wrong password is refused, names the settings and never itself", () =>
+        Effect.gen(function*() {
+          const error = yield* Effect.flip(sasl("writer", "wrong-secret"))
+          assert.strictEqual(error.reason._tag, "Refused")
+          assert.include(error.reason.hint, "KAFKA_SASL_PASSWORD")
+          assert.notInclude(`${error.message} ${JSON.stringify(error)}`, "wrong-secret")
+        }))
+
+      it.effect("a principal without permission is refused, and the hint lists what it needs", () =>
+        Effect.gen(function*() {
+          const { reason } = yield* Effect.flip(sasl("reader", "reader-secret"))
+          assert.strictEqual(reason._tag, "Refused")
+          assert.include(reason.hint, "transactional ids rollcall-relay-*")
+        }))
+    })
+
+    it.effect("K1: without permission to read a topic's limit it is found by trying", (ctx) =>
+      Effect.gen(function*() {
+        if (!Broker.controllable) return ctx.skip("the broker's users are not ours")
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs
+        yield* admin(async (admin) => {
+          await admin.createAcls({
+            acl: ([
+              [AclResourceTypes.TOPIC, AclOperationTypes.CREATE],
+              [AclResourceTypes.TOPIC, AclOperationTypes.WRITE],
+              [AclResourceTypes.TOPIC, AclOperationTypes.READ],
+              [AclResourceTypes.GROUP, AclOperationTypes.READ],
+              [AclResourceTypes.TRANSACTIONAL_ID, AclOperationTypes.WRITE]
+            ] as const).map(([resourceType, operation]) => ({
+              resourceType,
+              operation,
+              resourceName: "*",
+              resourcePatternType: ResourcePatternTypes.LITERAL,
+              principal: "User:limited",
+              host: "*",
+              permissionType: AclPermissionTypes.ALLOW
+            }))
+          })
+          const configEntries = [{ name: "max.message.bytes", value: "200000" }]
+          await admin.createTopics({ topics: [{ topic: topicOf(topic, stream), numPartitions: 1, configEntries }] })
+        })
+        const sink = yield* saslSink(topic, "limited", "limited-secret")
+        const batch = entries(1, 9, { id: "a", after: JSON.stringify({ id: "a", text: "x".repeat(90_000) }) })
+        yield* Effect.andThen(sink.open(identity), sink.publish(identity, batch)).pipe(Effect.retry({ times: 5 }))
+        assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream))).length, 9)
+      }))
+
+    it.effect("X10: a broker that is not there is away, soon", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const sink = yield* sinkOf({ topic, brokers: ["127.0.0.1:1"] })
+        const error = yield* Effect.flip(sink.open(identity)).pipe(Effect.timeout("20 seconds"))
+        assert.strictEqual(error.reason._tag, "Unreachable")
+      }))
+  })
+})

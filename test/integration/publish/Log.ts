@@ -1,0 +1,63 @@
+/**
+ * Appends events to a store's log the way capture does: one transaction on one stream.
+ */
+import * as Effect from "effect/Effect"
+import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import type { StreamKey } from "../../../src/domain/Model.ts"
+import { type Head, Store, type StoreError, type StreamState } from "../../../src/store/Store.ts"
+import { entries } from "./Entries.ts"
+
+const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
+
+const stream: StreamState = {
+  ...key,
+  account: "default",
+  lineage: 1,
+  phase: "live",
+  paused: false,
+  blocked: null,
+  watermark: null,
+  previous: null,
+  margin: 300_000,
+  offsets: [],
+  backfillStartedAt: null,
+  backfilledAt: null,
+  reading: 1,
+  sweep: null,
+  lastPoll: null,
+  lastSweep: null,
+  failing: null
+}
+
+const headOf = (event: NewEvent, position: number | null): Head => ({
+  id: event.id,
+  version: event.version,
+  live: event.kind !== "deleted",
+  position,
+  textHash: event.eventId,
+  canonicalHash: event.eventId,
+  fingerprint: "test",
+  changedAt: null,
+  seen: 1
+})
+
+/** Appends `count` events: ten records, created and then updated in turn. Event ids carry `mark`. */
+export const append = Effect.fnUntraced(
+  function*(count: number, mark = "event"): Effect.fn.Return<void, StoreError, Store> {
+    const store = yield* Store
+    yield* store.ensureStreams([stream])
+    const owner = yield* store.claim("capture")
+    const { newest } = yield* store.logRange
+    for (let first = newest + 1; first <= newest + count; first += 10) {
+      const batch = entries(first, Math.min(first + 9, newest + count))
+      yield* store.transact(owner, key, (tx) =>
+        Effect.gen(function*() {
+          const heads = yield* tx.heads(batch.map((one) => one.id))
+          yield* tx.write(batch.map((one) => {
+            const own = { ...one, eventId: `${mark}-${one.position}` }
+            return { head: headOf(own, heads.get(own.id)?.position ?? null), events: [own] }
+          }))
+        }))
+    }
+  }
+)

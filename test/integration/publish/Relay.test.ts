@@ -1,0 +1,223 @@
+import { assert, describe, layer as suite } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { copyFile, mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Kafka from "../../../src/publish/Kafka.ts"
+import { topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { Relay } from "../../../src/publish/Relay.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import * as Broker from "../kafka/Broker.ts"
+import * as Kcat from "../kafka/Kcat.ts"
+import { append } from "./Log.ts"
+
+/** Brokers and processes start and stop here, on whatever machine: milliseconds. */
+const patience = 180_000
+
+const missing = Broker.missing ?? Kcat.missing
+
+/** A topic of its own for each test: tests share the broker. */
+const template = () => `relay-${randomUUID()}.{model}`
+
+/** Runs a relay of the store at hand, ended by closing its scope. */
+const start = Effect.fnUntraced(function*(topic: string, transactions = true) {
+  const store = yield* Store
+  const { brokers } = yield* Broker.Broker
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const context = yield* Layer.buildWithScope(
+    Layer.fresh(Relay.layer).pipe(
+      Layer.provide(Kafka.layer({ brokers, ssl: false, topic, transactions })),
+      Layer.provide(Layer.succeed(Store, store))
+    ),
+    scope
+  )
+  return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
+})
+
+/** Event ids as a `read_committed` reader gets them, in order of their positions; per key they must come in order. */
+const readBack = Effect.fnUntraced(function*(topic: string) {
+  const { brokers } = yield* Broker.Broker
+  const messages = yield* Kcat.read(brokers, topicOf(topic, { integration: "greenhouse:acme", model: "ats.tag" }))
+  for (const [key, own] of Map.groupBy(messages, (message) => message.key)) {
+    const versions = own.map((message) => Number(message.headers.ce_recordversion))
+    assert.deepStrictEqual(versions, versions.map((_, index) => index + 1), key)
+  }
+  return messages.map((message) => Number(message.headers.ce_id?.split("-")[1])).sort((one, other) => one - other)
+})
+
+/** Waits until another process's relay has saved a position after `position`. */
+const past = Effect.fnUntraced(function*(position: number) {
+  const { readerPosition } = yield* Store
+  return yield* Effect.repeat(readerPosition("relay"), {
+    until: (saved) => saved > position,
+    schedule: Schedule.spaced("20 millis")
+  })
+})
+
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
+const folder = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-relay-"))),
+  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
+)
+
+describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    it.effect(
+      "K2: a broker stopped and started in the middle loses nothing and repeats nothing",
+      (ctx) =>
+        Effect.gen(function*() {
+          if (!Broker.controllable) return ctx.skip("the broker is not ours to stop")
+          const broker = yield* Broker.Broker
+          const topic = template()
+          const relay = yield* start(topic)
+          yield* append(200)
+          yield* relay.reached(200)
+          const writing = yield* append(20).pipe(
+            Effect.repeat({ schedule: Schedule.spaced("20 millis"), times: 199 }),
+            Effect.forkChild
+          )
+          yield* broker.stop()
+          yield* Effect.sleep("1 second")
+          yield* broker.start
+          yield* Fiber.join(writing)
+          yield* relay.reached(4200)
+          assert.deepStrictEqual(yield* readBack(topic), upTo(4200))
+        }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+      patience
+    )
+
+    it.effect(
+      "X4: dying between Kafka's commit and the position save publishes nothing twice",
+      () =>
+        Effect.gen(function*() {
+          const topic = template()
+          const store = yield* Store
+          yield* append(1200)
+          const dead = yield* Deferred.make<void>()
+          const dying = Store.of({
+            ...store,
+            saveReaderPosition: () => Effect.andThen(Deferred.succeed(dead, undefined), Effect.die("killed here"))
+          })
+          yield* Effect.provideService(start(topic), Store, dying)
+          yield* Deferred.await(dead)
+          assert.strictEqual(yield* store.readerPosition("relay"), 0)
+          assert.isAbove((yield* readBack(topic)).length, 0)
+          const relay = yield* start(topic)
+          yield* relay.reached(1200)
+          assert.deepStrictEqual(yield* readBack(topic), upTo(1200))
+        }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+      patience
+    )
+
+    /** A relay in a process of its own. */
+    const spawned = Effect.fnUntraced(function*(file: string, topic: string) {
+      const { brokers } = yield* Broker.Broker
+      const program = join(import.meta.dirname, "RelayProcess.ts")
+      const child = spawn(process.execPath, [program, file, brokers.join(","), topic], { stdio: "ignore" })
+      const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
+      yield* Effect.addFinalizer(() =>
+        Effect.promise(() => {
+          child.kill("SIGKILL")
+          return ended
+        })
+      )
+      return {
+        signal: (name: NodeJS.Signals) => Effect.sync(() => child.kill(name)),
+        ended: Effect.promise(() => ended)
+      }
+    })
+
+    it.effect("X4: killed again and again at any moment, readers see each event once", () =>
+      Effect.gen(function*() {
+        const topic = template()
+        const file = join(yield* folder, "rollcall.db")
+        const total = 20_000
+        yield* Effect.gen(function*() {
+          yield* append(total)
+          let position = 0
+          for (let round = 0; round < 8; round++) {
+            const child = yield* spawned(file, topic)
+            position = yield* past(position)
+            yield* Effect.sleep(Math.random() * 150)
+            yield* child.signal("SIGKILL")
+            yield* child.ended
+          }
+          const relay = yield* start(topic)
+          yield* relay.reached(total)
+        }).pipe(Effect.provide(Sqlite.layer({ file })))
+        assert.deepStrictEqual(yield* readBack(topic), upTo(total))
+      }), patience)
+
+    it.effect("on SIGTERM the batch that was begun is finished and its position saved", () =>
+      Effect.gen(function*() {
+        const topic = template()
+        const file = join(yield* folder, "rollcall.db")
+        yield* Effect.gen(function*() {
+          const store = yield* Store
+          yield* append(20_000)
+          const child = yield* spawned(file, topic)
+          yield* past(0)
+          yield* child.signal("SIGTERM")
+          yield* child.ended
+          assert.deepStrictEqual(yield* readBack(topic), upTo(yield* store.readerPosition("relay")))
+        }).pipe(Effect.provide(Sqlite.layer({ file })))
+      }), patience)
+
+    it.effect(
+      "X15: a relay frozen in the middle of a transaction wakes fenced, and finds that its store is no longer the one",
+      () =>
+        Effect.gen(function*() {
+          const topic = template()
+          const place = yield* folder
+          const [file, copy] = [join(place, "rollcall.db"), join(place, "copy.db")] as const
+          yield* Effect.provide(append(20_000), Sqlite.layer({ file }))
+          yield* Effect.promise(() => copyFile(file, copy))
+          const frozen = yield* spawned(copy, topic)
+          yield* Effect.provide(past(0), Sqlite.layer({ file: copy }))
+          yield* frozen.signal("SIGSTOP")
+          yield* Effect.gen(function*() {
+            const relay = yield* start(topic)
+            yield* relay.reached(10_000)
+            yield* frozen.signal("SIGCONT")
+            yield* append(500)
+            yield* relay.reached(20_500)
+            assert.strictEqual((yield* relay.status).state, "running")
+          }).pipe(Effect.provide(Sqlite.layer({ file })))
+          assert.deepStrictEqual(yield* readBack(topic), upTo(20_500))
+        }),
+      patience
+    )
+
+    it.effect(
+      "X15: an older relay, frozen while another took over, cannot publish when it wakes",
+      () =>
+        Effect.gen(function*() {
+          const topic = template()
+          const store = yield* Store
+          const old = yield* start(topic)
+          yield* append(100)
+          yield* old.reached(100)
+          const next = yield* start(topic)
+          yield* next.reached(100)
+          yield* append(500)
+          yield* next.reached(600)
+          yield* old.reached(10_000)
+          assert.strictEqual((yield* old.status).state, "stopped")
+          assert.strictEqual((yield* next.status).state, "running")
+          assert.strictEqual(yield* store.readerPosition("relay"), 600)
+          assert.deepStrictEqual(yield* readBack(topic), upTo(600))
+        }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+      patience
+    )
+  })
+})

@@ -1,0 +1,18 @@
+/**
+ * A relay in a process of its own, to be killed: publishes a store's log to a broker until it is ended.
+ * Arguments: store file, broker, topic template.
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Layer from "effect/Layer"
+import * as Kafka from "../../../src/publish/Kafka.ts"
+import { Relay } from "../../../src/publish/Relay.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+
+const [file = "", broker = "", topic = ""] = process.argv.slice(2)
+
+Relay.layer.pipe(
+  Layer.provide(Kafka.layer({ brokers: [broker], ssl: false, topic, transactions: true })),
+  Layer.provide(Sqlite.layer({ file })),
+  Layer.launch,
+  NodeRuntime.runMain
+)

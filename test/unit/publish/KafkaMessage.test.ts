@@ -1,0 +1,61 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { inSends, type KafkaMessage, stateTopicOf, templateFault, topicOf } from "../../../src/publish/KafkaMessage.ts"
+
+const model = "ats.tag"
+
+const Message = Schema.Struct({
+  topic: Schema.Literals(["a", "b"]),
+  key: Schema.Literals(["k1", "k2", "k3"]),
+  sizeBytes: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2000 }))
+})
+const toMessage = ({ key, sizeBytes, topic }: typeof Message.Type): KafkaMessage => ({
+  topic,
+  key,
+  value: Buffer.alloc(sizeBytes),
+  headers: {}
+})
+
+describe("KafkaMessage", () => {
+  it("a topic is the template with model and integration filled in", () => {
+    const stream = { integration: "greenhouse:acme", model } as const
+    assert.strictEqual(topicOf("rollcall.{model}", stream), "rollcall.ats.tag")
+    assert.strictEqual(topicOf("{integration}.{model}", stream), "greenhouse_3aacme.ats.tag")
+    assert.strictEqual(stateTopicOf("{model}", stream), "ats.tag.state")
+    assert.strictEqual(topicOf("{integration}", { integration: "ä_$&", model }), "_c3_a4_5f_24_26")
+  })
+
+  it.prop(
+    "no two integrations share a topic, and every topic's name is one that Kafka takes",
+    [Schema.NonEmptyString, Schema.NonEmptyString],
+    ([one, other]) => {
+      const [first, second] = [one, other].map((integration) => topicOf("{integration}", { integration, model }))
+      assert.match(first ?? "", /^[A-Za-z0-9._-]+$/)
+      // Lone surrogates are no text: they have no UTF-8 form of their own.
+      if (one.isWellFormed() && other.isWellFormed()) assert.strictEqual(first === second, one === other)
+    }
+  )
+
+  it("a template with an unknown placeholder or a character that Kafka does not take is a fault", () => {
+    assert.isNull(templateFault("rollcall.{integration}.{model}"))
+    assert.isNull(templateFault("everything"))
+    assert.include(templateFault("rollcall.{modle}") ?? "", "{modle}")
+    for (const wrong of ["", "a b", "rollcall/{model}", "{model", "ä"]) assert.isNotNull(templateFault(wrong), wrong)
+  })
+
+  it.prop(
+    "K1: sends keep the order, lose nothing, and hold no more of a topic than its limit unless it is one message",
+    [Schema.Array(Message), Schema.Int.check(Schema.isBetween({ minimum: 300, maximum: 5000 }))],
+    ([shapes, limit]) => {
+      const messages = shapes.map(toMessage)
+      const sends = inSends(messages, () => limit)
+      assert.deepStrictEqual(sends.flat(), messages)
+      for (const send of sends) {
+        for (const share of Map.groupBy(send, (message) => message.topic).values()) {
+          const bytes = share.reduce((sum, message) => sum + message.key.length + (message.value?.length ?? 0), 0)
+          if (share.length > 1) assert.isAtMost(bytes, limit)
+        }
+      }
+    }
+  )
+})

@@ -1,0 +1,275 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import * as Memory from "../../../src/publish/Memory.ts"
+import { Relay, type RelayStatus } from "../../../src/publish/Relay.ts"
+import * as Retention from "../../../src/publish/Retention.ts"
+import { Refused, Sink, Unreachable } from "../../../src/publish/Sink.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { append } from "../../integration/publish/Log.ts"
+
+const away = new Unreachable({ message: "connect ECONNREFUSED", cause: null })
+
+/** A relay of the store at hand to `broker`, ended by closing its scope. */
+const start = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+  const store = yield* Store
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const context = yield* Layer.buildWithScope(
+    Layer.fresh(Relay.layer).pipe(Layer.provide(Memory.layer(broker)), Layer.provide(Layer.succeed(Store, store))),
+    scope
+  )
+  return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
+})
+
+const ids = (broker: Memory.MemoryBroker) => broker.events.map((event) => event.eventId)
+const expected = (first: number, last: number, mark = "event") =>
+  Array.from({ length: last - first + 1 }, (_, index) => `${mark}-${first + index}`)
+
+const store = Sqlite.layer({ file: ":memory:" })
+/** Runs the effect while virtual time goes by, second after second, for as long as it takes. */
+const whileTimePasses = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E>) {
+  const fiber = yield* Effect.forkChild(effect)
+  while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+  return yield* Fiber.join(fiber)
+})
+
+/** The relay's status once it is in `state`. */
+const once = (relay: Relay["Service"], state: RelayStatus["state"]) =>
+  whileTimePasses(
+    Effect.repeat(relay.status, { until: (status) => status.state === state, schedule: Schedule.spaced("1 second") })
+  )
+
+describe("Relay", () => {
+  it.effect("I5: everything in the log goes out in order, and what is appended later too", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      yield* append(1203)
+      const relay = yield* start(broker)
+      yield* relay.reached(1203)
+      yield* append(7)
+      yield* relay.reached(1210)
+      assert.deepStrictEqual(ids(broker), expected(1, 1210))
+      assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 1210)
+      assert.deepStrictEqual(yield* relay.status, { position: 1210, state: "running", reason: null })
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X10: while the sink is away the position stays, and all goes out once it is back", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const relay = yield* start(broker)
+      yield* append(20)
+      yield* relay.reached(20)
+      broker.fault = away
+      yield* append(30)
+      const waiting = yield* once(relay, "waiting")
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(waiting.position, 20)
+      assert.strictEqual(waiting.reason?.message, away.message)
+      broker.fault = null
+      yield* whileTimePasses(relay.reached(50))
+      assert.deepStrictEqual(ids(broker), expected(1, 50))
+      assert.isNull((yield* relay.status).reason)
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X10: an outage is told once when it begins and once when it is over", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => lines.push(String(message)))
+    return Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      broker.fault = away
+      const relay = yield* start(broker)
+      yield* append(5)
+      yield* once(relay, "waiting")
+      yield* TestClock.adjust("60 minutes")
+      broker.fault = null
+      yield* whileTimePasses(relay.reached(5))
+      assert.deepStrictEqual(lines.map((line) => line.split(":")[0]), ["publishing waits", "publishing again"])
+    }).pipe(Effect.provide(store), Effect.provide(Logger.layer([logger])))
+  })
+
+  it.effect("X4: an answer that got lost after the sink's commit publishes nothing twice", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      broker.lostAnswers = 3
+      yield* append(1800)
+      const relay = yield* start(broker)
+      yield* whileTimePasses(relay.reached(1800))
+      assert.deepStrictEqual(ids(broker), expected(1, 1800))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X14: a sink that is ahead of the log stops the relay, which names the way out", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      broker.published.set(identity.store, { ...identity, position: 30, eventId: "event-30" })
+      yield* append(20)
+      const relay = yield* start(broker)
+      const stopped = yield* once(relay, "stopped")
+      yield* TestClock.adjust("60 minutes")
+      assert.include(stopped.reason?.hint, "rollcall store adopt")
+      assert.deepStrictEqual(broker.events, [])
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X18: another event at the sink's position stops the relay", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      broker.published.set(identity.store, { ...identity, position: 10, eventId: "event-10" })
+      yield* append(20, "restored")
+      const relay = yield* start(broker)
+      const stopped = yield* once(relay, "stopped")
+      yield* TestClock.adjust("60 minutes")
+      assert.include(stopped.reason?.message, "another event")
+      assert.deepStrictEqual(broker.events, [])
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X14: a sink of a later lineage stops the relay", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      broker.published.set(identity.store, { store: identity.store, lineage: 2, position: 10, eventId: "event-10" })
+      yield* append(20)
+      const relay = yield* start(broker)
+      yield* once(relay, "stopped")
+      yield* TestClock.adjust("60 minutes")
+      assert.deepStrictEqual(broker.events, [])
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X14: a sink that forgot what it held stops the relay", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      yield* append(20)
+      const first = yield* start(broker)
+      yield* first.reached(20)
+      yield* first.end
+      const emptied = new Memory.MemoryBroker()
+      const relay = yield* start(emptied)
+      yield* once(relay, "stopped")
+      yield* TestClock.adjust("60 minutes")
+      assert.deepStrictEqual(emptied.events, [])
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X14: a log that retention has emptied is not taken for a restored one", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      yield* append(20)
+      const first = yield* start(broker)
+      yield* first.reached(20)
+      yield* first.end
+      yield* TestClock.adjust("30 days")
+      const store = yield* Store
+      yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers: ["relay"] }))
+      yield* whileTimePasses(
+        Effect.repeat(store.logRange, { until: ({ oldest }) => oldest > 1, schedule: Schedule.spaced("1 second") })
+      )
+      const relay = yield* start(broker)
+      yield* append(10)
+      yield* whileTimePasses(relay.reached(30))
+      assert.deepStrictEqual(ids(broker), expected(1, 30))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("I10: a relay whose store was claimed by another stops, and does not take over again", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const old = yield* start(broker)
+      yield* append(10)
+      yield* old.reached(10)
+      const next = yield* start(broker)
+      yield* next.reached(10)
+      yield* append(10)
+      yield* next.reached(20)
+      yield* once(old, "stopped")
+      yield* TestClock.adjust("60 minutes")
+      assert.strictEqual((yield* old.status).state, "stopped")
+      assert.strictEqual((yield* next.status).state, "running")
+      assert.deepStrictEqual(ids(broker), expected(1, 20))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X15: fenced by the sink but owner of the store: the relay opens the sink again", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      const relay = yield* start(broker)
+      yield* append(10)
+      yield* relay.reached(10)
+      broker.openings.set(identity.store, 99)
+      yield* append(10)
+      yield* whileTimePasses(relay.reached(20))
+      assert.deepStrictEqual(ids(broker), expected(1, 20))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a sink that refuses stops the relay with its hint; it looks again rarely", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      broker.fault = new Refused({ message: "not authorized", hint: "give permission." })
+      yield* append(10)
+      const relay = yield* start(broker)
+      const stopped = yield* once(relay, "stopped")
+      assert.strictEqual(stopped.reason?.hint, "give permission.")
+      broker.fault = null
+      yield* once(relay, "running")
+      assert.deepStrictEqual(yield* relay.status, { position: 10, state: "running", reason: null })
+    }).pipe(Effect.provide(store)))
+
+  describe("shutdown", () => {
+    /** A relay that stands in the middle of its first batch, until `release`. */
+    const stuck = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+      const store = yield* Store
+      const entered = yield* Deferred.make<void>()
+      const release = yield* Deferred.make<void>()
+      const slow = Layer.effect(
+        Sink,
+        Effect.map(Sink, (sink) =>
+          Sink.of({
+            open: sink.open,
+            publish: (identity, batch) =>
+              Deferred.succeed(entered, undefined).pipe(
+                Effect.andThen(Deferred.await(release)),
+                Effect.andThen(sink.publish(identity, batch))
+              )
+          }))
+      ).pipe(Layer.provide(Memory.layer(broker)))
+      const scope = yield* Scope.make()
+      yield* append(10)
+      yield* Layer.buildWithScope(
+        Layer.fresh(Relay.layer).pipe(Layer.provide(slow), Layer.provide(Layer.succeed(Store, store))),
+        scope
+      )
+      yield* Deferred.await(entered)
+      return { release: Deferred.succeed(release, undefined), end: Scope.close(scope, Exit.void) }
+    })
+
+    it.effect("a batch that was begun is finished on shutdown", () =>
+      Effect.gen(function*() {
+        const broker = new Memory.MemoryBroker()
+        const relay = yield* stuck(broker)
+        const ended = yield* Effect.forkChild(relay.end)
+        yield* TestClock.adjust("5 seconds")
+        yield* relay.release
+        yield* Fiber.join(ended)
+        assert.deepStrictEqual(ids(broker), expected(1, 10))
+        assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 10)
+      }).pipe(Effect.provide(store)))
+
+    it.effect("X10: a sink that hangs does not hold up the shutdown for long, and loses nothing by it", () =>
+      Effect.gen(function*() {
+        const broker = new Memory.MemoryBroker()
+        const relay = yield* stuck(broker)
+        yield* whileTimePasses(relay.end)
+        assert.deepStrictEqual(ids(broker), [])
+        const next = yield* start(broker)
+        yield* next.reached(10)
+        assert.deepStrictEqual(ids(broker), expected(1, 10))
+      }).pipe(Effect.provide(store)))
+  })
+})

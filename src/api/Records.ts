@@ -1,5 +1,5 @@
 /**
- * The records of the eleven lists, as the unified API writes them.
+ * The records of the eleven lists, and the candidate inside them, as the unified API writes them.
  *
  * Source: docs/contract.md, "Resources and their fields".
  *
@@ -9,32 +9,27 @@
  * 3. Fields that are not listed here are no fault; what must not lose them keeps the raw JSON
  */
 import * as Schema from "effect/Schema"
+import {
+  anything,
+  boolean,
+  customised,
+  date,
+  field,
+  identity,
+  list,
+  listOf,
+  marks,
+  named,
+  number,
+  object,
+  oneOf,
+  reference,
+  remoteTimes,
+  text,
+  timestamp
+} from "./Fields.ts"
 import type { IncrementalModel } from "./Lists.ts"
-
-// ---- vocabulary ---------------------------------------------------------------------------------------------------
-
-const field = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-
-const text = field(Schema.String)
-const number = field(Schema.Number)
-const boolean = field(Schema.Boolean)
-const anything = field(Schema.Json)
-/** ISO 8601 UTC with milliseconds. */
-const timestamp = field(Schema.String.annotate({ format: "date-time" }))
-/** `YYYY-MM-DD`, by some integrations a timestamp. */
-const date = field(Schema.String)
-const oneOf = <const L extends ReadonlyArray<string>>(...literals: L) =>
-  field(Schema.Union([Schema.Literals(literals), Schema.String]))
-const object = <const F extends Schema.Struct.Fields>(fields: F) => field(Schema.Struct(fields))
-const list = <S extends Schema.Top>(item: S) => field(Schema.Array(item))
-const listOf = <const F extends Schema.Struct.Fields>(fields: F) => list(Schema.Struct(fields))
-
-const reference = { id: text, remote_id: text }
-const named = { ...reference, name: text }
-const identity = { id: Schema.String, remote_id: text }
-const marks = { changed_at: timestamp, remote_deleted_at: timestamp, remote_data: anything }
-const remoteTimes = { remote_created_at: timestamp, remote_updated_at: timestamp }
-const customised = { custom_fields: anything, integration_fields: list(Schema.Json) }
+import { ProficiencyScale } from "./Proficiency.ts"
 
 const money = object({ currency: text, value: number })
 const placeFields = {
@@ -79,6 +74,9 @@ const candidateFields = {
   ...marks,
   tags: listOf(named)
 }
+
+/** Comes inside its applications; the API has no list of candidates. */
+export const Candidate = Schema.Struct({ ...identity, ...candidateFields }).annotate({ identifier: "Candidate" })
 
 const offerStatus = oneOf("ACCEPTED", "DECLINED", "SENT", "APPROVED", "DRAFT", "ABANDONED")
 
@@ -184,16 +182,6 @@ export const PerformanceReview = Schema.Struct({
   review_cycle: object({ ...reference, ...reviewCycleFields })
 }).annotate({ identifier: "PerformanceReview" })
 
-/** `type` decides the shape: NUMERIC has `min`, `max`, `step` (null: continuous), SINGLE_SELECT has `ordered_options`. */
-const proficiencyScale = object({
-  ...reference,
-  type: oneOf("NUMERIC", "SINGLE_SELECT"),
-  min: number,
-  max: number,
-  step: number,
-  ordered_options: listOf(named)
-})
-
 export const Skill = Schema.Struct({
   ...identity,
   name: text,
@@ -201,7 +189,7 @@ export const Skill = Schema.Struct({
   remote_created_at: timestamp,
   ...marks,
   ...customised,
-  proficiency_scale: proficiencyScale
+  proficiency_scale: field(ProficiencyScale)
 }).annotate({ identifier: "Skill" })
 
 export const StaffingEntity = Schema.Struct({
@@ -234,7 +222,7 @@ export const StaffingEntity = Schema.Struct({
   groups: listOf({ ...named, type: oneOf("DEPARTMENT", "TEAM", "COST_CENTER") }),
   skills: listOf({
     skill_id: text,
-    skill: object({ ...named, proficiency_scale: proficiencyScale }),
+    skill: object({ ...named, proficiency_scale: field(ProficiencyScale) }),
     /** A number, an option's id, or an object with either, by the skill's scale. */
     expected_proficiency: anything
   })

@@ -1,12 +1,16 @@
 /**
- * The eleven lists as one `HttpApi`: what a server must accept and answer, and where the OpenAPI document comes from.
+ * All 27 endpoints as one `HttpApi`: what a server must accept and answer, and where the OpenAPI document comes from.
  *
- * Source: docs/contract.md, "Shared list contract", "List endpoints", "Authentication".
+ * Source: docs/contract.md, "Shared list contract", "List endpoints", "Other reads", "Writes", "Authentication".
+ *
+ * Invariants
+ * 1. Paths, methods, permissions and schemas are those of the tables `lists`, `reads` and `writes`
  *
  * Gotchas
  * - The names `cursor`, `job_ids`, `application_ids`, `types`, `review_cycle_ids`, `reviewee_ids`, `statuses` and
  *   `name_contains` are our assumptions: the specification does not show them.
  * - A refusal is the error envelope under any 4xx or 5xx status; the document lists the usual ones.
+ * - `removeTag` is a DELETE with a body, `updateInterview` answers without `warnings`.
  */
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
@@ -18,8 +22,13 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { ErrorEnvelope } from "./Errors.ts"
+import { StaffingEntityId } from "./Forms.ts"
 import { type IncrementalModel, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
+import { complete } from "./OpenApiDocument.ts"
+import { readAnswers, reads } from "./Reads.ts"
 import { recordSchemas } from "./Records.ts"
+import { ToolCategory } from "./Tools.ts"
+import { Empty, type Write, type WriteName, writes, writeSchemas } from "./Writes.ts"
 
 // ---- query --------------------------------------------------------------------------------------------------------
 
@@ -79,9 +88,9 @@ export const pageOf = <S extends Schema.Top>(record: S) =>
     warnings: Schema.optionalKey(Warnings)
   })
 
-const refusals = [400, 401, 403, 404, 409, 429, 500, 503].map((status) =>
-  ErrorEnvelope.pipe(HttpApiSchema.status(status))
-)
+const refusalsOf = (...statuses: ReadonlyArray<number>) =>
+  statuses.map((status) => ErrorEnvelope.pipe(HttpApiSchema.status(status)))
+const refusals = refusalsOf(400, 401, 403, 404, 409, 429, 500, 503)
 
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
@@ -118,51 +127,105 @@ export class Lists extends HttpApiGroup.make("lists", { topLevel: true })
   .middleware(Authorization)
 {}
 
-// ---- document -----------------------------------------------------------------------------------------------------
+// ---- other reads --------------------------------------------------------------------------------------------------
 
-/** What a query parameter looks like in the document: the wire form of every parameter is text, which says too little. */
-const parameterDocs: Readonly<Record<string, Record<string, unknown>>> = {
-  page_size: { schema: { type: "integer", minimum: pageSize.min, maximum: pageSize.max, default: pageSize.default } },
-  updated_after: { schema: { type: "string", pattern: updatedAfterPattern.source } },
-  include_deleted: { schema: { type: "boolean", default: false } },
-  ignore_unsupported_filters: { schema: { type: "boolean", default: false } },
-  cursor: { description: "`data.next` of the page before." },
-  outcome: { description: "Use `outcomes`.", deprecated: true }
-}
-const commaListDoc = {
-  description: "Comma-separated; empty means all.",
-  schema: { type: "array", items: { type: "string" } },
-  style: "form",
-  explode: false
-}
-const commaLists = new Set([
-  "ids",
-  "remote_ids",
-  ...Object.values(lists).flatMap((list): ReadonlyArray<string> => list.filters)
-])
+/** Success with what was asked for. */
+export const answerOf = <S extends Schema.Top>(data: S) =>
+  Schema.Struct({ status: Schema.Literal("success"), data, warnings: Schema.optionalKey(Warnings) })
 
-const documented = (parameter: Record<string, unknown>): Record<string, unknown> => {
-  const name = String(parameter["name"])
-  return parameter["in"] === "query"
-    ? { ...parameter, ...(commaLists.has(name) ? commaListDoc : {}), ...parameterDocs[name] }
-    : parameter
+/** `/a/{b}` as the router writes it, `/a/:b`. */
+const routeOf = (path: `/${string}`) => path.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`
+
+/** What the tables know of an endpoint and its schemas do not say. */
+const documentedAs = ({ permission, stage }: Pick<Write, "permission" | "stage">) => {
+  const sentences = [
+    ...(permission === null ? [] : [`Needs the permission "${permission}".`]),
+    ...(stage === "closed beta" ? ["Closed beta: offered to selected customers."] : []),
+    ...(stage === "deprecated" ? ["Deprecated: attach to the application instead."] : [])
+  ]
+  return OpenApi.annotations({
+    ...(sentences.length > 0 && { description: sentences.join(" ") }),
+    ...(stage === "deprecated" && { deprecated: true }),
+    override: {
+      ...(permission !== null && { "x-permission": permission }),
+      ...(stage === "closed beta" && { "x-beta": true })
+    }
+  })
 }
 
-/** Further fields are no fault: generated objects are closed, ours are open. */
-const isClosing = (key: string, value: unknown): boolean => key === "additionalProperties" && value === false
+export class Reads extends HttpApiGroup.make("reads", { topLevel: true })
+  .add(
+    HttpApiEndpoint.get("attachments", routeOf(reads.attachments.path), {
+      headers: IntegrationHeader,
+      params: { application_id: Schema.NonEmptyString },
+      success: answerOf(readAnswers.attachments),
+      error: refusals
+    }).annotateMerge(documentedAs(reads.attachments)),
+    HttpApiEndpoint.get("employeeForm", routeOf(reads.employeeForm.path), {
+      headers: IntegrationHeader,
+      query: { staffing_entity_id: Schema.optionalKey(StaffingEntityId) },
+      success: answerOf(readAnswers.employeeForm),
+      error: refusals
+    }),
+    HttpApiEndpoint.get("assessmentPackages", routeOf(reads.assessmentPackages.path), {
+      headers: IntegrationHeader,
+      success: answerOf(readAnswers.assessmentPackages),
+      error: refusals
+    }),
+    HttpApiEndpoint.get("tools", routeOf(reads.tools.path), {
+      params: { category: ToolCategory },
+      success: answerOf(readAnswers.tools),
+      error: refusals
+    })
+  )
+  .middleware(Authorization)
+{}
 
-const document = (spec: Record<string, unknown>): Record<string, unknown> =>
-  JSON.parse(JSON.stringify(spec, (key, value) => {
-    if (isClosing(key, value)) return undefined
-    return key === "parameters" && Array.isArray(value) ? value.map(documented) : value
-  }))
+// ---- writes -------------------------------------------------------------------------------------------------------
+
+const writeRefusals = [...refusals, ...refusalsOf(413, 415)]
+
+const contractOf = <const W extends WriteName>(name: W) => ({
+  headers: IntegrationHeader,
+  params: writeSchemas[name].params,
+  payload: writeSchemas[name].body,
+  success: answerOf(writeSchemas[name].data),
+  error: writeRefusals
+})
+
+const post = <const W extends WriteName>(name: W) =>
+  HttpApiEndpoint.post(name, routeOf(writes[name].path), contractOf(name)).annotateMerge(documentedAs(writes[name]))
+
+export class Writes extends HttpApiGroup.make("writes", { topLevel: true })
+  .add(
+    post("createApplication"),
+    post("addResultLink"),
+    post("addTag"),
+    HttpApiEndpoint.delete("removeTag", routeOf(writes.removeTag.path), contractOf("removeTag"))
+      .annotateMerge(documentedAs(writes.removeTag)),
+    HttpApiEndpoint.patch("updateInterview", routeOf(writes.updateInterview.path), {
+      ...contractOf("updateInterview"),
+      success: Schema.Struct({ status: Schema.Literal("success"), data: Empty })
+    }).annotateMerge(documentedAs(writes.updateInterview)),
+    post("addCandidateAttachment"),
+    post("createEmployee"),
+    post("uploadDocument"),
+    post("rateSkill"),
+    post("expectSkill"),
+    HttpApiEndpoint.put("replacePackages", routeOf(writes.replacePackages.path), contractOf("replacePackages")),
+    post("deactivateCourse")
+  )
+  .middleware(Authorization)
+{}
+
+// ---- all ----------------------------------------------------------------------------------------------------------
 
 /** Paths are relative to the account's base address, which ends in `/v1`. */
 export class UnifiedHttpApi extends HttpApi.make("unified-api")
-  .add(Lists)
+  .add(Lists, Reads, Writes)
   .annotateMerge(OpenApi.annotations({
-    title: "Unified HR, recruiting, assessment and learning API, as Rollcall reads it",
+    title: "Unified HR, recruiting, assessment and learning API, as Rollcall uses it",
     version: "1.0.0",
-    transform: document
+    transform: complete
   }))
 {}

@@ -2,6 +2,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
@@ -9,7 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { createServer } from "node:http"
 import { incrementalModels } from "../../../src/api/Lists.ts"
-import { Authorization, UnifiedHttpApi } from "../../../src/api/UnifiedHttpApi.ts"
+import { Authorization, Lists } from "../../../src/api/UnifiedHttpApi.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 
@@ -20,6 +21,8 @@ interface Understood {
   readonly key: string
 }
 
+const readApi = HttpApi.make("unified-api").add(Lists)
+
 /** A server made of the contract alone; it notes what it understood of each request. */
 const contractServer = (understood: Array<Understood>) => {
   let key = ""
@@ -28,7 +31,7 @@ const contractServer = (understood: Array<Understood>) => {
       understood.push({ model, query: request.query, headers: request.headers, key })
       return { status: "success" as const, data: { next: null, results: [{ id: model }] } }
     })
-  const handlers = HttpApiBuilder.group(UnifiedHttpApi, "lists", (group) =>
+  const handlers = HttpApiBuilder.group(readApi, "lists", (group) =>
     Effect.succeed(group.handleAll({
       "ats.application": note("ats.application"),
       "ats.scorecard": note("ats.scorecard"),
@@ -50,7 +53,7 @@ const contractServer = (understood: Array<Understood>) => {
       })
   })
   return HttpRouter.serve(
-    HttpApiBuilder.layer(UnifiedHttpApi).pipe(Layer.provide(handlers), Layer.provide(authorization)),
+    HttpApiBuilder.layer(readApi).pipe(Layer.provide(handlers), Layer.provide(authorization)),
     { disableLogger: true, disableListenLog: true }
   ).pipe(Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" })))
 }

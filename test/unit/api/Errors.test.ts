@@ -69,7 +69,7 @@ describe("classify", () => {
 })
 
 describe("the error envelope", () => {
-  it("has four keys, all but `message` nullable", () => {
+  it("U26: has four keys, all but `message` nullable", () => {
     const fits = (error: unknown) =>
       Schema.decodeUnknownOption(ErrorEnvelope)({ status: "error", error })._tag === "Some"
     assert.isTrue(fits({ code: null, title: null, message: "no", log_url: null }))

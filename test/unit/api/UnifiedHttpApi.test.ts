@@ -1,48 +1,130 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Validator } from "@seriousme/openapi-schema-validator"
 import * as Effect from "effect/Effect"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { StaffingEntityId } from "../../../src/api/Forms.ts"
 import { incrementalModels, lists } from "../../../src/api/Lists.ts"
+import { type EndpointName, permissions } from "../../../src/api/Permissions.ts"
+import { type ReadName, reads } from "../../../src/api/Reads.ts"
 import { CommaList, sharedQuery, UnifiedHttpApi, UpdatedAfter } from "../../../src/api/UnifiedHttpApi.ts"
+import { writeNames, writes } from "../../../src/api/Writes.ts"
 
 const document = OpenApi.fromApi(UnifiedHttpApi)
-const parametersOf = (path: string) => document.paths[path]?.get?.parameters ?? []
-const parameter = (path: string, name: string) => parametersOf(path).find((each) => each.name === name)
+const methods = ["get", "post", "put", "patch", "delete"] as const
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  methods.flatMap((method) => {
+    const operation = item[method]
+    return operation === undefined ? [] : [{ method: method.toUpperCase(), path, operation }]
+  })
+)
+const operation = (name: EndpointName) =>
+  operations.find((each) => each.operation.operationId === name) ?? assert.fail(`no operation is called ${name}`)
+const parametersOf = (name: EndpointName) => operation(name).operation.parameters
+const parameter = (name: EndpointName, called: string) => parametersOf(name).find((each) => each.name === called)
 
 describe("the OpenAPI document", () => {
-  it("has exactly the eleven lists, each with a bearer key and the integration header", () => {
-    assert.deepStrictEqual(
-      Object.keys(document.paths).sort(),
-      incrementalModels.map((model) => lists[model].path as string).sort()
-    )
-    for (const path of Object.keys(document.paths)) {
-      assert.deepStrictEqual(document.paths[path]?.get?.security, [{ key: [] }])
-      assert.isTrue(parameter(path, "x-integration-id")?.required)
+  it("U1: has exactly the 27 endpoints of the tables, each under its own operation id", () => {
+    const told = operations.map(({ method, operation, path }) => [operation.operationId, method, path])
+    const expected = [
+      ...incrementalModels.map((model) => [model, "GET", lists[model].path]),
+      ...(Object.keys(reads) as ReadonlyArray<ReadName>).map((name) => [name, "GET", reads[name].path]),
+      ...writeNames.map((name) => [name, writes[name].method, writes[name].path])
+    ]
+    assert.deepStrictEqual(told.map(String).sort(), expected.map(String).sort())
+    assert.strictEqual(new Set(told.map(([id]) => id)).size, 27)
+  })
+
+  it("U1: is valid OpenAPI 3.1", async () => {
+    const validator = new Validator()
+    const { errors, valid } = await validator.validate(JSON.parse(JSON.stringify(document)))
+    assert.isTrue(valid, JSON.stringify(errors))
+    assert.strictEqual(validator.version, "3.1")
+  })
+
+  it("U2: demands the key everywhere, the integration header everywhere but for the tools", () => {
+    for (const { operation } of operations) {
+      assert.deepStrictEqual(operation.security, [{ key: [] }])
+      const header = operation.parameters.find(({ name }) => name === "x-integration-id")
+      assert.strictEqual(header?.required, operation.operationId === "tools" ? undefined : true)
     }
     assert.strictEqual(document.components.securitySchemes["key"]?.type, "http")
   })
 
-  it("gives every list the shared parameters and its own filters", () => {
+  it("U4: gives exactly the writes a body, which is JSON", () => {
+    for (const { operation } of operations) {
+      const content = operation.requestBody?.content
+      const isWrite = (writeNames as ReadonlyArray<string>).includes(operation.operationId)
+      assert.deepStrictEqual(content && Object.keys(content), isWrite ? ["application/json"] : undefined)
+    }
+  })
+
+  it("U27: gives every list the shared parameters and its own filters", () => {
     for (const model of incrementalModels) {
-      const names = parametersOf(lists[model].path).filter(({ in: place }) => place === "query").map(({ name }) => name)
+      const names = parametersOf(model).filter(({ in: place }) => place === "query").map(({ name }) => name)
       assert.deepStrictEqual(names, [...Object.keys(sharedQuery), ...lists[model].filters])
     }
   })
 
-  it("says what the parameters' text must be, and that `outcome` is deprecated", () => {
-    const path = lists["ats.application"].path
-    assert.deepStrictEqual(parameter(path, "page_size")?.schema, {
+  it("U27: says what the parameters' text must be", () => {
+    assert.deepStrictEqual(parameter("ats.application", "page_size")?.schema, {
       type: "integer",
       minimum: 1,
       maximum: 250,
       default: 100
     })
-    assert.property(parameter(path, "updated_after")?.schema, "pattern")
-    assert.propertyVal(parameter(path, "ids")?.schema, "type", "array")
-    assert.propertyVal(parameter(path, "outcome"), "deprecated", true)
+    assert.property(parameter("ats.application", "updated_after")?.schema, "pattern")
+    assert.propertyVal(parameter("ats.application", "ids")?.schema, "type", "array")
+    assert.deepStrictEqual(parameter("tools", "category")?.schema, {
+      type: "string",
+      enum: ["hris", "ats", "assessment", "lms"]
+    })
   })
 
-  it("closes no object: further fields are no fault", () => {
+  it("U9: marks the candidate's attachment and the filter `outcome` as deprecated, and nothing else", () => {
+    const deprecated = operations.filter(({ operation }) => operation.deprecated === true)
+    assert.deepStrictEqual(deprecated.map(({ operation }) => operation.operationId), ["addCandidateAttachment"])
+    assert.propertyVal(parameter("ats.application", "outcome"), "deprecated", true)
+    assert.notProperty(parameter("ats.application", "outcomes"), "deprecated")
+  })
+
+  it("U8: marks the interviews as closed beta, and nothing else", () => {
+    const beta = operations.filter(({ operation }) => Reflect.get(operation, "x-beta") === true)
+    assert.deepStrictEqual(beta.map(({ operation }) => operation.operationId), ["updateInterview"])
+  })
+
+  it("U15: names the permission of every endpoint for which the specification does", () => {
+    const named = operations.flatMap(({ operation }) => {
+      const permission: unknown = Reflect.get(operation, "x-permission")
+      return permission === undefined ? [] : [[operation.operationId, permission]]
+    })
+    assert.deepStrictEqual(Object.fromEntries(named), {
+      attachments: "Read document attachments",
+      addTag: "Manage tags",
+      removeTag: "Manage tags",
+      addCandidateAttachment: "Add attachments",
+      createEmployee: "Create and manage employees",
+      uploadDocument: "Manage documents",
+      rateSkill: "Manage employee skill proficiency ratings",
+      deactivateCourse: "Upsert courses"
+    })
+    for (const { operation } of operations) {
+      const permission = permissions[operation.operationId as EndpointName]
+      assert.strictEqual(permission, Reflect.get(operation, "x-permission") ?? null)
+    }
+    assert.strictEqual(Object.keys(permissions).length, 27)
+  })
+
+  it("U26: documents the refusals, the two of bodies only where there is one", () => {
+    const usual = ["400", "401", "403", "404", "409", "429", "500", "503"]
+    for (const { operation } of operations) {
+      const refusals = Object.keys(operation.responses).filter((status) => status !== "200").sort()
+      const expected = operation.requestBody === undefined ? usual : [...usual, "413", "415"].sort()
+      assert.deepStrictEqual(refusals, expected, operation.operationId)
+    }
+  })
+
+  it("U18: closes no object: further fields are no fault", () => {
     assert.notInclude(JSON.stringify(document), '"additionalProperties":false')
   })
 })
@@ -51,7 +133,7 @@ describe("query parameters", () => {
   const accepts = (schema: Schema.Codec<unknown, unknown>) => (value: unknown) =>
     Schema.decodeUnknownOption(schema)(value)._tag === "Some"
 
-  it("updated_after takes dates and times in UTC, with any fraction, and nothing else", () => {
+  it("U10: updated_after takes dates and times in UTC, with any fraction, and nothing else", () => {
     const fits = accepts(UpdatedAfter)
     for (
       const value of [
@@ -78,29 +160,39 @@ describe("query parameters", () => {
     ) assert.isFalse(fits(value), value)
   })
 
-  it("page_size is a whole number from 1 to 250", () => {
+  it("U11: page_size is a whole number from 1 to 250", () => {
     const fits = accepts(sharedQuery.page_size)
     for (const value of ["1", "100", "250"]) assert.isTrue(fits(value), value)
     for (const value of ["0", "251", "1.5", "-1", "many", ""]) assert.isFalse(fits(value), value)
   })
 
-  it("flags are `true` or `false`", () => {
+  it("U13: flags are `true` or `false`", () => {
     assert.isTrue(Schema.decodeUnknownSync(sharedQuery.include_deleted)("true"))
     assert.isFalse(Schema.decodeUnknownSync(sharedQuery.include_deleted)("false"))
     assert.isFalse(accepts(sharedQuery.include_deleted)("1"))
   })
 
-  it("an empty comma list means all", () => {
+  it("U12: an empty comma list means all", () => {
     assert.deepStrictEqual(Schema.decodeUnknownSync(CommaList)(""), [])
     assert.deepStrictEqual(Schema.decodeUnknownSync(CommaList)("a,b,,c"), ["a", "b", "c"])
   })
 
   it.effect.prop(
-    "ids without commas survive the way there and back",
+    "U12: ids without commas survive the way there and back",
     [Schema.Array(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,24}$/)))],
     ([ids]) =>
       Effect.sync(() =>
         assert.deepStrictEqual(Schema.decodeUnknownSync(CommaList)(Schema.encodeUnknownSync(CommaList)(ids)), ids)
       )
   )
+
+  it("U14: a staffing entity id is 24 characters of base58", () => {
+    const fits = accepts(StaffingEntityId)
+    assert.isTrue(fits("5tQ2mWcXyZ7aBcDeFgHjKLMN"))
+    for (const wrong of ["0", "O", "I", "l", "-", " ", "é"]) {
+      assert.isFalse(fits(`5tQ2mWcXyZ7aBcDeFgHjKLM${wrong}`), wrong)
+    }
+    for (const length of [0, 1, 23, 25, 48]) assert.isFalse(fits("a".repeat(length)), String(length))
+    assert.isFalse(fits(`${"a".repeat(24)}\n`))
+  })
 })

@@ -1,0 +1,31 @@
+/**
+ * Assessment and background-check packages, which are only ever read and replaced as one full list.
+ *
+ * Source: docs/contract.md, "Assessment packages".
+ */
+import * as Schema from "effect/Schema"
+import { known, oneOf, text, timestamp } from "./Fields.ts"
+
+const types = ["SKILLS_TEST", "VIDEO_INTERVIEW", "BEHAVIORAL", "BACKGROUND_CHECK", "REFERENCE_CHECK"] as const
+
+export const AssessmentPackage = Schema.Struct({
+  id: Schema.String,
+  name: text,
+  description: text,
+  updated_at: timestamp,
+  type: oneOf(...types)
+}).annotate({ identifier: "AssessmentPackage" })
+export type AssessmentPackage = typeof AssessmentPackage.Type
+
+export const AssessmentPackageList = Schema.Struct({ packages: Schema.Array(AssessmentPackage) })
+
+/** The full list: a package that is not in it is gone afterwards. */
+export const ReplacePackages = Schema.Struct({
+  packages: Schema.Array(Schema.Struct({
+    id: Schema.String,
+    type: known(...types),
+    name: Schema.String,
+    description: Schema.String
+  }))
+}).annotate({ identifier: "ReplacePackages" })
+export type ReplacePackages = typeof ReplacePackages.Type

@@ -1,0 +1,68 @@
+/**
+ * Files: what goes up as base64 inside JSON, and what an application's attachments look like.
+ *
+ * Source: docs/contract.md, "Attachments and documents".
+ *
+ * Gotchas
+ * - The limit holds for the whole body and base64 makes a file a third larger: a file of up to some 24 MiB fits.
+ * - Shape and limit are assumptions: the specification shows neither.
+ */
+import * as Schema from "effect/Schema"
+import { identity, known, oneOf, remoteTimes, text } from "./Fields.ts"
+
+/** No request body is larger. */
+export const largestBodyBytes = 32 * 1024 * 1024
+
+const Content = Schema.String.check(Schema.isBase64(), Schema.isMaxLength(largestBodyBytes))
+
+const uploadFields = {
+  /** File name. */
+  name: Schema.String,
+  /** Media type. */
+  content_type: Schema.String,
+  /** Base64 with padding. */
+  data: Content
+}
+
+const fitsTogether = (files: ReadonlyArray<{ readonly data: string }>): boolean =>
+  files.reduce((sum, { data }) => sum + data.length, 0) <= largestBodyBytes
+
+export const AttachmentUpload = Schema.Struct({ ...uploadFields, type: known("CV", "COVER_LETTER", "OTHER") }).annotate(
+  {
+    identifier: "AttachmentUpload"
+  }
+)
+export type AttachmentUpload = typeof AttachmentUpload.Type
+
+/** Several files in one body. */
+export const AttachmentUploads = Schema.Array(AttachmentUpload).check(
+  Schema.makeFilter(fitsTogether, { expected: `files that together stay under ${largestBodyBytes} bytes of base64` })
+)
+
+/** A document for an employee; `category_id` is one of the integration's document categories. */
+export const UploadDocument = Schema.Struct({
+  category_id: Schema.String,
+  document: Schema.Struct(uploadFields)
+}).annotate({ identifier: "UploadDocument" })
+export type UploadDocument = typeof UploadDocument.Type
+
+/** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
+export const AddCandidateAttachment = Schema.Struct({ attachment: AttachmentUpload }).annotate({
+  identifier: "AddCandidateAttachment"
+})
+/** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
+export type AddCandidateAttachment = typeof AddCandidateAttachment.Type
+
+/** The candidate's attachments where the third-party system keeps them there. */
+export const Attachment = Schema.Struct({
+  ...identity,
+  type: oneOf("CV", "COVER_LETTER", "OTHER"),
+  /** Where to fetch the file. */
+  data_url: text,
+  file_name: text,
+  content_type: text,
+  ...remoteTimes
+}).annotate({ identifier: "Attachment" })
+export type Attachment = typeof Attachment.Type
+
+export const AttachmentList = Schema.Struct({ results: Schema.Array(Attachment) })

@@ -1,0 +1,52 @@
+/**
+ * Courses of a learning management system. The API has no list of them; a course is shown when it is deactivated.
+ *
+ * Source: docs/contract.md, "Courses".
+ */
+import * as Schema from "effect/Schema"
+import {
+  customised,
+  field,
+  identity,
+  listOf,
+  marks,
+  named,
+  object,
+  oneOf,
+  reference,
+  remoteTimes,
+  text
+} from "./Fields.ts"
+
+/** A course's id, or `remote:<remote_id>`. */
+export const CourseId = Schema.String.check(Schema.isPattern(/^(?!remote:$)[^]+$/))
+
+/** Addresses a course by its id in the third-party system. */
+export const remoteCourse = (remoteId: string): string => `remote:${remoteId}`
+
+const remote_created_at = remoteTimes.remote_created_at
+
+const Revision = Schema.Struct({
+  ...reference,
+  course_id: text,
+  title: text,
+  description: text,
+  remote_url: text,
+  status: oneOf("ACTIVE", "INACTIVE"),
+  remote_created_at,
+  ...marks,
+  ...customised,
+  skill_assignments: listOf({ skill: object(named) })
+})
+
+export const Course = Schema.Struct({
+  ...identity,
+  provider_id: text,
+  origin_id: text,
+  remote_created_at,
+  ...marks,
+  ...customised,
+  provider: object(named),
+  revisions: field(Schema.Array(Revision))
+}).annotate({ identifier: "Course" })
+export type Course = typeof Course.Type

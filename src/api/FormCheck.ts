@@ -1,0 +1,157 @@
+/**
+ * Holds the answers to an employee form against the form: every fault at once, each with its place.
+ *
+ * Invariants
+ * 1. No fault repeats a value: answers are personal data   (I11)
+ * 2. The time is linear in the answers, whatever patterns the form brings
+ *
+ * Gotchas
+ * - An optional answer may be absent or null; what is inside it is then not asked for.
+ * - What the form leaves open (no options, an unknown type) is not checked; the API has the last word.
+ */
+import {
+  type ArrayField,
+  type EmployeeForm,
+  type FormField,
+  isKnown,
+  type ObjectField,
+  type SingleSelectField,
+  type TextField
+} from "./Forms.ts"
+import { compile, type Matcher } from "./Patterns.ts"
+
+/** `pattern_refused` is a fault of the form, all others are faults of the answers. */
+export type FormRule =
+  | "required"
+  | "unknown"
+  | "type"
+  | "length"
+  | "pattern"
+  | "pattern_refused"
+  | "bounds"
+  | "items"
+  | "option"
+
+export interface FormFault {
+  /** JSON Pointer into `properties`: `/address/lines/0`. */
+  readonly path: string
+  readonly rule: FormRule
+  /** What must hold there. */
+  readonly message: string
+}
+
+type Answers = Readonly<Record<string, unknown>>
+type Report = (path: string, rule: FormRule, message: string) => void
+
+const pointer = (path: string, key: string | number): string =>
+  `${path}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`
+
+const isRecord = (value: unknown): value is Answers =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** "between 2 and 5", "at least 2", "at most 5", or null where the number lies within. */
+const outside = (value: number, min: number | null | undefined, max: number | null | undefined): string | null => {
+  if ((min == null || value >= min) && (max == null || value <= max)) return null
+  if (min != null && max != null) return `between ${min} and ${max}`
+  return min != null ? `at least ${min}` : `at most ${max}`
+}
+
+const isDay = (text: string): boolean => {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false
+  const time = Date.parse(`${text}T00:00:00Z`)
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
+}
+
+class Check {
+  readonly faults: Array<FormFault> = []
+  readonly #patterns = new Map<string, Matcher | null>()
+
+  readonly #report: Report = (path, rule, message) => {
+    this.faults.push({ path, rule, message })
+  }
+
+  record(fields: Readonly<Record<string, FormField>>, answers: Answers, path: string): void {
+    for (const [key, field] of Object.entries(fields)) {
+      this.#answer(field, Object.hasOwn(answers, key) ? answers[key] : undefined, pointer(path, key))
+    }
+    for (const key of Object.keys(answers)) {
+      if (!Object.hasOwn(fields, key)) this.#report(pointer(path, key), "unknown", "is not a field of this form")
+    }
+  }
+
+  #answer(field: FormField, value: unknown, path: string): void {
+    if (value === undefined || value === null) {
+      if (field.required === true) this.#report(path, "required", "must be given")
+      return
+    }
+    if (!isKnown(field)) return
+    switch (field.type) {
+      case "text":
+        return this.#text(field, value, path)
+      case "date":
+        if (typeof value !== "string" || !isDay(value)) {
+          this.#report(path, "type", "must be a day of the calendar, as YYYY-MM-DD")
+        }
+        return
+      case "number": {
+        if (typeof value !== "number" || !Number.isFinite(value)) return this.#report(path, "type", "must be a number")
+        const wanted = outside(value, field.min, field.max)
+        if (wanted !== null) this.#report(path, "bounds", `must be ${wanted}`)
+        return
+      }
+      case "object":
+        return this.#object(field, value, path)
+      case "array":
+        return this.#array(field, value, path)
+      case "single_select":
+        return this.#option(field, value, path)
+    }
+  }
+
+  #text(field: TextField, value: unknown, path: string): void {
+    if (typeof value !== "string") return this.#report(path, "type", "must be a text")
+    const length = [...value].length
+    const wanted = outside(length, field.min_length, field.max_length)
+    if (wanted !== null) this.#report(path, "length", `must have ${wanted} characters, has ${length}`)
+    if (field.reg_exp == null) return
+    const matches = this.#matcher(field.reg_exp)
+    if (matches === null) {
+      this.#report(path, "pattern_refused", `the form's pattern cannot be matched in linear time: ${field.reg_exp}`)
+    } else if (!matches(value)) this.#report(path, "pattern", `must match ${field.reg_exp}`)
+  }
+
+  #object({ properties }: ObjectField, value: unknown, path: string): void {
+    if (!isRecord(value)) return this.#report(path, "type", "must be an object")
+    if (properties != null) this.record(properties, value, path)
+  }
+
+  #array({ item_type, max_items, min_items }: ArrayField, value: unknown, path: string): void {
+    if (!Array.isArray(value)) return this.#report(path, "type", "must be an array")
+    const wanted = outside(value.length, min_items, max_items)
+    if (wanted !== null) this.#report(path, "items", `must have ${wanted} items, has ${value.length}`)
+    if (item_type == null) return
+    value.forEach((item: unknown, index) => this.#answer(item_type, item, pointer(path, index)))
+  }
+
+  #option({ options }: SingleSelectField, value: unknown, path: string): void {
+    if (typeof value !== "string") return this.#report(path, "type", "must be the id of an option")
+    const entries = options?.entries
+    if (entries == null || entries.some(({ id }) => id === value)) return
+    this.#report(path, "option", `must be the id of one of the ${entries.length} options`)
+  }
+
+  #matcher(pattern: string): Matcher | null {
+    const known = this.#patterns.get(pattern)
+    if (known !== undefined) return known
+    const compiled = compile(pattern)
+    this.#patterns.set(pattern, compiled)
+    return compiled
+  }
+}
+
+/** Every fault of `properties` (what `CreateEmployee` sends) against the form; empty if there is none. */
+export const checkForm = (form: EmployeeForm, properties: Answers): ReadonlyArray<FormFault> => {
+  const check = new Check()
+  check.record(form.properties, properties, "")
+  return check.faults
+}

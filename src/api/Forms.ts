@@ -1,0 +1,145 @@
+/**
+ * The form of an integration from which employees are created: its definitions, recursive, and what is sent back.
+ *
+ * Source: docs/contract.md, "Employee form".
+ *
+ * Gotchas
+ * - A type of field that is not known yet is kept as `OtherField`: ask `isKnown` before `switch (field.type)`.
+ * - Bounds are inclusive; null or absent means unbounded.
+ */
+import * as Schema from "effect/Schema"
+import { boolean, field, list, number, text } from "./Fields.ts"
+
+const fieldTypes: ReadonlySet<string> = new Set(["text", "date", "number", "object", "array", "single_select"])
+const isKnownType = (type: string): boolean => fieldTypes.has(type)
+
+const basics = {
+  label: text,
+  required: boolean,
+  description: text,
+  /** The field of the unified employee that it stands for. */
+  unified_key: text
+}
+
+interface Basics {
+  readonly label?: string | null
+  readonly required?: boolean | null
+  readonly description?: string | null
+  readonly unified_key?: string | null
+}
+
+const TextField = Schema.Struct({
+  ...basics,
+  type: Schema.Literal("text"),
+  min_length: number,
+  max_length: number,
+  /** Foreign: never to be matched by a backtracking engine. */
+  reg_exp: text
+})
+const DateField = Schema.Struct({ ...basics, type: Schema.Literal("date") })
+const NumberField = Schema.Struct({ ...basics, type: Schema.Literal("number"), min: number, max: number })
+const SingleSelectField = Schema.Struct({
+  ...basics,
+  type: Schema.Literal("single_select"),
+  options: field(Schema.Struct({
+    type: text,
+    entries: list(Schema.Struct({ id: Schema.String, label: text, unified_value: text, remote_id: text }))
+  }))
+})
+const OtherField = Schema.Struct({
+  ...basics,
+  type: Schema.String.check(
+    Schema.makeFilter((type) => !isKnownType(type), { expected: "a type of field that is not known" })
+  )
+})
+
+export type TextField = typeof TextField.Type
+export type DateField = typeof DateField.Type
+export type NumberField = typeof NumberField.Type
+export type SingleSelectField = typeof SingleSelectField.Type
+export type OtherField = typeof OtherField.Type
+export interface ObjectField extends Basics {
+  readonly type: "object"
+  readonly properties?: Readonly<Record<string, FormField>> | null
+}
+export interface ArrayField extends Basics {
+  readonly type: "array"
+  readonly item_type?: FormField | null
+  readonly min_items?: number | null
+  readonly max_items?: number | null
+}
+export type KnownField = TextField | DateField | NumberField | SingleSelectField | ObjectField | ArrayField
+export type FormField = KnownField | OtherField
+
+/** Whether `switch (field.type)` tells everything of it. */
+export const isKnown = (field: FormField): field is KnownField => isKnownType(field.type)
+
+interface EncodedObject extends Basics {
+  readonly type: "object"
+  readonly properties?: Readonly<Record<string, EncodedField>> | null
+}
+interface EncodedArray extends Basics {
+  readonly type: "array"
+  readonly item_type?: EncodedField | null
+  readonly min_items?: number | null
+  readonly max_items?: number | null
+}
+type EncodedField =
+  | typeof TextField.Encoded
+  | typeof DateField.Encoded
+  | typeof NumberField.Encoded
+  | typeof SingleSelectField.Encoded
+  | EncodedObject
+  | EncodedArray
+  | typeof OtherField.Encoded
+
+const nested = Schema.suspend((): Schema.Codec<FormField, EncodedField> => FormField)
+
+const ObjectField = Schema.Struct({
+  ...basics,
+  type: Schema.Literal("object"),
+  properties: field(Schema.Record(Schema.String, nested))
+})
+const ArrayField = Schema.Struct({
+  ...basics,
+  type: Schema.Literal("array"),
+  item_type: field(nested),
+  min_items: number,
+  max_items: number
+})
+
+export const FormField = Schema.Union([
+  TextField,
+  DateField,
+  NumberField,
+  SingleSelectField,
+  ObjectField,
+  ArrayField,
+  OtherField
+]).annotate({ identifier: "FormField" })
+
+/** To be rendered by whoever asks; `properties` maps the key under which a value is sent to the field's definition. */
+export const EmployeeForm = Schema.Struct({ properties: Schema.Record(Schema.String, FormField) }).annotate({
+  identifier: "EmployeeForm"
+})
+export type EmployeeForm = typeof EmployeeForm.Type
+
+/** The staffing entity whose form is meant: 24 characters of base58. */
+export const StaffingEntityId = Schema.String.check(
+  Schema.isPattern(/^[1-9A-HJ-NP-Za-km-z]+$/),
+  Schema.isBetweenLength(24, 24)
+)
+
+/** The form's answers: keyed like its `properties`, dates as `YYYY-MM-DD`, a choice as the id of its option. */
+export const CreateEmployee = Schema.Struct({
+  staffing_entity_id: text,
+  properties: Schema.Record(Schema.String, Schema.Json)
+}).annotate({ identifier: "CreateEmployee" })
+export type CreateEmployee = typeof CreateEmployee.Type
+
+export const CreatedEmployee = Schema.Struct({
+  id: Schema.String,
+  remote_id: text,
+  prehire: field(Schema.Struct({ remote_id: text }))
+}).annotate({ identifier: "CreatedEmployee" })
+export type CreatedEmployee = typeof CreatedEmployee.Type

@@ -1,0 +1,20 @@
+/**
+ * Which permission each of the 27 endpoints needs in the account's scope configuration.
+ *
+ * Source: docs/contract.md, "Authentication". `null` where the specification is silent.
+ */
+import { type IncrementalModel, incrementalModels } from "./Lists.ts"
+import { type ReadName, reads } from "./Reads.ts"
+import { type WriteName, writes } from "./Writes.ts"
+
+export type EndpointName = IncrementalModel | ReadName | WriteName
+export type Permission = NonNullable<
+  (typeof reads)[ReadName]["permission"] | (typeof writes)[WriteName]["permission"]
+>
+
+const silent = incrementalModels.map((model) => [model, null] as const)
+const declared = Object.entries({ ...reads, ...writes }).map(([name, { permission }]) => [name, permission] as const)
+
+export const permissions = Object.fromEntries<Permission | null>([...silent, ...declared]) as Readonly<
+  Record<EndpointName, Permission | null>
+>

@@ -1,0 +1,40 @@
+/**
+ * The four reads beside the eleven lists: paths and permissions as data, with the schemas of what they answer.
+ *
+ * Source: docs/contract.md, "Other reads".
+ */
+import * as Schema from "effect/Schema"
+import { AssessmentPackageList } from "./Assessment.ts"
+import { AttachmentList } from "./Attachments.ts"
+import { EmployeeForm } from "./Forms.ts"
+import { ToolCategory, ToolList } from "./Tools.ts"
+
+export interface Read {
+  readonly path: `/${string}`
+  /** null: of the account, not of an integration, and asked without the integration header. */
+  readonly category: ToolCategory | null
+  /** What must be enabled in the account's scope configuration; null where the specification is silent. */
+  readonly permission: string | null
+}
+
+export const reads = {
+  /** Falls back to the candidate's attachments where the third-party system keeps them there. */
+  attachments: {
+    path: "/ats/applications/{application_id}/attachments",
+    category: "ats",
+    permission: "Read document attachments"
+  },
+  /** Changes with the staffing entity, if one is given. */
+  employeeForm: { path: "/hris/employees/form", category: "hris", permission: null },
+  assessmentPackages: { path: "/assessment/packages", category: "assessment", permission: null },
+  tools: { path: "/tools/{category}", category: null, permission: null }
+} as const satisfies Record<string, Read>
+export type ReadName = keyof typeof reads
+
+/** `data` of each answer. */
+export const readAnswers = {
+  attachments: AttachmentList,
+  employeeForm: EmployeeForm,
+  assessmentPackages: AssessmentPackageList,
+  tools: ToolList
+} as const satisfies Record<ReadName, Schema.Top>

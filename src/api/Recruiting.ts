@@ -1,0 +1,77 @@
+/**
+ * What can be written to an applicant tracking system: applications, result links, tags and interviews.
+ *
+ * Source: docs/contract.md, "Writes".
+ *
+ * Gotchas
+ * - The specification does not say which fields are required; those without which the write would mean nothing are.
+ */
+import * as Schema from "effect/Schema"
+import { AttachmentUploads } from "./Attachments.ts"
+import { field, known, list, object, oneOf, text } from "./Fields.ts"
+
+/** A day, `YYYY-MM-DD`. */
+export const Day = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/)).annotate({ format: "date" })
+
+/** Creates an application and its candidate. */
+export const CreateApplication = Schema.Struct({
+  stage_id: text,
+  candidate: Schema.Struct({
+    first_name: Schema.String,
+    last_name: Schema.String,
+    email_address: Schema.String,
+    company: text,
+    title: text,
+    phone_number: text,
+    location: object({ city: text, country: text, state: text, zip_code: text }),
+    gender: oneOf("MALE", "FEMALE", "OTHER"),
+    availability_date: field(Day),
+    salary_expectations: field(Schema.Struct({ period: known("YEAR", "MONTH"), amount: Schema.Finite }))
+  }),
+  attachments: field(AttachmentUploads),
+  screening_question_answers: list(
+    Schema.Struct({
+      question_id: Schema.String,
+      /** An array carries the option ids of a multi-select question. */
+      answer: Schema.Union([Schema.String, Schema.Array(Schema.String)])
+    })
+  )
+}).annotate({ identifier: "CreateApplication" })
+export type CreateApplication = typeof CreateApplication.Type
+
+/** Shows a result on an application. Short attribute keys and a short prefix keep the third-party view readable. */
+export const AddResultLink = Schema.Struct({
+  /** Display name of the link, where the third-party system can show one. */
+  label: Schema.String,
+  url: Schema.String,
+  details: field(Schema.Struct({
+    custom_field_name_prefix: text,
+    attributes: list(Schema.Struct({ key: Schema.String, value: Schema.String }))
+  })),
+  /** Passed through to the third-party system. */
+  remote_fields: field(Schema.Record(Schema.String, Schema.Json))
+}).annotate({ identifier: "AddResultLink" })
+export type AddResultLink = typeof AddResultLink.Type
+
+/** A tag by name: added to a candidate, or removed from one. */
+export const TagCandidate = Schema.Struct({ tag: Schema.Struct({ name: Schema.String }) }).annotate({
+  identifier: "TagCandidate"
+})
+export type TagCandidate = typeof TagCandidate.Type
+
+/**
+ * Changes what is given of an interview; times are ISO 8601.
+ *
+ * @beta Closed: offered to selected customers.
+ */
+export const UpdateInterview = Schema.Struct({
+  interview_id: Schema.String,
+  title: text,
+  start_time: text,
+  end_time: text,
+  interviewer_user_ids: list(Schema.String),
+  organizer_user_id: text,
+  location: object({ address: text })
+}).annotate({ identifier: "UpdateInterview" })
+/** @beta Closed: offered to selected customers. */
+export type UpdateInterview = typeof UpdateInterview.Type

@@ -1,0 +1,177 @@
+/**
+ * The twelve writes of the unified API as data. The contract, the order of service, the journal of plugins and the
+ * sandbox all read this one table, so they cannot drift apart.
+ *
+ * Source: docs/contract.md, "Writes".
+ *
+ * Invariants
+ * 1. `repeat` is "safe" only where a second one overwrites, replaces or sets the same state, and nothing else happens
+ *
+ * Gotchas
+ * - A tag removed twice may be refused, an interview moved twice may invite twice: hence `look`.
+ * - A place in `shows` is not always one that polls see: ask `lists` whether `updated_after` reacts to it.
+ */
+import * as Schema from "effect/Schema"
+import { ReplacePackages } from "./Assessment.ts"
+import { AddCandidateAttachment, UploadDocument } from "./Attachments.ts"
+import { Course, CourseId } from "./Courses.ts"
+import { CreatedEmployee, CreateEmployee } from "./Forms.ts"
+import type { IncrementalModel } from "./Lists.ts"
+import { ExpectSkill, RateSkill, SkillExpectation, SkillProficiencyRating } from "./Proficiency.ts"
+import { Application } from "./Records.ts"
+import { AddResultLink, CreateApplication, TagCandidate, UpdateInterview } from "./Recruiting.ts"
+import type { ToolCategory } from "./Tools.ts"
+
+/**
+ * What to do when nobody knows whether a write took effect. `safe`: send it again. `look`: read first, what it makes
+ * can be found. `never`: a second one does harm that no read can prevent.
+ */
+export type Repeat = "safe" | "look" | "never"
+
+export interface Write {
+  readonly method: "POST" | "PUT" | "PATCH" | "DELETE"
+  readonly path: `/${string}`
+  readonly category: ToolCategory
+  /** What must be enabled in the account's scope configuration; null where the specification is silent. */
+  readonly permission: string | null
+  readonly repeat: Repeat
+  /** The polled model, and the place in its record ("" = the record itself), that come to show the effect; null: none. */
+  readonly shows: { readonly model: IncrementalModel | "assessment.package"; readonly path: string } | null
+  readonly stage?: "deprecated" | "closed beta"
+}
+
+export const writes = {
+  createApplication: {
+    method: "POST",
+    path: "/ats/jobs/{job_id}/applications",
+    category: "ats",
+    permission: null,
+    repeat: "look",
+    shows: { model: "ats.application", path: "" }
+  },
+  addResultLink: {
+    method: "POST",
+    path: "/ats/applications/{application_id}/result-links",
+    category: "ats",
+    permission: null,
+    repeat: "never",
+    shows: null
+  },
+  addTag: {
+    method: "POST",
+    path: "/ats/candidates/{candidate_id}/tags",
+    category: "ats",
+    permission: "Manage tags",
+    repeat: "look",
+    shows: { model: "ats.application", path: "candidate.tags" }
+  },
+  removeTag: {
+    method: "DELETE",
+    path: "/ats/candidates/{candidate_id}/tags",
+    category: "ats",
+    permission: "Manage tags",
+    repeat: "look",
+    shows: { model: "ats.application", path: "candidate.tags" }
+  },
+  /** @beta Closed: offered to selected customers. */
+  updateInterview: {
+    method: "PATCH",
+    path: "/ats/applications/{application_id}/interviews",
+    category: "ats",
+    permission: null,
+    repeat: "look",
+    shows: { model: "ats.application", path: "interviews" },
+    stage: "closed beta"
+  },
+  /** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
+  addCandidateAttachment: {
+    method: "POST",
+    path: "/ats/candidates/{candidate_id}/attachments",
+    category: "ats",
+    permission: "Add attachments",
+    repeat: "never",
+    shows: null,
+    stage: "deprecated"
+  },
+  createEmployee: {
+    method: "POST",
+    path: "/hris/employees/form",
+    category: "hris",
+    permission: "Create and manage employees",
+    repeat: "never",
+    shows: null
+  },
+  uploadDocument: {
+    method: "POST",
+    path: "/hris/employees/{employee_id}/documents",
+    category: "hris",
+    permission: "Manage documents",
+    repeat: "never",
+    shows: null
+  },
+  rateSkill: {
+    method: "POST",
+    path: "/hris/skill-proficiency-ratings",
+    category: "hris",
+    permission: "Manage employee skill proficiency ratings",
+    repeat: "safe",
+    shows: null
+  },
+  expectSkill: {
+    method: "POST",
+    path: "/hris/staffing-entities/{staffing_entity_id}/skills",
+    category: "hris",
+    permission: null,
+    repeat: "safe",
+    shows: { model: "hris.staffing_entity", path: "skills" }
+  },
+  replacePackages: {
+    method: "PUT",
+    path: "/assessment/packages",
+    category: "assessment",
+    permission: null,
+    repeat: "safe",
+    shows: { model: "assessment.package", path: "" }
+  },
+  deactivateCourse: {
+    method: "POST",
+    path: "/lms/courses/{course_id}/deactivate",
+    category: "lms",
+    permission: "Upsert courses",
+    repeat: "safe",
+    shows: null
+  }
+} as const satisfies Record<string, Write>
+export type WriteName = keyof typeof writes
+export const writeNames = Object.keys(writes) as ReadonlyArray<WriteName>
+
+// ---- schemas ------------------------------------------------------------------------------------------------------
+
+/** An object in which nothing is expected. */
+export const Empty = Schema.Record(Schema.String, Schema.Json)
+
+const id = Schema.NonEmptyString
+const application = { application_id: id }
+const candidate = { candidate_id: id }
+
+/** Path parameters, body, and `data` of the answer of each write. */
+export const writeSchemas = {
+  createApplication: { params: { job_id: id }, body: CreateApplication, data: Application },
+  addResultLink: { params: application, body: AddResultLink, data: Empty },
+  addTag: { params: candidate, body: TagCandidate, data: Empty },
+  removeTag: { params: candidate, body: TagCandidate, data: Empty },
+  updateInterview: { params: application, body: UpdateInterview, data: Empty },
+  addCandidateAttachment: { params: candidate, body: AddCandidateAttachment, data: Empty },
+  createEmployee: { params: {}, body: CreateEmployee, data: CreatedEmployee },
+  uploadDocument: { params: { employee_id: id }, body: UploadDocument, data: Empty },
+  rateSkill: { params: {}, body: RateSkill, data: SkillProficiencyRating },
+  expectSkill: { params: { staffing_entity_id: id }, body: ExpectSkill, data: SkillExpectation },
+  replacePackages: { params: {}, body: ReplacePackages, data: Empty },
+  deactivateCourse: { params: { course_id: CourseId }, body: Empty, data: Course }
+} as const satisfies Record<
+  WriteName,
+  { readonly params: Schema.Struct.Fields; readonly body: Schema.Top; readonly data: Schema.Top }
+>
+export type WriteParams<W extends WriteName> = Schema.Struct.Type<(typeof writeSchemas)[W]["params"]>
+export type WriteBody<W extends WriteName> = (typeof writeSchemas)[W]["body"]["Type"]
+export type WriteData<W extends WriteName> = (typeof writeSchemas)[W]["data"]["Type"]

@@ -12,11 +12,12 @@
 import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
 import type { IncrementalModel } from "../api/Lists.ts"
-import { canonicalHash, fingerprints, process as processed } from "../domain/Canonical.ts"
+import { canonicalHash } from "../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
 import { type Awaiting, classify, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
 import { diff, touchesNull } from "../domain/Diff.ts"
 import { type Observation, observe, readRow, type Row } from "../domain/Observation.ts"
+import type { Processing } from "../domain/Processing.ts"
 import { parseTime } from "../domain/Watermark.ts"
 import type {
   Balance,
@@ -37,11 +38,11 @@ export interface Prepared {
   readonly unreadable: ReadonlyArray<Quarantined>
 }
 
-export const prepare = (model: IncrementalModel, results: ReadonlyArray<unknown>, now: number): Prepared => {
+export const prepare = (processing: Processing, results: ReadonlyArray<unknown>, now: number): Prepared => {
   const rows: Array<Row> = []
   const unreadable: Array<Quarantined> = []
   for (const value of results) {
-    const row = readRow(model, value)
+    const row = readRow(processing, value)
     if ("id" in row) rows.push(row)
     else {
       unreadable.push({
@@ -57,6 +58,7 @@ export const prepare = (model: IncrementalModel, results: ReadonlyArray<unknown>
 
 export interface Occasion {
   readonly stream: StreamState & { readonly model: IncrementalModel }
+  readonly processing: Processing
   readonly reading: number
   readonly origin: Origin
   readonly backfill: boolean
@@ -105,11 +107,14 @@ export const absorb = Effect.fnUntraced(function*(
   prepared: Prepared,
   occasion: Occasion
 ): Effect.fn.Return<Absorbed, StoreError> {
-  const { model } = occasion.stream
   const copies = Map.groupBy(prepared.rows, (row) => row.id)
   const ids = [...copies.keys()]
   const heads = yield* tx.heads(ids)
-  const stored = { heads, pending: yield* tx.pending(ids), rehashed: yield* rehash(tx, model, copies, heads) }
+  const stored = {
+    heads,
+    pending: yield* tx.pending(ids),
+    rehashed: yield* rehash(tx, occasion.processing, copies, heads)
+  }
 
   const sightings: Array<Sighting> = []
   let unchanged = 0
@@ -148,20 +153,20 @@ export const absorb = Effect.fnUntraced(function*(
 
 const rehash = Effect.fnUntraced(function*(
   tx: StreamTx,
-  model: IncrementalModel,
+  processing: Processing,
   copies: ReadonlyMap<string, unknown>,
   heads: ReadonlyMap<string, Head>
 ) {
   const outdated = [...copies.keys()].flatMap((id) => {
     const head = heads.get(id)
-    return head !== undefined && head.live && head.position !== null && head.fingerprint !== fingerprints[model]
+    return head !== undefined && head.live && head.position !== null && head.fingerprint !== processing.fingerprint
       ? [{ id, position: head.position }]
       : []
   })
   const contents = yield* tx.contents(outdated.map((head) => head.position))
   return new Map(outdated.flatMap(({ id, position }) => {
     const content = parseContent(contents.get(position))
-    return content === null ? [] : [[id, canonicalHash(model, processed(model, content))] as const]
+    return content === null ? [] : [[id, canonicalHash(processing.shape, processing.apply(content))] as const]
   }))
 })
 
@@ -171,7 +176,7 @@ const judge = (
   stored: Stored,
   occasion: Occasion
 ): Sighting | "unchanged" | "duplicate" => {
-  const { model } = occasion.stream
+  const { processing } = occasion
   const last = rows.at(-1)!
   const head = stored.heads.get(last.id)
   const pending = stored.pending.get(last.id)
@@ -179,9 +184,9 @@ const judge = (
   if (agree && head !== undefined && pending === undefined && head.textHash === last.textHash) {
     return head.seen === occasion.reading && !occasion.decisive ? "duplicate" : "unchanged"
   }
-  const observed = observe(model, last)
+  const observed = observe(processing, last)
   const disagree = !agree && rows.some((row) => {
-    const other = observe(model, row)
+    const other = observe(processing, row)
     return other.deleted !== observed.deleted || other.canonicalHash !== observed.canonicalHash
   })
   if (disagree) return { observed, meaning: { _tag: "Disputed" } }
@@ -249,8 +254,8 @@ const settle = (
         write("changed", { kind: "unseen", old: meaning.old })
         break
       case "Updated": {
-        const before = parseContent(befores.get(head?.position ?? 0)) ?? {}
-        const changes = diff(occasion.stream.model, before, observed.content)
+        const before = occasion.processing.apply(parseContent(befores.get(head?.position ?? 0)) ?? {})
+        const changes = diff(occasion.processing.shape, before, observed.content)
         if (touchesNull(changes)) put("staged", null)
         else write("changed", { kind: "updated", before, changes })
         break

@@ -16,6 +16,7 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import { type StreamKey, streamName } from "../domain/Model.ts"
+import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
@@ -89,6 +90,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     streams.set(streamName(key), {
       key,
       settings,
+      processing: settings.processing ?? Processing.plain(settings.model),
       overlapMin: options.overlapMin,
       owner,
       lock: yield* Semaphore.make(1),

@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { IncrementalModel } from "../api/Lists.ts"
 import type { StreamKey } from "../domain/Model.ts"
+import type { Processing } from "../domain/Processing.ts"
 import { type Page, type Priority, Source, type SourceError } from "../source/Source.ts"
 import {
   type Balance,
@@ -41,6 +42,7 @@ export type ReadingError = SourceError | ReadingAborted | StoreError
 export interface Stream {
   readonly key: StreamKey & { readonly model: IncrementalModel }
   readonly settings: StreamSettings
+  readonly processing: Processing
   /** Least overlap of polls; a stream's own margin may have grown beyond it. */
   readonly overlapMin: Duration.Duration
   readonly owner: Owner
@@ -103,7 +105,7 @@ export const commitPage = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Committed, StoreError, Store> {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
-  const prepared = prepare(stream.key.model, results, now)
+  const prepared = prepare(stream.processing, results, now)
   const { absorbed, released } = yield* store.transact(
     stream.owner,
     stream.key,
@@ -111,6 +113,7 @@ export const commitPage = Effect.fnUntraced(function*(
       const begun = options.begin?.(tx.state) ?? tx.state
       const occasion: Occasion = {
         stream: { ...begun, model: stream.key.model },
+        processing: stream.processing,
         reading: reading.id,
         origin: reading.kind,
         backfill: reading.backfill,

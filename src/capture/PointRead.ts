@@ -53,7 +53,7 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
       ids: asked
     })
     for (const value of page.results) {
-      const row = readRow(stream.key.model, value)
+      const row = readRow(stream.processing, value)
       if (!("id" in row)) return { counts: false, why: "a row of the answer has no id" }
       if (!asked.includes(row.id)) return { counts: false, why: "the answer holds records that were not asked for" }
       missing.delete(row.id)

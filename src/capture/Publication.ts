@@ -6,9 +6,10 @@
  * 2. `before` of an event is `after` of the one before: the diff is made against what was published   (I3)
  */
 import type { IncrementalModel } from "../api/Lists.ts"
-import { fingerprints, isObject, type JsonObject } from "../domain/Canonical.ts"
+import { isObject, type JsonObject } from "../domain/Canonical.ts"
 import { type DeleteReason, eventIdOf, type Kind, type NewEvent, type Origin } from "../domain/ChangeEvent.ts"
 import type { PathChange } from "../domain/Diff.ts"
+import type { Processing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
 import type { Head, RecordWrite, StreamState } from "../store/Store.ts"
 
@@ -35,6 +36,7 @@ export type Step =
 
 export interface Circumstances {
   readonly stream: StreamState & { readonly model: IncrementalModel }
+  readonly processing: Processing
   readonly origin: Origin
   readonly reading: number
   readonly detectedAt: number
@@ -109,7 +111,7 @@ export const publication = (
       position: head?.position ?? null,
       textHash: next.textHash,
       canonicalHash: next.canonicalHash,
-      fingerprint: fingerprints[stream.model],
+      fingerprint: circumstances.processing.fingerprint,
       changedAt: next.changedAtMs,
       seen: Math.max(head?.seen ?? 0, circumstances.reading)
     },

@@ -65,6 +65,7 @@ const publications = Effect.fnUntraced(function*(tx: StreamTx, rows: ReadonlyArr
     const next: Next = { ...row, content, changedAtMs: parseTime(row.changedAt) }
     const circumstances = {
       stream: occasion.stream,
+      processing: occasion.processing,
       origin: row.origin,
       reading: row.reading,
       detectedAt: row.detectedAt
@@ -82,8 +83,8 @@ const publications = Effect.fnUntraced(function*(tx: StreamTx, rows: ReadonlyArr
       return publication(head, { kind: "restored", before: image }, next, circumstances)
     }
     if (head.canonicalHash === row.canonicalHash) return publication(head, { kind: "same" }, next, circumstances)
-    const before = parseContent(contents.get(head.position ?? 0)) ?? {}
-    const changes = diff(occasion.stream.model, before, content)
+    const before = occasion.processing.apply(parseContent(contents.get(head.position ?? 0)) ?? {})
+    const changes = diff(occasion.processing.shape, before, content)
     return publication(head, { kind: "updated", before, changes }, next, circumstances)
   }
 })

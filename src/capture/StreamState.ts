@@ -7,6 +7,7 @@
 import * as Duration from "effect/Duration"
 import type { IncrementalModel } from "../api/Lists.ts"
 import { lists } from "../api/Lists.ts"
+import type { Processing } from "../domain/Processing.ts"
 import type { SourceError } from "../source/Source.ts"
 import type { BlockReason, StreamState } from "../store/Store.ts"
 
@@ -17,6 +18,8 @@ export interface StreamSettings {
   readonly account: string
   readonly interval: Duration.Duration
   readonly sweepInterval: Duration.Duration
+  /** What is dropped or redacted; by default `remote_data` is dropped. */
+  readonly processing?: Processing
 }
 
 /** A stream that capture can read: one of the eleven lists. */

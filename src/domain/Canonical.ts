@@ -7,12 +7,10 @@
  *
  * Gotchas
  * - "Sort the keys, then JSON.stringify" is wrong: engines put integer-like keys first. The text is built here.
- * - `changed_at` and `remote_updated_at` are masked on the record and on records embedded in it, nowhere else: a custom
- *   field may have such a name.
+ * - What is masked, is masked on the record and on records embedded in it, nowhere else: a custom field may have such a
+ *   name.
  */
 import { hash } from "node:crypto"
-import type { IncrementalModel } from "../api/Lists.ts"
-import { type ModelEntry, registry } from "./Model.ts"
 
 export type JsonValue = null | boolean | number | string | ReadonlyArray<JsonValue> | JsonObject
 export interface JsonObject {
@@ -21,48 +19,15 @@ export interface JsonObject {
 
 /** A model's shape as far as comparing needs it: where records are embedded, which arrays are unordered. */
 export interface Shape {
-  readonly record: boolean
+  /** Properties that are left out here: where a record stands, those that never make a change alone. */
+  readonly masked: ReadonlySet<string>
   readonly unordered: ReadonlySet<string>
   readonly children: Readonly<Record<string, Shape>>
 }
 
-const volatile: ReadonlySet<string> = new Set(["changed_at", "remote_updated_at"])
-
-const shapeOf = (entry: ModelEntry): Shape => {
-  const unordered = new Set(entry.unordered)
-  const build = (paths: ReadonlyArray<ReadonlyArray<string>>, record: boolean): Shape => {
-    const names = new Set(paths.flatMap((path) => path.slice(0, 1)))
-    return {
-      record,
-      unordered,
-      children: Object.fromEntries([...names].map((name) => {
-        const below = paths.filter((path) => path[0] === name).map((path) => path.slice(1))
-        return [name, build(below.filter((path) => path.length > 0), below.some((path) => path.length === 0))]
-      }))
-    }
-  }
-  return build(entry.nested.map((reference) => reference.path), true)
-}
-
-export const shapes: Readonly<Record<IncrementalModel, Shape>> = Object.fromEntries(
-  Object.values(registry).map((entry) => [entry.model, shapeOf(entry)])
-) as Record<IncrementalModel, Shape>
-
-/** Changes when the meaning of hashes or stored content does: stored content is then compared anew, not republished (S3, V1). */
-export const fingerprints: Readonly<Record<IncrementalModel, string>> = Object.fromEntries(
-  Object.values(registry).map((entry) => [
-    entry.model,
-    hash("sha256", JSON.stringify({ normaliser: 1, remoteData: "drop", ...entry }), "base64url").slice(0, 12)
-  ])
-) as Record<IncrementalModel, string>
-
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 export const isArray = (value: unknown): value is ReadonlyArray<JsonValue> => Array.isArray(value)
-
-/** Masked where `shape` says a record stands. */
-export const isVolatile = (shape: Shape | undefined, key: string): boolean =>
-  shape !== undefined && shape.record && volatile.has(key)
 
 const memberKey = (member: JsonValue): string | undefined => {
   if (!isObject(member)) return undefined
@@ -101,7 +66,7 @@ export const canonical = (value: JsonValue | undefined, shape: Shape | undefined
   if (isObject(value)) {
     let text = ""
     for (const key of Object.keys(value).sort(compare)) {
-      if (isVolatile(shape, key)) continue
+      if (shape?.masked.has(key) === true) continue
       text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${canonical(value[key], childOf(shape, key), key)}`
     }
     return `{${text}}`
@@ -109,6 +74,7 @@ export const canonical = (value: JsonValue | undefined, shape: Shape | undefined
   return JSON.stringify(value)
 }
 
+const nothing: ReadonlySet<string> = new Set()
 const plain = new WeakMap<Shape, Shape>()
 /** Shape below `key`: what the registry knows of it, else one that only carries the unordered names on. */
 export const childOf = (shape: Shape | undefined, key: string): Shape | undefined => {
@@ -117,28 +83,10 @@ export const childOf = (shape: Shape | undefined, key: string): Shape | undefine
   if (child !== undefined) return child
   if (!shape.unordered.has(key)) return undefined
   let carried = plain.get(shape)
-  if (carried === undefined) plain.set(shape, carried = { record: false, unordered: shape.unordered, children: {} })
+  if (carried === undefined) plain.set(shape, carried = { masked: nothing, unordered: shape.unordered, children: {} })
   return carried
 }
 
-/** Hash of the canonical form of a processed record. */
-export const canonicalHash = (model: IncrementalModel, value: JsonObject): string =>
-  hash("sha256", canonical(value, shapes[model]), "base64url")
-
-/** Hash of a record's own serialization, keyed with the processing fingerprint: equal → nothing changed, no need to look further. */
-export const textHash = (model: IncrementalModel, text: string): string =>
-  hash("sha256", fingerprints[model] + text, "base64url")
-
-/** The record as it is stored and published: `remote_data` is null on it and on records embedded in it, the key stays. */
-export const process = (model: IncrementalModel, value: JsonObject): JsonObject => drop(value, shapes[model])
-
-const drop = (value: JsonObject, shape: Shape): JsonObject => {
-  const result: Record<string, JsonValue> = { ...value }
-  if (shape.record && result["remote_data"] !== undefined) result["remote_data"] = null
-  for (const [key, child] of Object.entries(shape.children)) {
-    const nested = result[key]
-    if (isArray(nested)) result[key] = nested.map((member) => isObject(member) ? drop(member, child) : member)
-    else if (isObject(nested)) result[key] = drop(nested, child)
-  }
-  return result
-}
+/** Hash of the canonical form. */
+export const canonicalHash = (shape: Shape, value: JsonObject): string =>
+  hash("sha256", canonical(value, shape), "base64url")

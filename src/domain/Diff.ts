@@ -7,18 +7,15 @@
  * Gotchas
  * - An absent property is shown as null: a change from absent to null has null on both sides.
  */
-import type { IncrementalModel } from "../api/Lists.ts"
 import {
   canonical,
   childOf,
   isArray,
   isObject,
-  isVolatile,
   type JsonObject,
   type JsonValue,
   memberKeys,
-  type Shape,
-  shapes
+  type Shape
 } from "./Canonical.ts"
 
 /** One changed path; `before`/`after` null = absent or null. */
@@ -31,9 +28,9 @@ export interface PathChange {
 const escape = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1")
 
 /** Changes from `before` to `after`, in path order of the sorted keys; volatile paths are left out. */
-export const diff = (model: IncrementalModel, before: JsonObject, after: JsonObject): ReadonlyArray<PathChange> => {
+export const diff = (shape: Shape, before: JsonObject, after: JsonObject): ReadonlyArray<PathChange> => {
   const changes: Array<PathChange> = []
-  walk(before, after, shapes[model], "", "", changes)
+  walk(before, after, shape, "", "", changes)
   return changes
 }
 
@@ -52,7 +49,7 @@ const walk = (
   if (before === after) return
   if (isObject(before) && isObject(after)) {
     for (const key of [...new Set([...Object.keys(before), ...Object.keys(after)])].sort()) {
-      if (isVolatile(shape, key)) continue
+      if (shape?.masked.has(key) === true) continue
       const inBefore = Object.hasOwn(before, key)
       const inAfter = Object.hasOwn(after, key)
       walk(

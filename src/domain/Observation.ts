@@ -3,10 +3,12 @@
  *
  * Gotchas
  * - Only the serialized text is made for every record; parsing and hashing of the content waits until the text differs.
+ * - Redaction may take a field out of the content; what the observation itself needs is read from the raw record.
  * - A record our schema does not fit is still observed: our schema must never become their outage (S1).
  */
-import type { IncrementalModel } from "../api/Lists.ts"
-import { canonicalHash, isArray, isObject, type JsonObject, process as processed, textHash } from "./Canonical.ts"
+import { hash } from "node:crypto"
+import { canonicalHash, isArray, isObject, type JsonObject } from "./Canonical.ts"
+import type { Processing } from "./Processing.ts"
 import { parseTime } from "./Watermark.ts"
 
 /** A row with an id: enough to tell whether it is the one we know. */
@@ -35,14 +37,14 @@ export interface Observation {
 
 /** A row, or the reason why it must be set aside, with the text that stands for it. */
 export const readRow = (
-  model: IncrementalModel,
+  processing: Processing,
   value: unknown
 ): Row | { readonly unreadable: string; readonly text: string } => {
   const text = JSON.stringify(value) ?? "null"
   if (!isObject(value)) return { unreadable: "not an object", text }
   const id = value["id"]
   if (typeof id !== "string" || id === "") return { unreadable: "no string id", text }
-  return { id, textHash: textHash(model, text), raw: value }
+  return { id, textHash: hash("sha256", processing.fingerprint + text, "base64url"), raw: value }
 }
 
 const identifying: ReadonlySet<string> = new Set([
@@ -51,7 +53,8 @@ const identifying: ReadonlySet<string> = new Set([
   "changed_at",
   "remote_deleted_at",
   "remote_created_at",
-  "remote_updated_at"
+  "remote_updated_at",
+  "remote_data"
 ])
 
 const isBlank = (record: JsonObject): boolean =>
@@ -59,20 +62,21 @@ const isBlank = (record: JsonObject): boolean =>
     identifying.has(key) || value === null || (isArray(value) && value.length === 0)
   )
 
-export const observe = (model: IncrementalModel, row: Row): Observation => {
-  const content = processed(model, row.raw)
-  const text = (key: string): string | null => typeof content[key] === "string" ? content[key] : null
+export const observe = (processing: Processing, row: Row): Observation => {
+  const { raw } = row
+  const content = processing.apply(raw)
+  const text = (key: string): string | null => typeof raw[key] === "string" ? raw[key] : null
   return {
     id: row.id,
     remoteId: text("remote_id"),
     textHash: row.textHash,
-    canonicalHash: canonicalHash(model, content),
+    canonicalHash: canonicalHash(processing.shape, content),
     content,
-    deleted: content["remote_deleted_at"] !== null && content["remote_deleted_at"] !== undefined,
-    blank: isBlank(content),
+    deleted: raw["remote_deleted_at"] !== null && raw["remote_deleted_at"] !== undefined,
+    blank: isBlank(raw),
     changedAt: text("changed_at"),
-    changedAtMs: parseTime(content["changed_at"]),
-    createdAtMs: parseTime(content["remote_created_at"]),
-    deletedAtMs: parseTime(content["remote_deleted_at"])
+    changedAtMs: parseTime(raw["changed_at"]),
+    createdAtMs: parseTime(raw["remote_created_at"]),
+    deletedAtMs: parseTime(raw["remote_deleted_at"])
   }
 }

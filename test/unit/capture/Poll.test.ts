@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Processing from "../../../src/domain/Processing.ts"
 import { Rejected, Transient } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { scenario, start } from "./Rig.ts"
+import { rigWith, scenario, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
 
 const minute = 60_000
@@ -430,5 +431,27 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
       const change = (yield* rig.events).at(-1)!
       assert.deepStrictEqual(JSON.parse(change.changes), [{ path: "/title", before: "x", after: "y" }])
+    })))
+
+  it.effect("V1: redaction that is switched on is silent, hides the value from then on, and deletes are still noticed", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const redacted = Processing.make("ats.application", {
+        remoteData: "drop",
+        redact: { "/title": "hash", "/source": "drop", "/remote_deleted_at": "drop" },
+        key: "k"
+      })
+      for (const id of ["a", "b"]) yield* rig.put({ id, title: "secret", source: "s" })
+      yield* rig.sweep
+      const later = rigWith(rig, redacted)
+      yield* rig.wait("1 minute")
+      yield* later.sweep
+      assert.strictEqual((yield* rig.events).length, 2)
+      yield* rig.put({ id: "a", title: "other", source: "s" })
+      yield* rig.flag("b")
+      yield* later.poll
+      const [updated, deleted] = (yield* rig.events).slice(2)
+      assert.deepStrictEqual([updated!.kind, deleted!.kind], ["updated", "deleted"])
+      assert.notInclude(updated!.after, "other")
+      assert.match(JSON.parse(updated!.changes)[0].after, /^redacted:/)
     })))
 })

@@ -10,6 +10,7 @@ import { poll } from "../../../src/capture/Poll.ts"
 import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
 import { confirmAbsences, sweep } from "../../../src/capture/Sweep.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { Store, type StreamState } from "../../../src/store/Store.ts"
@@ -37,7 +38,11 @@ export interface Rig {
 
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
-const makeRig = Effect.fnUntraced(function*(api: Scripted.ScriptedApi, model: IncrementalModel) {
+const makeRig = Effect.fnUntraced(function*(
+  api: Scripted.ScriptedApi,
+  model: IncrementalModel,
+  options: { readonly processing?: Processing.Processing }
+) {
   yield* TestClock.setTime(start)
   const store = yield* Store
   const settings: StreamSettings = {
@@ -51,6 +56,7 @@ const makeRig = Effect.fnUntraced(function*(api: Scripted.ScriptedApi, model: In
   const stream: Stream = {
     key: { integration: settings.integration, model },
     settings,
+    processing: options.processing ?? Processing.plain(model),
     overlapMin: Duration.minutes(5),
     owner: yield* store.claim("capture")
   }
@@ -79,13 +85,22 @@ const makeRig = Effect.fnUntraced(function*(api: Scripted.ScriptedApi, model: In
   return rig
 })
 
+/** The same stream read with other processing, as after a change of configuration. */
+export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, "poll" | "sweep"> => {
+  const stream = { ...rig.stream, processing }
+  return {
+    poll: poll(stream),
+    sweep: Effect.asVoid(sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(false) }))
+  }
+}
+
 /** Runs `test` on a fresh stream, backfilled with the rows that `api` holds by then. */
 export const scenario = <A, E>(
   test: (rig: Rig) => Effect.Effect<A, E, Store | Source>,
-  options: { readonly model?: IncrementalModel } = {}
+  options: { readonly model?: IncrementalModel; readonly processing?: Processing.Processing } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
-  return Effect.flatMap(makeRig(api, options.model ?? "ats.application"), test).pipe(
+  return Effect.flatMap(makeRig(api, options.model ?? "ats.application", options), test).pipe(
     Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
   )
 }

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { canonical, canonicalHash, type JsonObject } from "../../../src/domain/Canonical.ts"
-import { shapes } from "../../../src/domain/Canonical.ts"
+import { plain as processingOf } from "../../../src/domain/Processing.ts"
+
+const { shape } = processingOf("ats.application")
 import { diff, touchesNull } from "../../../src/domain/Diff.ts"
 
 const application: JsonObject = {
@@ -16,7 +18,7 @@ const application: JsonObject = {
 describe("Diff", () => {
   it("members of set-like arrays stand by id, escaped as JSON Pointer demands", () => {
     const after = { ...application, interviews: [{ id: "I/2", title: "On site" }, { id: "I3", title: "Final" }] }
-    assert.deepStrictEqual(diff("ats.application", application, after), [
+    assert.deepStrictEqual(diff(shape, application, after), [
       { path: "/interviews/I~12/title", before: "Site", after: "On site" },
       { path: "/interviews/I1", before: { id: "I1", title: "Phone" }, after: null },
       { path: "/interviews/I3", before: null, after: { id: "I3", title: "Final" } }
@@ -29,7 +31,7 @@ describe("Diff", () => {
       outcome: "HIRED",
       candidate: { id: "C1", first_name: "Ada", tags: [{ id: "T1", name: "rust" }] }
     }
-    assert.deepStrictEqual(diff("ats.application", application, after).map((change) => change.path), [
+    assert.deepStrictEqual(diff(shape, application, after).map((change) => change.path), [
       "/candidate/tags/T1/name",
       "/outcome"
     ])
@@ -41,21 +43,21 @@ describe("Diff", () => {
       changed_at: "2027",
       candidate: { ...(application["candidate"] as JsonObject), changed_at: "2027" }
     }
-    assert.deepStrictEqual(diff("ats.application", application, after), [])
-    assert.strictEqual(canonicalHash("ats.application", application), canonicalHash("ats.application", after))
+    assert.deepStrictEqual(diff(shape, application, after), [])
+    assert.strictEqual(canonicalHash(shape, application), canonicalHash(shape, after))
     const custom = { ...application, custom_fields: { changed_at: "today" } }
-    assert.deepStrictEqual(diff("ats.application", application, custom).map((change) => change.path), [
+    assert.deepStrictEqual(diff(shape, application, custom).map((change) => change.path), [
       "/custom_fields/changed_at"
     ])
   })
 
   it("ordered arrays are compared by place, and as a whole when their length changes", () => {
     const same = { ...application, screening_question_answers: [{ answer: 1 }, { answer: 3 }] }
-    assert.deepStrictEqual(diff("ats.application", application, same).map((change) => change.path), [
+    assert.deepStrictEqual(diff(shape, application, same).map((change) => change.path), [
       "/screening_question_answers/1/answer"
     ])
     const longer = { ...application, screening_question_answers: [] }
-    assert.deepStrictEqual(diff("ats.application", application, longer).map((change) => change.path), [
+    assert.deepStrictEqual(diff(shape, application, longer).map((change) => change.path), [
       "/screening_question_answers"
     ])
   })
@@ -65,22 +67,22 @@ describe("Diff", () => {
       id: "S",
       proficiency_scale: { id: "P", ordered_options: ids.map((id) => ({ id, name: id })) }
     })
-    assert.notDeepEqual(diff("hris.skill", scale(["a", "b"]), scale(["b", "a"])), [])
+    assert.notDeepEqual(diff(processingOf("hris.skill").shape, scale(["a", "b"]), scale(["b", "a"])), [])
   })
 
   it("S4: 1 and 1.0, 0 and -0 are the same number, integer-like keys sort as text", () => {
     const one = JSON.parse('{"id":"A","custom_fields":{"10":1.0,"9":-0}}') as JsonObject
     const two = JSON.parse('{"custom_fields":{"9":0,"10":1},"id":"A"}') as JsonObject
-    assert.strictEqual(canonicalHash("ats.application", one), canonicalHash("ats.application", two))
-    assert.deepStrictEqual(diff("ats.application", one, two), [])
+    assert.strictEqual(canonicalHash(shape, one), canonicalHash(shape, two))
+    assert.deepStrictEqual(diff(shape, one, two), [])
     assert.strictEqual(
-      canonical(one, shapes["ats.application"]),
+      canonical(one, shape),
       '{"custom_fields":{"10":1,"9":0},"id":"A"}'
     )
   })
 
   it("a change to or from null is told apart: scope switches look like that", () => {
-    assert.isTrue(touchesNull(diff("ats.application", application, { ...application, outcome: null })))
-    assert.isFalse(touchesNull(diff("ats.application", application, { ...application, outcome: "HIRED" })))
+    assert.isTrue(touchesNull(diff(shape, application, { ...application, outcome: null })))
+    assert.isFalse(touchesNull(diff(shape, application, { ...application, outcome: "HIRED" })))
   })
 })

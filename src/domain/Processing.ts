@@ -1,0 +1,125 @@
+/**
+ * What is done to a model's records before anything is compared, stored or published: raw data dropped or kept, personal
+ * data dropped or replaced.
+ *
+ * Invariants
+ * 1. Processing is idempotent: stored content can be processed again   (V1)
+ *
+ * Gotchas
+ * - The fingerprint names everything that decides what hashes and stored content mean. Where it differs from the one of
+ *   a stored head, stored content is compared anew and not republished (S3, V1, V2).
+ * - `changed_at` and `remote_updated_at` never make a change alone; `remote_data` neither, unless it is tracked.
+ */
+import { createHmac, hash } from "node:crypto"
+import type { IncrementalModel } from "../api/Lists.ts"
+import { canonical, isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
+import { type ModelEntry, registry } from "./Model.ts"
+
+/** `drop`: null, the key stays. `carry`: published as it is, makes no change alone. `track`: like any other property. */
+export type RemoteData = "drop" | "carry" | "track"
+/** `drop`: the property is left out. `hash`: replaced by a keyed hash, so that equal values stay equal. */
+export type Redaction = "drop" | "hash"
+
+export interface ProcessingOptions {
+  readonly remoteData: RemoteData
+  /** JSON Pointer → what is done there; arrays are walked through. */
+  readonly redact: Readonly<Record<string, Redaction>>
+  /** Key of the hashes; personal data could be guessed from hashes without one. */
+  readonly key: string
+}
+
+export interface Processing {
+  readonly model: IncrementalModel
+  readonly shape: Shape
+  readonly fingerprint: string
+  /** The record as it is stored and published. */
+  readonly apply: (record: JsonObject) => JsonObject
+}
+
+const volatile = ["changed_at", "remote_updated_at"]
+const nothing: ReadonlySet<string> = new Set()
+
+const shapeOf = (entry: ModelEntry, masked: ReadonlySet<string>): Shape => {
+  const unordered = new Set(entry.unordered)
+  const build = (paths: ReadonlyArray<ReadonlyArray<string>>, record: boolean): Shape => {
+    const names = new Set(paths.flatMap((path) => path.slice(0, 1)))
+    return {
+      masked: record ? masked : nothing,
+      unordered,
+      children: Object.fromEntries([...names].map((name) => {
+        const below = paths.filter((path) => path[0] === name).map((path) => path.slice(1))
+        return [name, build(below.filter((path) => path.length > 0), below.some((path) => path.length === 0))]
+      }))
+    }
+  }
+  return build(entry.nested.map((reference) => reference.path), true)
+}
+
+const dropRemoteData = (value: JsonObject, shape: Shape): JsonObject => {
+  const result: Record<string, JsonValue> = { ...value }
+  if (shape.masked.size > 0 && result["remote_data"] !== undefined) result["remote_data"] = null
+  for (const [key, child] of Object.entries(shape.children)) {
+    const nested = result[key]
+    if (isArray(nested)) result[key] = nested.map((member) => isObject(member) ? dropRemoteData(member, child) : member)
+    else if (isObject(nested)) result[key] = dropRemoteData(nested, child)
+  }
+  return result
+}
+
+const hashed = "redacted:"
+
+const redactAt = (
+  value: JsonValue,
+  path: ReadonlyArray<string>,
+  replace: (value: JsonValue) => JsonValue | undefined
+): JsonValue => {
+  if (isArray(value)) return value.map((member) => redactAt(member, path, replace))
+  const [name, ...rest] = path
+  if (name === undefined || !isObject(value) || !Object.hasOwn(value, name)) return value
+  const { [name]: at = null, ...others } = value
+  if (rest.length > 0) return { ...value, [name]: redactAt(at, rest, replace) }
+  const replaced = replace(at)
+  return replaced === undefined ? others : { ...value, [name]: replaced }
+}
+
+/** Null stays null, so that its coming and going is seen; what is a hash already stays it. */
+const keyedHash = (key: string) => (value: JsonValue): JsonValue =>
+  value === null || (typeof value === "string" && value.startsWith(hashed))
+    ? value
+    : hashed + createHmac("sha256", key).update(canonical(value, undefined)).digest("base64url")
+
+const segments = (pointer: string): ReadonlyArray<string> =>
+  pointer.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
+
+export const make = (model: IncrementalModel, options: ProcessingOptions): Processing => {
+  const { key, redact, remoteData } = options
+  const entry = registry[model]
+  const shape = shapeOf(entry, new Set(remoteData === "carry" ? [...volatile, "remote_data"] : volatile))
+  const redactions = Object.entries(redact).map(([pointer, how]) => ({
+    path: segments(pointer),
+    replace: how === "hash" ? keyedHash(key) : () => undefined
+  }))
+  return {
+    model,
+    shape,
+    fingerprint: hash("sha256", JSON.stringify({ normaliser: 1, remoteData, redact, ...entry }), "base64url").slice(
+      0,
+      12
+    ),
+    apply: (record) => {
+      const kept = remoteData === "drop" ? dropRemoteData(record, shape) : record
+      return redactions.reduce<JsonObject>((value, { path, replace }) => {
+        const redacted = redactAt(value, path, replace)
+        return isObject(redacted) ? redacted : value
+      }, kept)
+    }
+  }
+}
+
+const byDefault = new Map<IncrementalModel, Processing>()
+/** Raw data dropped, nothing redacted. */
+export const plain = (model: IncrementalModel): Processing => {
+  const known = byDefault.get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" })
+  byDefault.set(model, known)
+  return known
+}

@@ -1,0 +1,82 @@
+import { assert, describe, it } from "@effect/vitest"
+import { canonicalHash, type JsonObject } from "../../../src/domain/Canonical.ts"
+import { diff } from "../../../src/domain/Diff.ts"
+import { make, plain, type ProcessingOptions } from "../../../src/domain/Processing.ts"
+
+const application: JsonObject = {
+  id: "A1",
+  remote_data: { raw: 1 },
+  candidate: {
+    id: "C1",
+    first_name: "Ada",
+    remote_data: { raw: 2 },
+    email_addresses: [{ email_address: "ada@example.com", type: "PRIVATE" }],
+    phone_numbers: null
+  },
+  custom_fields: { "a/b": "secret" }
+}
+const processing = (options: Partial<ProcessingOptions>) =>
+  make("ats.application", { remoteData: "drop", redact: {}, key: "k", ...options })
+
+describe("Processing", () => {
+  it("remote_data is dropped on the record and on embedded ones, its key stays", () => {
+    const dropped = plain("ats.application").apply(application)
+    assert.isNull(dropped["remote_data"])
+    assert.isNull((dropped["candidate"] as JsonObject)["remote_data"])
+    assert.deepStrictEqual(dropped["custom_fields"], application["custom_fields"])
+  })
+
+  it("carried remote_data is published and makes no change alone, tracked it does", () => {
+    const other = { ...application, remote_data: { raw: 3 } }
+    const carry = processing({ remoteData: "carry" })
+    assert.deepStrictEqual(carry.apply(application)["remote_data"], { raw: 1 })
+    assert.strictEqual(canonicalHash(carry.shape, application), canonicalHash(carry.shape, other))
+    assert.deepStrictEqual(diff(carry.shape, application, other), [])
+    const track = processing({ remoteData: "track" })
+    assert.deepStrictEqual(diff(track.shape, application, other).map((change) => change.path), ["/remote_data/raw"])
+  })
+
+  it("redaction drops a path or replaces it by a keyed hash, through arrays, and leaves null alone", () => {
+    const { apply } = processing({
+      redact: {
+        "/candidate/first_name": "drop",
+        "/candidate/email_addresses/email_address": "hash",
+        "/candidate/phone_numbers": "hash",
+        "/custom_fields/a~1b": "hash",
+        "/not/there": "drop"
+      }
+    })
+    const redacted = apply(application)
+    const candidate = redacted["candidate"] as JsonObject
+    assert.notProperty(candidate, "first_name")
+    assert.isNull(candidate["phone_numbers"])
+    assert.notInclude(JSON.stringify(redacted), "ada@example.com")
+    assert.notInclude(JSON.stringify(redacted), "secret")
+    assert.match(String((candidate["email_addresses"] as ReadonlyArray<JsonObject>)[0]!["email_address"]), /^redacted:/)
+    assert.deepStrictEqual(apply(redacted), redacted, "processing again changes nothing")
+  })
+
+  it("equal values have equal hashes, and another key gives others", () => {
+    const redact = { "/candidate/first_name": "hash" } as const
+    const hashOf = (key: string, name: string) => {
+      const value = processing({ redact, key }).apply({ ...application, candidate: { id: "C", first_name: name } })
+      return (value["candidate"] as JsonObject)["first_name"]
+    }
+    assert.strictEqual(hashOf("k", "Ada"), hashOf("k", "Ada"))
+    assert.notStrictEqual(hashOf("k", "Ada"), hashOf("k", "Eve"))
+    assert.notStrictEqual(hashOf("k", "Ada"), hashOf("other", "Ada"))
+  })
+
+  it("V1: whatever decides what hashes mean is in the fingerprint", () => {
+    const fingerprints = [
+      plain("ats.application"),
+      processing({ remoteData: "carry" }),
+      processing({ remoteData: "track" }),
+      processing({ redact: { "/candidate": "drop" } }),
+      processing({ redact: { "/candidate": "hash" } }),
+      plain("ats.offer")
+    ].map(({ fingerprint }) => fingerprint)
+    assert.strictEqual(new Set(fingerprints).size, fingerprints.length)
+    assert.strictEqual(processing({}).fingerprint, plain("ats.application").fingerprint)
+  })
+})

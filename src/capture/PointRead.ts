@@ -19,7 +19,7 @@ export const mostAsked = mostIds - 2
 export type Answer =
   /** Rows of the asked records, without the controls. */
   | { readonly counts: true; readonly rows: ReadonlyArray<unknown> }
-  | { readonly counts: false; readonly why: string }
+  | { readonly counts: false; readonly why: string; readonly noControl?: true }
 
 /** Up to two live records to ask beside `ids`, preferring those met since `reading`. */
 export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: number, ids: ReadonlyArray<string>) {
@@ -69,7 +69,7 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
     return { counts: false, why: "a record known to be alive was not returned either" }
   }
   if (controls.length === 0 && missing.size > 0) {
-    return { counts: false, why: "no live record is known that could show whether ids are answered" }
+    return { counts: false, why: "no live record is known that could show whether ids are answered", noControl: true }
   }
   return { counts: true, rows }
 })

@@ -28,7 +28,7 @@ import {
   readPages,
   type Stream
 } from "./Pages.ts"
-import { controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
+import { type Answer, controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
 import { healthy } from "./StreamState.ts"
 
@@ -232,9 +232,10 @@ const confirm = Effect.fnUntraced(function*(
     // D12: a refusal is no confirmation; what will pass by itself is tried again with the sweep.
     Effect.catchIf(
       (error) => !error.reason.retryable,
-      (error) => Effect.succeed({ counts: false as const, why: error.reason._tag })
+      (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })
     )
   )
+  if (!answer.counts && answer.noControl === true) yield* keepVisible(stream, ids, reading.id)
   if (!answer.counts) {
     return yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
       Effect.annotateLogs({
@@ -251,24 +252,32 @@ const confirm = Effect.fnUntraced(function*(
   yield* Gauges.driftFound(stream.key, met.size)
   yield* commitPage(stream, answer.rows, { ...reading, backfill: false }, {
     decisive: true,
-    conclude: (tx, state) => markAbsent(tx, absent, reading.id, now).pipe(Effect.as({ state, released: [] }))
+    conclude: (tx, state) => markAbsent(tx, absent, reading.id, now, 1).pipe(Effect.as({ state, released: [] }))
   })
 })
 
 const idOf = (row: unknown): ReadonlyArray<string> =>
   typeof row === "object" && row !== null && "id" in row && typeof row.id === "string" ? [row.id] : []
 
+/** A list that ran empty has nobody left to vouch for an answer: its candidates are shown as absent, never confirmed. */
+const keepVisible = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArray<string>, reading: number) {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  yield* store.transact(stream.owner, stream.key, (tx) => markAbsent(tx, ids, reading, now, 0))
+})
+
 /** What is staged or held already says more than an absence. */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
   reading: number,
-  now: number
+  now: number,
+  confirms: 0 | 1
 ) {
   const pending = yield* tx.pending(ids)
   yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
     const row = pending.get(id)
-    if (row?.status === "absent") return [{ ...row, confirms: row.confirms + 1, confirmedAt: now }]
+    if (row?.status === "absent") return [{ ...row, confirms: row.confirms + confirms, confirmedAt: now }]
     if (row !== undefined && row.status !== "reread") return []
     return [{
       id,
@@ -283,7 +292,7 @@ const markAbsent = Effect.fnUntraced(function*(
       remoteId: null,
       changedAt: null,
       detectedAt: now,
-      confirms: 1,
+      confirms,
       confirmedAt: now
     }]
   }))

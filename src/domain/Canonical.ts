@@ -6,7 +6,7 @@
  * 1. Equal canonical texts and an empty diff mean the same thing (S4, N2)
  *
  * Gotchas
- * - "Sort the keys, then JSON.stringify" is wrong: engines put integer-like keys first. The text is built here.
+ * - "Sort the keys, then JSON.stringify" is wrong: engines put integer-like keys first. Objects become lists before.
  * - What is masked, is masked on the record and on records embedded in it, nowhere else: a custom field may have such a
  *   name.
  */
@@ -49,30 +49,40 @@ export const memberKeys = (name: string, array: ReadonlyArray<JsonValue>): Reado
 
 const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
-/** Canonical text of a value standing under `name` at `shape`. */
-export const canonical = (value: JsonValue | undefined, shape: Shape | undefined, name = ""): string => {
-  if (value === undefined) return "undefined"
-  if (isArray(value)) {
-    const keys = memberKeys(name, value)
-    const texts = value.map((member) => canonical(member, shape, ""))
-    if (keys !== undefined) {
-      const order = keys.map((_, index) => index)
-      order.sort((a, b) => compare(keys[a]!, keys[b]!) || compare(texts[a]!, texts[b]!))
-      return `[${order.map((index) => texts[index]).join(",")}]`
-    }
-    if (shape?.unordered.has(name) === true) texts.sort(compare)
-    return `[${texts.join(",")}]`
+/** What is serialized for comparing: tagged lists, in which nothing depends on how an engine orders keys. */
+type Form = null | boolean | number | string | ReadonlyArray<Form>
+const objectTag = 0
+const arrayTag = 1
+
+const formOf = (value: JsonValue, shape: Shape | undefined, name: string): Form => {
+  if (isArray(value)) return [arrayTag, ...membersOf(value, shape, name)]
+  if (!isObject(value)) return value
+  const form: Array<Form> = [objectTag]
+  for (const key of Object.keys(value).sort(compare)) {
+    const member = value[key]
+    if (member === undefined || shape?.masked.has(key) === true) continue
+    form.push(key, formOf(member, childOf(shape, key), key))
   }
-  if (isObject(value)) {
-    let text = ""
-    for (const key of Object.keys(value).sort(compare)) {
-      if (shape?.masked.has(key) === true) continue
-      text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${canonical(value[key], childOf(shape, key), key)}`
-    }
-    return `{${text}}`
-  }
-  return JSON.stringify(value)
+  return form
 }
+
+const membersOf = (array: ReadonlyArray<JsonValue>, shape: Shape | undefined, name: string): ReadonlyArray<Form> => {
+  const forms = array.map((member) => formOf(member, shape, ""))
+  if (forms.length < 2) return forms
+  const keys = memberKeys(name, array)
+  if (keys === undefined && shape?.unordered.has(name) !== true) return forms
+  const unique = keys !== undefined && new Set(keys).size === keys.length
+  const sortable = forms.map((form, index) => ({
+    form,
+    key: keys?.[index] ?? "",
+    text: unique ? "" : JSON.stringify(form)
+  }))
+  return sortable.sort((a, b) => compare(a.key, b.key) || compare(a.text, b.text)).map(({ form }) => form)
+}
+
+/** Canonical text of a value standing under `name` at `shape`. */
+export const canonical = (value: JsonValue | undefined, shape: Shape | undefined, name = ""): string =>
+  value === undefined ? "undefined" : JSON.stringify(formOf(value, shape, name))
 
 const nothing: ReadonlySet<string> = new Set()
 const plain = new WeakMap<Shape, Shape>()

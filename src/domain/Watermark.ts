@@ -38,9 +38,10 @@ const median = (values: ReadonlyArray<number>): number | null =>
 /** `offsets`: recent samples of server clock − our clock. */
 export const readClock = (offsets: ReadonlyArray<number>, sample: ClockSample): ClockReading => {
   const known = median(offsets)
-  const byOurs = sample.requestedAt + (known ?? 0) - resolution - sample.duration
+  const duration = Math.ceil(sample.duration)
+  const byOurs = sample.requestedAt + (known ?? 0) - resolution - duration
   if (sample.serverTime === null) return { complete: byOurs, offsets, outOfLine: false }
-  const byTheirs = sample.serverTime - resolution - sample.duration
+  const byTheirs = sample.serverTime - resolution - duration
   const offset = Math.round(sample.serverTime - sample.requestedAt - sample.duration / 2)
   const next = [...offsets, offset].slice(-kept)
   if (known === null) {

@@ -77,7 +77,7 @@ describe("Diff", () => {
     assert.deepStrictEqual(diff(shape, one, two), [])
     assert.strictEqual(
       canonical(one, shape),
-      '{"custom_fields":{"10":1,"9":0},"id":"A"}'
+      '[0,"custom_fields",[0,"10",1,"9",0],"id","A"]'
     )
   })
 

@@ -1,0 +1,49 @@
+/**
+ * A process that serves one long list of applications and does next to nothing else, so that what reads it is measured
+ * and not this. Argument: number of records. Prints its base address, then a line `reading <ms>` for each full reading
+ * that begins.
+ *
+ * Gotchas
+ * - A page is one serialized page of the sandbox's world with other ids written into it: no memory per record.
+ * - With `updated_after` or `ids` nothing is found: nothing ever changes here.
+ */
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { pageSize } from "../src/api/Lists.ts"
+import { World } from "../src/sandbox/World.ts"
+
+const records = Number(process.argv[2])
+const pages = Math.ceil(records / pageSize.max)
+const idLength = 24
+
+// more than a page of them, for some are deleted and would make no event
+const world = World.make({ seed: 1, start: Date.now(), records: 2 * pageSize.max, speed: 0 })
+const rows = [...world.truth("sandbox:everything", "ats.application").values()].slice(0, pageSize.max)
+  .map((row) => JSON.stringify(row))
+const opening = `{"status":"success","data":{"results":[`
+const body = Buffer.from(`${opening}${rows.join(",")}],"next":`)
+const places: Array<number> = []
+for (let at = Buffer.byteLength(opening), i = 0; i < rows.length; i++) {
+  places.push(at + `{"id":"`.length)
+  at += Buffer.byteLength(rows[i]!) + 1
+}
+
+const page = (number: number): Buffer => {
+  const bytes = Buffer.from(body)
+  places.forEach((place, i) => bytes.write(`rec${number * pageSize.max + i}`.padEnd(idLength, "x"), place, "latin1"))
+  const next = number + 1 < pages ? `"${number + 1}"` : "null"
+  return Buffer.concat([bytes, Buffer.from(`${next}},"warnings":[]}`)])
+}
+const empty = Buffer.from(`{"status":"success","data":{"results":[],"next":null},"warnings":[]}`)
+
+const server = createServer((request, response) => {
+  const query = new URL(request.url ?? "", "http://localhost").searchParams
+  const incremental = query.has("updated_after") || query.has("ids")
+  const cursor = query.get("cursor")
+  if (!incremental && cursor === null) process.stdout.write(`reading ${Date.now()}\n`)
+  const answer = incremental ? empty : page(Number(cursor ?? 0))
+  response.writeHead(200, { "content-type": "application/json", "content-length": answer.length }).end(answer)
+})
+server.listen(0, "127.0.0.1", () => {
+  process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1\n`)
+})

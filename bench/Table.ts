@@ -1,0 +1,43 @@
+/**
+ * Measurements as a Markdown table: medians over runs, each row against the floor of the same run.
+ */
+export interface Measured {
+  readonly rows: number
+  readonly seconds: number
+  readonly cpuSeconds: number
+}
+
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+export const table = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
+  [header, header.map((_, i) => (i === 0 ? "---" : "---:")), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join(
+    "\n"
+  )
+
+const rate = ({ rows, seconds }: Measured) => rows / seconds
+const cpu = ({ cpuSeconds, rows }: Measured) => (cpuSeconds / rows) * 100_000
+
+/** `runs`: what was measured, by name; the ratios are taken within a run, then their median. */
+export const against = (
+  floor: string,
+  unit: string,
+  runs: ReadonlyArray<Readonly<Record<string, Measured>>>
+): string =>
+  table(
+    ["", `${unit}/s`, "rate / floor", "CPU s per 100k", "CPU / floor"],
+    Object.keys(runs[0] ?? {}).map((name) => {
+      const over = (of: (measured: Measured) => number) => median(runs.map((run) => of(run[name]!)))
+      const ratio = (of: (measured: Measured) => number) => median(runs.map((run) => of(run[name]!) / of(run[floor]!)))
+      return [
+        name,
+        Math.round(over(rate)).toLocaleString("en"),
+        ratio(rate).toFixed(2),
+        over(cpu).toFixed(2),
+        ratio(cpu).toFixed(2)
+      ]
+    })
+  )

@@ -1,0 +1,37 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Lives from "./Lives.ts"
+
+const kills = 50
+
+describe(`SIGKILL at ${kills} random moments under load (seed ${Lives.seed})`, () => {
+  it.live(
+    "X1, X2, X5, X6: the fold equals the world but for what is pending, and what a reader saw never changes or vanishes",
+    () =>
+      Effect.gen(function*() {
+        const { digests, events, exitCode, findings, follower, history, oracle, pending, world } = yield* Lives.run({
+          kills,
+          integrations: 3,
+          lifetime: [50, 750]
+        })
+        assert.deepStrictEqual(oracle.breaches.slice(0, 5), [])
+        const differences = oracle.differences(world, pending)
+        assert.deepStrictEqual(differences.slice(0, 5).map(({ key, why }) => [key, why, ...history(key)]), [])
+
+        assert.deepStrictEqual(follower.complaints.slice(0, 5), [])
+        const rewritten = [...follower.seen].filter(([position, seen]) => digests.get(position) !== seen)
+        assert.deepStrictEqual(rewritten.slice(0, 5), [])
+        assert.strictEqual(follower.seen.size, events.length)
+        assert.strictEqual(exitCode, 0)
+
+        // without these the rest would prove nothing
+        const kinds = Map.groupBy(events, ({ data }) => data.kind)
+        assert.isAbove(kinds.get("updated")?.length ?? 0, 500)
+        assert.isAbove(kinds.get("deleted")?.length ?? 0, 5)
+        assert.isAbove(findings.backfills, 0)
+        assert.isAbove(findings.sweeps, 0)
+        assert.isBelow(pending.size, world.size / 10)
+      }),
+    200_000
+  )
+})

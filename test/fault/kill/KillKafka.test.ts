@@ -1,0 +1,76 @@
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { randomUUID } from "node:crypto"
+import { incrementalModels } from "../../../src/api/Lists.ts"
+import * as Broker from "../../integration/kafka/Broker.ts"
+import * as Kcat from "../../integration/kafka/Kcat.ts"
+import * as Lives from "./Lives.ts"
+import { keyOf } from "./Oracle.ts"
+import { ask } from "./Service.ts"
+
+const kills = 10
+const missing = Broker.missing ?? Kcat.missing
+
+const positionIn = (metrics: string): number => Number(/^rollcall_relay_position (\S+)$/m.exec(metrics)?.[1] ?? 0)
+
+/** Until the sink holds everything up to a position. */
+const relayed = (url: string, newest: string): Effect.Effect<void> =>
+  ask(url, "/metrics").pipe(
+    Effect.repeat({
+      until: (metrics) => positionIn(metrics) >= Number(newest.split("-").at(-1)),
+      schedule: Schedule.spaced("50 millis")
+    }),
+    Effect.asVoid
+  )
+
+describe.skipIf(missing !== null)(
+  `SIGKILL at ${kills} random moments while publishing to Kafka (seed ${Lives.seed}${
+    missing === null ? "" : `, skipped: ${missing}`
+  })`,
+  () => {
+    layer(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+      it.effect(
+        "X4: a read_committed reader sees every event of the log once, in order per record",
+        () =>
+          Effect.gen(function*() {
+            const { brokers } = yield* Broker.Broker
+            const topic = `kill-${randomUUID()}`
+            const { events, findings, oracle, pending, world } = yield* Lives.run({
+              kills,
+              integrations: 1,
+              // a relay needs a second to find out where it stands
+              lifetime: [500, 3000],
+              settings: { KAFKA_BROKERS: brokers.join(), ROLLCALL_TOPIC: `${topic}.{model}` }
+            }, relayed)
+            assert.deepStrictEqual(oracle.breaches.slice(0, 5), [])
+            assert.deepStrictEqual(oracle.differences(world, pending).slice(0, 5), [])
+            assert.isBelow(findings.unborn, kills)
+
+            for (const model of incrementalModels) {
+              const messages = yield* Kcat.read(brokers, `${topic}.${model}`)
+              const logged = events.filter((event) => event.data.model === model)
+              const inLog = new Map(logged.map((event) => [event.id, event]))
+              const met = new Map<string, number>()
+              for (const { headers, key, payload } of messages) {
+                const event = inLog.get(headers["ce_id"] ?? "")
+                assert.isDefined(event, `${key} ${headers["ce_position"]} is not in the log, or came twice`)
+                inLog.delete(event.id)
+                assert.strictEqual(headers["ce_position"], event.position)
+                assert.strictEqual(key, keyOf(event.data))
+                assert.deepStrictEqual(JSON.parse(payload ?? "null"), event.data)
+                assert.strictEqual(
+                  event.data.version,
+                  (met.get(key) ?? 0) + 1,
+                  `${headers["ce_position"]} is out of order`
+                )
+                met.set(key, event.data.version)
+              }
+              assert.deepStrictEqual([...inLog.values()].map((event) => event.position), [])
+            }
+          }),
+        120_000
+      )
+    })
+  }
+)

@@ -1,0 +1,229 @@
+/**
+ * A living world, and a service over it that is killed again and again: what both kill tests have in common.
+ *
+ * Gotchas
+ * - Moments come from the seed; what a process has reached by then does not: a seed narrows a failure down, it does not
+ *   repeat it exactly.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { incrementalModels } from "../../../src/api/Lists.ts"
+import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
+import { Chance } from "../../../src/sandbox/Chance.ts"
+import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { digest, type Event, Follower } from "./Follower.ts"
+import { type Contents, keyOf, Oracle } from "./Oracle.ts"
+import { ask, launch, type Service, streams } from "./Service.ts"
+
+/** Of this run: moments of death and the world follow from it. */
+export const seed = Number(process.env["ROLLCALL_TEST_SEED"] ?? Date.now() % 1_000_000)
+
+/** One answer in thirty fails, none for long: a life lasts a second. */
+const weather = [
+  { kind: "server_error", probability: 0.01 },
+  { kind: "rate_limit", probability: 0.005, retryAfter: 0 },
+  { kind: "truncated", probability: 0.005 },
+  { kind: "drop", probability: 0.005 },
+  { kind: "delay", probability: 0.01, delay: 100 }
+]
+
+export interface Options {
+  readonly kills: number
+  readonly integrations: number
+  /** Shortest and longest life after the start, ms. */
+  readonly lifetime: readonly [number, number]
+  /** Beside those of the store and the API. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** How the service was found when it came back. */
+interface Findings {
+  /** Lives that began with a backfill, or a sweep, that was cut off. */
+  backfills: number
+  sweeps: number
+  /** Lives that were ended before the service had started. */
+  unborn: number
+}
+
+export interface Outcome {
+  readonly findings: Findings
+  readonly follower: Follower
+  /** The whole log as the last process serves it. */
+  readonly events: ReadonlyArray<Event>
+  /** Digests of the same, by position. */
+  readonly digests: ReadonlyMap<string, string>
+  readonly oracle: Oracle
+  readonly world: Contents
+  /** What happened to a record in the world, and when. */
+  readonly history: (key: string) => ReadonlyArray<string>
+  readonly pending: ReadonlySet<string>
+  readonly identity: LogIdentity
+  /** Exit code of the last process, asked to end. */
+  readonly exitCode: number | null
+}
+
+const folder = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-kill-"))),
+  (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+)
+
+const setFaults = (url: string, faults: ReadonlyArray<unknown>) =>
+  Effect.promise(() =>
+    fetch(new URL("/_sandbox/faults", url), {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ faults })
+    })
+  )
+
+/** The service is killed `kills` times, the world is frozen, and a last life reads it to the end. */
+export const run = Effect.fnUntraced(function*(
+  { integrations: count, kills, lifetime, settings }: Options,
+  last: (url: string, newest: string) => Effect.Effect<void> = () => Effect.void
+): Effect.fn.Return<Outcome, unknown, Scope.Scope> {
+  const chance = new Chance(seed)
+  const file = join(yield* folder, "rollcall.db")
+  const sandbox = yield* Sandbox.serve({ seed, integrations: count, records: 400, speed: 800 })
+  yield* setFaults(sandbox.url, weather)
+  const environment = (integrations: ReadonlyArray<string>) => ({
+    ROLLCALL_API_URL: sandbox.url,
+    ROLLCALL_API_KEY: sandbox.key,
+    ROLLCALL_STORE: `sqlite:${file}`,
+    ROLLCALL_INTEGRATIONS: integrations.join(),
+    ROLLCALL_INTERVAL: "300 millis",
+    ROLLCALL_SWEEP_INTERVAL: "1 second",
+    ROLLCALL_CONFIRM_INTERVAL: "1 second",
+    ROLLCALL_OVERLAP_MIN: "3 seconds",
+    ROLLCALL_RETRY_BASE: "20 millis",
+    ...settings
+  })
+  const follower = new Follower()
+  const findings: Findings = { backfills: 0, sweeps: 0, unborn: 0 }
+
+  const life = Effect.fnUntraced(function*(number: number) {
+    // Customers connect one by one, so that backfills are cut off too.
+    const connected = sandbox.integrations.slice(0, 1 + Math.floor(number * count / kills))
+    const service = yield* launch(environment(connected))
+    if (chance.happens(0.2)) {
+      yield* Effect.sleep(chance.int(50, 500))
+      findings.unborn++
+    } else {
+      const url = yield* service.url
+      yield* following(follower, url)
+      const open = (yield* streams(url)).flatMap(({ progress }) => progress?.kind ?? [])
+      if (open.includes("backfill")) findings.backfills++
+      if (open.includes("sweep")) findings.sweeps++
+      yield* Effect.sleep(chance.int(...lifetime))
+    }
+    yield* mustLive(service)
+    yield* service.end("SIGKILL")
+  }, Effect.scoped)
+  for (let number = 0; number < kills; number++) yield* life(number)
+
+  yield* setFaults(sandbox.url, [])
+  yield* sandbox.freeze
+  const service = yield* launch(environment(sandbox.integrations))
+  const url = yield* service.url
+  const followed = yield* following(follower, url)
+  yield* quiet(url)
+  const { digests, events, next } = yield* wholeLog(url)
+  yield* last(url, next)
+  yield* Effect.promise(() => untilSeen(follower, events.length))
+  followed.abort()
+  yield* mustLive(service)
+  const exitCode = yield* service.end("SIGTERM")
+  const oracle = new Oracle()
+  for (const event of events) oracle.add(event)
+  const store = Context.get(yield* Layer.build(Sqlite.layer({ file })), Store)
+  const rows = yield* store.pendingRows({ limit: 100_000 })
+  return {
+    findings,
+    follower,
+    events,
+    digests,
+    oracle,
+    world: contentsOf(sandbox),
+    history: (key) =>
+      sandbox.world.log.filter((mutation) => keyOf(mutation) === key).map(({ at, kind }) =>
+        `${new Date(at).toISOString()} ${kind}`
+      ),
+    pending: new Set(rows.map(keyOf)),
+    identity: store.identity,
+    exitCode
+  }
+})
+
+const mustLive = (service: Service) =>
+  Effect.sync(() => {
+    if (!service.alive()) throw new Error(`the service ended by itself:\n${service.log()}`)
+  })
+
+const following = (follower: Follower, url: string): Effect.Effect<AbortController, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const controller = new AbortController()
+      return { controller, ended: follower.follow(url, controller.signal) }
+    }),
+    ({ controller, ended }) =>
+      Effect.promise(() => {
+        controller.abort()
+        return ended
+      })
+  ).pipe(Effect.map(({ controller }) => controller))
+
+const untilSeen = async (follower: Follower, count: number) => {
+  const deadline = Date.now() + 5000
+  while (follower.seen.size < count && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+/** Every stream that is not blocked was polled three times and swept twice from now on: two and one are complete. */
+const quiet = Effect.fnUntraced(function*(url: string) {
+  const marks = new Map<string, { readonly polls: Set<string | null>; readonly sweeps: Set<string | null> }>()
+  const look = Effect.map(streams(url), (views) => {
+    let done = true
+    for (const { blocked, last_poll_at, last_sweep_at, phase, stream } of views) {
+      if (blocked !== null) continue
+      const mark = marks.get(stream) ?? { polls: new Set(), sweeps: new Set() }
+      marks.set(stream, mark)
+      mark.polls.add(last_poll_at)
+      mark.sweeps.add(last_sweep_at)
+      done &&= phase === "live" && mark.polls.size > 3 && mark.sweeps.size > 2
+    }
+    return done
+  })
+  yield* Effect.repeat(look, { until: (done) => done, schedule: Schedule.spaced("50 millis") })
+})
+
+const wholeLog = Effect.fnUntraced(function*(url: string) {
+  const events: Array<Event> = []
+  const digests = new Map<string, string>()
+  for (let next = "";;) {
+    const text = yield* ask(url, `/v1/events?limit=1000${next === "" ? "" : `&after=${next}`}`)
+    const page: { events: ReadonlyArray<Event>; next: string } = JSON.parse(text)
+    for (const event of page.events) {
+      events.push(event)
+      digests.set(event.position, digest(event))
+    }
+    if (page.events.length === 0) return { events, digests, next }
+    next = page.next
+  }
+})
+
+const contentsOf = ({ integrations, world }: Sandbox.SandboxHandle): Contents =>
+  new Map(
+    integrations.flatMap((integration) =>
+      incrementalModels.filter((model) => world.has(integration, model)).flatMap((model) =>
+        [...world.truth(integration, model)].map(([id, content]) =>
+          [keyOf({ integration, model, id }), content] as const
+        )
+      )
+    )
+  )

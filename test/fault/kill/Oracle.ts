@@ -1,0 +1,81 @@
+/**
+ * What the event log must say of the world, judged without any code of the service.
+ *
+ * Gotchas
+ * - `changed_at` and `remote_updated_at` make no change alone, `remote_data` is dropped, and the order of arrays means
+ *   nothing but in `ordered_options`: all of that is left out of comparisons with the world.
+ */
+import type { Event } from "./Follower.ts"
+
+/** `<integration>/<model>/<id>` → content. */
+export type Contents = ReadonlyMap<string, unknown>
+
+export const keyOf = ({ id, integration, model }: Pick<Event["data"], "id" | "integration" | "model">): string =>
+  `${integration}/${model}/${id}`
+
+interface Last {
+  readonly version: number
+  readonly after: string
+}
+
+const gone = JSON.stringify(null)
+
+/** Takes the whole log in order. */
+export class Oracle {
+  readonly contents = new Map<string, unknown>()
+  /** Breaches of lifecycle, versions, positions and identity, in words. */
+  readonly breaches: Array<string> = []
+  readonly #last = new Map<string, Last>()
+  readonly #ids = new Set<string>()
+  #position = 0
+
+  add(event: Event): void {
+    const { after, before, kind, version } = event.data
+    const key = keyOf(event.data)
+    const last = this.#last.get(key) ?? { version: 0, after: gone }
+    const breach = (why: string) => this.breaches.push(`${event.position} ${key} v${version} ${kind}: ${why}`)
+
+    const position = Number(event.position.split("-").at(-1))
+    if (position !== this.#position + 1) breach(`follows position ${this.#position}`)
+    if (this.#ids.has(event.id)) breach("its event id was there before")
+    if (version !== last.version + 1) breach(`follows version ${last.version}`)
+    if ((kind === "created") !== (last.after === gone)) {
+      breach(`the record ${last.after === gone ? "was not" : "was"} there`)
+    }
+    if ((kind === "deleted") !== (after === null)) breach("has the wrong `after`")
+    if (JSON.stringify(before) !== last.after) breach("`before` is not the previous `after`")
+    if (kind === "updated" && comparable(before) === comparable(after)) breach("nothing changed")
+
+    this.#position = position
+    this.#ids.add(event.id)
+    this.#last.set(key, { version, after: JSON.stringify(after) })
+    if (after === null) this.contents.delete(key)
+    else this.contents.set(key, after)
+  }
+
+  /** Where the fold and the world disagree outside `pending`. */
+  differences(
+    world: Contents,
+    pending: ReadonlySet<string>
+  ): ReadonlyArray<{ readonly key: string; readonly why: string }> {
+    const keys = [...new Set([...this.contents.keys(), ...world.keys()])].filter((key) => !pending.has(key))
+    return keys.flatMap((key) => {
+      if (!world.has(key)) return [{ key, why: "the world has it not" }]
+      if (!this.contents.has(key)) return [{ key, why: "no event tells of it" }]
+      const [ours, theirs] = [comparable(this.contents.get(key)), comparable(world.get(key))]
+      return ours === theirs ? [] : [{ key, why: `the events say ${ours}, the world says ${theirs}` }]
+    })
+  }
+}
+
+const ignored: ReadonlySet<string> = new Set(["changed_at", "remote_updated_at", "remote_data"])
+
+const comparable = (value: unknown, name = ""): string => {
+  if (Array.isArray(value)) {
+    const members = value.map((member) => comparable(member))
+    return `[${(name === "ordered_options" ? members : members.sort()).join()}]`
+  }
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null"
+  const members = Object.entries(value).filter(([key]) => !ignored.has(key))
+  return `{${members.map(([key, member]) => `${JSON.stringify(key)}:${comparable(member, key)}`).sort().join()}}`
+}

@@ -47,7 +47,7 @@ const captureLayer = (settings: Config.Settings) =>
     overlapMin: settings.overlapMin,
     confirmInterval: settings.confirmInterval,
     ...(settings.kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
-  }).pipe(Layer.provide(UnifiedApi.layer(settings)), Layer.provide(NodeHttpClient.layerNodeHttp))
+  }).pipe(Layer.provide(UnifiedApi.layer(settings)), Layer.provide(UnifiedApi.httpClient))
 
 const relayLayer = (settings: Config.Settings) => {
   if (settings.kafka === null) return Layer.empty

@@ -18,7 +18,7 @@ import {
   Unsupported
 } from "../../../src/source/Source.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
@@ -212,6 +212,45 @@ describe("Capture", () => {
         Effect.provide(
           layer({ ...options(["ats.application"]), backPressure: { reader: "relay", limit: 10 } }).pipe(
             Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+          )
+        )
+      )
+    }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
+
+  it.effect("X10: while the store is away nothing moves; afterwards everything is there, once", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(start)
+      const api = Scripted.make()
+      for (const id of ["a", "b"]) api.put(start, { id, title: "x" })
+      let away = false
+      const gone = new StoreError({ reason: new Unavailable({ operation: "transact", cause: new Error("away") }) })
+      const flaky = Layer.effect(
+        Store,
+        Effect.map(Store, (store) =>
+          Store.of({
+            ...store,
+            transact: (owner, key, body) =>
+              Effect.suspend(() => away ? Effect.fail(gone) : store.transact(owner, key, body))
+          }))
+      ).pipe(Layer.provide(Sqlite.layer({ file: ":memory:" })))
+      yield* Effect.gen(function*() {
+        const store = yield* Store
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("5 minutes")
+        const before = yield* stateOf("ats.application")
+        away = true
+        api.put(start + 5 * 60_000, { id: "c", title: "y" })
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* stateOf("ats.application"), before)
+        away = false
+        yield* TestClock.adjust("2 minutes")
+        assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
+        assert.deepStrictEqual((yield* store.log({ after: 0, limit: 9 })).map((entry) => entry.id), ["a", "b", "c"])
+      }).pipe(
+        Effect.provide(
+          layer(options(["ats.application"])).pipe(
+            Layer.provideMerge(Layer.merge(Scripted.layer(api), flaky))
           )
         )
       )

@@ -5,7 +5,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Page, type PageRequest, Source, SourceError } from "../../../src/source/Source.ts"
+import { listsOnly, type Page, type PageRequest, Source, SourceError } from "../../../src/source/Source.ts"
 
 export type Row = { readonly id: string } & Record<string, unknown>
 
@@ -86,14 +86,14 @@ const answer = (api: ScriptedApi, request: PageRequest, now: number): Page => {
 }
 
 export const layer = (api: ScriptedApi): Layer.Layer<Source> =>
-  Layer.succeed(Source)({
-    page: Effect.fnUntraced(function*(request) {
+  Layer.succeed(Source)(
+    listsOnly(Effect.fnUntraced(function*(request) {
       const now = (yield* Clock.currentTimeMillis) + api.skew
       api.requests.push(request)
       api.meanwhile(request, api.requests.length)
       return yield* api.intercept(request, answer(api, request, now))
-    })
-  })
+    }))
+  )
 
 export const refuse = (reason: SourceError["reason"]): Effect.Effect<never, SourceError> =>
   Effect.fail(new SourceError({ reason }))

@@ -143,7 +143,7 @@ export const registry: Readonly<Record<IncrementalModel, ModelEntry>> = Object.f
     model,
     { model, path: lists[model].path, propagation: lists[model].propagation, ...details[model] }
   ])
-) as unknown as Readonly<Record<IncrementalModel, ModelEntry>>
+) as Readonly<Record<IncrementalModel, ModelEntry>>
 
 /** One model of one integration. */
 export interface StreamKey {

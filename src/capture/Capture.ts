@@ -84,6 +84,12 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
   const owner: Owner = yield* store.claim("capture")
   yield* store.ensureStreams(options.streams.map((settings) => initial(settings, options.overlapMin)))
+  const configured = new Set(options.streams.map(streamName))
+  for (const state of yield* store.streams) {
+    const retired = !configured.has(streamName(state))
+    if ((state.retired ?? false) === retired) continue
+    yield* store.transact(owner, state, (tx) => tx.save({ ...tx.state, retired }))
+  }
   const streams = new Map<string, Held>()
   for (const settings of options.streams) {
     const key = { integration: settings.integration, model: settings.model }

@@ -1,6 +1,7 @@
 /**
  * What is going on, read from the store: every stream with its counts, every integration, and what is not ready.
- * The HTTP API, the metrics, the status page and readiness all show this one picture.
+ * The HTTP API, the metrics, the status page and readiness all show this one picture. Streams that are no longer
+ * configured are left out: nobody reads them, and nobody should be woken for them.
  *
  * Gotchas
  * - A blocked stream counts as started: one customer's broken connection must not fail a rollout.
@@ -38,7 +39,7 @@ export const overview = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
-  const states = yield* store.streams
+  const states = (yield* store.streams).filter((state) => state.retired !== true)
   const streams = states.map((state): StreamView => {
     const stream = streamName(state)
     const count = counts.get(stream)

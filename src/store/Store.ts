@@ -167,6 +167,8 @@ export interface StreamState extends StreamKey {
   readonly lineage: number
   readonly phase: "starting" | "backfilling" | "live"
   readonly paused: boolean
+  /** No longer configured: kept, not read, not shown. */
+  readonly retired?: boolean
   readonly blocked: {
     readonly reason: BlockReason
     readonly code: string | null

@@ -256,6 +256,25 @@ describe("Capture", () => {
       )
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
+  it.effect("a stream that is no longer configured is retired, and goes on where it stopped when it is again", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(start)
+      const api = Scripted.make()
+      api.put(start, { id: "a" })
+      const once = (models: ReadonlyArray<IncrementalModel>) =>
+        Effect.flatMap(Capture, (capture) => capture.once).pipe(Effect.provide(layer(options(models))))
+      yield* Effect.gen(function*() {
+        yield* once(["ats.application", "ats.tag"])
+        const before = yield* stateOf("ats.tag")
+        yield* once(["ats.application"])
+        assert.deepStrictEqual(yield* stateOf("ats.tag"), { ...before, retired: true })
+        assert.isFalse((yield* stateOf("ats.application")).retired ?? false)
+        yield* once(["ats.tag"])
+        assert.isFalse((yield* stateOf("ats.tag")).retired)
+        assert.strictEqual((yield* stateOf("ats.tag")).backfillStartedAt, before.backfillStartedAt)
+      }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))))
+    }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
+
   it.effect("once reads every stream and names those that could not be read", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)

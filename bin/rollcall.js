@@ -13,5 +13,16 @@ if (major < 24) {
 }
 // Compiled code is kept between runs: half of the start-up time is compiling.
 module.enableCompileCache?.()
-const built = new URL("../dist/main.js", import.meta.url)
-await import(existsSync(built) ? built.href : new URL("../src/main.ts", import.meta.url).href)
+const isBuilt = existsSync(new URL("../dist/main.js", import.meta.url))
+const fileOf = (name) => new URL(isBuilt ? `../dist/${name}.js` : `../src/${name}.ts`, import.meta.url).href
+
+// What a configuration imports from "rollcall" is this program, wherever the configuration stands and whatever is
+// installed beside it: nothing at all where this program was installed globally.
+const faces = { rollcall: fileOf("ConfigFile") }
+module.registerHooks({
+  resolve: (specifier, context, next) =>
+    Object.hasOwn(faces, specifier)
+      ? { url: faces[specifier], format: isBuilt ? "module" : "module-typescript", shortCircuit: true }
+      : next(specifier, context)
+})
+await import(fileOf("main"))

@@ -1,36 +1,51 @@
 /**
- * Turns the environment into one checked value. Hides which variables there are, their defaults and their syntax.
+ * Turns what is configured into one checked value. Hides which variables and properties there are, which of them wins,
+ * and their defaults.
  *
  * Invariants
- * 1. Every fault is reported, not only the first; each says what is wrong, where, and what to do.
+ * 1. Every fault of the environment and of the file is reported, not only the first; each says what is wrong, where, and
+ *    what to do.
  * 2. Secrets leave this module only as `Redacted`; no fault quotes one   (I11)
  *
  * Gotchas
- * - A variable that is set and empty counts as not set: that is what compose files make of a missing one.
+ * - The environment wins: what the file says in the same place is then not looked at.
+ * - `ROLLCALL_API_KEY` alone does not add an account `default` to those of the file: the file may have given it to one.
  */
-import * as EffectConfig from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import { isSecret } from "./ConfigFile.ts"
+import { ConfigFaults, type Fault, type Input } from "./ConfigInput.ts"
+import { missing, nearest, type Place, type Places, placesOf } from "./ConfigValue.ts"
 import { isModel, type ModelEntry, registry } from "./domain/Model.ts"
+import type { Redaction, RemoteData } from "./domain/Processing.ts"
+
+type Model = ModelEntry["model"]
 
 export interface Account {
   /** Ends in `/v1`. */
   readonly url: string
-  readonly key: Redacted.Redacted
+  /** As it is now: a key that is exchanged while we run counts at once. */
+  readonly key: Effect.Effect<Redacted.Redacted>
 }
 
 export interface Integration {
   /** `<tool>:<identifier>` */
   readonly id: string
   readonly account: string
-  readonly models: ReadonlyArray<ModelEntry["model"]>
+  /** `auto`: all that the integration's tool is not known to lack. */
+  readonly models: "auto" | ReadonlyArray<Model>
   readonly interval: Duration.Duration
   readonly sweepInterval: Duration.Duration
-  readonly backfill: "publish" | "fill"
+  readonly backfill: "publish"
+}
+
+/** What is done to the records of one model before they are stored. */
+export interface Treatment {
+  readonly remoteData: RemoteData
+  /** JSON Pointer → what is done there. */
+  readonly redact: Readonly<Record<string, Redaction>>
 }
 
 export interface Http {
@@ -53,6 +68,8 @@ export interface Kafka {
   } | null
   /** Template with `{model}` and `{integration}`. */
   readonly topic: string
+  /** Whether the latest content of each record also goes to a compacted topic. */
+  readonly state: boolean
   readonly transactions: boolean
 }
 
@@ -68,6 +85,9 @@ export interface Log {
 export interface Settings {
   readonly accounts: Readonly<Record<string, Account>>
   readonly integrations: ReadonlyArray<Integration>
+  readonly models: { readonly [model in Model]?: Treatment }
+  /** Key of the hashes that redaction makes. */
+  readonly redactKey: Redacted.Redacted | null
   readonly confirmInterval: Duration.Duration
   readonly overlapMin: Duration.Duration
   readonly retryBase: Duration.Duration
@@ -80,237 +100,204 @@ export interface Settings {
   readonly log: Log
 }
 
-/** One thing that is wrong with the configuration. */
-export interface Fault {
-  readonly variable: string
-  /** What is wrong. */
-  readonly message: string
-  /** What to do about it. */
-  readonly hint: string
-}
+// ---- the whole ----------------------------------------------------------------------------------------------------
 
-export class ConfigFaults extends Schema.TaggedError<ConfigFaults>()("ConfigFaults", {
-  faults: Schema.Array(Schema.Struct({ variable: Schema.String, message: Schema.String, hint: Schema.String }))
-}) {
-  override get message(): string {
-    const lines = this.faults.map((fault) => `  ${fault.variable}: ${fault.message}. ${fault.hint}.`)
-    return [`the configuration has ${lines.length === 1 ? "a fault" : `${lines.length} faults`}:`, ...lines].join("\n")
-  }
-}
+/** All that was found; of the file its properties. */
+type Found = Places & { readonly file: ReturnType<typeof propertiesOf> }
 
-/** The variables that are read; those of `secrets` arrive `Redacted`. */
-const variables = [
-  "ROLLCALL_API_URL",
-  "ROLLCALL_INTEGRATIONS",
-  "ROLLCALL_MODELS",
-  "ROLLCALL_STORE",
-  "ROLLCALL_INTERVAL",
-  "ROLLCALL_SWEEP_INTERVAL",
-  "ROLLCALL_CONFIRM_INTERVAL",
-  "ROLLCALL_OVERLAP_MIN",
-  "ROLLCALL_RETRY_BASE",
-  "ROLLCALL_HTTP_HOST",
-  "ROLLCALL_HTTP_PORT",
-  "ROLLCALL_TOPIC",
-  "ROLLCALL_KAFKA_TRANSACTIONS",
-  "ROLLCALL_LOG_LEVEL",
-  "ROLLCALL_LOG_FORMAT",
-  "KAFKA_BROKERS",
-  "KAFKA_SSL",
-  "KAFKA_SASL_MECHANISM",
-  "KAFKA_SASL_USERNAME"
-] as const
-/** `DATABASE_URL` is one because a URL of a database holds its password. */
-const secrets = ["ROLLCALL_API_KEY", "ROLLCALL_HTTP_TOKEN", "KAFKA_SASL_PASSWORD", "DATABASE_URL"] as const
-
-type Variable = (typeof variables)[number]
-type Secret = (typeof secrets)[number]
-
-/** What was found, before any check. Absent = not set. */
-export type Input = { readonly [name in Variable]?: string } & { readonly [name in Secret]?: Redacted.Redacted }
-
-/** Reads every variable from the current `ConfigProvider`; empty ones are left out. */
-export const input: Effect.Effect<Input> = Effect.orDie(Effect.gen(function*() {
-  const plain = yield* Effect.forEach(
-    variables,
-    (name) =>
-      Effect.map(
-        EffectConfig.option(EffectConfig.String(name)),
-        (value) => Option.isSome(value) && value.value.trim() !== "" ? [[name, value.value.trim()] as const] : []
-      )
+const propertiesOf = (root: Place) =>
+  root.fields(
+    "accounts",
+    "integrations",
+    "models",
+    "redactKey",
+    "confirmInterval",
+    "overlapMin",
+    "retryBase",
+    "store",
+    "retention",
+    "http",
+    "kafka",
+    "log",
+    "guard",
+    "plugins"
   )
-  const secret = yield* Effect.forEach(
-    secrets,
-    (name) =>
-      Effect.map(
-        EffectConfig.option(EffectConfig.Redacted(name)),
-        (value) => Option.isSome(value) && Redacted.value(value.value) !== "" ? [[name, value.value] as const] : []
-      )
-  )
-  return Object.fromEntries([...plain.flat(), ...secret.flat()])
-}))
 
-type Report = (variable: Variable | Secret, message: string, hint: string) => void
-
-/** Everything `start` needs. Pure. */
-export const check = (given: Input): Result.Result<Settings, ConfigFaults> =>
-  reporting((report) => {
-    const account: Account = { url: url(given, report), key: key(given, report) }
-    const models = checkModels(given, report)
-    const interval = duration(given, report, "ROLLCALL_INTERVAL", "1 minute")
-    const sweepInterval = duration(given, report, "ROLLCALL_SWEEP_INTERVAL", "6 hours")
-    return {
-      accounts: { default: account },
-      integrations: integrationIds(given, report).map((id) => (
-        { id, account: "default", models, interval, sweepInterval, backfill: "publish" }
-      )),
-      confirmInterval: duration(given, report, "ROLLCALL_CONFIRM_INTERVAL", "10 minutes"),
-      overlapMin: duration(given, report, "ROLLCALL_OVERLAP_MIN", "5 minutes"),
-      retryBase: duration(given, report, "ROLLCALL_RETRY_BASE", "1 second"),
-      store: store(given, report),
-      retention: Duration.days(7),
-      http: http(given, report),
-      kafka: kafka(given, report),
-      log: log(given, report)
-    }
+/** Of a file that could not be loaded it is unknown what it says: nothing is called missing then. */
+const evaluate = <A>(input: Input, build: (found: Found) => A) => {
+  const faults: Array<Fault> = [...input.faults]
+  const places = placesOf(input, (fault) => {
+    if (fault.message !== missing || input.faults.length === 0) faults.push(fault)
   })
+  return { value: build({ ...places, file: propertiesOf(places.root) }), faults }
+}
 
-/** What `status` and `tail` need: where the operating API of the running process is. Pure. */
-export const checkHttp = (given: Input): Result.Result<Http, ConfigFaults> => reporting((report) => http(given, report))
-
-/** The log settings, faults ignored: they are reported by `check`, and faults must be printable before that. */
-export const logOf = (given: Input): Log => log(given, () => undefined)
-
-const reporting = <A>(build: (report: Report) => A): Result.Result<A, ConfigFaults> => {
-  const faults: Array<Fault> = []
-  const value = build((variable, message, hint) => faults.push({ variable, message, hint }))
+const checked = <A>(input: Input, build: (found: Found) => A): Result.Result<A, ConfigFaults> => {
+  const { faults, value } = evaluate(input, build)
   return faults.length === 0 ? Result.succeed(value) : Result.fail(new ConfigFaults({ faults }))
 }
 
-// ---- the account --------------------------------------------------------------------------------------------------
-
-const url = (given: Input, report: Report): string => {
-  const hint = "Set it to the API's base address, which ends in /v1, such as https://api.example.com/v1"
-  const text = given.ROLLCALL_API_URL
-  if (text === undefined) {
-    report("ROLLCALL_API_URL", "is not set", hint)
-    return ""
+const settingsOf = (found: Found): Settings => {
+  const { file, variable } = found
+  file.guard.unavailable()
+  file.plugins.unavailable()
+  const length = (place: Place, otherwise: Duration.Input) => place.length() ?? Duration.fromInputUnsafe(otherwise)
+  const accounts = accountsOf(found)
+  return {
+    accounts,
+    integrations: integrationsOf(found, Object.keys(accounts)),
+    ...treatmentOf(found),
+    confirmInterval: length(variable("ROLLCALL_CONFIRM_INTERVAL").or(file.confirmInterval), "10 minutes"),
+    overlapMin: length(variable("ROLLCALL_OVERLAP_MIN").or(file.overlapMin), "5 minutes"),
+    retryBase: length(variable("ROLLCALL_RETRY_BASE").or(file.retryBase), "1 second"),
+    store: storeOf(found),
+    retention: length(file.retention, "7 days"),
+    http: httpOf(found),
+    kafka: kafkaOf(found),
+    log: logOf(found)
   }
+}
+
+/** Everything `start` needs. Pure. */
+export const check = (input: Input): Result.Result<Settings, ConfigFaults> => checked(input, settingsOf)
+
+/** What `status` and `tail` need: where the operating API of the running process is. Pure. */
+export const checkHttp = (input: Input): Result.Result<Http, ConfigFaults> => checked(input, httpOf)
+
+/** The log settings, faults ignored: they are reported by `check`, and faults must be printable before that. */
+export const logSettings = (input: Input): Log => evaluate(input, logOf).value
+
+// ---- accounts -----------------------------------------------------------------------------------------------------
+
+const urlOf = (place: Place): string => {
+  const hint = "Set it to the API's base address, which ends in /v1, such as https://api.example.com/v1"
+  if (!place.isSet) place.fault(missing, hint)
+  const text = place.text()
+  if (text === undefined) return ""
   const parsed = URL.parse(text)
   if (parsed === null || (parsed.protocol !== "http:" && parsed.protocol !== "https:")) {
-    report("ROLLCALL_API_URL", "is no http or https address", hint)
+    place.fault("is no http or https address", hint)
   } else if (parsed.username !== "" || parsed.password !== "" || parsed.search !== "" || parsed.hash !== "") {
-    report("ROLLCALL_API_URL", "holds more than an address (a login, `?` or `#`)", hint)
+    place.fault("holds more than an address (a login, `?` or `#`)", hint)
   } else if (!/\/v1\/?$/.test(parsed.pathname)) {
-    report("ROLLCALL_API_URL", "does not end in /v1", hint)
+    place.fault("does not end in /v1", hint)
   }
   return text.replace(/\/$/, "")
 }
 
-const key = (given: Input, report: Report): Redacted.Redacted => {
-  if (given.ROLLCALL_API_KEY !== undefined) return given.ROLLCALL_API_KEY
-  report("ROLLCALL_API_KEY", "is not set", "Set it to the API key of the account that ROLLCALL_API_URL belongs to")
-  return Redacted.make("")
+const accountsOf = ({ file, secretAt, variable }: Found): Settings["accounts"] => {
+  const account = (url: Place, key: Place): Account => {
+    const address = urlOf(url)
+    if (!key.isSet) key.fault(missing, "Set it to the API key of the account that the address belongs to")
+    return { url: address, key: secretAt(key)?.current ?? Effect.succeed(Redacted.make("")) }
+  }
+  const url = variable("ROLLCALL_API_URL")
+  const key = variable("ROLLCALL_API_KEY")
+  const declared = file.accounts.entries().map(([name, place]) => {
+    const own = place.fields("url", "key")
+    return [name, name === "default" ? account(url.or(own.url), key.or(own.key)) : account(own.url, own.key)] as const
+  })
+  const fromEnvironment = declared.length === 0 || (url.isSet && declared.every(([name]) => name !== "default"))
+  return Object.fromEntries(fromEnvironment ? [["default", account(url, key)], ...declared] : declared)
 }
 
 // ---- what is read -------------------------------------------------------------------------------------------------
 
-const list = (text: string | undefined): ReadonlyArray<string> =>
-  (text ?? "").split(",").map((item) => item.trim()).filter((item) => item !== "")
+const known: ReadonlyArray<Model> = Object.values(registry).map((entry) => entry.model)
 
-const integrationIds = (given: Input, report: Report): ReadonlyArray<string> => {
-  const ids = list(given.ROLLCALL_INTEGRATIONS)
-  for (const id of ids) {
-    if (!/^[^\s:/]+:[^\s/]+$/.test(id)) {
-      report(
-        "ROLLCALL_INTEGRATIONS",
-        `"${id}" is no integration id`,
-        "An id is <tool>:<identifier>, such as greenhouse:acme"
-      )
-    }
+/** undefined, and a fault, if this version reads no such model. */
+const modelOf = (place: Place, name: string): Model | undefined => {
+  const model = known.find((model) => model === name)
+  if (model === undefined && isModel(name)) {
+    place.fault(`"${name}" is not available in this version`, "Leave it out")
+  } else if (model === undefined) {
+    place.fault(`"${name}" is no model`, `Did you mean "${nearest(name, known)}"? The models are ${known.join(", ")}`)
   }
-  for (const id of new Set(ids.filter((id, index) => ids.indexOf(id) !== index))) {
-    report("ROLLCALL_INTEGRATIONS", `"${id}" stands there more than once`, "Leave one of them")
-  }
-  return ids
+  return model
 }
 
-const checkModels = (given: Input, report: Report): ReadonlyArray<ModelEntry["model"]> => {
-  const models = Object.values(registry).map((entry) => entry.model)
-  const names = list(given.ROLLCALL_MODELS)
-  if (names.length === 0 || (names.length === 1 && names[0] === "auto")) return models
-  const known = new Set<string>(models)
-  for (const name of names.filter((name) => !known.has(name))) {
-    if (isModel(name)) {
-      report("ROLLCALL_MODELS", `"${name}" is not available in this version`, "Leave it out")
-    } else {
-      report(
-        "ROLLCALL_MODELS",
-        `"${name}" is no model`,
-        `Did you mean "${nearest(name, models)}"? The models are ${models.join(", ")}; auto reads all`
-      )
-    }
-  }
-  return models.filter((model) => names.includes(model))
+const modelsOf = (place: Place): Integration["models"] | undefined => {
+  const isAuto = place.value === "auto" || (Array.isArray(place.value) && place.value.join() === "auto")
+  if (!place.isSet || isAuto) return isAuto ? "auto" : undefined
+  const names = new Set(place.items().map((item) => modelOf(item, item.text() ?? "")))
+  if (names.size === 0) place.fault("names no model", "Leave it out, or write auto, to read all there are")
+  return known.filter((model) => names.has(model))
 }
 
-/** The candidate with the fewest edits. */
-const nearest = (name: string, candidates: ReadonlyArray<string>): string => {
-  const edits = (a: string, b: string): number => {
-    let row = Array.from({ length: b.length + 1 }, (_, column) => column)
-    for (let i = 1; i <= a.length; i++) {
-      const next = [i]
-      for (let j = 1; j <= b.length; j++) {
-        next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
-      }
-      row = next
-    }
-    return row[b.length]!
-  }
-  return candidates.reduce((best, candidate) => edits(name, candidate) < edits(name, best) ? candidate : best)
+/** The only account, or `default`, unless told otherwise. */
+const accountOf = (id: Place, place: Place | undefined, accounts: ReadonlyArray<string>): string => {
+  const [only = "default", ...others] = accounts
+  const name = place?.text() ?? (others.length === 0 ? only : "default")
+  if (accounts.includes(name)) return name
+  if (place?.isSet === true) place.fault(`"${name}" is no account`, `The accounts are ${accounts.join(", ")}`)
+  else id.fault("belongs to no account", `In the file, give the integration one of ${accounts.join(", ")}`)
+  return name
 }
 
-/** A length of time as Effect spells it: `30 seconds`. */
-export const parseDuration = (text: string): Option.Option<Duration.Duration> =>
-  Option.filter(
-    Duration.fromInput(text as Duration.Input),
-    (value) => Duration.isFinite(value) && Duration.toMillis(value) > 0
+const integrationsOf = ({ file, list, variable }: Found, accounts: ReadonlyArray<string>): Settings["integrations"] => {
+  const models = modelsOf(list("ROLLCALL_MODELS"))
+  const interval = variable("ROLLCALL_INTERVAL").length()
+  const sweepInterval = variable("ROLLCALL_SWEEP_INTERVAL").length()
+  const declared = file.integrations.items().map((place) =>
+    place.fields("id", "account", "models", "interval", "sweepInterval", "backfill")
   )
-
-/** The same, and its short spelling for the command line: `20s`. */
-export const parseLength = (text: string): Option.Option<Duration.Duration> => {
-  const units: Readonly<Record<string, string>> = {
-    ms: "millis",
-    s: "seconds",
-    m: "minutes",
-    min: "minutes",
-    h: "hours"
-  }
-  const match = /^(\d+(?:\.\d+)?)([a-z]+)$/.exec(text)
-  const unit = units[match?.[2] ?? ""]
-  return parseDuration(match === null || unit === undefined ? text : `${match[1]} ${unit}`)
+  const chosen = list("ROLLCALL_INTEGRATIONS")
+  const ids = chosen.isSet ? chosen.items() : declared.map(({ id }) => id)
+  const met = new Set<string>()
+  return ids.map((place) => {
+    const id = place.text() ?? ""
+    if (!place.isSet) place.fault(missing, "An id is <tool>:<identifier>, such as greenhouse:acme")
+    else if (!/^[^\s:/]+:[^\s/]+$/.test(id)) {
+      place.fault(`"${id}" is no integration id`, "An id is <tool>:<identifier>, such as greenhouse:acme")
+    } else if (met.has(id)) place.fault(`"${id}" stands there more than once`, "Leave one of them")
+    met.add(id)
+    const own = declared.find((entry) => entry.id.value === place.value)
+    if (own?.backfill.oneOf("publish", "fill") === "fill") {
+      own.backfill.fault(`"fill" is not available in this version`, "Leave it out")
+    }
+    return {
+      id,
+      account: accountOf(place, own?.account, accounts),
+      models: models ?? (own && modelsOf(own.models)) ?? "auto",
+      interval: interval ?? own?.interval.length() ?? Duration.minutes(1),
+      sweepInterval: sweepInterval ?? own?.sweepInterval.length() ?? Duration.hours(6),
+      backfill: "publish"
+    }
+  })
 }
 
-const duration = (given: Input, report: Report, name: Variable, otherwise: Duration.Input): Duration.Duration => {
-  const text = given[name]
-  if (text === undefined) return Duration.fromInputUnsafe(otherwise)
-  const value = parseDuration(text)
-  if (Option.isSome(value)) return value.value
-  report(name, `"${text}" is no length of time`, "Write a number and a unit, such as 30 seconds, 5 minutes or 6 hours")
-  return Duration.zero
+const treatmentOf = ({ file, secretAt, variable }: Found): Pick<Settings, "models" | "redactKey"> => {
+  const key = variable("ROLLCALL_REDACT_KEY").or(file.redactKey)
+  const redactKey = secretAt(key)?.initial ?? null
+  const models: { [model in Model]?: Treatment } = {}
+  for (const [name, place] of file.models.entries()) {
+    const model = modelOf(place, name)
+    const own = place.fields("remoteData", "redact")
+    const redact: Record<string, Redaction> = {}
+    for (const [pointer, how] of own.redact.entries()) {
+      if (!pointer.startsWith("/")) how.fault("is no JSON Pointer", "Write a path such as /candidate/first_name")
+      if (pointer === "/id") how.fault("would leave records without their id", "Leave it out")
+      const redaction = how.oneOf("drop", "hash")
+      if (redaction === "hash" && !key.isSet) {
+        how.fault("needs a key", "Set ROLLCALL_REDACT_KEY to a long random text, and keep it")
+      }
+      if (redaction !== undefined) redact[pointer] = redaction
+    }
+    const remoteData = own.remoteData.oneOf("drop", "carry", "track") ?? "drop"
+    if (model !== undefined) models[model] = { remoteData, redact }
+  }
+  return { models, redactKey }
 }
 
 // ---- where it goes ------------------------------------------------------------------------------------------------
 
-const store = (given: Input, report: Report): Settings["store"] => {
-  const [variable, text] = given.ROLLCALL_STORE === undefined && given.DATABASE_URL !== undefined
-    ? ["DATABASE_URL" as const, Redacted.value(given.DATABASE_URL)]
-    : ["ROLLCALL_STORE" as const, given.ROLLCALL_STORE ?? "sqlite:./rollcall.db"]
-  if (/^postgres(ql)?:\/\//.test(text)) {
-    report(variable, "PostgreSQL is not available in this version", "Use sqlite:<file>, such as sqlite:./rollcall.db")
-  } else if (!/^sqlite:./.test(text)) {
-    report(variable, "names no store", "Use sqlite:<file>, such as sqlite:./rollcall.db")
-  }
+const storeOf = ({ file, secretAt, variable }: Found): Settings["store"] => {
+  const hint = "Use sqlite:<file>, such as sqlite:./rollcall.db"
+  const place = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(file.store)
+  const address = isSecret(place.value) ? secretAt(place)?.initial ?? Redacted.make("sqlite::memory:") : null
+  const text = address === null ? place.text() ?? "sqlite:./rollcall.db" : Redacted.value(address)
+  if (/^postgres(ql)?:\/\//.test(text)) place.fault("PostgreSQL is not available in this version", hint)
+  else if (!/^sqlite:./.test(text)) place.fault("names no store", hint)
   return { file: text.replace(/^sqlite:/, "") }
 }
 
@@ -318,69 +305,76 @@ const store = (given: Input, report: Report): Settings["store"] => {
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127(\.\d+){3}$/.test(host)
 
-const http = (given: Input, report: Report): Http => {
-  const host = given.ROLLCALL_HTTP_HOST ?? "127.0.0.1"
-  const port = given.ROLLCALL_HTTP_PORT ?? "8477"
-  const token = given.ROLLCALL_HTTP_TOKEN ?? null
+const httpOf = ({ file, secretAt, variable }: Found): Http => {
+  const own = file.http.fields("host", "port", "token")
+  const host = variable("ROLLCALL_HTTP_HOST").or(own.host).text() ?? "127.0.0.1"
+  const portPlace = variable("ROLLCALL_HTTP_PORT").or(own.port)
+  const port = String(portPlace.value ?? 8477)
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
-    report("ROLLCALL_HTTP_PORT", `"${port}" is no port`, "Use a number from 1 to 65535, or 0 for any free one")
+    portPlace.fault(`"${port}" is no port`, "Use a number from 1 to 65535, or 0 for any free one")
   }
-  if (!isLoopback(host) && token === null) {
-    report(
-      "ROLLCALL_HTTP_TOKEN",
-      `is not set, and ROLLCALL_HTTP_HOST is ${host}, which others can reach`,
+  const tokenPlace = variable("ROLLCALL_HTTP_TOKEN").or(own.token)
+  const token = secretAt(tokenPlace)?.initial ?? null
+  if (!isLoopback(host) && !tokenPlace.isSet) {
+    variable("ROLLCALL_HTTP_TOKEN").fault(
+      `is not set, and the operating API binds to ${host}, which others can reach`,
       "Set a long random token, or bind to 127.0.0.1"
     )
   }
   return { host, port: Number(port), token }
 }
 
-const oneOf = <const A extends string>(
-  given: Input,
-  report: Report,
-  name: Variable,
-  values: ReadonlyArray<A>
-): A | undefined => {
-  const text = given[name]?.toLowerCase()
-  const value = values.find((value) => value === text)
-  if (text !== undefined && value === undefined) {
-    report(name, `"${text}" is not known`, `Use one of ${values.join(", ")}`)
+const saslOf = (mechanism: Place, username: Place, password: Place, secretAt: Found["secretAt"]): Kafka["sasl"] => {
+  const parts = [mechanism, username, password]
+  if (parts.every((part) => !part.isSet)) return null
+  for (const part of parts.filter((part) => !part.isSet)) {
+    part.fault(missing, "Mechanism, user name and password are set together or not at all")
   }
-  return value
+  return {
+    mechanism: mechanism.oneOf(...saslMechanisms) ?? "plain",
+    username: username.text() ?? "",
+    password: secretAt(password)?.initial ?? Redacted.make("")
+  }
 }
 
-const kafka = (given: Input, report: Report): Kafka | null => {
-  const brokers = list(given.KAFKA_BROKERS)
-  for (const broker of brokers.filter((broker) => !/^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker))) {
-    report("KAFKA_BROKERS", `"${broker}" is no broker`, "Write host:port, several with commas between")
-  }
-  const ssl = oneOf(given, report, "KAFKA_SSL", ["true", "false"]) === "true"
-  const mechanism = oneOf(given, report, "KAFKA_SASL_MECHANISM", saslMechanisms)
-  const username = given.KAFKA_SASL_USERNAME
-  const password = given.KAFKA_SASL_PASSWORD
-  const hint = "KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD are set together or not at all"
-  if (given.KAFKA_SASL_MECHANISM !== undefined || username !== undefined || password !== undefined) {
-    if (given.KAFKA_SASL_MECHANISM === undefined) report("KAFKA_SASL_MECHANISM", "is not set", hint)
-    if (username === undefined) report("KAFKA_SASL_USERNAME", "is not set", hint)
-    if (password === undefined) report("KAFKA_SASL_PASSWORD", "is not set", hint)
-  }
-  const topic = given.ROLLCALL_TOPIC ?? "rollcall.{model}"
+const kafkaOf = ({ file, list, secretAt, variable }: Found): Kafka | null => {
+  const own = file.kafka.fields("brokers", "ssl", "sasl", "topic", "state", "transactions")
+  const login = own.sasl.fields("mechanism", "username", "password")
+  const brokersPlace = list("KAFKA_BROKERS").or(own.brokers)
+  const brokers = brokersPlace.items().map((place) => {
+    const broker = place.text() ?? ""
+    if (!/^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)) {
+      place.fault(`"${broker}" is no broker`, "Write host:port, several with commas between")
+    }
+    return broker
+  })
+  const ssl = variable("KAFKA_SSL").or(own.ssl).flag() ?? false
+  const sasl = saslOf(
+    variable("KAFKA_SASL_MECHANISM").or(login.mechanism),
+    variable("KAFKA_SASL_USERNAME").or(login.username),
+    variable("KAFKA_SASL_PASSWORD").or(login.password),
+    secretAt
+  )
+  const topicPlace = variable("ROLLCALL_TOPIC").or(own.topic)
+  const topic = topicPlace.text() ?? "rollcall.{model}"
   if (!/^[A-Za-z0-9._-]+$/.test(topic.replaceAll("{model}", "m").replaceAll("{integration}", "i"))) {
-    report(
-      "ROLLCALL_TOPIC",
+    topicPlace.fault(
       `"${topic}" is no topic template`,
       "Use letters, digits, `.`, `_`, `-` and the places {model} and {integration}"
     )
   }
-  const transactions = oneOf(given, report, "ROLLCALL_KAFKA_TRANSACTIONS", ["on", "off"]) !== "off"
-  if (brokers.length === 0) return null
-  const sasl = mechanism !== undefined && username !== undefined && password !== undefined
-    ? { mechanism, username, password }
-    : null
-  return { brokers, ssl, sasl, topic, transactions }
+  const state = own.state.flag() ?? false
+  const transactions = variable("ROLLCALL_KAFKA_TRANSACTIONS").or(own.transactions).flag("on", "off") ?? true
+  if (file.kafka.isSet && brokers.length === 0) {
+    own.brokers.fault("names no broker", "Write host:port of one or more, set KAFKA_BROKERS, or leave kafka out")
+  }
+  return brokers.length === 0 ? null : { brokers, ssl, sasl, topic, state, transactions }
 }
 
-const log = (given: Input, report: Report): Log => ({
-  level: oneOf(given, report, "ROLLCALL_LOG_LEVEL", logLevels) ?? "info",
-  format: oneOf(given, report, "ROLLCALL_LOG_FORMAT", ["pretty", "json"]) ?? null
-})
+const logOf = ({ file, variable }: Found): Log => {
+  const own = file.log.fields("level", "format")
+  return {
+    level: variable("ROLLCALL_LOG_LEVEL").or(own.level).oneOf(...logLevels) ?? "info",
+    format: variable("ROLLCALL_LOG_FORMAT").or(own.format).oneOf("pretty", "json") ?? null
+  }
+}

@@ -10,16 +10,24 @@ import * as CliConfig from "effect/cli/CliConfig"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { join } from "node:path"
 import manifest from "../package.json" with { type: "json" }
+import { incrementalModels } from "./api/Lists.ts"
 import * as Capture from "./capture/Capture.ts"
+import * as Discovery from "./capture/Discovery.ts"
+import type { StreamSettings } from "./capture/StreamState.ts"
 import * as Config from "./Config.ts"
+import { defaultFile, environment, input } from "./ConfigInput.ts"
+import { parseLength } from "./ConfigValue.ts"
+import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
 import type { Dependency } from "./ops/Overview.ts"
@@ -34,29 +42,52 @@ import { Store } from "./store/Store.ts"
 
 // ---- composition --------------------------------------------------------------------------------------------------
 
-const streamsOf = ({ integrations }: Config.Settings) =>
-  integrations.flatMap(({ id, models, ...rest }) => models.map((model) => ({ integration: id, model, ...rest })))
+/** What is configured, and the streams that follow from it. */
+interface Plan extends Config.Settings {
+  readonly streams: ReadonlyArray<StreamSettings>
+}
+
+const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
+
+/** Where configuration leaves open which models are read, the tool catalogue is asked. */
+const planOf = Effect.fnUntraced(function*(settings: Config.Settings) {
+  const undecided = settings.integrations.filter(({ models }) => models === "auto")
+  const discovered = yield* Discovery.discover(undecided)
+  const key = settings.redactKey === null ? "" : Redacted.value(settings.redactKey)
+  const streams = settings.integrations.flatMap(({ id, models, ...rest }) => {
+    const chosen = models === "auto" ? discovered.get(id) ?? incrementalModels : models
+    return chosen.map((model): StreamSettings => {
+      const treatment = settings.models[model] ?? { remoteData: "drop", redact: {} }
+      return { ...rest, integration: id, model, processing: Processing.make(model, { ...treatment, key }) }
+    })
+  })
+  const plan: Plan = { ...settings, streams }
+  return plan
+})
 
 /** Events not yet in Kafka at which reading waits. */
 const mostUnpublished = 1_000_000
 const relayReader = "relay"
 
-const captureLayer = (settings: Config.Settings) =>
+const captureLayer = ({ confirmInterval, kafka, overlapMin, streams }: Plan) =>
   Capture.layer({
-    streams: streamsOf(settings),
-    overlapMin: settings.overlapMin,
-    confirmInterval: settings.confirmInterval,
-    ...(settings.kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
-  }).pipe(Layer.provide(UnifiedApi.layer(settings)), Layer.provide(UnifiedApi.httpClient))
+    streams,
+    overlapMin,
+    confirmInterval,
+    ...(kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
+  })
 
-const relayLayer = (settings: Config.Settings) => {
-  if (settings.kafka === null) return Layer.empty
-  const { sasl, ...kafka } = settings.kafka
-  const sink = Effect.map(
-    Effect.promise(() => import("./publish/Kafka.ts")),
-    (Kafka) => Kafka.layer({ ...kafka, ...(sasl === null ? {} : { sasl }), streams: streamsOf(settings) })
-  )
-  return Relay.layer.pipe(Layer.provide(Layer.unwrap(sink)))
+const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))
+const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, { streams }: Plan) => ({
+  ...kafka,
+  ...(sasl === null ? {} : { sasl }),
+  streams
+})
+
+const relayLayer = (plan: Plan) => {
+  if (plan.kafka === null) return Layer.empty
+  const options = kafkaOptions(plan.kafka, plan)
+  return Relay.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
 }
 
 const relayDependency = (relay: Relay["Service"]): Dependency => ({
@@ -71,22 +102,19 @@ const serverLayer = ({ http }: Config.Settings) =>
   )
 
 /** Store, relay and capture; whoever is built later is closed earlier. */
-const pipeline = (settings: Config.Settings) =>
-  captureLayer(settings).pipe(
-    Layer.merge(Retention.layer({
-      retention: settings.retention,
-      readers: settings.kafka === null ? [] : [relayReader]
-    })),
-    Layer.provideMerge(relayLayer(settings)),
-    Layer.provideMerge(Sqlite.layer(settings.store))
+const pipeline = (plan: Plan) =>
+  captureLayer(plan).pipe(
+    Layer.merge(Retention.layer({ retention: plan.retention, readers: plan.kafka === null ? [] : [relayReader] })),
+    Layer.provideMerge(relayLayer(plan)),
+    Layer.provideMerge(Sqlite.layer(plan.store))
   )
 
 // ---- start --------------------------------------------------------------------------------------------------------
 
-const announce = Effect.fnUntraced(function*({ integrations, kafka, store }: Config.Settings, url: string | null) {
+const announce = Effect.fnUntraced(function*({ integrations, kafka, store, streams }: Plan, url: string | null) {
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
     version: manifest.version,
-    streams: integrations.reduce((sum, integration) => sum + integration.models.length, 0),
+    streams: streams.length,
     store: store.file,
     sink: kafka === null ? "event log" : `kafka ${kafka.topic}`,
     ...(url === null ? {} : { url })
@@ -97,19 +125,19 @@ const announce = Effect.fnUntraced(function*({ integrations, kafka, store }: Con
   })
 })
 
-const runForever = Effect.fnUntraced(function*(settings: Config.Settings) {
+const runForever = Effect.fnUntraced(function*(plan: Plan) {
   const capture = yield* Capture.Capture
   const { url } = yield* Server.Server
-  yield* announce(settings, url)
+  yield* announce(plan, url)
   yield* capture.run
 })
 
 class NotAllRead extends Schema.TaggedError<NotAllRead>()("NotAllRead", { message: Schema.String }) {}
 
-const runOnce = Effect.fnUntraced(function*(settings: Config.Settings) {
+const runOnce = Effect.fnUntraced(function*(plan: Plan) {
   const capture = yield* Capture.Capture
   const store = yield* Store
-  yield* announce(settings, null)
+  yield* announce(plan, null)
   const problems = (yield* capture.once).map(({ integration, model, problem }) => `${integration}/${model}: ${problem}`)
   const { newest } = yield* store.logRange
   const relay = yield* Effect.serviceOption(Relay)
@@ -129,30 +157,69 @@ const untilStopped = Effect.raceFirst(
   Effect.andThen(interrupted, Effect.logInfo("stopping: open pages are finished, nothing new is read"))
 )
 
+const config = Flag.String("config").pipe(
+  Flag.withDescription(`Read the configuration from this file instead of ${defaultFile}, if there is one`),
+  Flag.withMetavar("file"),
+  Flag.optional
+)
+
 const start = Command.make("start", {
+  config,
   once: Flag.Boolean("once").pipe(
     Flag.withDescription("Read each stream once, publish, and exit; 1 if any is blocked or failed"),
     Flag.withDefault(false)
   )
-}, ({ once }) =>
-  Effect.flatMap(Config.input, (input) =>
+}, ({ config, once }) =>
+  Effect.flatMap(input(config), (input) =>
     Effect.gen(function*() {
       const settings = yield* Effect.fromResult(Config.check(input))
-      yield* once
-        ? untilStopped(Effect.provide(runOnce(settings), pipeline(settings)))
-        : untilStopped(
-          Effect.provide(runForever(settings), Layer.provideMerge(serverLayer(settings), pipeline(settings)))
-        )
-    }).pipe(service(Config.logOf(input))))).pipe(
+      yield* Effect.gen(function*() {
+        const plan = yield* planOf(settings)
+        yield* once
+          ? Effect.provide(runOnce(plan), pipeline(plan))
+          : Effect.provide(runForever(plan), Layer.provideMerge(serverLayer(plan), pipeline(plan)))
+      }).pipe(Effect.provide(sourceLayer(settings)), untilStopped)
+    }).pipe(service(Config.logSettings(input))))).pipe(
     Command.withDescription("Read every stream and publish its changes until interrupted"),
-    Command.withExamples([{ command: "rollcall start", description: "Run with the configuration of the environment" }])
+    Command.withExamples([
+      { command: "rollcall start", description: `Run with ${defaultFile}, if there is one, and the environment` }
+    ])
+  )
+
+// ---- doctor -------------------------------------------------------------------------------------------------------
+
+/** Who asks waits for the answer. */
+const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
+
+const missingTopics = (settings: Config.Settings, own: Config.Kafka) =>
+  Effect.gen(function*() {
+    const { examine } = yield* loadKafka
+    return yield* examine(kafkaOptions(own, yield* planOf(settings)))
+  })
+
+const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
+  Effect.gen(function*() {
+    const Doctor = yield* Effect.promise(() => import("./ops/Doctor.ts"))
+    const { examine } = yield* Effect.promise(() => import("./store/SqliteExamination.ts"))
+    const checked = Config.check(yield* input(config))
+    if (Result.isFailure(checked)) return yield* Doctor.reject(checked.failure.faults, { json })
+    const settings = checked.success
+    const { kafka, store } = settings
+    const patient = {
+      ...settings,
+      store: { ...store, examine: examine(store.file) },
+      kafka: kafka === null ? null : { brokers: kafka.brokers, missing: missingTopics(settings, kafka) }
+    }
+    yield* Effect.provide(Doctor.examine(patient, { json }), sourceLayer({ ...settings, ...impatient }))
+  }).pipe(tool)).pipe(
+    Command.withDescription("Check configuration, accounts, integrations, store, Kafka and clock, and say what to do")
   )
 
 // ---- sandbox, demo ------------------------------------------------------------------------------------------------
 
-/** Of the operating API that the environment names. */
-const address = Effect.gen(function*() {
-  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* Config.input))
+/** Of the operating API that is configured. */
+const address = Effect.fnUntraced(function*(file: Option.Option<string>) {
+  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* input(file)))
   return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token }
 })
 
@@ -175,17 +242,24 @@ const demoWorld = { records: 1500, speed: 60 }
 
 /** The demo is configured as any other run, only more closely watching. */
 const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: string) =>
-  Config.check({
-    ROLLCALL_API_URL: url,
-    ROLLCALL_API_KEY: Redacted.make(key),
-    ROLLCALL_INTEGRATIONS: integrations.join(","),
-    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
-    ROLLCALL_INTERVAL: "2 seconds",
-    ROLLCALL_SWEEP_INTERVAL: "20 seconds",
-    ROLLCALL_CONFIRM_INTERVAL: "5 seconds",
-    ROLLCALL_OVERLAP_MIN: "10 seconds",
-    ROLLCALL_HTTP_PORT: "0"
-  })
+  environment.pipe(
+    Effect.provideService(
+      ConfigProvider.ConfigProvider,
+      ConfigProvider.fromEnvRecord({
+        ROLLCALL_API_URL: url,
+        ROLLCALL_API_KEY: key,
+        ROLLCALL_INTEGRATIONS: integrations.join(","),
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_INTERVAL: "2 seconds",
+        ROLLCALL_SWEEP_INTERVAL: "20 seconds",
+        ROLLCALL_CONFIRM_INTERVAL: "5 seconds",
+        ROLLCALL_OVERLAP_MIN: "10 seconds",
+        ROLLCALL_HTTP_PORT: "0"
+      })
+    ),
+    Effect.map(Config.check),
+    Effect.flatMap(Effect.fromResult)
+  )
 
 /** Lets every kind of mutation that has not happened yet happen once, in the world at rest. */
 const completed = Effect.fnUntraced(function*({ freeze, integrations, world }: SandboxHandle) {
@@ -198,7 +272,7 @@ const completed = Effect.fnUntraced(function*({ freeze, integrations, world }: S
 
 const demo = Command.make("demo", {
   for: Flag.String("for").pipe(
-    Flag.filterMap(Config.parseLength, (text) => `"${text}" is no length of time; write 20s or "20 seconds"`),
+    Flag.filterMap(parseLength, (text) => `"${text}" is no length of time; write 20s or "20 seconds"`),
     Flag.withDescription('End after this long, such as 20s or "2 minutes", instead of on Ctrl-C'),
     Flag.withMetavar("duration"),
     Flag.optional
@@ -213,16 +287,17 @@ const demo = Command.make("demo", {
     const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
     const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-demo-" })
     const sandbox = yield* serve({ seed, ...demoWorld })
-    const settings = yield* Effect.fromResult(demoSettings(sandbox, directory))
+    const settings = yield* demoSettings(sandbox, directory)
     const enough = Option.isNone(length) ? interrupted : Effect.raceFirst(interrupted, Effect.sleep(length.value))
-    yield* Effect.gen(function*() {
+    const watched = Effect.gen(function*() {
       const { url } = yield* Server.Server
       const client = yield* Client.make({ url, token: null })
       yield* Demo.run({ world: sandbox.world, settle: completed(sandbox), client, url, seed, until: enough, json })
-    }).pipe(
-      Effect.provide(Layer.provideMerge(serverLayer(settings), pipeline(settings))),
-      Effect.provide(NodeHttpClient.layerNodeHttp)
-    )
+    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
+    yield* Effect.gen(function*() {
+      const plan = yield* planOf(settings)
+      yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipeline(plan)))
+    }).pipe(Effect.provide(sourceLayer(settings)))
   }).pipe(Effect.scoped, tool)).pipe(
     Command.withDescription("Watch a simulated HR world being turned into change events"),
     Command.withExamples([{ command: "rollcall demo --for 20s", description: "Watch it for twenty seconds" }])
@@ -230,7 +305,7 @@ const demo = Command.make("demo", {
 
 const rollcall = Command.make("rollcall").pipe(
   Command.withDescription("The change feed that a polled HR, recruiting, assessment and learning API does not have"),
-  Command.withSubcommands([start, demo, sandbox, status(address), tail(address)])
+  Command.withSubcommands([start, demo, sandbox, doctor, status(config, address), tail(config, address)])
 )
 
 await main(

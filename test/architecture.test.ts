@@ -44,7 +44,7 @@ const layers: ReadonlyArray<Layer> = [
     name: "store",
     files: /^store\//,
     imports: ["port", "domain", "api"],
-    packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite)$)/
+    packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url)$)/
   },
   { name: "relay", files: /^publish\/(Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
   { name: "publish", files: /^publish\//, imports: [...ports, "domain", "api"], packages: /^(kafkajs|node:crypto)$/ },
@@ -64,7 +64,7 @@ const layers: ReadonlyArray<Layer> = [
     imports: [...ports, "domain", "api", "capture", "delivery"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
-  { name: "configuration", files: /^Config\.ts$/, imports: ["domain"], packages: /^node:/ },
+  { name: "configuration", files: /^Config(File|Input|Value)?\.ts$/, imports: ["domain", "api"], packages: /^node:/ },
   { name: "main", files: /^main\.ts$/, imports: "all", packages: /./ }
 ]
 

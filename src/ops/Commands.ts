@@ -3,6 +3,7 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Client from "./Client.ts"
 import { interrupted, tool } from "./Running.ts"
@@ -11,13 +12,15 @@ import { eventLine, streamTable } from "./Screen.ts"
 export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON for programs"), Flag.withDefault(false))
 export const print = (text: string): Effect.Effect<void> => Effect.sync(() => process.stdout.write(`${text}\n`))
 
+/** Names the file that configures the running process. */
+type ConfigFlag = Flag.Flag<Option.Option<string>>
 /** Where the operating API of the running process is, or why that cannot be said. */
-type Address<E> = Effect.Effect<Client.Address, E>
+type AddressOf<E> = (config: Option.Option<string>) => Effect.Effect<Client.Address, E>
 
-export const status = <E extends Error>(address: Address<E>) =>
-  Command.make("status", { json }, ({ json }) =>
+export const status = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>
+  Command.make("status", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
-      const { ready, streams } = yield* Client.make(yield* address)
+      const { ready, streams } = yield* Client.make(yield* addressOf(config))
       const [checks, views] = yield* Effect.all([ready, streams])
       if (json) return yield* print(JSON.stringify({ checks, streams: views }))
       const missing = checks.filter((check) => !check.ok)
@@ -28,17 +31,18 @@ export const status = <E extends Error>(address: Address<E>) =>
       Command.withDescription("Show the streams of the running process: condition, records, freshness")
     )
 
-export const tail = <E extends Error>(address: Address<E>) =>
+export const tail = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>
   Command.make("tail", {
     json,
+    config,
     after: Flag.String("after").pipe(
       Flag.withDescription("Begin after this position of the event log instead of with the next event"),
       Flag.withMetavar("position"),
       Flag.withDefault("latest")
     )
-  }, ({ after, json }) =>
+  }, ({ after, config, json }) =>
     Effect.gen(function*() {
-      const { follow } = yield* Client.make(yield* address)
+      const { follow } = yield* Client.make(yield* addressOf(config))
       const show = (text: string) => print(json ? text : eventLine(Client.parseEvent(text).data))
       yield* Effect.raceFirst(Stream.runForEach(follow(after), show), interrupted)
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(

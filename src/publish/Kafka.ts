@@ -28,7 +28,7 @@ import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
 import { inSends, type KafkaMessage, messagesOf, stateTopicOf, templateFault, topicOf } from "./KafkaMessage.ts"
-import { ensure, type KafkaTopic } from "./KafkaTopics.ts"
+import { ensure, type KafkaTopic, missing } from "./KafkaTopics.ts"
 import { type Published, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaOptions extends KafkaConnection {
@@ -83,6 +83,18 @@ const notOpen = new SinkError({
   reason: new Unreachable({ message: "publishing to Kafka: the producer failed before", cause: null })
 })
 
+const topicsOf = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<KafkaTopic> => [
+  { name: topicOf(options.topic, stream), keeps: "log", partitions: eventPartitions },
+  ...(options.state === true
+    ? [{ name: stateTopicOf(options.topic, stream), keeps: "latest", partitions: eventPartitions } as const]
+    : [])
+]
+/** Those that must be there before anything is published. */
+const neededBy = (options: KafkaOptions) => [
+  control,
+  ...(options.streams ?? []).flatMap((stream) => topicsOf(options, stream))
+]
+
 const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const fault = templateFault(options.topic)
   if (fault !== null) return yield* refused(fault, "correct ROLLCALL_TOPIC, for example rollcall.{model}.")
@@ -98,12 +110,6 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   /** Lowered when a broker refuses what its configuration promised. */
   let ceiling = Number.POSITIVE_INFINITY
 
-  const topicsOf = (stream: StreamKey): ReadonlyArray<KafkaTopic> => [
-    { name: topicOf(options.topic, stream), keeps: "log", partitions: eventPartitions },
-    ...(options.state === true
-      ? [{ name: stateTopicOf(options.topic, stream), keeps: "latest", partitions: eventPartitions } as const]
-      : [])
-  ]
   const meet = Effect.fnUntraced(function*(limits: Map<string, number>, topics: Iterable<KafkaTopic>) {
     const unmet = new Map<string, KafkaTopic>()
     for (const topic of topics) if (!limits.has(topic.name)) unmet.set(topic.name, topic)
@@ -145,7 +151,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const open = Effect.fn("Kafka.open")(function*(identity: LogIdentity): Effect.fn.Return<Published | null, SinkError> {
     yield* close
     const limits = new Map<string, number>()
-    yield* meet(limits, [control, ...(options.streams ?? []).flatMap(topicsOf)])
+    yield* meet(limits, neededBy(options))
     const transactionalId = options.transactions ? `rollcall-relay-${identity.store}` : null
     yield* ScopedRef.set(
       session,
@@ -164,7 +170,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     const last = batch.at(-1)
     if (last === undefined) return
     const { producer, limits } = (yield* ScopedRef.get(session)) ?? (yield* notOpen)
-    yield* meet(limits, batch.flatMap(topicsOf))
+    yield* meet(limits, batch.flatMap((entry) => topicsOf(options, entry)))
     const limitOf = (topic: string) => Math.min(ceiling, limits.get(topic) ?? ceiling)
 
     const encoded = batch.map((entry) =>
@@ -187,6 +193,13 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     open: (identity) => turn.withPermit(open(identity)),
     publish: (identity, batch) => turn.withPermit(publish(identity, batch))
   })
+})
+
+/** What a broker has of the topics that are needed, and lacks. Nothing is made or written; fails as `open` would. */
+export const examine = Effect.fn("Kafka.examine")(function*(options: KafkaOptions) {
+  const client = yield* makeClient(options)
+  const topics = new Map(neededBy(options).map((topic) => [topic.name, topic]))
+  return yield* missing(client, [...topics.values()])
 })
 
 /** Connects with the first `open`; fails at once only for options that can never work. */

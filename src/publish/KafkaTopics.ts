@@ -59,18 +59,21 @@ const describe = (client: KafkaClient, names: ReadonlyArray<string>) =>
       ))
   )
 
-/** Returns the largest batch in bytes that each topic takes. Replicas: three, or one per broker where there are fewer. */
-export const ensure = Effect.fn("KafkaTopics.ensure")(function*(
+/** Makes what is missing, or only asks whether it may, and tells what was missing. Replicas: three, or one per broker where there are fewer. */
+const create = Effect.fnUntraced(function*(
   client: KafkaClient,
-  topics: ReadonlyArray<KafkaTopic>
-): Effect.fn.Return<ReadonlyMap<string, number>, SinkError> {
-  if (topics.length === 0) return new Map()
-  yield* client.admin(`creating topics ${topics.map((topic) => topic.name).join(", ")}`, async (admin) => {
+  topics: ReadonlyArray<KafkaTopic>,
+  { validateOnly }: { readonly validateOnly: boolean }
+) {
+  const doing = validateOnly ? "checking" : "creating"
+  return yield* client.admin(`${doing} topics ${topics.map((topic) => topic.name).join(", ")}`, async (admin) => {
     const existing = new Set(await admin.listTopics())
     const missing = topics.filter((topic) => !existing.has(topic.name))
-    if (missing.length === 0) return
+    if (missing.length === 0) return missing
     const replicas = Math.min(3, (await admin.describeCluster()).brokers.length)
     await admin.createTopics({
+      validateOnly,
+      waitForLeaders: !validateOnly,
       topics: missing.map((topic) => ({
         topic: topic.name,
         numPartitions: topic.partitions,
@@ -78,8 +81,11 @@ export const ensure = Effect.fn("KafkaTopics.ensure")(function*(
         configEntries: entriesOf(topic, replicas)
       }))
     })
+    return missing
   })
+})
 
+const limitsOf = Effect.fnUntraced(function*(client: KafkaClient, topics: ReadonlyArray<KafkaTopic>) {
   const described = yield* describe(client, topics.map((topic) => topic.name))
   for (const { name, keeps } of topics) {
     const policy = described.get(name)?.get("cleanup.policy")
@@ -91,4 +97,25 @@ export const ensure = Effect.fn("KafkaTopics.ensure")(function*(
     name,
     Number(described.get(name)?.get("max.message.bytes") ?? usualBatchBytes)
   ]))
+})
+
+/** Makes nothing: the names of the topics that `ensure` would make, once the broker has said that it may. */
+export const missing = Effect.fn("KafkaTopics.missing")(function*(
+  client: KafkaClient,
+  topics: ReadonlyArray<KafkaTopic>
+): Effect.fn.Return<ReadonlyArray<string>, SinkError> {
+  const absent = yield* create(client, topics, { validateOnly: true })
+  const present = topics.filter((topic) => !absent.includes(topic))
+  if (present.length > 0) yield* limitsOf(client, present)
+  return absent.map(({ name }) => name)
+})
+
+/** Returns the largest batch in bytes that each topic takes. */
+export const ensure = Effect.fn("KafkaTopics.ensure")(function*(
+  client: KafkaClient,
+  topics: ReadonlyArray<KafkaTopic>
+): Effect.fn.Return<ReadonlyMap<string, number>, SinkError> {
+  if (topics.length === 0) return new Map()
+  yield* create(client, topics, { validateOnly: false })
+  return yield* limitsOf(client, topics)
 })

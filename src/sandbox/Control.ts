@@ -1,5 +1,6 @@
 /**
- * `/_sandbox`: what tests ask of the sandbox beside the API: the truth, single mutations, faults, what was requested.
+ * `/_sandbox`: what tests ask of the sandbox beside the API: the truth, single mutations, faults, the account's limits
+ * and permissions, uploaded files, what was requested, and the API's own document.
  *
  * Gotchas
  * - It takes no key: the sandbox holds invented data and listens on loopback unless told otherwise.
@@ -9,9 +10,11 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
+import { AccountSettings } from "./Account.ts"
 import { FaultSettings } from "./Faults.ts"
+import { fileOf } from "./Files.ts"
 import { isWorldModel } from "./Records.ts"
-import { invalid, Refusal } from "./Refusal.ts"
+import { absent, invalid, Refusal } from "./Refusal.ts"
 import type { Stage } from "./Stage.ts"
 import { Steering } from "./Steering.ts"
 
@@ -26,6 +29,13 @@ const answered = <E, R>(effect: Effect.Effect<HttpServerResponse.HttpServerRespo
 /** The body, or a refusal that says what is wrong with it. */
 const body = <A>(schema: Schema.Codec<A, unknown>) =>
   HttpServerRequest.schemaBodyJson(schema).pipe(Effect.mapError((error) => invalid(error.message)))
+
+/** The contract as OpenAPI 3.1, for this address; loaded when it is asked for, because most never ask. */
+const documentAt = (url: string) =>
+  Effect.map(
+    Effect.promise(() => Promise.all([import("effect/http-api/OpenApi"), import("../api/UnifiedHttpApi.ts")])),
+    ([OpenApi, { UnifiedHttpApi }]) => ({ ...OpenApi.fromApi(UnifiedHttpApi), servers: [{ url }] })
+  )
 
 export const layer = (stage: Stage) =>
   HttpRouter.addAll([
@@ -73,6 +83,42 @@ export const layer = (stage: Stage) =>
       Effect.sync(() => {
         stage.faults.set({})
         return json({})
+      })
+    ),
+    HttpRouter.route("GET", "/_sandbox/account", Effect.sync(() => json(stage.account.settings))),
+    HttpRouter.route(
+      "PUT",
+      "/_sandbox/account",
+      answered(Effect.map(body(AccountSettings), (settings) => {
+        stage.account.set(settings)
+        return json(settings)
+      }))
+    ),
+    HttpRouter.route(
+      "DELETE",
+      "/_sandbox/account",
+      Effect.sync(() => {
+        stage.account.set({})
+        return json({})
+      })
+    ),
+    HttpRouter.route(
+      "GET",
+      "/_sandbox/files/:integration/:id",
+      answered(Effect.gen(function*() {
+        const { id = "", integration = "" } = yield* HttpRouter.params
+        const known = stage.world.integrations.some((known) => known.id === integration)
+        const file = known ? fileOf(stage.world.site(integration).records, id) : null
+        if (file === null) return yield* absent("There is no such file.")
+        return HttpServerResponse.uint8Array(file.bytes, { contentType: file.contentType })
+      }))
+    ),
+    HttpRouter.route(
+      "GET",
+      "/_sandbox/openapi.json",
+      Effect.gen(function*() {
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        return json(yield* documentAt(`http://${headers["host"]}/v1`))
       })
     ),
     HttpRouter.route("GET", "/_sandbox/requests", Effect.sync(() => json({ requests: stage.requests })))

@@ -2,13 +2,24 @@
  * What goes wrong between the world and its readers: hides which answer suffers which fault, by a seed.
  *
  * Gotchas
- * - Faults strike the lists only; `/_sandbox` always answers, and a wrong key is refused whatever the weather.
+ * - They strike all 27 endpoints; `/_sandbox` always answers, and a wrong key is refused whatever the weather.
+ * - `drop` breaks the connection before anything happened, `lost` after it: only the first may be sent again blindly.
  */
 import * as Schema from "effect/Schema"
 import { incrementalModels } from "../api/Lists.ts"
 import { Chance, hash } from "./Chance.ts"
+import { type EndpointName, endpointNames } from "./Endpoints.ts"
 
-export const faultKinds = ["rate_limit", "server_error", "truncated", "html", "delay", "drop"] as const
+export const faultKinds = [
+  "rate_limit",
+  "server_error",
+  "refusal",
+  "truncated",
+  "html",
+  "delay",
+  "drop",
+  "lost"
+] as const
 
 const probability = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
 
@@ -17,15 +28,19 @@ export const Fault = Schema.Struct({
   kind: Schema.Literals(faultKinds),
   /** Of each request; default 1. */
   probability: Schema.optionalKey(probability),
-  /** Only requests for this model. */
+  /** Only requests for this model's list. */
   model: Schema.optionalKey(Schema.Literals(incrementalModels)),
+  /** Only requests to this endpoint: the name of a model, a read or a write. */
+  endpoint: Schema.optionalKey(Schema.Literals(endpointNames)),
   /** Only requests for this integration. */
   integration: Schema.optionalKey(Schema.String),
   /** Stops after so many strikes. */
   count: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
-  /** `server_error`: which status; default one of 500, 502, 503 and 504. */
-  status: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 500, maximum: 599 }))),
-  /** `rate_limit`: `Retry-After` in seconds or as any text, default 1; null leaves the header out (failure case R1). */
+  /** `server_error`: default one of 500, 502, 503 and 504; `refusal`: default the one that belongs to the code. */
+  status: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 599 }))),
+  /** `refusal`: the code of the error envelope, known or not; default PLATFORM.UNKNOWN_ERROR. */
+  code: Schema.optionalKey(Schema.String),
+  /** `rate_limit`, `refusal`: `Retry-After` in seconds or as any text, default 1 for a 429; null leaves it out (R1). */
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Int, Schema.String]))),
   /** `delay`: milliseconds; default 1000. */
   delay: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 600_000 })))
@@ -72,10 +87,11 @@ export class Faults {
   }
 
   /** The fault this request suffers, if any. */
-  strike(integration: string, model: string): Fault | null {
+  strike(integration: string | null, endpoint: EndpointName): Fault | null {
     for (const entry of this.#set) {
       const { fault } = entry
-      const concerned = (fault.model ?? model) === model && (fault.integration ?? integration) === integration
+      const concerned = (fault.model ?? endpoint) === endpoint && (fault.endpoint ?? endpoint) === endpoint &&
+        (fault.integration ?? integration) === integration
       if (!concerned || entry.left === 0 || !this.#chance.happens(fault.probability ?? 1)) continue
       entry.left--
       return fault

@@ -67,6 +67,12 @@ export const absences = words(`
 export const legalForms = words(`
   GmbH, Ltd, Inc, SAS, AB, BV
 `)
+/** Name and type. */
+export const packages = [
+  ["Logical reasoning", "SKILLS_TEST"],
+  ["Video interview", "VIDEO_INTERVIEW"],
+  ["Reference check", "REFERENCE_CHECK"]
+] as const
 export const places = [
   { city: "Berlin", country: "DE", state: "Berlin", street: "Torstrasse", zip: "10119" },
   { city: "Munich", country: "DE", state: "Bavaria", street: "Leopoldstrasse", zip: "80802" },

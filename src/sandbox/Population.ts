@@ -5,6 +5,7 @@
 import type { Chance } from "./Chance.ts"
 import * as Lexicon from "./Lexicon.ts"
 import { type Birth, type Fields, isListed, isLive, type Records, type Row, type WorldModel } from "./Records.ts"
+import type { Sizes } from "./Sizes.ts"
 
 const day = 86_400_000
 
@@ -20,40 +21,6 @@ export interface Given {
   readonly fields?: Fields
   readonly one?: Record<string, Row | null>
 }
-
-export type Sizes = Readonly<Partial<Record<WorldModel, number>>>
-
-const clamp = (least: number, value: number, most: number): number => Math.round(Math.min(most, Math.max(least, value)))
-
-/** How many of each model one integration starts with; `records` is the number of its applications and of its payslips. */
-export const sizesOf = (records: number): Required<Sizes> => ({
-  "ats.user": clamp(5, records / 30, 200),
-  "ats.job": clamp(4, records / 25, 400),
-  "ats.stage": Lexicon.stageNames.length,
-  "ats.tag": clamp(12, records / 20, 60),
-  "ats.candidate": 0,
-  "ats.application": records,
-  "ats.interview": clamp(4, records / 2, records),
-  "ats.offer": clamp(6, records / 8, records),
-  "ats.scorecard": clamp(4, records / 3, records),
-  "hris.legal_entity": clamp(4, records / 50, 12),
-  "hris.location": clamp(4, records / 40, 30),
-  "hris.group": Lexicon.groupNames.length,
-  "hris.proficiency_scale": 3,
-  "hris.skill": clamp(12, records / 10, 120),
-  "hris.absence_type": Lexicon.absences.length,
-  "hris.salary_type": 4,
-  "hris.employee": clamp(8, records / 8, 5000),
-  "hris.pay_run": clamp(3, records / 60, 36),
-  "hris.payslip": records,
-  "hris.line_item": 0,
-  "hris.performance_review_cycle": clamp(4, records / 100, 12),
-  "hris.performance_review": clamp(6, records / 3, records),
-  "hris.staffing_entity": clamp(10, records / 6, records),
-  "hris.expectation": 0,
-  "hris.document_category": 4,
-  "lms.course": 6
-})
 
 type Born = (records: Records, chance: Chance, moment: Moment, given: Record<string, Row | null>) => Birth
 
@@ -95,7 +62,7 @@ const application: Born = (records, chance, moment, given) => {
         (chance.happens(0.08) ? someOf(records, "ats.candidate", chance) : null) ??
         bear(records, "ats.candidate", moment, chance),
       current_stage: (fresh ? stages[0] : hired ? stages.at(-1) : stages[chance.int(0, stages.length - 2)]) ?? null,
-      job: someOf(records, "ats.job", chance)
+      job: chance.find(records.rows("ats.job"), (job) => isLive(job) && job.fields["status"] !== "CLOSED") ?? null
     },
     many: { interviews: [], offers: [] }
   }
@@ -226,10 +193,15 @@ export const proficiency = (skill: Row | null | undefined, chance: Chance): Fiel
   return { type: "SINGLE_SELECT", selected_option_id: option.id }
 }
 
+const sampleFile = (title: string): string => Buffer.from(`A ${title} of the sandbox.\n`).toString("base64")
+
 const births: Record<WorldModel, Born> = {
   "ats.user": human,
-  "ats.job": (_, chance) => ({
-    fields: { name: `${chance.pick(Lexicon.seniorities)} ${chance.pick(Lexicon.titles)}` }
+  "ats.job": (records, chance) => ({
+    fields: {
+      name: `${chance.pick(Lexicon.seniorities)} ${chance.pick(Lexicon.titles)}`,
+      status: records.rows("ats.job").length % 10 === 9 ? "CLOSED" : "OPEN"
+    }
   }),
   "ats.stage": (records) => ({
     fields: { name: numbered(records, "ats.stage", Lexicon.stageNames), index: records.rows("ats.stage").length }
@@ -313,7 +285,40 @@ const births: Record<WorldModel, Born> = {
   "hris.performance_review": review,
   "hris.staffing_entity": staffingEntity,
   "hris.document_category": (_, chance) => ({ fields: { name: chance.pick(["Contract", "Certificate", "Payroll"]) } }),
-  "lms.course": (_, chance) => ({ fields: { name: `Introduction to ${chance.pick(Lexicon.skillNames)}` } })
+  "lms.course": (_, chance) => ({
+    fields: { name: `Introduction to ${chance.pick(Lexicon.skillNames)}`, status: "ACTIVE" }
+  }),
+  "ats.attachment": (records, chance, _, given) => {
+    const application = given["application"] ?? someOf(records, "ats.application", chance)
+    const type = chance.pick(["CV", "CV", "COVER_LETTER", "OTHER"])
+    return {
+      fields: { type, file_name: `${type.toLowerCase()}.txt`, content_type: "text/plain", data: sampleFile(type) },
+      one: { application, candidate: application?.one["candidate"] ?? null }
+    }
+  },
+  "ats.result_link": (records, chance, _, given) => ({
+    fields: { label: "Result", url: "https://results.example/1", details: null, remote_fields: null },
+    one: { application: given["application"] ?? someOf(records, "ats.application", chance) }
+  }),
+  "hris.document": (records, chance, _, given) => ({
+    fields: { name: "document.txt", content_type: "text/plain", data: sampleFile("document") },
+    one: {
+      employee: given["employee"] ?? someOf(records, "hris.employee", chance),
+      category: given["category"] ?? someOf(records, "hris.document_category", chance)
+    }
+  }),
+  "hris.rating": (records, chance, _, given) => {
+    const skill = given["skill"] ?? someOf(records, "hris.skill", chance)
+    return {
+      fields: { rating_source: "EXTERNAL", proficiency: proficiency(skill, chance) },
+      one: { employee: given["employee"] ?? someOf(records, "hris.employee", chance), skill }
+    }
+  },
+  "assessment.package": (records) => {
+    const n = records.rows("assessment.package").length
+    const [name, type] = Lexicon.packages[n % Lexicon.packages.length] as (typeof Lexicon.packages)[number]
+    return { fields: { name, type, description: `${name}, about half an hour.` } }
+  }
 }
 
 /** Which array of which parent a new record is an entry of. */

@@ -33,7 +33,12 @@ export const models = [
   "hris.expectation",
   "hris.proficiency_scale",
   "hris.document_category",
-  "lms.course"
+  "lms.course",
+  "ats.attachment",
+  "ats.result_link",
+  "hris.document",
+  "hris.rating",
+  "assessment.package"
 ] as const satisfies ReadonlyArray<string>
 export type WorldModel = IncrementalModel | (typeof models)[number]
 export const isWorldModel = (name: string): name is WorldModel => (models as ReadonlyArray<string>).includes(name)
@@ -65,6 +70,8 @@ export interface Row {
 }
 
 export interface Birth {
+  /** Only where whoever writes the record names it; default: the service does. */
+  readonly id?: string
   readonly fields?: Fields | undefined
   readonly one?: Record<string, Row | null> | undefined
   readonly many?: Record<string, Array<Row>>
@@ -121,7 +128,7 @@ export class Records {
     const salt = hash(`${this.#seed}/${this.integration}/${model}#${serial}`)
     const row: Row = {
       model,
-      id: this.id(model, serial),
+      id: birth.id ?? this.id(model, serial),
       remoteId: remoteIdOf(model, serial, salt),
       serial,
       salt,
@@ -183,6 +190,15 @@ export class Records {
     const { rows } = this.#table(row.model)
     rows.splice(rows.lastIndexOf(row), 1)
     return row
+  }
+
+  /** Taken out for good, as if it had never been: nothing restores it. */
+  drop(row: Row): void {
+    const { byId, rows } = this.#table(row.model)
+    byId.delete(row.id)
+    this.gone.delete(row)
+    const index = rows.lastIndexOf(row)
+    if (index >= 0) rows.splice(index, 1)
   }
 
   restore(row: Row, at: number): Row {

@@ -12,7 +12,7 @@
 import { type IncrementalModel } from "../api/Lists.ts"
 import { Chance } from "./Chance.ts"
 import * as Lexicon from "./Lexicon.ts"
-import { type Fields, isLive, type Json, type Row } from "./Records.ts"
+import { type Fields, isLive, type Json, type Row, type WorldModel } from "./Records.ts"
 
 type Shown = { readonly [key: string]: Json }
 
@@ -62,6 +62,12 @@ const stage = (row: Row): Shown => ({
 
 const tag = (row: Row): Shown => named(row)
 
+/** Where a candidate can be reached: by these, two candidates are found to be one person. */
+export const emailsOf = (row: Row): ReadonlyArray<string> => {
+  const known = row.fields["email_addresses"] ?? emails(row)
+  return (known as ReadonlyArray<Shown>).map(({ email_address }) => text(email_address))
+}
+
 const candidate = (row: Row): Shown => {
   const chance = new Chance(row.salt)
   return {
@@ -95,12 +101,11 @@ const interview = (row: Row): Shown => {
   const chance = new Chance(row.salt)
   return {
     ...ids(row),
-    title: null,
-    starting_at: null,
-    ending_at: null,
-    location: location(chance),
-    canceled: false,
-    ...row.fields
+    title: row.fields["title"] ?? null,
+    starting_at: row.fields["starting_at"] ?? null,
+    ending_at: row.fields["ending_at"] ?? null,
+    location: row.fields["location"] ?? location(chance),
+    canceled: row.fields["canceled"] ?? false
   }
 }
 
@@ -185,12 +190,14 @@ const scorecard = (row: Row): Shown => ({
   }))
 })
 
+export const workEmailOf = (row: Row): string => text(row.fields["work_email"]) || `${handle(row)}@work.example`
+
 const person = (row: Row): Shown => ({
   ...ids(row),
   first_name: row.fields["first_name"] ?? null,
   last_name: row.fields["last_name"] ?? null,
   display_full_name: `${text(row.fields["first_name"])} ${text(row.fields["last_name"])}`,
-  work_email: `${handle(row)}@work.example`,
+  work_email: workEmailOf(row),
   remote_deleted_at: isoOrNull(row.deletedAt)
 })
 
@@ -267,10 +274,78 @@ const staffingEntity = (row: Row): Shown => {
   }
 }
 
+/** An expectation as it is answered alone, not inside its staffing entity. */
+export const expectationOf = (staffingEntity: Row, row: Row): Shown => ({
+  id: row.id,
+  staffing_entity_id: staffingEntity.id,
+  skill_id: idOf(row.one["skill"]),
+  expected_proficiency: row.fields["expected_proficiency"] ?? null,
+  ...noticed(row)
+})
+
+const skillRating = (row: Row): Shown => ({
+  ...plain(row),
+  employee_id: idOf(row.one["employee"]),
+  skill_id: idOf(row.one["skill"]),
+  rating_provider_id: null,
+  custom_fields: null,
+  integration_fields: []
+})
+
+/** As an application's attachments are answered; the address of the file depends on who asks. */
+export const attachmentOf = (row: Row, dataUrl: string): Shown => ({
+  ...ids(row),
+  type: row.fields["type"] ?? null,
+  data_url: dataUrl,
+  file_name: row.fields["file_name"] ?? null,
+  content_type: row.fields["content_type"] ?? null,
+  ...dated(row)
+})
+
+const assessmentPackage = (row: Row): Shown => ({ id: row.id, ...row.fields, updated_at: iso(row.changedAt) })
+
+const course = (row: Row): Shown => {
+  const chance = new Chance(row.salt)
+  const marks = {
+    remote_created_at: iso(row.createdAt),
+    ...noticed(row),
+    remote_data: null,
+    custom_fields: null,
+    integration_fields: []
+  }
+  const provider = { id: `provider-${row.salt % 5}`, remote_id: `P${row.salt % 5}` }
+  const revision = { id: `${row.id}-1`, remote_id: `${row.remoteId}-1` }
+  const topic = text(row.fields["name"]).replace("Introduction to ", "")
+  return {
+    ...ids(row),
+    provider_id: provider.id,
+    origin_id: `origin-${row.salt % 1000}`,
+    ...marks,
+    provider: { ...provider, name: chance.pick(Lexicon.companies) },
+    revisions: [{
+      ...revision,
+      course_id: row.id,
+      title: row.fields["name"] ?? null,
+      description: `What everybody should know about ${topic}.`,
+      remote_url: `https://lms.example/courses/${row.remoteId}`,
+      status: row.fields["status"] ?? null,
+      ...marks,
+      skill_assignments: [{ skill: { id: `skill-${row.salt % 40}`, remote_id: `S${row.salt % 40}`, name: topic } }]
+    }]
+  }
+}
+
+/** What is written and no list shows, with what it belongs to. */
+const written = (row: Row): Shown => ({
+  ...plain(row),
+  ...Object.fromEntries(Object.entries(row.one).map(([path, linked]) => [`${path}_id`, idOf(linked)])),
+  ...dated(row)
+})
+
 const legalEntity = (row: Row): Shown => ({ address: location(new Chance(row.salt)), ...plain(row) })
 const absenceType = (row: Row): Shown => ({ custom_fields: null, integration_fields: [], ...plain(row) })
 
-const shown: Record<IncrementalModel, (row: Row) => Shown> = {
+const shown: Record<IncrementalModel, (row: Row) => Shown> & Partial<Record<WorldModel, (row: Row) => Shown>> = {
   "ats.application": application,
   "ats.scorecard": scorecard,
   "ats.offer": offer,
@@ -281,11 +356,17 @@ const shown: Record<IncrementalModel, (row: Row) => Shown> = {
   "hris.staffing_entity": staffingEntity,
   "hris.legal_entity": legalEntity,
   "hris.skill": skill,
-  "hris.absence_type": absenceType
+  "hris.absence_type": absenceType,
+  "hris.rating": skillRating,
+  "hris.document": written,
+  "ats.attachment": written,
+  "ats.result_link": written,
+  "assessment.package": assessmentPackage,
+  "lms.course": course
 }
 
-/** The record as its list shows it; what has no list of its own, as its own properties. */
-export const render = (row: Row): Shown => row.model in shown ? shown[row.model as IncrementalModel](row) : plain(row)
+/** The record as the API shows it; what the API never shows alone, as its own properties. */
+export const render = (row: Row): Shown => (shown[row.model] ?? plain)(row)
 
 /** Own properties of this model that a test may set. */
 export const ownProperties = (row: Row): ReadonlyArray<string> => {

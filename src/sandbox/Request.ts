@@ -1,13 +1,16 @@
 /**
- * What one list request asks for: hides the query rules of the lists and who may ask.
+ * What one list request asks for: hides the query rules of the lists.
  *
- * Source: docs/contract.md, "Shared list contract", "List endpoints", "Authentication".
+ * Source: docs/contract.md, "Shared list contract", "List endpoints".
+ *
+ * Gotchas
+ * - A filter on a field that the integration does not support leaves nothing, unless it is to be ignored; an empty
+ *   filter asks for nothing and does neither.
  */
 import * as Result from "effect/Result"
 import { type IncrementalModel, lists, pageSize, updatedAfterPattern } from "../api/Lists.ts"
 import type { ListQuery } from "./Reading.ts"
-import { invalid, Refusal } from "./Refusal.ts"
-import type { World } from "./World.ts"
+import { invalid, type Refusal } from "./Refusal.ts"
 
 export interface ListRequest {
   readonly integration: string
@@ -15,6 +18,8 @@ export interface ListRequest {
   readonly query: ListQuery
   readonly pageSize: number
   readonly cursor: string | null
+  /** An unsupported filter leaves nothing of the list. */
+  readonly nothing: boolean
   /** What was sent and means nothing here. */
   readonly ignored: ReadonlyArray<string>
 }
@@ -29,8 +34,6 @@ const sharedParameters: ReadonlyArray<string> = [
   "remote_ids"
 ]
 
-type Headers = Readonly<Record<string, string | undefined>>
-
 const values = {
   outcome: ["PENDING", "HIRED", "DECLINED"],
   outcomes: ["PENDING", "HIRED", "DECLINED"],
@@ -41,44 +44,26 @@ const values = {
 const valuesOf = (filter: string): ReadonlyArray<string> | undefined =>
   filter in values ? values[filter as keyof typeof values] : undefined
 
-/** The integration a request may read this model of, or why it may not. */
-export const admit = (
-  world: World,
-  key: string,
-  model: IncrementalModel,
-  headers: Headers
-): Result.Result<string, Refusal> => {
-  if (headers["authorization"] !== `Bearer ${key}`) {
-    const message = headers["authorization"] === undefined
-      ? "Send the API key as `Authorization: Bearer <key>`."
-      : "The API key is not valid."
-    return Result.fail(new Refusal({ status: 401, code: "PLATFORM.AUTHENTICATION_INVALID", message }))
-  }
-  const integration = headers["x-integration-id"]
-  if (integration === undefined) return Result.fail(invalid("Send the header X-Integration-Id."))
-  if (!world.integrations.some(({ id }) => id === integration)) {
-    const message = `There is no integration "${integration}".`
-    return Result.fail(new Refusal({ status: 404, code: "PLATFORM.INTEGRATION_NOT_FOUND", message }))
-  }
-  if (!world.has(integration, model)) {
-    const message = `"${integration}" does not offer ${lists[model].path}.`
-    return Result.fail(new Refusal({ status: 404, code: "INTEGRATION.MODEL_NOT_AVAILABLE", message }))
-  }
-  return Result.succeed(integration)
-}
-
-/** The checked query of a list. */
-export const parse = (
-  integration: string,
-  model: IncrementalModel,
+/** Each value of a query as one text; refused if one is given twice. */
+export const textsOf = (
   params: Readonly<Record<string, string | ReadonlyArray<string>>>
-): Result.Result<ListRequest, Refusal> => {
-  const filters: Record<string, ReadonlyArray<string>> = {}
+): Result.Result<Readonly<Record<string, string>>, Refusal> => {
   const texts: Record<string, string> = {}
   for (const [name, value] of Object.entries(params)) {
     if (typeof value !== "string") return Result.fail(invalid(`${name} is given more than once.`))
     texts[name] = value
   }
+  return Result.succeed(texts)
+}
+
+/** The checked query of a list of an integration that does not support some filters. */
+export const parse = (
+  integration: string,
+  model: IncrementalModel,
+  texts: Readonly<Record<string, string>>,
+  unsupported: ReadonlyArray<string> = []
+): Result.Result<ListRequest, Refusal> => {
+  const filters: Record<string, ReadonlyArray<string>> = {}
   for (const filter of lists[model].filters) {
     const chosen = listOf(texts[filter])
     const allowed = valuesOf(filter)
@@ -100,21 +85,27 @@ export const parse = (
   if (updatedAfter === "malformed") {
     return Result.fail(invalid("updated_after must look like YYYY-MM-DDTHH:mm:ss.sssZ."))
   }
+  const dropped = unsupported.filter((name) => listOf(texts[name]).length > 0)
+  const supported = <A>(name: string, value: A, none: A): A => dropped.includes(name) ? none : value
   return Result.succeed({
     integration,
     model,
     query: {
-      updatedAfter,
+      updatedAfter: supported("updated_after", updatedAfter, null),
       includeDeleted: texts["include_deleted"] === "true",
-      ids: listOf(texts["ids"]),
-      remoteIds: listOf(texts["remote_ids"]),
-      filters
+      ids: supported("ids", listOf(texts["ids"]), []),
+      remoteIds: supported("remote_ids", listOf(texts["remote_ids"]), []),
+      filters: Object.fromEntries(Object.entries(filters).map(([name, chosen]) => [name, supported(name, chosen, [])]))
     },
     pageSize: size,
     cursor: texts["cursor"] ?? null,
-    ignored: Object.keys(texts).filter((name) =>
-      !sharedParameters.includes(name) && !(lists[model].filters as ReadonlyArray<string>).includes(name)
-    )
+    nothing: dropped.length > 0 && texts["ignore_unsupported_filters"] !== "true",
+    ignored: [
+      ...dropped,
+      ...Object.keys(texts).filter((name) =>
+        !sharedParameters.includes(name) && !(lists[model].filters as ReadonlyArray<string>).includes(name)
+      )
+    ]
   })
 }
 

@@ -15,12 +15,17 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { createServer } from "node:http"
+import { Account } from "./Account.ts"
 import * as Control from "./Control.ts"
+import { type Examples, examplesOf } from "./Examples.ts"
 import { Faults, type Weather } from "./Faults.ts"
+import * as Gate from "./Gate.ts"
 import * as ListRoutes from "./ListRoutes.ts"
-import type { Order, WorldModel } from "./Records.ts"
+import * as ReadRoutes from "./ReadRoutes.ts"
+import type { Order } from "./Records.ts"
 import { Stage } from "./Stage.ts"
 import { World } from "./World.ts"
+import * as WriteRoutes from "./WriteRoutes.ts"
 
 export interface Options {
   /** 0 (default) = any free one. */
@@ -43,26 +48,13 @@ export interface Options {
   readonly order?: Order
 }
 
-const exampleModels = {
-  application: "ats.application",
-  candidate: "ats.candidate",
-  job: "ats.job",
-  stage: "ats.stage",
-  employee: "hris.employee",
-  staffing_entity: "hris.staffing_entity",
-  skill: "hris.skill",
-  course: "lms.course",
-  interview: "ats.interview",
-  document_category: "hris.document_category"
-} as const satisfies Record<string, WorldModel>
-
 export interface SandboxHandle {
   /** Base address, ends in `/v1`. */
   readonly url: string
   readonly key: string
   readonly integrations: ReadonlyArray<string>
   /** One existing id of each kind that requests need; empty where no integration has the kind. */
-  readonly ids: Readonly<Record<keyof typeof exampleModels, string>>
+  readonly ids: Examples
   readonly world: World
   /** Lets the world live up to now and stops it there; reads and `POST mutations` go on. */
   readonly freeze: Effect.Effect<void>
@@ -91,8 +83,16 @@ export const serve = Effect.fn("Sandbox.serve")(
   function*(options: Options = {}): Effect.fn.Return<SandboxHandle, AddressUnavailable, Scope.Scope> {
     const { faults = "calm", host = "127.0.0.1", key = "sandbox", port = 0, seed = 1, ...rest } = options
     const world = World.make({ ...rest, seed, start: yield* Clock.currentTimeMillis })
-    const stage = new Stage(world, new Faults(seed, faults), key)
-    const app = yield* HttpRouter.toHttpEffect(Layer.mergeAll(ListRoutes.layer(stage), Control.layer(stage)))
+    const stage = new Stage(world, new Faults(seed, faults), new Account(), key)
+    const app = yield* HttpRouter.toHttpEffect(
+      Layer.mergeAll(
+        ListRoutes.layer(stage),
+        ReadRoutes.layer(stage),
+        WriteRoutes.layer(stage),
+        Control.layer(stage),
+        HttpRouter.addAll([Gate.unknown(stage)])
+      )
+    )
     const server = yield* NodeHttpServer.make(createServer, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
       Effect.mapError((error) => new AddressUnavailable({ host, port, code: codeOf(error) }))
     )
@@ -114,16 +114,6 @@ export const serve = Effect.fn("Sandbox.serve")(
 export class Sandbox extends Context.Service<Sandbox, SandboxHandle>()("rollcall/sandbox/Sandbox") {
   static readonly layer = (options?: Options): Layer.Layer<Sandbox, AddressUnavailable> =>
     Layer.effect(Sandbox, serve(options))
-}
-
-const examplesOf = (world: World): SandboxHandle["ids"] => {
-  const example = (model: WorldModel): string => {
-    const home = world.integrations.find(({ models }) => models.includes(model))
-    return home === undefined ? "" : world.ids(home.id, model)[0] ?? ""
-  }
-  return Object.fromEntries(
-    Object.entries(exampleModels).map(([name, model]) => [name, example(model)])
-  ) as SandboxHandle["ids"]
 }
 
 const codeOf = (error: ServeError): string | null => {

@@ -1,11 +1,12 @@
 /**
- * What the sandbox's routes work with: the world at the right time, its faults, the key, and the log of requests.
+ * What the sandbox's routes work with: the world at the right time, its faults, the account with its key, and the log of requests.
  *
  * Gotchas
  * - The log holds no key and no body; it keeps the last ten thousand requests.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { Account } from "./Account.ts"
 import type { Faults } from "./Faults.ts"
 import type { World } from "./World.ts"
 
@@ -25,6 +26,7 @@ const kept = 10_000
 export class Stage {
   readonly world: World
   readonly faults: Faults
+  readonly account: Account
   readonly key: string
   readonly requests: Array<RequestEntry> = []
   /** ms */
@@ -32,9 +34,10 @@ export class Stage {
   /** Lets the world live up to now. */
   readonly catchUp: Effect.Effect<void>
 
-  constructor(world: World, faults: Faults, key: string) {
+  constructor(world: World, faults: Faults, account: Account, key: string) {
     this.world = world
     this.faults = faults
+    this.account = account
     this.key = key
     this.catchUp = Effect.map(this.now, (now) => world.advance(now))
   }

@@ -60,7 +60,8 @@ const linkedModels: Readonly<Record<string, WorldModel>> = {
   skill: "hris.skill",
   skills: "hris.expectation",
   proficiency_scale: "hris.proficiency_scale",
-  parent: "hris.staffing_entity"
+  parent: "hris.staffing_entity",
+  category: "hris.document_category"
 }
 
 /** The record it was done to, or why it cannot be done. */

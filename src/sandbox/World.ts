@@ -8,16 +8,23 @@
  *
  * Gotchas
  * - `remote_created_at` and `changed_at` of the records it begins with lie days to years before `start`.
- * - A frozen world still obeys `steer`; what did not happen meanwhile is not made up for.
+ * - A frozen world still obeys `steer` and `write`; what did not happen meanwhile is not made up for.
  */
+import * as Result from "effect/Result"
 import { type IncrementalModel, incrementalModels } from "../api/Lists.ts"
+import { toolCategories, type ToolCategory } from "../api/Tools.ts"
+import type { WriteName } from "../api/Writes.ts"
 import { Chance, hash } from "./Chance.ts"
 import { belongs, happen, type LifeKind, lifeKinds, weightOf } from "./Lives.ts"
-import { populate, type Sizes, sizesOf } from "./Population.ts"
+import { populate } from "./Population.ts"
 import { type ListQuery, type Paged, pageOf, selects } from "./Reading.ts"
 import { isLive, type Json, models, type Order, Records, type Row, type WorldModel } from "./Records.ts"
+import type { Refusal } from "./Refusal.ts"
 import { render } from "./Rendering.ts"
+import { Site, type Written } from "./Site.ts"
+import { type Sizes, sizesOf } from "./Sizes.ts"
 import { steer, type Steering, type SteeringKind } from "./Steering.ts"
+import { write } from "./Writing.ts"
 
 export interface Options {
   readonly seed: number
@@ -35,7 +42,7 @@ export interface Options {
   readonly order?: Order
 }
 
-export type MutationKind = LifeKind | SteeringKind
+export type MutationKind = LifeKind | SteeringKind | `written_${WriteName}`
 
 export interface Mutation {
   /** Server time, ms. */
@@ -48,6 +55,8 @@ export interface Mutation {
 
 export interface Integration {
   readonly id: string
+  /** What kind of system it is: only endpoints of these categories work for it. */
+  readonly categories: ReadonlyArray<ToolCategory>
   readonly models: ReadonlyArray<WorldModel>
 }
 
@@ -59,21 +68,22 @@ const weights = lifeKinds.map(weightOf)
 const recruiting = ["greenhouse", "lever", "ashby", "smartrecruiters"] as const
 const humanResources = ["workday", "bamboohr", "hibob", "personio"] as const
 const customers = ["acme", "globex", "initech", "umbra", "hooli", "stark"] as const
-const inside = (prefix: string) => models.filter((model) => model.startsWith(prefix))
+const integration = (id: string, ...categories: ReadonlyArray<ToolCategory>): Integration => ({
+  id,
+  categories,
+  models: models.filter((model) => categories.some((category) => model.startsWith(`${category}.`)))
+})
 
-/** Ids and models of this many integrations. */
+/** This many integrations. */
 export const integrationsOf = (count: number): ReadonlyArray<Integration> => {
-  if (count === 1) return [{ id: "sandbox:everything", models }]
+  if (count === 1) return [integration("sandbox:everything", ...toolCategories)]
   return Array.from({ length: count }, (_, i) => {
     const pair = i >> 1
     const round = Math.floor(pair / customers.length)
     const customer = `${customers[pair % customers.length]}${round === 0 ? "" : round + 1}`
     return i % 2 === 0
-      ? { id: `${recruiting[pair % recruiting.length]}:${customer}`, models: inside("ats.") }
-      : {
-        id: `${humanResources[pair % humanResources.length]}:${customer}`,
-        models: [...inside("hris."), ...inside("lms.")]
-      }
+      ? integration(`${recruiting[pair % recruiting.length]}:${customer}`, "ats")
+      : integration(`${humanResources[pair % humanResources.length]}:${customer}`, "hris", "lms")
   })
 }
 
@@ -178,6 +188,24 @@ export class World {
     if (typeof done === "string") return { refused: done }
     this.#remember(act.integration, done, act.op === "live" ? act.kind : `steered_${act.op}`)
     return { id: done.id }
+  }
+
+  /** Where writes to an integration take place, now. */
+  site(integration: string): Site {
+    return new Site(this.#of(integration), this.#now)
+  }
+
+  /** One of the API's writes, from what was sent, now. */
+  write(
+    integration: string,
+    name: WriteName,
+    params: Readonly<Record<string, string | undefined>>,
+    body: unknown
+  ): Result.Result<Written, Refusal> {
+    return Result.map(write(name, this.site(integration), params, body), (written) => {
+      if (written.row !== null) this.#remember(integration, written.row, `written_${name}`)
+      return written
+    })
   }
 
   #of(integration: string): Records {

@@ -8,7 +8,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Page, type PageRequest, Rejected, Source, SourceError, Unsupported } from "../source/Source.ts"
+import { listsOnly, type Page, type PageRequest, Rejected, Source, SourceError, Unsupported } from "../source/Source.ts"
 import type { World } from "./World.ts"
 
 export interface Options {
@@ -57,7 +57,7 @@ export const make = (world: World, options: Options = {}): Source["Service"] => 
     const duration = (yield* Clock.currentTimeMillis) - requestedAt
     return { ...paged, serverTime: Math.floor(serverTime / 1000) * 1000, requestedAt, duration }
   })
-  return Source.of({ page })
+  return listsOnly(page)
 }
 
 export const layer = (world: World, options?: Options): Layer.Layer<Source> =>

@@ -1,21 +1,23 @@
 /**
- * What one HTTP answer of the API means: a list's data, or the reason why it is none. Hides sizes, compression, JSON,
- * envelopes and the spelling of headers.
+ * What one HTTP answer of the API means: its data, or the reason why there is none. Hides sizes, compression, encoding,
+ * JSON, envelopes and the spelling of headers.
  *
  * Invariants
- * 1. No more than `maxBytes` are held, before and after decompression
+ * 1. No more than `maxBytes` are held, before and after decompression, and nothing nested deeper than `deepest`
  * 2. A refusal counts by its status even where its body is broken or too large
  * 3. An error names status, code, kind and size of what arrived, never its content   (I11)
  *
  * Gotchas
  * - gzip is told by its first bytes: a client that has unpacked the body already may leave the header in place.
  * - A 404 without the API's error envelope comes from something else: the address is wrong, the model is not missing.
+ * - JSON is UTF-8, whatever `charset` says. Other bytes are not replaced by question marks: those would be published.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Headers from "effect/http/Headers"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { promisify } from "node:util"
 import { gunzip as gunzipWithCallback } from "node:zlib"
@@ -34,16 +36,27 @@ import {
   Unsupported
 } from "./Source.ts"
 
-export interface ListData {
-  readonly results: ReadonlyArray<unknown>
-  readonly next: string | null
+export interface Answer<A> {
+  readonly data: A
   /** `warnings[].message`, as they came. */
   readonly warnings: ReadonlyArray<string>
 }
 
+/** What `data` means, or what is wrong with it. */
+export type Meaning<A> = (data: unknown) => Result.Result<A, string>
+
+export interface ListData {
+  readonly results: ReadonlyArray<unknown>
+  readonly next: string | null
+}
+
+/** Levels of nesting; whoever walks through a deeper value could run out of stack. */
+export const deepest = 100
+
 const unreadable = (message: string) => new SourceError({ reason: new Unreadable({ code: null, message }) })
 const gunzip = promisify(gunzipWithCallback)
-const decoder = new TextDecoder()
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+const lenient = new TextDecoder()
 
 // ---- body ---------------------------------------------------------------------------------------------------------
 
@@ -78,6 +91,19 @@ const unpacked = (bytes: Buffer, maxBytes: number): Effect.Effect<Buffer, Source
     })
     : Effect.succeed(bytes)
 
+const decoded = (bytes: Buffer): Effect.Effect<string, SourceError> =>
+  Effect.try({
+    try: () => utf8.decode(bytes),
+    catch: () => unreadable(`the answer is not UTF-8 (${bytes.length} bytes)`)
+  })
+
+/** Whether a JSON value has more levels of nesting; a cycle has. */
+export const isDeeper = (value: unknown, levels: number): boolean => {
+  if (typeof value !== "object" || value === null) return false
+  if (levels === 0) return true
+  return Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
 const kindOf = (text: string): string => {
   const start = text.slice(0, 200).trimStart().toLowerCase()
   if (start === "") return "nothing"
@@ -110,7 +136,7 @@ const dateOf = (text: string | undefined): number | null => {
 /** The `Date` header in ms, null if missing or unreadable. */
 export const serverTimeOf = (headers: Headers.Headers): number | null => dateOf(headers["date"])
 
-const seconds = (text: string | undefined): number | null =>
+const quantity = (text: string | undefined): number | null =>
   text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null
 
 /**
@@ -119,7 +145,7 @@ const seconds = (text: string | undefined): number | null =>
  */
 export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
   const text = headers["retry-after"]
-  const delta = seconds(text)
+  const delta = quantity(text)
   if (delta !== null) return Duration.seconds(delta)
   const date = dateOf(text)
   return date === null ? null : Duration.millis(Math.max(0, date - (serverTimeOf(headers) ?? now)))
@@ -127,10 +153,19 @@ export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Du
 
 const firstEpochSecond = 1_000_000_000
 
+/** Live requests that the integration takes at once and how many more now; null where it does not say. */
+export const concurrencyOf = (
+  headers: Headers.Headers
+): { readonly limit: number; readonly remaining: number } | null => {
+  const limit = quantity(headers["concurrency-limit"])
+  const remaining = quantity(headers["concurrency-remaining"])
+  return limit === null || remaining === null ? null : { limit, remaining }
+}
+
 /** How long the account's budget is empty by `ratelimit-remaining` and `-reset`; null while some is left or unknown. */
 export const budgetEmptyFor = (headers: Headers.Headers, now: number): Duration.Duration | null => {
-  const remaining = seconds(headers["ratelimit-remaining"])
-  const reset = seconds(headers["ratelimit-reset"])
+  const remaining = quantity(headers["ratelimit-remaining"])
+  const reset = quantity(headers["ratelimit-reset"])
   if (remaining === null || remaining > 0 || reset === null) return null
   return reset < firstEpochSecond
     ? Duration.seconds(reset)
@@ -167,7 +202,10 @@ const refused = (
   if (status >= 300 && status < 400) {
     return unreadable(`status ${status}: the address redirects elsewhere, where the key is not sent`)
   }
-  if (status === 404 && !fromApi) return unreadable(`${described(response, text)}: no such path at this address`)
+  if (status === 404 && !fromApi) {
+    const message = `${described(response, text)}: no such path at this address`
+    return new SourceError({ reason: new Unreadable({ code: null, message, undone: true }) })
+  }
   const code = codeOf(property(error, "code"))
   const title = property(error, "title")
   const name = [code, typeof title === "string" && title !== "" ? masked(title) : null].filter((part) => part !== null)
@@ -177,40 +215,42 @@ const refused = (
   })
 }
 
-const listData = (
-  response: HttpClientResponse.HttpClientResponse,
-  text: string,
-  body: unknown
-): Effect.Effect<ListData, SourceError> => {
-  const data = property(body, "data")
+/** One page of a list. */
+export const list: Meaning<ListData> = (data) => {
   const results = property(data, "results")
-  if (!Array.isArray(results)) {
-    return Effect.fail(unreadable(`${described(response, text)}: it has no data.results`))
-  }
+  if (!Array.isArray(results)) return Result.fail("it has no data.results")
   const next = property(data, "next")
-  if (next !== undefined && next !== null && typeof next !== "string") {
-    return Effect.fail(unreadable(`${described(response, text)}: data.next is no string`))
-  }
+  if (next !== undefined && next !== null && typeof next !== "string") return Result.fail("data.next is no string")
+  return Result.succeed({ results, next: next || null })
+}
+
+const warningsOf = (body: unknown): ReadonlyArray<string> => {
   const warnings = property(body, "warnings")
-  return Effect.succeed({
-    results,
-    next: next || null,
-    warnings: Array.isArray(warnings)
-      ? warnings.map((warning) => property(warning, "message")).filter((message) => typeof message === "string")
-      : []
-  })
+  return Array.isArray(warnings)
+    ? warnings.map((warning) => property(warning, "message")).filter((message) => typeof message === "string")
+    : []
 }
 
 /** Reads an answer to its end, parses it once, and says what it means. */
-export const read = Effect.fnUntraced(function*(
+export const read = Effect.fnUntraced(function*<A>(
   response: HttpClientResponse.HttpClientResponse,
-  maxBytes: number,
-  now: number
-): Effect.fn.Return<ListData, SourceError | HttpClientError.HttpClientError> {
-  const ok = response.status >= 200 && response.status < 300
+  options: { readonly maxBytes: number; readonly now: number; readonly meaning: Meaning<A> }
+): Effect.fn.Return<Answer<A>, SourceError | HttpClientError.HttpClientError> {
+  const { maxBytes, meaning, now } = options
   const bytes = Effect.flatMap(received(response, maxBytes), (packed) => unpacked(packed, maxBytes))
-  const text = decoder.decode(yield* ok ? bytes : Effect.orElseSucceed(bytes, () => Buffer.alloc(0)))
+  const ok = response.status >= 200 && response.status < 300
+  const text = ok
+    ? yield* decoded(yield* bytes)
+    : lenient.decode(yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0)))
   const body = parse(text)
-  const succeeded = ok && property(body, "status") !== "error"
-  return yield* succeeded ? listData(response, text, body) : Effect.fail(refused(response, text, body, now))
+  if (!ok || property(body, "status") === "error") return yield* refused(response, text, body, now)
+  if (property(body, "status") !== "success" && property(body, "data") === undefined) {
+    return yield* unreadable(`${described(response, text)}: it is no answer of the API`)
+  }
+  if (isDeeper(body, deepest)) {
+    return yield* unreadable(`${described(response, text)}: it is nested deeper than ${deepest} levels`)
+  }
+  const data = meaning(property(body, "data"))
+  if (Result.isFailure(data)) return yield* unreadable(`${described(response, text)}: ${data.failure}`)
+  return { data: data.success, warnings: warningsOf(body) }
 })

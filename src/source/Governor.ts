@@ -3,12 +3,16 @@
  *
  * Invariants
  * 1. While the account is paused no turn is given, so no request leaves   (R1)
- * 2. The most urgent class goes first, but every tenth turn is the least urgent one's: nothing starves
+ * 2. The most urgent class goes first, but every tenth turn is for the classes below it, which rotate: nothing starves
  * 3. Within a class the integrations take turns; within an integration, first come, first served   (R3)
  * 4. At most `limit` turns are taken at once: halved by a refusal, grown by one per round of successes, never above
  *    `concurrency`
+ * 5. An integration takes a turn only while it holds fewer than are free. So one that answers slowly gets half of them,
+ *    a second one a quarter, and a turn is left for those that hold none   (R3)
+ * 6. Of an integration no more live requests (which the service passes on) are under way than it said it takes
  *
  * Gotchas
+ * - A tenth for the oldest ticket would not do: while polls alone are more than can be served, the oldest is a poll.
  * - Refusals that arrive while the account is paused belong to the burst that paused it: they may lengthen the pause,
  *   but do not halve the limit again.
  */
@@ -24,8 +28,11 @@ export interface Governor {
   /** Runs the request when it is its turn. However it ends, the turn is given back. */
   readonly run: (
     integration: string,
-    priority: Priority
+    priority: Priority,
+    live?: boolean
   ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** What an answer to a live request said: how many the integration takes at once, and how many more it would take. */
+  readonly allowed: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
   /** Gives no turn for so long, at most `longestPause`. A pause is lengthened, never shortened. */
   readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
   /**
@@ -46,9 +53,20 @@ export interface GovernorOptions {
 export const longestPause = Duration.minutes(15)
 const longestUnnamedPause = Duration.minutes(1)
 const reservedTurn = 10
+/** Live requests of an integration at once, until it says otherwise. */
+const usualLive = 30
+
+/** What is under way of one integration. */
+class Share {
+  taken = 0
+  live = 0
+  liveLimit = usualLive
+}
 
 interface Ticket {
   readonly integration: string
+  readonly share: Share
+  readonly live: boolean
   readonly line: Line
   readonly start: () => void
   taken: boolean
@@ -73,9 +91,10 @@ class Line {
     if (own?.delete(ticket) && own.size === 0) this.waiting.delete(ticket.integration)
   }
 
-  take(): Ticket | undefined {
+  take(mayStart: (ticket: Ticket) => boolean): Ticket | undefined {
     for (const [integration, own] of this.waiting) {
       for (const ticket of own) {
+        if (!mayStart(ticket)) continue
         own.delete(ticket)
         this.waiting.delete(integration)
         if (own.size > 0) this.waiting.set(integration, own)
@@ -93,15 +112,19 @@ export const make = Effect.fnUntraced(function*(
   const scope = yield* Effect.scope
   // Most urgent first.
   const lines: Readonly<Record<Priority, Line>> = {
+    write: new Line(),
     confirm: new Line(),
     poll: new Line(),
     refresh: new Line(),
     sweep: new Line(),
     backfill: new Line()
   }
+  const byUrgency = Object.values(lines)
+  const shares = new Map<string, Share>()
   let taken = 0
   let limit = options.concurrency
   let turns = 0
+  let lastReserved = 0
   let refusalsInRow = 0
   let pausedUntil = -Infinity
   let giving = false
@@ -110,10 +133,26 @@ export const make = Effect.fnUntraced(function*(
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const pauseLeft = (): number => pausedUntil - now()
 
+  const mayStart = ({ live, share }: Ticket): boolean =>
+    share.taken < Math.floor(limit) - taken && !(live && share.live >= share.liveLimit)
+
+  /** The lines in the order in which the next turn is offered to them. */
+  const offered = (): ReadonlyArray<Line> => {
+    if ((turns + 1) % reservedTurn !== 0) return byUrgency
+    const first = byUrgency.findIndex((line) => !line.isEmpty)
+    const below = byUrgency.slice(first + 1)
+    const next = Math.max(0, lastReserved - first)
+    return [...below.slice(next), ...below.slice(0, next), ...byUrgency.slice(0, first + 1)]
+  }
+
   const nextTicket = (): Ticket | undefined => {
-    const occupied = Object.values(lines).filter((line) => !line.isEmpty)
-    const line = (turns + 1) % reservedTurn === 0 ? occupied.at(-1) : occupied[0]
-    return line?.take()
+    for (const line of offered()) {
+      const ticket = line.take(mayStart)
+      if (ticket === undefined) continue
+      if ((turns + 1) % reservedTurn === 0) lastReserved = byUrgency.indexOf(line)
+      return ticket
+    }
+    return undefined
   }
 
   // A started request runs at once and may come back here; the outermost loop then goes on, instead of one level deeper.
@@ -126,6 +165,8 @@ export const make = Effect.fnUntraced(function*(
         if (ticket === undefined) return
         turns++
         taken++
+        ticket.share.taken++
+        if (ticket.live) ticket.share.live++
         ticket.taken = true
         ticket.start()
       }
@@ -137,6 +178,8 @@ export const make = Effect.fnUntraced(function*(
   const leave = (ticket: Ticket, succeeded: boolean): void => {
     if (!ticket.taken) return ticket.line.remove(ticket)
     taken--
+    ticket.share.taken--
+    if (ticket.live) ticket.share.live--
     if (succeeded && pauseLeft() <= 0) {
       refusalsInRow = 0
       limit = Math.min(options.concurrency, limit + 1 / limit)
@@ -144,12 +187,19 @@ export const make = Effect.fnUntraced(function*(
     giveTurns()
   }
 
-  const run: Governor["run"] = (integration, priority) => (request) =>
+  const shareOf = (integration: string): Share => {
+    const share = shares.get(integration) ?? new Share()
+    shares.set(integration, share)
+    return share
+  }
+
+  const run: Governor["run"] = (integration, priority, live = false) => (request) =>
     Effect.suspend(() => {
       const line = lines[priority]
+      const share = shareOf(integration)
       let ticket: Ticket | undefined
       const turn = Effect.callback<void>((resume) => {
-        ticket = { integration, line, start: () => resume(Effect.void), taken: false }
+        ticket = { integration, share, live, line, start: () => resume(Effect.void), taken: false }
         line.add(ticket)
         giveTurns()
       })
@@ -183,5 +233,14 @@ export const make = Effect.fnUntraced(function*(
     yield* pause(Duration.times(Duration.min(unnamed, longestUnnamedPause), jitter))
   })
 
-  return { run, pause, throttled }
+  // Others may use the same integration: what we hold and what it would still take is all there is for us. One goes on
+  // asking, or nobody would learn that there is room again.
+  const allowed: Governor["allowed"] = (integration, most, remaining) =>
+    Effect.sync(() => {
+      const share = shareOf(integration)
+      share.liveLimit = Math.max(1, Math.min(most, share.live + remaining))
+      giveTurns()
+    })
+
+  return { run, allowed, pause, throttled }
 })

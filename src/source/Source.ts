@@ -1,17 +1,29 @@
 /**
- * The port through which the unified API is read. Hides HTTP, authentication, retries, rate limits and whose turn it is.
+ * The port through which the unified API is read and written. Hides HTTP, authentication, retries, rate limits and
+ * whose turn it is.
+ *
+ * Invariants
+ * 1. A write is sent again only where it is known that nothing was done, or where the table of writes says "safe"
+ * 2. What is known to be wrong is not sent: `Invalid`, with every fault
  *
  * Gotchas
  * - Records come as parsed JSON, unknown: what they mean is capture's business, one bad record never fails a page.
- * - Every call is already retried where that can help; an error here means this reading ends.
+ * - Every call is already retried where that can help; an error here means this reading, or this write, ends.
  */
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { type EmployeeForm, StaffingEntityId } from "../api/Forms.ts"
 import type { IncrementalModel } from "../api/Lists.ts"
+import type { ProficiencyScale } from "../api/Proficiency.ts"
+import type { readAnswers, ReadName } from "../api/Reads.ts"
+import { ToolCategory } from "../api/Tools.ts"
+import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 
-/** Order of service within an account, most urgent first. */
-export type Priority = "confirm" | "poll" | "refresh" | "sweep" | "backfill"
+/** Order of service within an account, most urgent first; `write` is for what plugins do. */
+export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "backfill"
+
+// ---- lists --------------------------------------------------------------------------------------------------------
 
 export interface PageRequest {
   readonly account: string
@@ -37,6 +49,46 @@ export interface Page {
   readonly duration: number
 }
 
+// ---- other reads --------------------------------------------------------------------------------------------------
+
+/** What each of the four other reads is asked for. */
+export const readParams = {
+  attachments: Schema.Struct({ application_id: Schema.NonEmptyString }),
+  employeeForm: Schema.Struct({ staffing_entity_id: Schema.optionalKey(StaffingEntityId) }),
+  assessmentPackages: Schema.Struct({}),
+  tools: Schema.Struct({ category: ToolCategory })
+} as const satisfies Record<ReadName, Schema.Top>
+
+export interface ReadRequest<R extends ReadName> {
+  readonly account: string
+  /** null for the tools: they belong to the account. */
+  readonly integration: R extends "tools" ? null : string
+  readonly read: R
+  readonly params: (typeof readParams)[R]["Type"]
+  readonly priority: Priority
+}
+export type ReadData<R extends ReadName> = (typeof readAnswers)[R]["Type"]
+
+// ---- writes -------------------------------------------------------------------------------------------------------
+
+/**
+ * What a body is held against before it is sent, beside its schema: the form that `read` gave, for the same staffing
+ * entity; the skill's scale, if the caller knows it. Without a scale the API checks alone and answers `Rejected`.
+ */
+type Against<W extends WriteName> = W extends "createEmployee" ? { readonly form: EmployeeForm }
+  : W extends "rateSkill" | "expectSkill" ? { readonly scale?: ProficiencyScale }
+  : unknown
+
+export type WriteRequest<W extends WriteName> = {
+  readonly account: string
+  readonly integration: string
+  readonly write: W
+  readonly params: WriteParams<W>
+  readonly body: WriteBody<W>
+} & Against<W>
+
+// ---- errors -------------------------------------------------------------------------------------------------------
+
 const detail = { code: Schema.NullOr(Schema.String), message: Schema.String }
 
 /** Still rate limited after every retry. `retryAfter`: what the API asked for, ms. */
@@ -48,9 +100,13 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   readonly hint =
     "the account's request budget is used up; polling slows down by itself. If it lasts, lengthen the intervals."
 }
-/** 5xx, a broken connection, a time-out. `retryAfter`: what the API asked for, ms. */
+/** Present where it is certain that the API did nothing: the request never reached it, or met something else there. */
+const undone = { undone: Schema.optionalKey(Schema.Literal(true)) }
+
+/** 5xx, a broken connection, a time-out, an open circuit. `retryAfter`: what the API asked for, or stays open, ms. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   ...detail,
+  ...undone,
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
 }) {
   readonly retryable = true
@@ -64,12 +120,12 @@ export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", d
 /** 403: the scope configuration does not allow this read. */
 export class PermissionMissing extends Schema.TaggedError<PermissionMissing>()("PermissionMissing", detail) {
   readonly retryable = false
-  readonly hint = "enable the model in the account's scope configuration, or leave it out of ROLLCALL_MODELS."
+  readonly hint = "enable it in the account's scope configuration, or leave the model out of ROLLCALL_MODELS."
 }
 /** The integration does not have this model. */
 export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported", detail) {
   readonly retryable = false
-  readonly hint = "this integration does not offer the model; it is probed daily, or leave it out of ROLLCALL_MODELS."
+  readonly hint = "this integration does not offer it; a model is probed daily, or leave it out of ROLLCALL_MODELS."
 }
 /** The service is still setting the integration up: never to be read as "empty". */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", detail) {
@@ -87,25 +143,98 @@ export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", detail)
   readonly retryable = false
   readonly hint = "the API refused the request itself; a reading in progress starts anew. If it repeats, report it."
 }
-/** Not JSON, half of it, not the list envelope, or larger than the limit. */
-export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", detail) {
+/** Not JSON, not UTF-8, half of it, not what was asked for, too large or too deeply nested. */
+export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { ...detail, ...undone }) {
   readonly retryable = true
   readonly hint =
     "the answer is not what the API promises; check that ROLLCALL_API_URL is the API's base address (it ends in /v1) and no proxy answers in its place."
 }
 
+const refusals = [
+  RateLimited,
+  KeyRefused,
+  PermissionMissing,
+  Unsupported,
+  NotReady,
+  Inactive,
+  Rejected,
+  Unreadable
+] as const
+
 /** What the reading does next is in the reason, never in the message. Messages hold no key and no personal data. */
 export class SourceError extends Schema.TaggedError<SourceError>()("SourceError", {
+  reason: Schema.Union([Transient, ...refusals])
+}) {
+  override get message(): string {
+    return `${this.reason.message} (${this.reason.hint})`
+  }
+}
+
+/** Nothing was sent: every fault of the request, none of which repeats a value. */
+export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
+  faults: Schema.Array(Schema.Struct({
+    /** JSON Pointer into the request: `/params/job_id`, `/body/candidate/first_name`. */
+    path: Schema.String,
+    /** `shape`, `size`, `scale`, or the form's rule that is broken (`required`, `bounds`, …). */
+    rule: Schema.String,
+    message: Schema.String
+  }))
+}) {
+  readonly retryable = false
+  readonly hint = "correct what is sent; the same request would be refused again."
+  override get message(): string {
+    return this.faults.map(({ message, path }) => `${path}: ${message}`).join("; ")
+  }
+}
+
+/** The job takes no applications any more. */
+export class JobClosed extends Schema.TaggedError<JobClosed>()("JobClosed", detail) {
+  readonly retryable = false
+  readonly hint = "the job is closed; apply to another one."
+}
+/** The candidate has applied for this job before. */
+export class ApplicationAlreadyExists
+  extends Schema.TaggedError<ApplicationAlreadyExists>()("ApplicationAlreadyExists", detail)
+{
+  readonly retryable = false
+  readonly hint = "the application is there already; look for it instead of creating it."
+}
+/** The employee exists. */
+export class EmployeeAlreadyExists
+  extends Schema.TaggedError<EmployeeAlreadyExists>()("EmployeeAlreadyExists", detail)
+{
+  readonly retryable = false
+  readonly hint = "the employee is there already; look for it instead of creating it."
+}
+/** Nobody can be hired into this staffing entity any more. */
+export class StaffingEntityClosed extends Schema.TaggedError<StaffingEntityClosed>()("StaffingEntityClosed", detail) {
+  readonly retryable = false
+  readonly hint = "the staffing entity is closed; choose an open one."
+}
+/** Nothing was done, after every retry: nobody at the address, or an open circuit. `retryAfter`: ms, if known. */
+export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
+  ...detail,
+  retryAfter: Schema.NullOr(Schema.Number)
+}) {
+  readonly retryable = true
+  readonly hint = "the API could not be reached and has done nothing; try again later."
+}
+/** Sent, and no usable answer: 5xx, a broken connection, a time-out, half an answer. It may have taken effect. */
+export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", detail) {
+  readonly retryable = false
+  readonly hint = "the write may have taken effect; look before it is sent again."
+}
+
+/** Why a write did not succeed. Of all reasons but `OutcomeUnknown` it is certain that nothing was done. */
+export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
   reason: Schema.Union([
-    RateLimited,
-    Transient,
-    KeyRefused,
-    PermissionMissing,
-    Unsupported,
-    NotReady,
-    Inactive,
-    Rejected,
-    Unreadable
+    NotSent,
+    OutcomeUnknown,
+    JobClosed,
+    ApplicationAlreadyExists,
+    EmployeeAlreadyExists,
+    StaffingEntityClosed,
+    ...refusals
   ])
 }) {
   override get message(): string {
@@ -113,7 +242,22 @@ export class SourceError extends Schema.TaggedError<SourceError>()("SourceError"
   }
 }
 
+// ---- port ---------------------------------------------------------------------------------------------------------
+
+const unsupported = (what: string) => new Unsupported({ code: null, message: `${what} is not offered` })
+
 export class Source extends Context.Service<Source, {
   /** One page of one list, `include_deleted`, `page_size=250`, unsupported filters ignored. */
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
+  /** One of the four other reads. */
+  readonly read: <R extends ReadName>(request: ReadRequest<R>) => Effect.Effect<ReadData<R>, SourceError | Invalid>
+  /** One of the twelve writes; `data` of the answer. */
+  readonly write: <W extends WriteName>(request: WriteRequest<W>) => Effect.Effect<WriteData<W>, WriteError | Invalid>
 }>()("rollcall/source/Source") {}
+
+/** A source that has lists and nothing else: every other read and every write is `Unsupported`. */
+export const listsOnly = (page: Source["Service"]["page"]): Source["Service"] => ({
+  page,
+  read: ({ read }) => Effect.fail(new SourceError({ reason: unsupported(read) })),
+  write: ({ write }) => Effect.fail(new WriteError({ reason: unsupported(write) }))
+})

@@ -2,12 +2,15 @@
  * The unified API over HTTP: the adapter of `Source`. Hides addresses, keys, retries and whose turn it is.
  *
  * Invariants
- * 1. Every request of a reading carries all its filters; the cursor comes on top
+ * 1. No request leaves after a refusal for the rate limit arrived and before its wait is over   (R1)
  * 2. The key goes to the account's own address and nowhere else: no redirect is followed
  * 3. A request ends within `timeout`, counted to the last byte of its answer
+ * 4. A write is tried again only where nothing was done, or where doing it twice is safe
  *
  * Gotchas
  * - Waiting for a turn counts neither as time of the request nor as a try.
+ * - The HTTP client's own limiter guesses windows and retries out of turn, its own breaker sees no bodies, where the
+ *   API's codes are: hence `Governor` and `Circuits`.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Cause from "effect/Cause"
@@ -15,33 +18,52 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { identity } from "effect/Function"
 import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import { type IncrementalModel, lists, pageSize } from "../api/Lists.ts"
+import * as Schema from "effect/Schema"
+import type { EndpointName } from "../api/Permissions.ts"
+import { readAnswers, type ReadName } from "../api/Reads.ts"
+import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
 import * as Answer from "./Answer.ts"
+import * as Call from "./Call.ts"
+import * as Circuits from "./Circuits.ts"
+import * as Failures from "./Failures.ts"
 import * as Governor from "./Governor.ts"
-import { type Page, type PageRequest, Source, SourceError, Transient } from "./Source.ts"
+import {
+  type PageRequest,
+  type ReadData,
+  type ReadRequest,
+  Source,
+  type SourceError,
+  type WriteRequest
+} from "./Source.ts"
 import * as Warnings from "./Warnings.ts"
 
 export interface Account {
   /** Ends in `/v1`. */
   readonly url: string
-  readonly key: Redacted.Redacted<string>
+  /** As it is now; asked for each request, and once more when the API refuses it. */
+  readonly key: Effect.Effect<Redacted.Redacted>
 }
 
 export interface Options {
   readonly accounts: Readonly<Record<string, Account>>
-  /** First delay between two tries; it doubles up to half a minute, jittered by a fifth. */
+  /**
+   * First delay between two tries; it doubles up to half a minute, jittered by a fifth. An integration that keeps
+   * failing is left alone for ten times as long, doubling up to a minute.
+   */
   readonly retryBase: Duration.Input
   /** For one request, answer included; a minute by default. */
   readonly timeout?: Duration.Input
-  /** Largest answer, unpacked; 32 MiB by default. */
+  /** Largest page of a list, unpacked; 32 MiB by default. Other answers may have an eighth of it. */
   readonly maxBytes?: number
   /** Most requests under way at once per account; 8 by default. */
   readonly concurrency?: number
@@ -49,15 +71,35 @@ export interface Options {
 
 interface Governed extends Account {
   readonly governor: Governor.Governor
+  readonly circuits: Circuits.Circuits
+  /** A refusal for the rate limit slows down the whole account. */
+  readonly slowDown: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
+}
+
+interface Expected<A> {
+  readonly meaning: Answer.Meaning<A>
+  readonly maxBytes: number
+}
+
+interface Answered<A> {
+  readonly data: A
+  /** As in `Page`. */
+  readonly serverTime: number | null
+  readonly requestedAt: number
+  readonly duration: number
 }
 
 const requests = Metric.counter("rollcall_api_requests_total", {
-  description: "Requests to the unified API by model and outcome.",
+  description: "Requests to the unified API by endpoint and outcome.",
   incremental: true
 })
 const requestSeconds = Metric.histogram("rollcall_api_request_seconds", {
   description: "Time from sending a request to the last byte of its answer.",
   boundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+})
+const withheld = Metric.counter("rollcall_api_withheld_total", {
+  description: "Requests not sent because their integration keeps failing.",
+  incremental: true
 })
 const throttles = Metric.counter("rollcall_api_throttled_total", {
   description: "Refusals of the unified API for its rate limit.",
@@ -82,56 +124,77 @@ const stopwatch = Effect.map(
   (start) => Effect.map(Clock.monotonicTimeNanos, (end) => Number(end - start) / 1e6)
 )
 
-const measured = (model: IncrementalModel) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) =>
+const measured = (endpoint: EndpointName) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const elapsed = yield* stopwatch
     return yield* Effect.onExit(request, (exit) =>
       Effect.gen(function*() {
         const outcome = outcomeOf(exit)
-        yield* Metric.update(Metric.withAttributes(requests, { model, outcome }), 1)
+        yield* Metric.update(Metric.withAttributes(requests, { endpoint, outcome }), 1)
         yield* Metric.update(requestSeconds, (yield* elapsed) / 1000)
       }))
   })
 
-/** A refusal for the rate limit slows down the whole account, before its turn is given to the next. */
-const slowDown = (account: string, governor: Governor.Governor) => ({ reason }: SourceError): Effect.Effect<void> =>
-  reason._tag === "RateLimited"
-    ? Effect.andThen(
-      governor.throttled(reason.retryAfter === null ? null : Duration.millis(reason.retryAfter)),
-      Metric.update(Metric.withAttributes(throttles, { account }), 1)
-    )
-    : Effect.void
-
 /** The wait a failed answer asked for itself (503 with `Retry-After`). */
-const asked = ({ reason }: SourceError): Duration.Duration =>
-  reason._tag === "Transient"
-    ? Duration.min(Duration.millis(reason.retryAfter ?? 0), Governor.longestPause)
+const asked = (error: SourceError | Circuits.CircuitOpen): Duration.Duration =>
+  error._tag === "SourceError" && error.reason._tag === "Transient"
+    ? Duration.min(Duration.millis(error.reason.retryAfter ?? 0), Governor.longestPause)
     : Duration.zero
 
-const isRateLimited = (error: SourceError): boolean => error.reason._tag === "RateLimited"
+/** Whoever is told that the integration is left alone does not wait for it. */
+const retriesOf = (error: SourceError | Circuits.CircuitOpen): number =>
+  error._tag === "SourceError" ? retries[error.reason._tag] ?? 0 : 0
 
-const disconnected = (error: HttpClientError.HttpClientError): SourceError => {
-  const cause = error.reason.cause
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : error.reason._tag
-  return new SourceError({ reason: new Transient({ code: null, message: `the connection failed (${code})` }) })
+type Failure = SourceError | HttpClientError.HttpClientError | Circuits.CircuitOpen
+
+const isRateLimited = (error: Failure): boolean => error._tag === "SourceError" && error.reason._tag === "RateLimited"
+
+/** A key that was exchanged while a request was under way is no reason to stop: the new one is tried, in its turn. */
+const withCurrentKey = <A>(
+  key: Account["key"],
+  send: (key: Redacted.Redacted) => Effect.Effect<A, SourceError | Circuits.CircuitOpen>
+) =>
+  Effect.flatMap(
+    key,
+    (used) =>
+      Effect.catchReason(send(used), "SourceError", "KeyRefused", (_, error) =>
+        Effect.flatMap(key, (current) =>
+          Redacted.value(current) === Redacted.value(used) ? Effect.fail(error) : send(current)))
+  )
+
+// ---- meanings -----------------------------------------------------------------------------------------------------
+
+const meaningOf = <A>(name: string, schema: Schema.Codec<A, unknown>): Answer.Meaning<A> => {
+  const decode = Schema.decodeUnknownResult(schema)
+  return (data) => Result.mapError(decode(data), () => `its data is not what ${name} answers`)
 }
 
-const timedOut = (timeout: Duration.Duration): SourceError =>
-  new SourceError({
-    reason: new Transient({ code: null, message: `no complete answer within ${Duration.format(timeout)}` })
-  })
+/** Where nothing is expected, nothing may be missing. */
+const nothing: Answer.Meaning<typeof Empty.Type> = () => Result.succeed({})
 
-const queryOf = (request: PageRequest): Record<string, string> => ({
-  page_size: String(pageSize.max),
-  include_deleted: "true",
-  ignore_unsupported_filters: "true",
-  ...(request.updatedAfter === null ? {} : { updated_after: new Date(request.updatedAfter).toISOString() }),
-  ...(request.ids === null ? {} : { ids: request.ids.join(",") }),
-  ...(request.cursor === null ? {} : { cursor: request.cursor })
-})
+// ---- adapter ------------------------------------------------------------------------------------------------------
+
+/** Milliseconds until we close an idle connection: before the server does, which might cut off a write just sent. */
+const idle = 4_000
 
 /** The client to provide: node:http, which follows no redirects; its agent keeps connections only when told to. */
-export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.layerNodeHttpOptions({ keepAlive: true })
+export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.layerNodeHttpOptions({
+  keepAlive: true,
+  timeout: idle
+})
+
+const requestOf = (call: Call.Call, url: string, key: Redacted.Redacted): HttpClientRequest.HttpClientRequest =>
+  HttpClientRequest.make(call.method)(url + call.path, {
+    urlParams: call.query,
+    headers: {
+      "accept-encoding": "gzip",
+      ...(call.integration !== null && { "x-integration-id": call.integration })
+    },
+    acceptJson: true
+  }).pipe(
+    HttpClientRequest.bearerToken(key),
+    call.body === null ? identity : HttpClientRequest.bodyText(call.body, "application/json")
+  )
 
 /** `Source` over the accounts' addresses. Any `HttpClient` will do that does not follow redirects by itself. */
 export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.HttpClient> =>
@@ -145,53 +208,95 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
       const accounts = new Map<string, Governed>()
       for (const [name, account] of Object.entries(options.accounts)) {
         const governor = yield* Governor.make({ concurrency: options.concurrency ?? 8, retryBase })
-        accounts.set(name, { ...account, governor })
+        const circuits = yield* Circuits.make({ firstPause: Duration.times(retryBase, 10) })
+        const throttled = Metric.update(Metric.withAttributes(throttles, { account: name }), 1)
+        const slowDown = (retryAfter: Duration.Duration | null) =>
+          Effect.andThen(governor.throttled(retryAfter), throttled)
+        accounts.set(name, { ...account, governor, circuits, slowDown })
       }
       const noteWarnings = Warnings.make()
 
       const backoff = Schedule.min([Schedule.exponential(retryBase), Schedule.spaced(longestDelay)]).pipe(
         Schedule.jittered,
-        Schedule.setInputType<SourceError>(),
+        Schedule.setInputType<SourceError | Circuits.CircuitOpen>(),
         Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, asked(input)))),
-        Schedule.while(({ attempt, input }) => attempt <= (retries[input.reason._tag] ?? 0))
+        Schedule.while(({ attempt, input }) => attempt <= retriesOf(input))
       )
 
-      const send = Effect.fnUntraced(function*(
-        request: PageRequest,
-        account: Governed
-      ): Effect.fn.Return<Page, SourceError | HttpClientError.HttpClientError> {
+      /** One request. What its headers say of limits counts at once, before the body is read. */
+      const send = Effect.fnUntraced(function*<A>(
+        call: Call.Call,
+        account: Governed,
+        key: Redacted.Redacted,
+        { meaning, maxBytes }: Expected<A>
+      ): Effect.fn.Return<Answered<A>, SourceError | HttpClientError.HttpClientError> {
         const requestedAt = yield* Clock.currentTimeMillis
         const elapsed = yield* stopwatch
-        const response = yield* client.execute(
-          HttpClientRequest.get(account.url + lists[request.model].path, {
-            urlParams: queryOf(request),
-            headers: { "x-integration-id": request.integration, "accept-encoding": "gzip" },
-            acceptJson: true
-          }).pipe(HttpClientRequest.bearerToken(account.key))
-        )
-        const empty = Answer.budgetEmptyFor(response.headers, requestedAt)
+        const response = yield* client.execute(requestOf(call, account.url, key))
+        const { headers, status } = response
+        const slowDown = account.slowDown(Answer.retryAfterOf(headers, requestedAt))
+        if (status === 429) yield* slowDown
+        const empty = Answer.budgetEmptyFor(headers, requestedAt)
         if (empty !== null) yield* account.governor.pause(empty)
-        const { next, results, warnings } = yield* Answer.read(response, maxBytes, requestedAt)
-        yield* noteWarnings(request.model, warnings)
-        const duration = yield* elapsed
-        return { results, next, serverTime: Answer.serverTimeOf(response.headers), requestedAt, duration }
+        const room = Answer.concurrencyOf(headers)
+        if (room !== null && call.live) {
+          yield* account.governor.allowed(call.integration ?? "", room.limit, room.remaining)
+        }
+        const { data, warnings } = yield* Answer.read(response, { maxBytes, meaning, now: requestedAt }).pipe(
+          Effect.tapError((error) => status !== 429 && isRateLimited(error) ? slowDown : Effect.void)
+        )
+        yield* noteWarnings(call.endpoint, warnings)
+        return { data, serverTime: Answer.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
+      })
+
+      /** Sends until there is an answer, or no point in another try. */
+      const ask = Effect.fnUntraced(function*<A>(
+        call: Call.Call,
+        expected: Expected<A>,
+        mayRepeat: (error: SourceError) => boolean = () => true
+      ): Effect.fn.Return<Answered<A>, SourceError> {
+        const account = accounts.get(call.account)
+        if (account === undefined) return yield* Effect.die(new Error(`there is no account "${call.account}"`))
+        const integration = call.integration ?? ""
+        const sendWith = (key: Redacted.Redacted) =>
+          send(call, account, key, expected).pipe(
+            Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+            Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.disconnected(error))),
+            Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
+            measured(call.endpoint),
+            account.circuits.guard(integration), // whether it is asked at all
+            account.governor.run(integration, call.priority, call.live), // whose turn it is
+            Effect.retry({ while: isRateLimited, times: patience }) // the account's pause is the wait
+          )
+        return yield* withCurrentKey(account.key, sendWith).pipe(
+          Effect.retry(Schedule.while(backoff, ({ input }) => input._tag === "SourceError" && mayRepeat(input))),
+          Effect.catchTag(
+            "CircuitOpen",
+            (open) => Effect.andThen(Metric.update(withheld, 1), Effect.fail(Failures.leftAlone(open)))
+          )
+        )
       })
 
       const page = Effect.fn("Source.page")(function*(request: PageRequest) {
-        const account = accounts.get(request.account)
-        if (account === undefined) return yield* Effect.die(new Error(`there is no account "${request.account}"`))
-        return yield* send(request, account).pipe(
-          Effect.provideService(HttpClient.TracerPropagationEnabled, false),
-          Effect.catchTag("HttpClientError", (error) => Effect.fail(disconnected(error))),
-          Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(timedOut(timeout)) }),
-          measured(request.model),
-          Effect.tapError(slowDown(request.account, account.governor)),
-          account.governor.run(request.integration, request.priority), // whose turn it is
-          Effect.retry({ while: isRateLimited, times: patience }), // the account's pause is the wait
-          Effect.retry(backoff)
-        )
+        const { data, ...answered } = yield* ask(Call.ofPage(request), { meaning: Answer.list, maxBytes })
+        return { ...data, ...answered }
       })
 
-      return { page }
+      const read = Effect.fn("Source.read")(function*<R extends ReadName>(request: ReadRequest<R>) {
+        const call = yield* Call.ofRead(request)
+        const meaning = meaningOf<ReadData<R>>(request.read, readAnswers[request.read])
+        return (yield* ask(call, { meaning, maxBytes: maxBytes / 8 })).data
+      })
+
+      const write = Effect.fn("Source.write")(function*<W extends WriteName>(request: WriteRequest<W>) {
+        const call = yield* Call.ofWrite(request)
+        const { data } = writeSchemas[request.write]
+        const meaning: Answer.Meaning<WriteData<W>> = data === Empty ? nothing : meaningOf(request.write, data)
+        const mayRepeat = writes[request.write].repeat === "safe" ? undefined : Failures.isUndone
+        const answered = ask(call, { meaning, maxBytes: maxBytes / 8 }, mayRepeat)
+        return (yield* Effect.mapError(answered, Failures.ofWrite)).data
+      })
+
+      return { page, read, write }
     })
   )

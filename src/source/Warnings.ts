@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { hash } from "node:crypto"
-import type { IncrementalModel } from "../api/Lists.ts"
+import type { EndpointName } from "../api/Permissions.ts"
 import { masked } from "./Masking.ts"
 
 const counter = Metric.counter("rollcall_api_warnings_total", {
@@ -19,16 +19,16 @@ const remembered = 1000
 /** A function that counts the warnings of one answer and logs what is new. */
 export const make = () => {
   const logged = new Set<string>()
-  return Effect.fnUntraced(function*(model: IncrementalModel, warnings: ReadonlyArray<string>) {
+  return Effect.fnUntraced(function*(endpoint: EndpointName, warnings: ReadonlyArray<string>) {
     if (warnings.length === 0) return
-    yield* Metric.update(Metric.withAttributes(counter, { model }), warnings.length)
+    yield* Metric.update(Metric.withAttributes(counter, { endpoint }), warnings.length)
     for (const warning of warnings) {
       const text = masked(warning)
       const key = hash("sha256", text, "base64url")
       if (logged.has(key)) continue
       if (logged.size === remembered) logged.delete(logged.values().next().value ?? "")
       logged.add(key)
-      yield* Effect.logWarning("the API warned").pipe(Effect.annotateLogs({ model, warning: text }))
+      yield* Effect.logWarning("the API warned").pipe(Effect.annotateLogs({ endpoint, warning: text }))
     }
   })
 }

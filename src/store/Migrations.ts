@@ -14,9 +14,15 @@ import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 /** In order, never edited once released: a change of the schema is a new entry. */
 const migrations = { "0001_initial": initial }
 const newestKnown = Object.keys(migrations).length
-const table = "migrations"
+export const table = "migrations"
 
 const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
+
+/** Fails for a schema that only a newer program knows. */
+export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
+  schema > newestKnown
+    ? Effect.fail(incompatible(`the store has schema ${schema}, this program knows up to ${newestKnown}`))
+    : Effect.void
 
 /** Migrates, then says which store this is. */
 export const migrate: Effect.Effect<LogIdentity, StoreError, SqlClient.SqlClient> = Effect.gen(function*() {
@@ -33,9 +39,7 @@ export const migrate: Effect.Effect<LogIdentity, StoreError, SqlClient.SqlClient
   const [newest] = yield* sql<{ id: Integer }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
     attempt("migrate")
   )
-  if (Number(newest?.id) > newestKnown) {
-    return yield* incompatible(`the store has schema ${newest?.id}, this program knows up to ${newestKnown}`)
-  }
+  yield* notNewer(Number(newest?.id))
   const [meta] = yield* sql<{ store: string; lineage: Integer }>`SELECT store, lineage FROM meta`.pipe(
     attempt("identity")
   )

@@ -27,7 +27,7 @@ import * as SqlStore from "./SqlStore.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 
 /** "Roll": marks a file as ours. */
-const applicationId = 0x526f6c6c
+export const applicationId = 0x526f6c6c
 
 const busyMillis = 100
 /** Two or three events of common size fill a page; with the default of 4096 every event took one of its own. */
@@ -46,12 +46,16 @@ const toSqlError = (operation: string) => (cause: unknown): SqlError =>
 
 // ---- opening a file -----------------------------------------------------------------------------------------------
 
-const codes = { readOnly: 8, cannotOpen: 14, notADatabase: 26 }
+export const codes = { busy: 5, readOnly: 8, cannotOpen: 14, notADatabase: 26 }
 
 const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
+export const foreign = (file: string) =>
+  misconfigured(`${file} is the database of another program; name another file for the store`)
+export const unwritable = (file: string) =>
+  misconfigured(`${file} cannot be written to; it and its directory must be writable for this user`)
 
 /** What a person can mend is said in words, the rest is the database's own error. */
-const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError => {
+export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError => {
   if (cause instanceof StoreError) return cause
   const code = cause instanceof Error && "errcode" in cause ? Number(cause.errcode) & 0xff : undefined
   switch (code) {
@@ -62,19 +66,21 @@ const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError =>
         ? misconfigured(`${file} cannot be opened; it must be a file that this user may read and write`)
         : misconfigured(`the directory ${dirname(file)} does not exist; create it, or name another file for the store`)
     case codes.readOnly:
-      return misconfigured(`${file} cannot be written to; it and its directory must be writable for this user`)
+      return unwritable(file)
     default:
       return toSqlError("open")(cause)
   }
 }
 
-const valueOf = (database: DatabaseSync, sql: string): unknown => Object.values(database.prepare(sql).get() ?? {})[0]
+/** The first column of the first row. */
+export const valueOf = (database: DatabaseSync, sql: string): unknown =>
+  Object.values(database.prepare(sql).get() ?? {})[0]
 
 const prepareFile = (database: DatabaseSync, file: string): void => {
   const marked = valueOf(database, "PRAGMA application_id")
   if (marked !== applicationId) {
     if (marked !== 0 || valueOf(database, "SELECT count(*) FROM sqlite_master") !== 0) {
-      throw misconfigured(`${file} is the database of another program; name another file for the store`)
+      throw foreign(file)
     }
     database.exec(`PRAGMA page_size = ${pageBytes}`)
     database.exec(`PRAGMA application_id = ${applicationId}`)

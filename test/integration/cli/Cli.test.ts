@@ -43,18 +43,19 @@ describe("usage", () => {
   it("--help names every command and exits 0", async () => {
     const { code, stdout } = await run(["--help"])
     assert.strictEqual(code, 0)
-    for (const command of ["start", "demo", "sandbox", "status", "tail"]) {
+    for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail"]) {
       assert.match(stdout, new RegExp(`^  ${command} `, "m"))
     }
   })
 
   it("the help of each command names its flags", async () => {
     const flags = {
-      start: ["once"],
+      start: ["once", "config"],
+      doctor: ["config", "json"],
       demo: ["for", "seed", "json"],
       sandbox: ["port", "seed", "speed", "integrations", "records", "faults", "key", "json"],
-      status: ["json"],
-      tail: ["json", "after"]
+      status: ["json", "config"],
+      tail: ["json", "after", "config"]
     }
     await Promise.all(
       Object.entries(flags).map(async ([command, names]) => {

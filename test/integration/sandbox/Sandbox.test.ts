@@ -2,56 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { incrementalModels, lists } from "../../../src/api/Lists.ts"
 import type { FaultSettings } from "../../../src/sandbox/Faults.ts"
-import { type AddressUnavailable, type Options, type SandboxHandle, serve } from "../../../src/sandbox/Sandbox.ts"
+import { serve } from "../../../src/sandbox/Sandbox.ts"
 import type { Steering } from "../../../src/sandbox/Steering.ts"
-
-interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  readonly json: {
-    readonly status: string
-    readonly data: { readonly next: string | null; readonly results: ReadonlyArray<Record<string, unknown>> }
-    readonly warnings: ReadonlyArray<{ readonly message: string }>
-    readonly error: Record<"code" | "title" | "message" | "log_url", string | null>
-    readonly [key: string]: unknown
-  }
-}
-
-interface Client {
-  readonly handle: SandboxHandle
-  readonly get: (path: string, headers?: Record<string, string>) => Promise<Answer>
-  readonly control: (method: string, path: string, body?: unknown) => Promise<Answer>
-}
-
-/** A running sandbox and a bare client of it; nothing happens in it by itself unless asked for. */
-const withSandbox = (
-  options: Options,
-  use: (client: Client) => Promise<void>
-): Effect.Effect<void, AddressUnavailable> =>
-  Effect.scoped(Effect.flatMap(serve({ speed: 0, records: 60, ...options }), (handle) => {
-    const answer = async (response: Response): Promise<Answer> => {
-      const text = await response.text()
-      const json = response.headers.get("content-type") === "application/json" && text.endsWith("}")
-        ? JSON.parse(text)
-        : null
-      return { status: response.status, headers: response.headers, text, json }
-    }
-    const known = { authorization: `Bearer ${handle.key}`, "x-integration-id": handle.integrations[0] ?? "" }
-    return Effect.promise(() =>
-      use({
-        handle,
-        get: async (path, headers = known) => answer(await fetch(`${handle.url}${path}`, { headers })),
-        control: async (method, path, body) =>
-          answer(
-            await fetch(`${handle.url.replace(/\/v1$/, "/_sandbox")}${path}`, {
-              method,
-              ...(body !== undefined && { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
-            })
-          )
-      })
-    )
-  }))
+import { withSandbox } from "./Client.ts"
 
 const faults = (settings: FaultSettings) => settings
 const steering = (act: Steering) => act

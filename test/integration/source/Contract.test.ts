@@ -65,7 +65,7 @@ it.live("every request of the reading client is one that the contract understand
     const { address } = Context.get(context, HttpServer.HttpServer)
     const url = address._tag === "InetAddressV4" ? `http://127.0.0.1:${address.port}` : assert.fail("no port")
     const client = UnifiedApi.layer({
-      accounts: { default: { url, key: Redacted.make("the-key") } },
+      accounts: { default: { url, key: Effect.succeed(Redacted.make("the-key")) } },
       retryBase: "1 millis"
     }).pipe(Layer.provide(UnifiedApi.httpClient))
 

@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { createServer, type RequestListener, type ServerResponse } from "node:http"
 import { gzipSync } from "node:zlib"
 import { type PageRequest, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import { json, Loopback } from "./Loopback.ts"
 
 const request: PageRequest = {
   account: "default",
@@ -19,42 +19,9 @@ const request: PageRequest = {
 const results = [{ id: "1", name: "ünï – 名前" }, { id: "2" }]
 const page = JSON.stringify({ status: "success", data: { next: "more", results } })
 
-class Loopback {
-  readonly server
-  connections = 0
-  closed = 0
-
-  constructor(listener: RequestListener) {
-    this.server = createServer(listener)
-    this.server.on("connection", (socket) => {
-      this.connections++
-      socket.once("close", () => this.closed++)
-    })
-  }
-
-  get url(): string {
-    const address = this.server.address()
-    return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/v1`
-  }
-
-  /** A server on loopback for as long as the scope lasts. */
-  static readonly serving = (listener: RequestListener) =>
-    Effect.acquireRelease(
-      Effect.callback<Loopback>((resume) => {
-        const loopback = new Loopback(listener)
-        loopback.server.listen(0, "127.0.0.1", () => resume(Effect.succeed(loopback)))
-      }),
-      ({ server }) =>
-        Effect.callback<void>((resume) => {
-          server.close(() => resume(Effect.void))
-          server.closeAllConnections()
-        })
-    )
-}
-
 const source = (url: string, options: Partial<UnifiedApi.Options> = {}) =>
   UnifiedApi.layer({
-    accounts: { default: { url, key: Redacted.make("the-key") } },
+    accounts: { default: { url, key: Effect.succeed(Redacted.make("the-key")) } },
     retryBase: "1 millis",
     ...options
   }).pipe(Layer.provide(UnifiedApi.httpClient))
@@ -63,11 +30,6 @@ const read = Effect.flatMap(Source, (service) => service.page(request))
 
 const refusedBy = (url: string, options: Partial<UnifiedApi.Options> = {}) =>
   read.pipe(Effect.flip, Effect.map(({ reason }) => reason), Effect.provide(source(url, options)))
-
-const json = (response: ServerResponse, body: string | Buffer, status = 200) =>
-  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(
-    body
-  )
 
 describe("the API over a real connection", () => {
   it.live("a page arrives whole, with the server's time, and connections are kept", () =>
@@ -101,7 +63,7 @@ describe("the API over a real connection", () => {
       })
       yield* read.pipe(Effect.provide(source(server.url)))
       const reason = yield* refusedBy(server.url, {
-        accounts: { default: { url: server.url, key: Redacted.make("an-old-key") } }
+        accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("an-old-key")) } }
       })
       assert.strictEqual(reason._tag, "KeyRefused")
       assert.include(reason.hint, "ROLLCALL_API_KEY")

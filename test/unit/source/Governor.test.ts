@@ -15,13 +15,13 @@ const governor = (concurrency = 1) => Governor.make({ concurrency, retryBase })
 const desk = (of: Governor.Governor) => {
   const started: Array<string> = []
   const ends: Array<Deferred.Deferred<void>> = []
-  const request = (name: string, priority: Priority, integration = "a:1") =>
+  const request = (name: string, priority: Priority, integration = `${name}:1`, live = false) =>
     Effect.gen(function*() {
       started.push(name)
       const end = yield* Deferred.make<void>()
       ends.push(end)
       yield* Deferred.await(end)
-    }).pipe(of.run(integration, priority), Effect.forkChild({ startImmediately: true }))
+    }).pipe(of.run(integration, priority, live), Effect.forkChild({ startImmediately: true }))
   const endNext = Effect.suspend(() => {
     const end = ends.shift()
     return end === undefined ? Effect.void : Deferred.succeed(end, undefined)
@@ -38,11 +38,11 @@ describe("Governor", () => {
     Effect.gen(function*() {
       const { endAll, request, started } = desk(yield* governor())
       yield* request("running", "backfill")
-      for (const priority of ["backfill", "sweep", "refresh", "poll", "confirm"] as const) {
+      for (const priority of ["backfill", "sweep", "refresh", "poll", "confirm", "write"] as const) {
         yield* request(priority, priority)
       }
-      yield* endAll(6)
-      assert.deepStrictEqual(started, ["running", "confirm", "poll", "refresh", "sweep", "backfill"])
+      yield* endAll(7)
+      assert.deepStrictEqual(started, ["running", "write", "confirm", "poll", "refresh", "sweep", "backfill"])
     }))
 
   it.effect("N4: gives every tenth turn to the least urgent, so that nothing starves", () =>
@@ -53,6 +53,42 @@ describe("Governor", () => {
       yield* endAll(40)
       const turns = started.flatMap((name, index) => name === "backfill" ? [index + 1] : [])
       assert.deepStrictEqual(turns, [10, 20, 30, 40])
+    }))
+
+  it.effect("N4: the classes below the most urgent share every tenth turn, so that none in the middle starves either", () =>
+    Effect.gen(function*() {
+      const { endAll, request, started } = desk(yield* governor())
+      for (let i = 0; i < 120; i++) yield* request("write", "write")
+      for (const priority of ["poll", "sweep", "backfill"] as const) {
+        for (let i = 0; i < 4; i++) yield* request(priority, priority)
+      }
+      yield* endAll(120)
+      const reserved = started.slice(0, 120).flatMap((name, index) => name === "write" ? [] : [`${index + 1} ${name}`])
+      assert.deepStrictEqual(
+        reserved,
+        [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120].map((turn, index) =>
+          `${turn} ${["poll", "sweep", "backfill"][index % 3]}`
+        )
+      )
+    }))
+
+  it.effect("R3: an integration that answers slowly gets half of the turns, a second one a quarter, others theirs at once", () =>
+    Effect.gen(function*() {
+      const { request, started } = desk(yield* governor(8))
+      for (let i = 0; i < 20; i++) yield* request("slow", "write", "a:slow")
+      assert.strictEqual(started.length, 4)
+      for (let i = 0; i < 20; i++) yield* request("slow too", "write", "b:slow")
+      assert.strictEqual(started.length, 6)
+      yield* request("quick", "backfill", "c:quick")
+      assert.strictEqual(started.at(-1), "quick")
+    }))
+
+  it.effect("R3: the only integration is served though one turn is all there is", () =>
+    Effect.gen(function*() {
+      const { endAll, request, started } = desk(yield* governor(1))
+      for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll", "a:1")
+      yield* endAll(5)
+      assert.deepStrictEqual(started, ["0", "1", "2", "3", "4"])
     }))
 
   it.effect("R3: lets integrations take turns, however many requests one of them has", () =>
@@ -200,6 +236,37 @@ describe("Governor", () => {
       assert.strictEqual(started.length - 8 - 5, 5)
       yield* endAll(27)
       assert.strictEqual(started.length, 40)
+    }))
+
+  const live = (of: ReturnType<typeof desk>, count: number, integration = "a:1") =>
+    Effect.forEach(Array.from({ length: count }), () => of.request("live", "write", integration, true))
+
+  it.effect("has at most 30 live requests of an integration under way, or as many as it says", () =>
+    Effect.gen(function*() {
+      const of = yield* governor(1000)
+      const at = desk(of)
+      yield* live(at, 40)
+      assert.strictEqual(at.started.length, 30)
+      yield* at.request("page", "poll", "a:1")
+      yield* live(at, 1, "b:2")
+      assert.deepStrictEqual(at.started.slice(30), ["page", "live"])
+      yield* of.allowed("a:1", 50, 5)
+      assert.strictEqual(at.started.length, 37)
+    }))
+
+  it.effect("leaves room for others who use the integration, but goes on asking with one live request", () =>
+    Effect.gen(function*() {
+      const of = yield* governor(1000)
+      const at = desk(of)
+      yield* live(at, 3)
+      yield* of.allowed("a:1", 30, 0)
+      yield* live(at, 3)
+      assert.strictEqual(at.started.length, 3)
+      yield* at.endNext
+      assert.strictEqual(at.started.length, 4)
+      yield* of.allowed("b:2", 30, 0)
+      yield* live(at, 2, "b:2")
+      assert.strictEqual(at.started.length, 5)
     }))
 })
 

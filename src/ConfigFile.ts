@@ -1,0 +1,98 @@
+/**
+ * What a `rollcall.config.ts` imports from "rollcall", and the shape of what it exports. Every property is optional unless
+ * it says otherwise; docs/configuration.md has the defaults.
+ *
+ * Gotchas
+ * - Types are a help while writing. What a file really exports is checked at start, every fault with its path.
+ */
+import type { IncrementalModel } from "./api/Lists.ts"
+
+/** A value that stands in a variable, or in the file that `<variable>_FILE` names, and never in the configuration. */
+export interface Secret {
+  readonly secret: string
+}
+
+/** Names the variable that holds a secret. The file that `<variable>_FILE` names is read where that is set instead. */
+export const secret = (variable: string): Secret => ({ secret: variable })
+
+export const isSecret = (value: unknown): value is Secret =>
+  typeof value === "object" && value !== null && "secret" in value && typeof value.secret === "string" &&
+  Object.keys(value).length === 1
+
+type Unit = "milli" | "second" | "minute" | "hour" | "day" | "week"
+/** A length of time: `30 seconds`, `1 hour`. */
+export type Length = `${number} ${Unit | `${Unit}s`}`
+
+export interface AccountFile {
+  /** Required. The API's base address, ends in `/v1`. */
+  readonly url: string
+  /** Required. */
+  readonly key: Secret
+}
+
+export interface IntegrationFile {
+  /** Required. `<tool>:<identifier>` */
+  readonly id: string
+  /** Name of an account. */
+  readonly account?: string
+  /** `auto`: all that the integration's tool is not known to lack. */
+  readonly models?: "auto" | ReadonlyArray<IncrementalModel>
+  /** Time between polls of a stream. */
+  readonly interval?: Length
+  /** Time between full readings, which find what polls cannot. */
+  readonly sweepInterval?: Length
+  /** Whether the first full reading publishes what it finds. */
+  readonly backfill?: "publish" | "fill"
+}
+
+export interface ModelFile {
+  /** What becomes of the third-party system's raw data: dropped, published but no reason for a change, or like all else. */
+  readonly remoteData?: "drop" | "carry" | "track"
+  /** JSON Pointer → the property is left out, or replaced by a keyed hash. Arrays are walked through. */
+  readonly redact?: Readonly<Record<`/${string}`, "drop" | "hash">>
+}
+
+export interface KafkaFile {
+  /** `host:port` */
+  readonly brokers?: ReadonlyArray<string>
+  readonly ssl?: boolean
+  readonly sasl?: {
+    readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
+    readonly username: string
+    readonly password: Secret
+  }
+  /** Template with `{model}` and `{integration}`. */
+  readonly topic?: string
+  /** Whether the latest content of each record also goes to a compacted topic, `<topic>.state`. */
+  readonly state?: boolean
+  /** `false` for brokers without transactions: events can then appear twice, with the same id. */
+  readonly transactions?: boolean
+}
+
+export interface ConfigFile {
+  readonly accounts?: Readonly<Record<string, AccountFile>>
+  readonly integrations?: ReadonlyArray<IntegrationFile>
+  readonly models?: { readonly [name in IncrementalModel]?: ModelFile }
+  /** Key of the hashes that `redact` makes. */
+  readonly redactKey?: Secret
+  readonly confirmInterval?: Length
+  readonly overlapMin?: Length
+  readonly retryBase?: Length
+  /** `sqlite:<file>` */
+  readonly store?: string
+  /** How long the event log is kept. */
+  readonly retention?: Length
+  readonly http?: { readonly host?: string; readonly port?: number; readonly token?: Secret }
+  readonly kafka?: KafkaFile
+  readonly log?: {
+    readonly level?: "trace" | "debug" | "info" | "warn" | "error"
+    readonly format?: "pretty" | "json"
+  }
+  /** Not available in this version. */
+  readonly guard?: object
+  /** Not available in this version. */
+  readonly plugins?: ReadonlyArray<unknown>
+}
+
+/** Gives the configuration its type; export the result as default. */
+export const defineConfig = (config: ConfigFile): ConfigFile => config

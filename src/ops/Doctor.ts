@@ -1,0 +1,276 @@
+/**
+ * Finds out, before anything is started or while it runs, what would keep Rollcall from working, and says what to do.
+ * Hides in which order things are asked and what each answer means for an operator.
+ *
+ * Invariants
+ * 1. Nothing is written, and nobody's ownership is taken
+ *
+ * Gotchas
+ * - An account that does not answer, or refuses the key, is told once: its integrations are not asked then.
+ * - Each model is asked for what changed since now: the smallest question that shows permission and support.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { existsSync } from "node:fs"
+import { statfs } from "node:fs/promises"
+import { dirname, resolve } from "node:path"
+import { type IncrementalModel, incrementalModels } from "../api/Lists.ts"
+import { discover } from "../capture/Discovery.ts"
+import type { SinkError } from "../publish/Sink.ts"
+import { type Page, Source, type SourceError } from "../source/Source.ts"
+import type { StoreError } from "../store/Store.ts"
+import { print } from "./Commands.ts"
+import { paint } from "./Screen.ts"
+
+export interface Finding {
+  /** `stream greenhouse:acme/ats.tag` */
+  readonly check: string
+  readonly verdict: "ok" | "warning" | "problem"
+  readonly message: string
+  /** What to do about it. */
+  readonly hint: string | null
+}
+
+interface Integration {
+  readonly id: string
+  readonly account: string
+  readonly models: "auto" | ReadonlyArray<IncrementalModel>
+}
+
+export interface Patient {
+  /** Names and base addresses. */
+  readonly accounts: Readonly<Record<string, { readonly url: string }>>
+  readonly integrations: ReadonlyArray<Integration>
+  readonly store: {
+    readonly file: string
+    readonly examine: Effect.Effect<{ readonly exists: boolean; readonly locked: boolean }, StoreError>
+  }
+  /** Names of the topics that are missing and can be made; null without Kafka. */
+  readonly kafka: {
+    readonly brokers: ReadonlyArray<string>
+    readonly missing: Effect.Effect<ReadonlyArray<string>, SinkError, Source>
+  } | null
+}
+
+/** One question may take so long, its retries included. */
+const patience = Duration.seconds(15)
+const noticeableSkew = Duration.seconds(5)
+const mebibyte = 1024 * 1024
+const room = { enough: 1024 * mebibyte, least: 100 * mebibyte }
+
+const finding = (verdict: "warning" | "problem", check: string, message: string, hint: string): Finding => ({
+  check,
+  verdict,
+  message,
+  hint
+})
+const ok = (check: string, message: string): Finding => ({ check, verdict: "ok", message, hint: null })
+const warning = (check: string, message: string, hint: string) => finding("warning", check, message, hint)
+const problem = (check: string, message: string, hint: string) => finding("problem", check, message, hint)
+
+// ---- configuration ------------------------------------------------------------------------------------------------
+
+interface ConfigurationFault {
+  readonly where: string
+  readonly message: string
+  readonly hint: string
+}
+
+const faulty = ({ hint, message, where }: ConfigurationFault): Finding =>
+  problem("configuration", `${where} ${message}`, hint)
+
+const configuration = ({ accounts, integrations }: Patient): Finding =>
+  integrations.length === 0
+    ? warning(
+      "configuration",
+      "no integration is configured, so nothing is read",
+      "Set ROLLCALL_INTEGRATIONS to ids such as greenhouse:acme, or list them in the configuration file"
+    )
+    : ok("configuration", `accounts: ${Object.keys(accounts).length}, integrations: ${integrations.length}`)
+
+// ---- accounts and integrations ------------------------------------------------------------------------------------
+
+/** What keeps a whole account from being read. */
+const ofAccount: ReadonlySet<SourceError["reason"]["_tag"]> = new Set(["KeyRefused", "Transient", "Unreadable"])
+/** What blocks one stream, and needs nobody to act. */
+const mild: ReadonlySet<SourceError["reason"]["_tag"]> = new Set(["NotReady", "RateLimited", "Unsupported"])
+
+const unreached = "Check the account's address and the network in between, or try again later"
+
+/** The answer, or what its lack means. */
+const asked = <A>(
+  check: string,
+  question: Effect.Effect<A, SourceError>,
+  verdictOf: (tag: SourceError["reason"]["_tag"]) => "warning" | "problem"
+): Effect.Effect<Result.Result<A, Finding>> =>
+  question.pipe(
+    Effect.mapError(({ reason }) =>
+      finding(verdictOf(reason._tag), check, reason.message, reason._tag === "Transient" ? unreached : reason.hint)
+    ),
+    Effect.timeoutOrElse({
+      duration: patience,
+      orElse: () => Effect.fail(problem(check, `no answer within ${Duration.format(patience)}`, unreached))
+    }),
+    Effect.result
+  )
+
+const account = Effect.fnUntraced(function*(name: string, url: string) {
+  const { read } = yield* Source
+  const check = `account ${name}`
+  const catalogue = yield* asked(
+    check,
+    read({ account: name, integration: null, read: "tools", params: { category: "ats" }, priority: "poll" }).pipe(
+      Effect.catchTag("Invalid", Effect.die)
+    ),
+    (tag) => ofAccount.has(tag) ? "problem" : "warning"
+  )
+  return Result.getOrElse(Result.map(catalogue, () => ok(check, `${url} answers and takes the key`)), identity)
+})
+
+/** How far this machine's clock is ahead of the API's, ms; `Date` names the second that is running. */
+const skewOf = ({ duration, requestedAt, serverTime }: Page): number | null =>
+  serverTime === null ? null : requestedAt + duration / 2 - (serverTime + 500)
+
+const stream = Effect.fnUntraced(function*({ account, id: integration }: Integration, model: IncrementalModel) {
+  const { page } = yield* Source
+  const check = `stream ${integration}/${model}`
+  const updatedAfter = yield* Clock.currentTimeMillis
+  const answer = yield* asked(
+    check,
+    page({ account, integration, model, priority: "poll", cursor: null, updatedAfter, ids: null }),
+    (tag) => mild.has(tag) ? "warning" : "problem"
+  )
+  return Result.match(answer, {
+    onFailure: (finding) => ({ finding, skew: null }),
+    onSuccess: (page) => ({ finding: ok(check, "can be read"), skew: skewOf(page) })
+  })
+})
+
+const clock = (account: string, skews: ReadonlyArray<number>): ReadonlyArray<Finding> => {
+  const [skew] = skews.toSorted((a, b) => Math.abs(a) - Math.abs(b))
+  if (skew === undefined) return []
+  const check = `clock ${account}`
+  const size = Duration.millis(Math.round(Math.abs(skew) / 1000) * 1000)
+  return [
+    Duration.isLessThan(size, noticeableSkew)
+      ? ok(check, "agrees with the API's")
+      : warning(
+        check,
+        `is ${Duration.format(size)} ${skew > 0 ? "ahead of" : "behind"} the API's`,
+        "Synchronise this machine's clock (NTP); nothing is lost by it, but times in events and delays are wrong"
+      )
+  ]
+}
+
+const integrationsOf = Effect.fnUntraced(function*(patient: Patient, name: string) {
+  const integrations = patient.integrations.filter(({ account }) => account === name)
+  const discovered = yield* discover(integrations.filter(({ models }) => models === "auto"))
+  const streams = integrations.flatMap((integration) => {
+    const models = integration.models === "auto" ? discovered.get(integration.id) : integration.models
+    return (models ?? incrementalModels).map((model) => ({ integration, model }))
+  })
+  const left = [...discovered].flatMap(([id, models]) => {
+    const others = incrementalModels.filter((model) => !models.includes(model))
+    return others.length === 0 ? [] : [ok(`integration ${id}`, `its tool does not offer ${others.join(", ")}`)]
+  })
+  const answers = yield* Effect.forEach(streams, ({ integration, model }) => stream(integration, model), {
+    concurrency: 8
+  })
+  const skews = answers.map(({ skew }) => skew).filter((skew) => skew !== null)
+  return [...left, ...answers.map(({ finding }) => finding), ...clock(name, skews)]
+})
+
+const accountWithAll = Effect.fnUntraced(function*(patient: Patient, name: string, url: string) {
+  const own = yield* account(name, url)
+  return own.verdict === "problem" ? [own] : [own, ...(yield* integrationsOf(patient, name))]
+})
+
+// ---- store, disk, Kafka -------------------------------------------------------------------------------------------
+
+const store = ({ examine, file }: Patient["store"]) =>
+  Effect.match(examine, {
+    onFailure: ({ reason }) => problem("store", `${file} cannot be used`, reason.hint),
+    onSuccess: ({ exists, locked }) =>
+      locked
+        ? problem("store", `${file} is locked by another program`, "End what holds it, such as a shell or a backup")
+        : ok("store", exists ? `${file} can be read and written` : `${file} does not exist yet and can be made`)
+  })
+
+const disk = (file: string) =>
+  Effect.promise(async (): Promise<ReadonlyArray<Finding>> => {
+    const directory = dirname(resolve(file))
+    if (!existsSync(directory)) return []
+    const { bavail, bsize } = await statfs(directory)
+    const free = bavail * bsize
+    const message = `${Math.floor(free / mebibyte).toLocaleString("en")} MiB are free in ${directory}`
+    const hint = "Make room: a store that cannot grow stops reading and publishing"
+    if (free < room.least) return [problem("disk", message, hint)]
+    return [free < room.enough ? warning("disk", message, hint) : ok("disk", message)]
+  })
+
+const kafka = ({ brokers, missing }: NonNullable<Patient["kafka"]>) =>
+  Effect.match(missing, {
+    onFailure: ({ reason }) => problem("kafka", reason.message, reason.hint),
+    onSuccess: (topics) =>
+      topics.length === 0
+        ? ok("kafka", `${brokers.join(",")} answers and has every topic`)
+        : ok("kafka", `${brokers.join(",")} answers; topics that will be made: ${topics.join(", ")}`)
+  })
+
+// ---- the whole ----------------------------------------------------------------------------------------------------
+
+/** The groups in which findings are told, each as soon as it is complete. */
+const groups = (patient: Patient): ReadonlyArray<Effect.Effect<ReadonlyArray<Finding>, never, Source>> => [
+  Effect.succeed([configuration(patient)]),
+  ...Object.entries(patient.accounts).map(([name, { url }]) => accountWithAll(patient, name, url)),
+  Effect.map(store(patient.store), (finding) => [finding]),
+  disk(patient.store.file),
+  ...(patient.kafka === null ? [] : [Effect.map(kafka(patient.kafka), (finding) => [finding])])
+]
+
+/** Something is wrong; what has been told. */
+export class Unwell extends Schema.TaggedError<Unwell>()("Unwell", { problems: Schema.Number }) {
+  override get message(): string {
+    return this.problems === 1 ? "there is a problem" : `there are ${this.problems} problems`
+  }
+}
+
+const colours = { ok: "green", warning: "yellow", problem: "red" } as const
+const sentence = (text: string): string =>
+  text.replace(/\.$/, "").replace(/^[a-z]+(?= )/, (word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`)
+
+/** `problem  account eu: status 401. Check the key` */
+const findingLine = ({ check, hint, message, verdict }: Finding): string =>
+  `${paint(colours[verdict], verdict.padEnd(7))}  ${check}: ${message}${hint === null ? "" : `. ${sentence(hint)}`}`
+
+interface Options {
+  readonly json: boolean
+}
+
+/** Tells line by line, or as one JSON object; fails if anything is wrong. */
+const tell = Effect.fnUntraced(function*<R>(
+  groups: ReadonlyArray<Effect.Effect<ReadonlyArray<Finding>, never, R>>,
+  { json }: Options
+): Effect.fn.Return<void, Unwell, R> {
+  const findings: Array<Finding> = []
+  for (const group of groups) {
+    const found = yield* group
+    findings.push(...found)
+    if (!json && found.length > 0) yield* print(found.map(findingLine).join("\n"))
+  }
+  const problems = findings.filter(({ verdict }) => verdict === "problem").length
+  if (json) yield* print(JSON.stringify({ ok: problems === 0, findings }))
+  if (problems > 0) yield* new Unwell({ problems })
+})
+
+/** Asks for everything. */
+export const examine = (patient: Patient, options: Options): Effect.Effect<void, Unwell, Source> =>
+  tell(groups(patient), options)
+
+/** With a faulty configuration nothing else can be asked for. */
+export const reject = (faults: ReadonlyArray<ConfigurationFault>, options: Options): Effect.Effect<void, Unwell> =>
+  tell([Effect.succeed(faults.map(faulty))], options)

@@ -1,0 +1,48 @@
+/**
+ * Who may ask what: the key, the integration, what the integration offers and what the account permits.
+ *
+ * Source: docs/contract.md, "Authentication".
+ */
+import * as Result from "effect/Result"
+import type { Account } from "./Account.ts"
+import type { Endpoint } from "./Endpoints.ts"
+import { invalid, Refusal, refused } from "./Refusal.ts"
+import type { World } from "./World.ts"
+
+type Headers = Readonly<Record<string, string | undefined>>
+
+/** Refuses every key but this one. */
+export const authenticate = (key: string, headers: Headers): Result.Result<void, Refusal> => {
+  const given = headers["authorization"]
+  if (given === `Bearer ${key}`) return Result.void
+  return Result.fail(refused(
+    "PLATFORM.AUTHENTICATION_INVALID",
+    given === undefined ? "Send the API key as `Authorization: Bearer <key>`." : "The API key is not valid."
+  ))
+}
+
+/** The integration that is meant, null where the endpoint belongs to the account; or why it may not be asked. */
+export const admit = (
+  world: World,
+  account: Account,
+  endpoint: Endpoint,
+  headers: Headers
+): Result.Result<string | null, Refusal> => {
+  if (endpoint.category === null) return Result.succeed(null)
+  const id = headers["x-integration-id"]
+  if (id === undefined || id === "") return Result.fail(invalid("Send the header X-Integration-Id."))
+  const integration = world.integrations.find((integration) => integration.id === id)
+  if (integration === undefined) {
+    return Result.fail(refused("PLATFORM.INTEGRATION_NOT_FOUND", `There is no integration "${id}".`))
+  }
+  if (!integration.categories.includes(endpoint.category) || !account.offersTo(id, endpoint)) {
+    const what = endpoint.kind === "write" ? "ACTION" : "MODEL"
+    const message = `"${id}" does not offer ${endpoint.method} ${endpoint.path.slice("/v1".length)}.`
+    return Result.fail(refused(`INTEGRATION.${what}_NOT_AVAILABLE`, message))
+  }
+  if (account.lacks(endpoint)) {
+    const message = `The permission "${endpoint.permission}" is not enabled in the scope configuration.`
+    return Result.fail(refused("INTEGRATION.PERMISSION_MISSING", message))
+  }
+  return Result.succeed(id)
+}

@@ -1,0 +1,206 @@
+/**
+ * The six writes to applicant tracking: hides what each demands and what it does to the records.
+ *
+ * Source: docs/contract.md, "Writes".
+ *
+ * Gotchas
+ * - A tag on a candidate moves no `changed_at` and makes no application match `updated_after` (failure case N1).
+ * - One person is told by the e-mail address; who applies for another job is a new candidate all the same.
+ */
+import * as Result from "effect/Result"
+import type { CreateApplication } from "../api/Recruiting.ts"
+import { keep } from "./Files.ts"
+import { type Fields, isLive, type Json, type Row } from "./Records.ts"
+import { invalid, type Refusal, refused } from "./Refusal.ts"
+import { emailsOf, render } from "./Rendering.ts"
+import { type Act, done, type Site } from "./Site.ts"
+
+const filled = (field: string, text: string): Result.Result<string, Refusal> =>
+  text.trim() === "" ? Result.fail(invalid(`${field} must not be empty.`)) : Result.succeed(text)
+
+/** A given text that is a moment, as the API writes moments. */
+const moment = (field: string, text: string): Result.Result<string, Refusal> => {
+  const at = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(at)
+    ? Result.fail(invalid(`${field} must be a time such as 2026-03-01T12:00:00.000Z.`))
+    : Result.succeed(new Date(at).toISOString())
+}
+
+const isWebAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
+const isEmailAddress = (text: string): boolean => /^[^@\s]+@[^@\s]+$/.test(text)
+
+// ---- applications -------------------------------------------------------------------------------------------------
+
+type Applicant = CreateApplication["candidate"]
+
+const candidateFields = (applicant: Applicant): Fields => {
+  const { location } = applicant
+  const line = [location?.zip_code, location?.city, location?.state, location?.country].filter((part) => part != null)
+  return {
+    first_name: applicant.first_name,
+    last_name: applicant.last_name,
+    company: applicant.company ?? null,
+    title: applicant.title ?? null,
+    confidential: false,
+    source: "API",
+    phone_numbers: applicant.phone_number == null ? [] : [{ phone_number: applicant.phone_number, type: "HOME" }],
+    email_addresses: [{ email_address: applicant.email_address, type: "PRIVATE" }],
+    social_media: [],
+    location: {
+      city: location?.city ?? null,
+      country: location?.country ?? null,
+      raw: line.length > 0 ? line.join(" ") : null,
+      state: location?.state ?? null,
+      street_1: null,
+      street_2: null,
+      zip_code: location?.zip_code ?? null
+    },
+    custom_fields: {
+      gender: applicant.gender ?? null,
+      availability_date: applicant.availability_date ?? null,
+      salary_expectations: applicant.salary_expectations ?? null
+    }
+  }
+}
+
+/** Several values are the option ids of a multi-select question, one is a text. */
+const screeningAnswers = (answers: NonNullable<CreateApplication["screening_question_answers"]>): Json =>
+  answers.map(({ answer, question_id }) => ({
+    answer: typeof answer === "string" ? { content: answer } : { choices: answer },
+    question: { remote_id: question_id, title: null, type: typeof answer === "string" ? "TEXT" : "MULTI_SELECT" }
+  }))
+
+const hasApplied = (site: Site, job: Row, email: string): boolean =>
+  site.rows("ats.application").some(({ one: { candidate, job: applied } }) =>
+    applied === job && candidate != null &&
+    emailsOf(candidate).some((address) => address.toLowerCase() === email.toLowerCase())
+  )
+
+const createApplication: Act<"createApplication"> = (site, { job_id }, body) =>
+  Result.gen(function*() {
+    const job = yield* site.addressed("ats.job", job_id)
+    const applicant = body.candidate
+    yield* filled("candidate.first_name", applicant.first_name)
+    yield* filled("candidate.last_name", applicant.last_name)
+    if (!isEmailAddress(applicant.email_address)) {
+      return yield* Result.fail(invalid("candidate.email_address must be an e-mail address."))
+    }
+    const stage = body.stage_id == null
+      ? site.rows("ats.stage")[0] ?? null
+      : yield* site.meant("ats.stage", body.stage_id, "stage_id")
+    if (job.fields["status"] === "CLOSED") {
+      return yield* Result.fail(refused("ATS.JOB_CLOSED", "Nobody can apply for a closed job."))
+    }
+    if (hasApplied(site, job, applicant.email_address)) {
+      const message = "Somebody with this e-mail address has applied for this job already."
+      return yield* Result.fail(refused("ATS.APPLICATION_ALREADY_EXISTS", message))
+    }
+    const candidate = site.records.insert("ats.candidate", site.at, {
+      fields: candidateFields(applicant),
+      many: { tags: [] }
+    })
+    const application = site.records.insert("ats.application", site.at, {
+      fields: {
+        outcome: "PENDING",
+        rejection_reason_name: null,
+        rejected_at: null,
+        screening_question_answers: screeningAnswers(body.screening_question_answers ?? [])
+      },
+      one: { candidate, current_stage: stage, job },
+      many: { interviews: [], offers: [] }
+    })
+    for (const file of body.attachments ?? []) keep(site.records, candidate, application, file, site.at)
+    return { row: application, data: render(application) }
+  })
+
+// ---- what belongs to them -----------------------------------------------------------------------------------------
+
+const addResultLink: Act<"addResultLink"> = (site, { application_id }, body) =>
+  Result.gen(function*() {
+    const application = yield* site.addressed("ats.application", application_id)
+    yield* filled("label", body.label)
+    if (!isWebAddress(body.url)) return yield* Result.fail(invalid("url must be an http or https address."))
+    const { details, label, remote_fields, url } = body
+    return done(site.records.insert("ats.result_link", site.at, {
+      fields: {
+        label,
+        url,
+        details: details == null ? null : {
+          custom_field_name_prefix: details.custom_field_name_prefix ?? null,
+          attributes: details.attributes ?? []
+        },
+        remote_fields: remote_fields ?? null
+      },
+      one: { application }
+    }))
+  })
+
+const updateInterview: Act<"updateInterview"> = (site, { application_id }, body) =>
+  Result.gen(function*() {
+    const application = yield* site.addressed("ats.application", application_id)
+    const interview = application.many["interviews"]?.find((row) => row.id === body.interview_id && isLive(row))
+    if (interview === undefined) {
+      return yield* Result.fail(invalid("interview_id: the application has no interview with this id."))
+    }
+    const fields: Fields = {}
+    if (body.title != null) fields["title"] = yield* filled("title", body.title)
+    if (body.start_time != null) fields["starting_at"] = yield* moment("start_time", body.start_time)
+    if (body.end_time != null) fields["ending_at"] = yield* moment("end_time", body.end_time)
+    const { ending_at, starting_at } = { ...interview.fields, ...fields }
+    if (String(ending_at) < String(starting_at)) {
+      return yield* Result.fail(invalid("The interview would end before it begins."))
+    }
+    if (body.location != null) fields["location"] = placeAt(body.location.address ?? null)
+    if (body.interviewer_user_ids != null) fields["interviewer_user_ids"] = body.interviewer_user_ids
+    if (body.organizer_user_id != null) fields["organizer_user_id"] = body.organizer_user_id
+    return done(site.settle(interview, fields))
+  })
+
+const placeAt = (address: string | null): Json => ({
+  city: null,
+  country: null,
+  raw: address,
+  state: null,
+  street_1: address,
+  street_2: null,
+  zip_code: null
+})
+
+const addCandidateAttachment: Act<"addCandidateAttachment"> = (site, { candidate_id }, { attachment }) =>
+  Result.gen(function*() {
+    const candidate = yield* site.addressed("ats.candidate", candidate_id)
+    yield* filled("attachment.name", attachment.name)
+    return done(keep(site.records, candidate, null, attachment, site.at))
+  })
+
+// ---- tags ---------------------------------------------------------------------------------------------------------
+
+const addTag: Act<"addTag"> = (site, { candidate_id }, { tag: { name } }) =>
+  Result.gen(function*() {
+    const candidate = yield* site.addressed("ats.candidate", candidate_id)
+    yield* filled("tag.name", name)
+    const tag = site.rows("ats.tag").find((row) => row.fields["name"] === name) ??
+      site.records.insert("ats.tag", site.at, { fields: { name } })
+    if (candidate.many["tags"]?.includes(tag)) return done(candidate, ["The candidate had the tag already."])
+    return done(site.records.attach(candidate, "tags", tag, site.at))
+  })
+
+const removeTag: Act<"removeTag"> = (site, { candidate_id }, { tag: { name } }) =>
+  Result.gen(function*() {
+    const candidate = yield* site.addressed("ats.candidate", candidate_id)
+    const tag = candidate.many["tags"]?.find((row) => isLive(row) && row.fields["name"] === name)
+    if (tag === undefined) {
+      return yield* Result.fail(refused("REMOTE.INPUT_INVALID", "The candidate has no tag of this name."))
+    }
+    site.records.detach(candidate, "tags", tag, site.at)
+    return done(candidate)
+  })
+
+export const recruitingWrites = {
+  createApplication,
+  addResultLink,
+  addTag,
+  removeTag,
+  updateInterview,
+  addCandidateAttachment
+}

@@ -1,0 +1,72 @@
+/**
+ * What it means when a request got no usable answer: hides which network errors prove that the API saw nothing, and
+ * what a failed try means for a write.
+ *
+ * Gotchas
+ * - A connection that broke proves nothing, however early: what was sent may have arrived.
+ */
+import * as Duration from "effect/Duration"
+import type * as HttpClientError from "effect/http/HttpClientError"
+import type { CircuitOpen } from "./Circuits.ts"
+import {
+  ApplicationAlreadyExists,
+  EmployeeAlreadyExists,
+  JobClosed,
+  NotSent,
+  OutcomeUnknown,
+  SourceError,
+  StaffingEntityClosed,
+  Transient,
+  WriteError
+} from "./Source.ts"
+
+const connecting: ReadonlySet<unknown> = new Set(["connect", "getaddrinfo"])
+
+/** Whether there was no connection yet, so that the API cannot have seen the request. */
+const neverLeft = ({ reason }: HttpClientError.HttpClientError): boolean => {
+  if (reason._tag === "EncodeError" || reason._tag === "InvalidUrlError") return true
+  const causes: ReadonlyArray<unknown> = reason.cause instanceof AggregateError ? reason.cause.errors : [reason.cause]
+  return causes.every((cause) => cause instanceof Error && "syscall" in cause && connecting.has(cause.syscall))
+}
+
+export const disconnected = (error: HttpClientError.HttpClientError): SourceError => {
+  const cause = error.reason.cause
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : error.reason._tag
+  const message = `the connection failed (${code})`
+  return new SourceError({ reason: new Transient({ code: null, message, ...(neverLeft(error) && { undone: true }) }) })
+}
+
+export const timedOut = (timeout: Duration.Duration): SourceError =>
+  new SourceError({
+    reason: new Transient({ code: null, message: `no complete answer within ${Duration.format(timeout)}` })
+  })
+
+export const leftAlone = ({ left, message }: CircuitOpen): SourceError =>
+  new SourceError({
+    reason: new Transient({ code: null, message, undone: true, retryAfter: Duration.toMillis(left) })
+  })
+
+/** Whether it is certain that the API did nothing. */
+export const isUndone = ({ reason }: SourceError): boolean =>
+  reason._tag === "Transient" || reason._tag === "Unreadable" ? reason.undone === true : true
+
+/** Refusals that a plugin may match on. */
+const permanent = {
+  "ATS.JOB_CLOSED": JobClosed,
+  "ATS.APPLICATION_ALREADY_EXISTS": ApplicationAlreadyExists,
+  "HRIS.EMPLOYEE_ALREADY_EXISTS": EmployeeAlreadyExists,
+  "HRIS.STAFFING_ENTITY_CLOSED": StaffingEntityClosed
+} as const
+const isPermanent = (code: string | null): code is keyof typeof permanent =>
+  code !== null && Object.hasOwn(permanent, code)
+
+const writeReason = (error: SourceError): WriteError["reason"] => {
+  const { reason } = error
+  const { code, message } = reason
+  if (!isUndone(error)) return new OutcomeUnknown({ code, message })
+  if (reason._tag === "Transient") return new NotSent({ code, message, retryAfter: reason.retryAfter ?? null })
+  return isPermanent(code) ? new permanent[code]({ code, message }) : reason
+}
+
+/** What a failed try of a write means. */
+export const ofWrite = (error: SourceError): WriteError => new WriteError({ reason: writeReason(error) })

@@ -1,0 +1,159 @@
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+import { freePort, inDirectory, type Program, run } from "./Program.ts"
+
+type Start = (...args: ConstructorParameters<typeof Program>) => Program
+
+const lines = (text: string) => text.split("\n").filter((line) => line !== "")
+const facts = (stderr: string): ReadonlyArray<Record<string, unknown>> => lines(stderr).map((line) => JSON.parse(line))
+
+const sandbox = async (start: Start, key: string, ...more: ReadonlyArray<string>) => {
+  const args = ["sandbox", "--port", "0", "--records", "10", "--speed", "0", "--key", key, "--json", ...more]
+  const running = start(args)
+  const { integrations, url }: { integrations: ReadonlyArray<string>; url: string } = JSON.parse(
+    (await running.says(/^\{.*\}$/m))[0]
+  )
+  return { running, integrations, url }
+}
+
+const file = (directory: string, config: string, name = "rollcall.config.ts") =>
+  writeFileSync(
+    join(directory, name),
+    `import { type ConfigFile, defineConfig, secret } from "rollcall"\nconst config: ConfigFile = ${config}\nexport default defineConfig(config)\n`
+  )
+
+describe("rollcall.config.ts", () => {
+  it("configures two accounts, each with its own address and key, read into one store", () =>
+    inDirectory(async (directory, start) => {
+      const eu = await sandbox(start, "eu-k3y", "--integrations", "1")
+      const us = await sandbox(start, "us-k3y", "--integrations", "2", "--seed", "2")
+      writeFileSync(join(directory, "us.key"), "us-k3y\n")
+      file(
+        directory,
+        `{
+          accounts: {
+            eu: { url: "${eu.url}", key: secret("EU_KEY") },
+            us: { url: "${us.url}", key: secret("US_KEY") }
+          },
+          integrations: [
+            { id: "${eu.integrations[0]}", account: "eu", models: ["ats.tag", "hris.skill"] },
+            { id: "${us.integrations[0]}", account: "us" }
+          ],
+          models: { "ats.application": { redact: { "/candidate/first_name": "hash" } } },
+          store: "sqlite:${join(directory, "both.db")}"
+        }`
+      )
+      const environment = {
+        EU_KEY: "eu-k3y",
+        US_KEY_FILE: join(directory, "us.key"),
+        ROLLCALL_REDACT_KEY: "a long random text"
+      }
+      const { code, stderr } = await start(["start", "--once"], environment, directory).ended
+      assert.strictEqual(code, 0, stderr)
+      const started = facts(stderr).find(({ message }) => message === "started")
+      assert.strictEqual(started?.["streams"], 2 + 4)
+      assert.isAbove(Number(facts(stderr).at(-1)?.["events"]), 20)
+      assert.notMatch(stderr, /k3y/)
+
+      const port = String(await freePort())
+      const service = start(["start"], { ...environment, ROLLCALL_HTTP_PORT: port }, directory)
+      await service.says(/"message":"started"/, "stderr")
+      const records = `http://127.0.0.1:${port}/v1/records?model=ats.application&integration=${us.integrations[0]}`
+      const { records: [first] }: { records: ReadonlyArray<{ after: { candidate: { first_name: string } } }> } =
+        await (await fetch(records)).json()
+      assert.match(first?.after.candidate.first_name ?? "", /^redacted:/)
+      assert.strictEqual((await service.stop()).code, 0)
+    }))
+
+  it("discovery: of two integrations each is read for what its tool offers, and --once is content", () =>
+    inDirectory(async (directory, start) => {
+      const { integrations, url } = await sandbox(start, "k", "--integrations", "2")
+      const environment = {
+        ROLLCALL_API_URL: url,
+        ROLLCALL_API_KEY: "k",
+        ROLLCALL_INTEGRATIONS: integrations.join(","),
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
+      }
+      const { code, stderr } = await start(["start", "--once"], environment).ended
+      assert.strictEqual(code, 0, stderr)
+      const left = facts(stderr).filter(({ message }) => String(message).startsWith("models are not read"))
+      assert.deepStrictEqual(left.map(({ integration }) => integration), [...integrations])
+    }))
+
+  it("discovery: a catalogue that is not there delays the start by seconds at most, and every model is tried", () =>
+    inDirectory(async (directory, start) => {
+      const began = performance.now()
+      const service = start(["start"], {
+        ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
+        ROLLCALL_API_KEY: "k",
+        ROLLCALL_INTEGRATIONS: "greenhouse:acme",
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_HTTP_PORT: "0"
+      })
+      const [, streams] = await service.says(/"message":"started".*"streams":(\d+)/, "stderr")
+      assert.strictEqual(streams, "11")
+      assert.isBelow(performance.now() - began, 8000)
+      assert.include(service.stderr, "the tool catalogue did not answer")
+      assert.strictEqual((await service.stop()).code, 0)
+    }))
+
+  it(`"rollcall" is the running program, wherever the file stands and whatever is installed beside it`, () =>
+    inDirectory(async (directory, start) => {
+      const config = `{ accounts: { eu: { url: "https://e.example.com/v1", key: secret("NOT_SET") } } }`
+      const folders = ["bare", "linked", "other"].map((name) => join(directory, name))
+      for (const folder of folders) mkdirSync(join(folder, "node_modules"), { recursive: true })
+      symlinkSync(fileURLToPath(new URL("../../..", import.meta.url)), join(directory, "linked/node_modules/rollcall"))
+      mkdirSync(join(directory, "other/node_modules/rollcall"))
+      writeFileSync(join(directory, "other/node_modules/rollcall/index.js"), "throw new Error('a stranger')")
+      for (const folder of folders) {
+        file(folder, config)
+        const { code, stderr } = await start(["start"], {}, folder).ended
+        assert.strictEqual(code, 1)
+        assert.include(stderr, "rollcall.config.ts, accounts.eu.key: neither NOT_SET nor NOT_SET_FILE is set")
+        assert.strictEqual(facts(stderr).length, 1)
+      }
+      cpSync(join(directory, "bare/rollcall.config.ts"), join(directory, "elsewhere.ts"))
+      const elsewhere = await run(["start", "--config", join(directory, "elsewhere.ts")])
+      assert.include(elsewhere.stderr, "elsewhere.ts, accounts.eu.key")
+    }))
+
+  for (
+    const [sentence, text, message] of [
+      ["that is not there", null, "does not exist"],
+      ["with an error in it", "export default {", "cannot be loaded"],
+      ["that throws", "throw new Error('no region')", "cannot be loaded: no region"],
+      ["without a default export", "export const config = {}", "exports nothing as default"]
+    ] as const
+  ) {
+    it(`a file ${sentence} is told with what to do, and without a stack`, () =>
+      inDirectory(async (directory) => {
+        const path = join(directory, "my.config.ts")
+        if (text !== null) writeFileSync(path, text)
+        for (const command of ["start", "status", "doctor"]) {
+          const { code, stderr, stdout } = await run([command, "--config", path])
+          assert.strictEqual(code, 1)
+          assert.include(stderr + stdout, message)
+          assert.notMatch(stderr, /^ +at /m)
+          assert.notInclude(stderr, "ROLLCALL_API_URL")
+        }
+      }))
+  }
+
+  it("tells status and tail where the operating API is", () =>
+    inDirectory(async (directory, start) => {
+      const port = await freePort()
+      const account = `{ eu: { url: "http://127.0.0.1:9/v1", key: secret("K") } }`
+      file(
+        directory,
+        `{ accounts: ${account}, http: { port: ${port}, token: secret("TOKEN") }, store: "sqlite:${directory}/x.db" }`
+      )
+      const environment = { K: "k", TOKEN: "letmein" }
+      const service = start(["start"], environment, directory)
+      await service.says(/"message":"started"/, "stderr")
+      const shown = await start(["status"], environment, directory).ended
+      assert.strictEqual(shown.code, 0, shown.stderr)
+      assert.include(shown.stdout, "ready, 0 streams")
+    }))
+})

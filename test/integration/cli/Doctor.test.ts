@@ -1,0 +1,162 @@
+import { once } from "node:events"
+import { readdirSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import type { Finding } from "../../../src/ops/Doctor.ts"
+import { freePort, inDirectory, type Program, run } from "./Program.ts"
+
+type Start = (...args: ConstructorParameters<typeof Program>) => Program
+
+const sandboxed = async (start: Start, directory: string) => {
+  const sandbox = start(["sandbox", "--port", "0", "--records", "10", "--speed", "0", "--key", "k3y", "--json"])
+  const { integrations, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+  const environment: Record<string, string> = {
+    ROLLCALL_API_URL: url,
+    ROLLCALL_API_KEY: "k3y",
+    ROLLCALL_INTEGRATIONS: integrations.join(","),
+    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
+  }
+  return { environment, url: String(url) }
+}
+
+const examined = async (environment: Readonly<Record<string, string>>) => {
+  const { code, stderr, stdout } = await run(["doctor", "--json"], environment)
+  assert.notMatch(stdout + stderr, /k3y/)
+  const { findings, ok }: { findings: ReadonlyArray<Finding>; ok: boolean } = JSON.parse(stdout)
+  assert.strictEqual(code, ok ? 0 : 1)
+  const of = (check: string) => findings.filter((finding) => finding.check.startsWith(check))
+  return { ok, findings, of }
+}
+
+describe("doctor", () => {
+  it("in good weather finds every part well, in a line each, exits 0 and leaves nothing behind", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const { code, stderr, stdout } = await run(["doctor"], environment)
+      assert.strictEqual(code, 0, stdout + stderr)
+      const lines = stdout.trimEnd().split("\n")
+      for (const line of lines) assert.match(line, /^ok {7}\S.*: \S/)
+      const parts = [
+        "configuration",
+        "account default",
+        "stream greenhouse:acme/ats.tag",
+        "clock default",
+        "store",
+        "disk"
+      ]
+      for (const part of parts) assert.isTrue(lines.some((line) => line.includes(part)), part)
+      assert.strictEqual(lines.filter((line) => line.includes("stream ")).length, 11)
+      assert.deepStrictEqual(readdirSync(directory), [])
+    }))
+
+  it("I10: beside a running process changes nothing, and the process goes on", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const port = String(await freePort())
+      const service = start(["start"], { ...environment, ROLLCALL_HTTP_PORT: port, ROLLCALL_INTERVAL: "1 second" })
+      const api = `http://127.0.0.1:${port}`
+      await service.says(/"message":"started"/, "stderr")
+      while (!(await fetch(`${api}/health/ready`)).ok) await new Promise((resolve) => setTimeout(resolve, 50))
+      const { findings, ok } = await examined(environment)
+      assert.isTrue(ok, JSON.stringify(findings))
+      assert.isTrue((await fetch(`${api}/health/ready`)).ok)
+      const { code, stderr } = await service.stop()
+      assert.strictEqual(code, 0)
+      assert.notMatch(stderr, /owns|Fenced/)
+    }))
+
+  it("tells every fault of the configuration, and looks at nothing else", async () => {
+    const { findings, ok } = await examined({ ROLLCALL_API_URL: "https://api.example.com", ROLLCALL_MODELS: "x" })
+    assert.isFalse(ok)
+    const messages = findings.map(({ message }) => message)
+    assert.deepStrictEqual(findings.map(({ verdict }) => verdict), ["problem", "problem", "problem"])
+    for (const name of ["ROLLCALL_API_URL", "ROLLCALL_API_KEY", "ROLLCALL_MODELS"]) {
+      assert.isTrue(messages.some((message) => message.startsWith(name)), name)
+    }
+  })
+
+  it("tells a refused key once, and still looks at store and Kafka", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const { findings, of, ok } = await examined({
+        ...environment,
+        ROLLCALL_API_KEY: "wrong",
+        ROLLCALL_STORE: `sqlite:${join(directory, "missing", "rollcall.db")}`,
+        KAFKA_BROKERS: "127.0.0.1:9",
+        ROLLCALL_MODELS: "ats.tag"
+      })
+      assert.isFalse(ok)
+      assert.include(of("account default")[0]?.hint, "ROLLCALL_API_KEY")
+      assert.isEmpty(of("stream"))
+      assert.include(of("store")[0]?.hint, "does not exist")
+      assert.strictEqual(of("kafka")[0]?.verdict, "problem")
+      assert.strictEqual(findings.filter(({ verdict }) => verdict === "problem").length, 3)
+    }))
+
+  it("tells an integration that is not there, a model without permission, and one that is not offered", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const { of } = await examined({
+        ...environment,
+        ROLLCALL_INTEGRATIONS: "greenhouse:acme,nobody:here",
+        ROLLCALL_MODELS: "ats.tag,hris.skill"
+      })
+      assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.verdict, "ok")
+      assert.strictEqual(of("stream greenhouse:acme/hris.skill")[0]?.verdict, "warning")
+      assert.strictEqual(of("stream nobody:here/ats.tag")[0]?.verdict, "problem")
+      assert.include(of("stream nobody:here/ats.tag")[0]?.hint, "integration id")
+    }))
+
+  it("tells an address that answers with something else, and one that does not answer at all", () =>
+    inDirectory(async (directory) => {
+      const environment = {
+        ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
+        ROLLCALL_API_KEY: "k3y",
+        ROLLCALL_INTEGRATIONS: "greenhouse:acme",
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
+      }
+      const away = await examined(environment)
+      assert.include(away.of("account")[0]?.message, "ECONNREFUSED")
+      const portal = createServer((_, response) => response.end("<html>log in</html>")).listen(0, "127.0.0.1")
+      await once(portal, "listening")
+      const { port } = portal.address() as AddressInfo
+      const elsewhere = await examined({ ...environment, ROLLCALL_API_URL: `http://127.0.0.1:${port}/v1` })
+      portal.close()
+      assert.include(elsewhere.of("account")[0]?.message, "an HTML page")
+    }))
+
+  it("W4: tells a clock that differs from the API's as a warning", () =>
+    inDirectory(async (directory) => {
+      const server = createServer((request, response) => {
+        const data = request.url?.includes("/tools/") ? { tools: [] } : { next: null, results: [] }
+        response.writeHead(200, {
+          "content-type": "application/json",
+          date: new Date(Date.now() + 120_000).toUTCString()
+        }).end(JSON.stringify({ status: "success", data }))
+      }).listen(0, "127.0.0.1")
+      await once(server, "listening")
+      const { port } = server.address() as AddressInfo
+      const { of, ok } = await examined({
+        ROLLCALL_API_URL: `http://127.0.0.1:${port}/v1`,
+        ROLLCALL_API_KEY: "k3y",
+        ROLLCALL_INTEGRATIONS: "greenhouse:acme",
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
+      })
+      server.close()
+      assert.isTrue(ok)
+      assert.strictEqual(of("clock")[0]?.verdict, "warning")
+      assert.match(of("clock")[0]?.message ?? "", /^is 2m.* behind the API's$/)
+    }))
+
+  it("tells a file that is no store", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const file = join(directory, "notes.txt")
+      writeFileSync(file, "these are notes\n".repeat(100))
+      const { of } = await examined({ ...environment, ROLLCALL_STORE: `sqlite:${file}`, ROLLCALL_MODELS: "ats.tag" })
+      assert.strictEqual(of("store")[0]?.verdict, "problem")
+      assert.include(of("store")[0]?.hint, "is not a SQLite database")
+    }))
+})

@@ -1,0 +1,71 @@
+import { assert, describe, layer as suite } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import kafkajs from "kafkajs"
+import { randomUUID } from "node:crypto"
+import * as Kafka from "../../../src/publish/Kafka.ts"
+import { stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
+import * as Broker from "../kafka/Broker.ts"
+
+const { missing } = Broker
+const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
+
+const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
+  Effect.flatMap(Broker.Broker, ({ brokers }) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()),
+      (admin) => Effect.promise(() => admin.connect().then(() => use(admin))),
+      (admin) => Effect.promise(() => admin.disconnect())
+    ))
+
+const examined = Effect.fnUntraced(function*(options: Partial<Kafka.KafkaOptions> & { readonly topic: string }) {
+  const { brokers } = yield* Broker.Broker
+  return yield* Kafka.examine({ brokers, ssl: false, transactions: true, streams: [stream], ...options })
+})
+
+describe.skipIf(missing !== null)(`Kafka is looked at${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    it.effect("and says which topics would be made, and makes none", () =>
+      Effect.gen(function*() {
+        const topic = `kafka-${randomUUID()}.{model}`
+        const event = topicOf(topic, stream)
+        const state = stateTopicOf(topic, stream)
+        assert.includeMembers([...(yield* examined({ topic, state: true }))], [event, state])
+        assert.notIncludeMembers(yield* admin((admin) => admin.listTopics()), [event, state, Kafka.controlTopic])
+        yield* admin((admin) => admin.createTopics({ topics: [{ topic: event, numPartitions: 1 }] }))
+        assert.notInclude(yield* examined({ topic }), event)
+      }))
+
+    it.effect("a state topic that is not compacted is told", () =>
+      Effect.gen(function*() {
+        const topic = `kafka-${randomUUID()}.{model}`
+        yield* admin((admin) =>
+          admin.createTopics({ topics: [{ topic: stateTopicOf(topic, stream), numPartitions: 1 }] })
+        )
+        const { reason } = yield* Effect.flip(examined({ topic, state: true }))
+        assert.include(reason.hint, "cleanup.policy=compact")
+      }))
+
+    const asUser = Effect.fnUntraced(function*(username: string, password: string) {
+      const { sasl } = yield* Broker.Broker
+      return yield* examined({
+        topic: `kafka-${randomUUID()}.{model}`,
+        brokers: sasl ?? [],
+        sasl: { mechanism: "plain", username, password: Redacted.make(password) }
+      })
+    })
+
+    it.effect.skipIf(!Broker.controllable)(
+      "a wrong password, and a principal that may not make its topics, are told with what to do",
+      () =>
+        Effect.gen(function*() {
+          const wrong = yield* Effect.flip(asUser("writer", "wrong"))
+          assert.include(wrong.reason.hint, "KAFKA_SASL_PASSWORD", wrong.message)
+          const { reason } = yield* Effect.flip(asUser("reader", "reader-secret"))
+          assert.strictEqual(reason._tag, "Refused")
+          assert.include(reason.hint, "Create, Write")
+          yield* asUser("writer", "writer-secret")
+        })
+    )
+  })
+})

@@ -1,0 +1,90 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Config from "../../../src/Config.ts"
+import { environment } from "../../../src/ConfigInput.ts"
+import { Source } from "../../../src/source/Source.ts"
+import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import { json, Loopback } from "./Loopback.ts"
+
+const page = JSON.stringify({ status: "success", data: { next: null, results: [] } })
+const refusal = JSON.stringify({
+  status: "error",
+  error: { code: "PLATFORM.AUTHENTICATION_INVALID", title: null, message: "no", log_url: null }
+})
+
+const read = Effect.flatMap(Source, (source) =>
+  source.page({
+    account: "default",
+    integration: "greenhouse:acme",
+    model: "ats.tag",
+    priority: "poll",
+    cursor: null,
+    updatedAfter: null,
+    ids: null
+  }))
+
+/** A server that takes one key at a time, the mounted file that holds ours, and a client configured with that file. */
+const rotating = Effect.gen(function*() {
+  const directory = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+  )
+  const state = { taken: "key-1", asked: new Array<string>(), onRefusal: () => {} }
+  const server = yield* Loopback.serving((incoming, response) => {
+    const key = incoming.headers.authorization?.replace("Bearer ", "") ?? ""
+    state.asked.push(key)
+    if (key === state.taken) return void json(response, page)
+    state.onRefusal()
+    json(response, refusal, 401)
+  })
+  const file = join(directory, "key")
+  const mount = (key: string) => writeFileSync(file, `${key}\n`)
+  mount("key-1")
+  const settings = yield* environment.pipe(
+    Effect.map((input) => Result.getOrThrow(Config.check(input))),
+    Effect.provideService(
+      ConfigProvider.ConfigProvider,
+      ConfigProvider.fromEnvRecord({ ROLLCALL_API_URL: server.url, ROLLCALL_API_KEY_FILE: file })
+    )
+  )
+  const layer = UnifiedApi.layer({ ...settings, retryBase: "1 millis" }).pipe(Layer.provide(UnifiedApi.httpClient))
+  return { state, mount, layer }
+})
+
+describe("a key that is exchanged while we run", () => {
+  it.live("counts from the next request on, without a refusal", () =>
+    Effect.gen(function*() {
+      const { layer, mount, state } = yield* rotating
+      yield* Effect.gen(function*() {
+        yield* read
+        mount("key-2")
+        state.taken = "key-2"
+        yield* read
+      }).pipe(Effect.provide(layer))
+      assert.deepStrictEqual(state.asked, ["key-1", "key-2"])
+    }))
+
+  it.live("and refused just before it was mounted, is tried at once", () =>
+    Effect.gen(function*() {
+      const { layer, mount, state } = yield* rotating
+      state.taken = "key-2"
+      state.onRefusal = () => mount("key-2")
+      yield* Effect.provide(read, layer)
+      assert.deepStrictEqual(state.asked, ["key-1", "key-2"])
+    }))
+
+  it.live("a refused key that nobody exchanged is not tried again", () =>
+    Effect.gen(function*() {
+      const { layer, state } = yield* rotating
+      state.taken = "another"
+      const { reason } = yield* Effect.flip(Effect.provide(read, layer))
+      assert.strictEqual(reason._tag, "KeyRefused")
+      assert.deepStrictEqual(state.asked, ["key-1"])
+    }))
+})

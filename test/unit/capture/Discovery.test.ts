@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import { incrementalModels } from "../../../src/api/Lists.ts"
+import type { Tool } from "../../../src/api/Tools.ts"
+import { modelsOf } from "../../../src/capture/Discovery.ts"
+
+const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool => ({
+  id,
+  coverage: {
+    read_models: Object.entries(readModels).map(([id, coverage_status]) => ({ id, coverage_status }))
+  }
+})
+const ats = incrementalModels.filter((model) => model.startsWith("ats."))
+const hris = incrementalModels.filter((model) => model.startsWith("hris."))
+
+describe("models: auto", () => {
+  it("leaves out what the catalogue calls unsupported, and nothing else", () => {
+    const statuses = {
+      tags: "UNSUPPORTED",
+      offers: "NOT_IMPLEMENTED",
+      scorecards: "UNKNOWN",
+      applications: "SUPPORTED"
+    }
+    assert.deepStrictEqual(
+      modelsOf("greenhouse:acme", { ats: [tool("greenhouse", statuses)], hris: [] }),
+      ats.filter((model) => model !== "ats.tag")
+    )
+  })
+
+  it("a model that the catalogue does not list is read", () => {
+    assert.deepStrictEqual(modelsOf("personio:1", { ats: [], hris: [tool("personio", {})] }), hris)
+  })
+
+  it("a tool of both categories has the models of both", () => {
+    const catalogue = {
+      ats: [tool("personio", { tags: "UNSUPPORTED" })],
+      hris: [tool("personio", { skills: "UNSUPPORTED" })]
+    }
+    const models = modelsOf("personio:1", catalogue)
+    assert.deepStrictEqual(models, incrementalModels.filter((model) => model !== "ats.tag" && model !== "hris.skill"))
+  })
+
+  for (
+    const id of [
+      "hris_legal_entities",
+      "legal_entity",
+      "LegalEntity",
+      "legal-entities",
+      "hris.legal_entity",
+      "HRIS/LegalEntities"
+    ]
+  ) {
+    it(`understands "${id}"`, () => {
+      const models = modelsOf("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })] })
+      assert.deepStrictEqual(models, hris.filter((model) => model !== "hris.legal_entity"))
+    })
+  }
+
+  it("a catalogue that did not answer leaves its category in", () => {
+    const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null }
+    assert.deepStrictEqual(modelsOf("w:1", offers), incrementalModels.filter((model) => model !== "hris.skill"))
+    assert.deepStrictEqual(modelsOf("w:1", { ats: null, hris: null }), incrementalModels)
+  })
+
+  it("an unknown tool, and one of which nothing would be left, is tried with everything", () => {
+    assert.deepStrictEqual(modelsOf("other:1", { ats: [tool("w", {})], hris: [] }), incrementalModels)
+    const nothing = Object.fromEntries(
+      ["applications", "scorecards", "offers", "tags"].map((id) => [id, "UNSUPPORTED"])
+    )
+    assert.deepStrictEqual(modelsOf("w:1", { ats: [tool("w", nothing)], hris: [] }), incrementalModels)
+  })
+})

@@ -1,0 +1,83 @@
+/** The adapter of `Source` over replies that a test gives, in virtual time; what was sent is noted. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientError from "effect/http/HttpClientError"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { TestClock } from "effect/testing"
+import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+
+export interface Reply {
+  readonly status?: number
+  readonly headers?: Record<string, string>
+  readonly body?: unknown
+  /** The connection fails so. */
+  readonly failure?: Error
+  /** The answer never comes. */
+  readonly silent?: boolean
+}
+
+export interface Sent {
+  /** Virtual ms. */
+  readonly at: number
+  readonly url: URL
+  readonly request: HttpClientRequest.HttpClientRequest
+}
+
+export const success: Reply = { body: { status: "success", data: { next: null, results: [] } } }
+export const refusal = (status: number, code: string | null, headers: Record<string, string> = {}): Reply => ({
+  status,
+  headers,
+  body: { status: "error", error: { code, title: "Refused", message: "Ada Lovelace, ada@example.org", log_url: null } }
+})
+export const limited = (headers: Record<string, string> = {}) => refusal(429, "PLATFORM.RATE_LIMIT_EXCEEDED", headers)
+
+/** The adapter over replies that are given in order; the last one is repeated. */
+export const withReplies = (...replies: ReadonlyArray<Reply>) => {
+  const sent: Array<Sent> = []
+  const client = HttpClient.make((request, url) =>
+    Effect.gen(function*() {
+      const reply = replies[Math.min(sent.length, replies.length - 1)] ?? success
+      sent.push({ at: yield* Clock.currentTimeMillis, url, request })
+      if (reply.silent === true) return yield* Effect.never
+      if (reply.failure !== undefined) {
+        return yield* new HttpClientError.HttpClientError({
+          reason: new HttpClientError.TransportError({ request, cause: reply.failure })
+        })
+      }
+      const body = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body)
+      return HttpClientResponse.fromWeb(
+        request,
+        new Response(body, { status: reply.status ?? 200, headers: reply.headers ?? {} })
+      )
+    })
+  )
+  const layer = UnifiedApi.layer({
+    accounts: {
+      eu: { url: "https://api.example.org/v1", key: Effect.succeed(Redacted.make("eu-key")) },
+      us: { url: "https://us.example.org/v1", key: Effect.succeed(Redacted.make("us-key")) }
+    },
+    retryBase: "1 second"
+  }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))
+  return { sent, layer }
+}
+
+export const macrotask = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+export const step = 100
+
+/** Lets virtual time pass in steps of 100 ms, and bodies be read between them, until the fiber ends. */
+export const finished = <A, E>(fiber: Fiber.Fiber<A, E>, remaining = 60_000): Effect.Effect<Exit.Exit<A, E>> =>
+  Effect.gen(function*() {
+    for (let i = 0; i < remaining; i++) {
+      yield* macrotask
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return exit
+      yield* TestClock.adjust(step)
+    }
+    return yield* Effect.die("it never ended")
+  })

@@ -1,0 +1,352 @@
+import { assert, describe, expectTypeOf, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Metric from "effect/Metric"
+import { largestBodyBytes } from "../../../src/api/Attachments.ts"
+import type { EmployeeForm } from "../../../src/api/Forms.ts"
+import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
+import { type Invalid, Source, type WriteError, type WriteRequest } from "../../../src/source/Source.ts"
+import { finished, limited, refusal, type Reply, success, withReplies } from "./Replies.ts"
+import { requests, to } from "./Requests.ts"
+
+const write = <W extends WriteName>(request: WriteRequest<W>) =>
+  Effect.gen(function*() {
+    const source = yield* Source
+    return yield* finished(yield* Effect.forkChild(source.write(request)))
+  })
+
+const errorOf = (exit: Exit.Exit<unknown, WriteError | Invalid>): WriteError | Invalid => {
+  const error = Exit.findErrorOption(exit)
+  return error._tag === "Some" ? error.value : assert.fail("it did not fail")
+}
+const reasonOf = (exit: Exit.Exit<unknown, WriteError | Invalid>) => {
+  const error = errorOf(exit)
+  return error._tag === "WriteError" ? error.reason : assert.fail(error.message)
+}
+const faultsOf = (exit: Exit.Exit<unknown, WriteError | Invalid>) => {
+  const error = errorOf(exit)
+  return error._tag === "Invalid" ? error.faults : assert.fail(error.message)
+}
+
+const failure = (code: string, syscall?: string) =>
+  Object.assign(new Error(code), { code, ...(syscall && { syscall }) })
+const refusedConnection = failure("ECONNREFUSED", "connect")
+
+const tag = requests.addTag
+const done: Reply = { body: { status: "success", data: {}, warnings: [] } }
+
+describe("a write whose outcome is known", () => {
+  it.effect.each<{ replies: ReadonlyArray<Reply>; why: string }>([
+    { why: "nobody at the address", replies: [{ failure: refusedConnection }, { failure: refusedConnection }, done] },
+    { why: "no such host", replies: [{ failure: failure("ENOTFOUND", "getaddrinfo") }, done] },
+    {
+      why: "nobody at any of several addresses",
+      replies: [
+        {
+          failure: Object.assign(new AggregateError([refusedConnection, refusedConnection]), { code: "ECONNREFUSED" })
+        },
+        done
+      ]
+    },
+    { why: "the rate limit", replies: [limited({ "retry-after": "7" }), done] },
+    { why: "the limit of concurrency", replies: [refusal(429, "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED"), done] }
+  ])("R1: is sent again after $why", ({ replies }) => {
+    const { layer, sent } = withReplies(...replies)
+    return Effect.gen(function*() {
+      assert.deepStrictEqual(yield* yield* write(tag), {})
+      assert.strictEqual(sent.length, replies.length)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect.each([
+    { code: "ATS.JOB_CLOSED", expected: "JobClosed" },
+    { code: "ATS.APPLICATION_ALREADY_EXISTS", expected: "ApplicationAlreadyExists" },
+    { code: "HRIS.EMPLOYEE_ALREADY_EXISTS", expected: "EmployeeAlreadyExists" },
+    { code: "HRIS.STAFFING_ENTITY_CLOSED", expected: "StaffingEntityClosed" },
+    { code: "PLATFORM.INPUT_INVALID", expected: "Rejected" },
+    { code: "INTEGRATION.PERMISSION_MISSING", expected: "PermissionMissing" },
+    { code: "INTEGRATION.ACTION_NOT_AVAILABLE", expected: "Unsupported" },
+    { code: "INTEGRATION.SETUP_SYNC_PENDING", expected: "NotReady" },
+    { code: "INTEGRATION.INACTIVE", expected: "Inactive" },
+    { code: "PLATFORM.AUTHENTICATION_INVALID", expected: "KeyRefused" }
+  ])("is refused as $expected for $code, and not sent again", ({ code, expected }) => {
+    const { layer, sent } = withReplies(refusal(400, code))
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* write(tag))
+      assert.strictEqual(reason._tag, expected)
+      assert.strictEqual(reason.code, code)
+      assert.notInclude(reason.message, "Ada")
+      assert.strictEqual(sent.length, 1)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("can be matched by reason", () => {
+    const { layer } = withReplies(refusal(409, "ATS.JOB_CLOSED"))
+    return Effect.gen(function*() {
+      const source = yield* Source
+      const closed = source.write(requests.createApplication).pipe(
+        Effect.catchReason("WriteError", "JobClosed", () => Effect.succeed("closed"))
+      )
+      assert.strictEqual(yield* yield* finished(yield* Effect.forkChild(closed)), "closed")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("is given up as NotSent when nobody comes to the address", () => {
+    const { layer, sent } = withReplies({ failure: refusedConnection })
+    return Effect.gen(function*() {
+      assert.strictEqual(reasonOf(yield* write(tag))._tag, "NotSent")
+      assert.strictEqual(sent.length, 6)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("R3: costs no request while the integration is left alone, and is NotSent", () => {
+    const { layer, sent } = withReplies({ failure: refusedConnection })
+    return Effect.gen(function*() {
+      const source = yield* Source
+      yield* finished(
+        yield* Effect.forkChild(Effect.all([source.write(tag), source.write(tag)], {
+          concurrency: 2,
+          mode: "result"
+        }))
+      )
+      const before = sent.length
+      const reason = reasonOf(yield* write(tag))
+      assert.strictEqual(sent.length, before)
+      assert.deepInclude(reason, { _tag: "NotSent" })
+      assert.include(reason.message, "left alone after")
+      assert.include(reason.message, "ECONNREFUSED")
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+const uncertain: ReadonlyArray<Reply & { readonly why: string }> = [
+  { why: "an unknown error", ...refusal(500, "PLATFORM.UNKNOWN_ERROR") },
+  { why: "a task that timed out", ...refusal(504, "PLATFORM.TASK_TIMED_OUT") },
+  { why: "a service that does not answer", ...refusal(503, "REMOTE.SERVICE_UNAVAILABLE") },
+  { why: "a gateway's page", status: 502, body: "<html>" },
+  { why: "a time-out", silent: true },
+  { why: "a connection that broke", failure: failure("ECONNRESET", "read") },
+  { why: "an error without a cause", failure: new Error("odd") },
+  { why: "half an answer", body: '{"status":"succ' },
+  { why: "an answer that is none of the API's", body: "<!doctype html>" },
+  { why: "a redirect", status: 302, headers: { location: "/login" } }
+]
+
+describe("a write of which nobody knows whether it took effect", () => {
+  it.effect.each(uncertain)("after $why is OutcomeUnknown and is not sent again", (reply) => {
+    const { layer, sent } = withReplies(reply)
+    return Effect.gen(function*() {
+      for (const name of writeNames.filter((name) => writes[name].repeat !== "safe")) {
+        const before = sent.length
+        assert.strictEqual(reasonOf(yield* write(requests[name]))._tag, "OutcomeUnknown", name)
+        assert.strictEqual(sent.length, before + 1, name)
+      }
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect.each(uncertain)("after $why is sent again where the table says that this is safe", (reply) => {
+    const { layer, sent } = withReplies(reply, { body: { status: "success", data: { id: "1" } } })
+    return Effect.gen(function*() {
+      for (const name of writeNames.filter((name) => writes[name].repeat === "safe")) {
+        sent.length = 0
+        assert.isTrue(Exit.isSuccess(yield* write(requests[name])), name)
+        assert.strictEqual(sent.length, 2, name)
+      }
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("a path that is none of the API's is certain: nothing was done", () => {
+    const { layer } = withReplies({ status: 404, body: "<html>" })
+    return Effect.gen(function*() {
+      assert.strictEqual(reasonOf(yield* write(tag))._tag, "Unreadable")
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+describe("an answer to a write", () => {
+  it.effect.each([{}, { data: null }, { data: {} }, { data: { new_field: 1 } }])(
+    "in which nothing is expected may lack anything %#",
+    (answer) => {
+      const { layer } = withReplies({ body: { status: "success", ...answer } })
+      return Effect.gen(function*() {
+        assert.deepStrictEqual(yield* yield* write(tag), {})
+      }).pipe(Effect.provide(layer))
+    }
+  )
+
+  it.effect("is typed by the write's name", () => {
+    const { layer } = withReplies({ body: { status: "success", data: { id: "e1", remote_id: null } } })
+    return Effect.gen(function*() {
+      const created = yield* yield* write(requests.createEmployee)
+      expectTypeOf(created.id).toEqualTypeOf<string>()
+      assert.deepStrictEqual(created, { id: "e1", remote_id: null })
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+describe("what is known to be wrong", () => {
+  /** The faults, and that nothing was sent. */
+  const refused = <W extends WriteName>(request: WriteRequest<W>) => {
+    const { layer, sent } = withReplies(done)
+    return Effect.gen(function*() {
+      const faults = faultsOf(yield* write(request))
+      assert.strictEqual(sent.length, 0)
+      return faults
+    }).pipe(Effect.provide(layer))
+  }
+  const places = (faults: Invalid["faults"]) => faults.map(({ path, rule }) => `${path} ${rule}`)
+  const rating = (proficiency: number): WriteRequest<"rateSkill"> => ({
+    ...requests.rateSkill,
+    body: { employee_id: "e", skill_id: "s", rating: { rating_source: "EXTERNAL", proficiency } },
+    scale: { type: "NUMERIC", min: 0, max: 5, step: 0.5 }
+  })
+
+  it.effect("U17, I11: every fault of a body is told at its place, and no value with it", () =>
+    Effect.gen(function*() {
+      const body = JSON.parse(
+        '{"candidate":{"first_name":4711,"last_name":"Lovelace","availability_date":"tomorrow"},"stage_id":["x"]}'
+      )
+      const faults = yield* refused({ ...requests.createApplication, body })
+      assert.deepStrictEqual(places(faults), [
+        "/body/stage_id shape",
+        "/body/candidate/first_name shape",
+        "/body/candidate/email_address shape",
+        "/body/candidate/availability_date shape"
+      ])
+      for (const secret of ["4711", "Lovelace", "tomorrow"]) assert.notInclude(JSON.stringify(faults), secret)
+    }))
+
+  it.effect.each(["", ".", "..", "\ud800"])(
+    "a parameter that would address something else: %j",
+    (candidate_id) =>
+      Effect.gen(function*() {
+        const faults = yield* refused({ ...tag, params: { candidate_id } })
+        assert.deepStrictEqual(places(faults), ["/params/candidate_id shape"])
+      })
+  )
+
+  it.effect("U20: answers are held against the form, each fault with its path", () =>
+    Effect.gen(function*() {
+      const properties = { ...requests.createEmployee.body.properties, start_date: "soon", nobody_asked: 1 }
+      const faults = yield* refused({ ...requests.createEmployee, body: { properties } })
+      assert.deepStrictEqual(places(faults), [
+        "/body/properties/start_date type",
+        "/body/properties/nobody_asked unknown"
+      ])
+      assert.notInclude(JSON.stringify(faults), "soon")
+    }))
+
+  it.effect("U22: a proficiency is held against the scale, where the caller knows it", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(places(yield* refused(rating(3.2))), ["/body/rating/proficiency scale"])
+      const expected: WriteRequest<"expectSkill"> = {
+        ...requests.expectSkill,
+        body: { skill_id: "s", expected_proficiency: "gold" },
+        scale: { type: "SINGLE_SELECT", ordered_options: [{ id: "silver" }] }
+      }
+      assert.deepStrictEqual(places(yield* refused(expected)), ["/body/expected_proficiency scale"])
+    }))
+
+  it.effect("U22, U25: a proficiency that fits, or is left out, is sent", () => {
+    const { layer, sent } = withReplies({ body: { status: "success", data: { id: "1" } } })
+    return Effect.gen(function*() {
+      yield* yield* write(rating(3.5))
+      const { scale } = rating(1)
+      yield* yield* write({ ...requests.expectSkill, body: { skill_id: "s" }, ...(scale && { scale }) })
+      assert.strictEqual(sent.length, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("U23: a body over 32 MiB, though each of its files is under", () =>
+    Effect.gen(function*() {
+      const { body, ...request } = requests.createApplication
+      const half = { name: "a", content_type: "text/plain", type: "CV", data: "A".repeat(largestBodyBytes / 2) }
+      const faults = yield* refused({ ...request, body: { ...body, attachments: [half, half] } })
+      assert.deepStrictEqual(places(faults), ["/body size"])
+    }))
+
+  it.effect("a body that is nested too deeply, or in itself", () =>
+    Effect.gen(function*() {
+      const cycle: Record<string, never> = {}
+      Object.assign(cycle, { cycle })
+      const faults = yield* refused({ ...requests.createEmployee, body: { properties: cycle } })
+      assert.deepStrictEqual(places(faults), ["/body size"])
+    }))
+
+  it.effect("U21: a pattern that linear time does not allow is counted, and the API has the last word", () => {
+    const { layer, sent } = withReplies({ body: { status: "success", data: { id: "1" } } })
+    const lookahead: EmployeeForm = { properties: { name: { type: "text", reg_exp: "(?=A)Ada" } } }
+    return Effect.gen(function*() {
+      yield* yield* write({ ...requests.createEmployee, form: lookahead, body: { properties: { name: "Bo" } } })
+      assert.strictEqual(sent.length, 1)
+      const counted = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_form_patterns_refused_total")
+      assert.propertyVal(counted?.state, "count", 1)
+    }).pipe(Effect.provide(layer), Effect.provideService(Metric.MetricRegistry, new Map()))
+  })
+})
+
+describe("the other reads", () => {
+  const readForm = (staffing_entity_id?: string) =>
+    Effect.gen(function*() {
+      const source = yield* Source
+      const reading = source.read({
+        ...to,
+        read: "employeeForm",
+        params: staffing_entity_id === undefined ? {} : { staffing_entity_id },
+        priority: "write"
+      })
+      return yield* finished(yield* Effect.forkChild(reading))
+    })
+
+  it.effect("U14: a staffing entity id is checked before it is sent", () => {
+    const { layer, sent } = withReplies(success)
+    return Effect.gen(function*() {
+      const error = Exit.findErrorOption(yield* readForm("too-short"))
+      assert.deepInclude(error, { _tag: "Some" })
+      assert.strictEqual(error._tag === "Some" ? error.value._tag : null, "Invalid")
+      assert.strictEqual(sent.length, 0)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("U19: a form that is too large or nested too deeply is not decoded", () => {
+    const deep = Array.from({ length: 200 }).reduce((inner: object) => ({ type: "array", item_type: inner }), {
+      type: "text"
+    })
+    const large = { type: "text", label: "x".repeat(5_000_000) }
+    return Effect.gen(function*() {
+      for (const [field, says] of [[deep, "nested deeper than 100"], [large, "larger than the limit"]] as const) {
+        const { layer } = withReplies({ body: { status: "success", data: { properties: { field } } } })
+        const error = Exit.findErrorOption(yield* readForm().pipe(Effect.provide(layer)))
+        assert.include(error._tag === "Some" ? error.value.message : "", says)
+      }
+    })
+  })
+
+  it.effect("is retried like every read, and says what it is not when it does not fit", () => {
+    const { layer, sent } = withReplies(refusal(502, null), { body: { status: "success", data: { properties: 7 } } })
+    return Effect.gen(function*() {
+      const error = Exit.findErrorOption(yield* readForm())
+      assert.include(error._tag === "Some" ? error.value.message : "", "its data is not what employeeForm answers")
+      assert.strictEqual(sent.length, 3)
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+it.effect("writes of one integration are bounded by what its answers say", () => {
+  const { layer, sent } = withReplies({
+    ...done,
+    headers: { "concurrency-limit": "30", "concurrency-remaining": "0" }
+  }, { silent: true })
+  return Effect.gen(function*() {
+    const source = yield* Source
+    yield* write(tag)
+    const fibers = yield* Effect.forEach(
+      [1, 2, 3],
+      () => Effect.forkChild(source.write(tag), { startImmediately: true })
+    )
+    yield* Effect.yieldNow
+    assert.strictEqual(sent.length, 2)
+    yield* Fiber.interruptAll(fibers)
+  }).pipe(Effect.provide(layer))
+})

@@ -1,0 +1,99 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { examine } from "../../../src/store/SqliteExamination.ts"
+import { Store } from "../../../src/store/Store.ts"
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+const opened = (file: string) =>
+  Effect.map(Layer.build(Sqlite.layer({ file })), (context) => Context.get(context, Store))
+const contents = (path: string) => readdirSync(path).sort().map((name) => [name, readFileSync(join(path, name), "hex")])
+const reasonOf = (file: string) => Effect.map(Effect.flip(examine(file)), ({ reason }) => reason)
+
+describe("a store is looked at", () => {
+  it.effect("that does not exist, and is not made", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      assert.deepStrictEqual(yield* examine(join(path, "rollcall.db")), { exists: false, locked: false })
+      assert.deepStrictEqual(readdirSync(path), [])
+    }))
+
+  it.effect("that nobody has open, and not a byte changes", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const file = join(path, "rollcall.db")
+      yield* Effect.scoped(opened(file))
+      const before = contents(path)
+      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: false })
+      assert.deepStrictEqual(contents(path), before)
+    }))
+
+  it.effect("that a process was killed over, and what it left is not tidied up", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const file = join(path, "killed.db")
+      const store = yield* opened(join(path, "rollcall.db"))
+      yield* store.claim("capture")
+      for (const end of ["", "-wal"]) copyFileSync(join(path, `rollcall.db${end}`), `${file}${end}`)
+      const wal = readFileSync(`${file}-wal`)
+      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: false })
+      assert.deepStrictEqual(readFileSync(`${file}-wal`), wal)
+    }))
+
+  it.effect("I10: that a process works on, and the process goes on owning it", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      const store = yield* opened(file)
+      const owner = yield* store.claim("relay")
+      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: false })
+      yield* store.saveReaderPosition(owner, "relay", 0)
+      assert.strictEqual((yield* store.claim("relay")).epoch, owner.epoch + 1)
+    }))
+
+  it.effect("that another program holds", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      yield* opened(file)
+      const shell = new DatabaseSync(file)
+      shell.exec("BEGIN IMMEDIATE")
+      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: true })
+      shell.close()
+    }))
+
+  it.effect("and what is none is refused in the words of opening it", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const notes = join(path, "notes.txt")
+      writeFileSync(notes, "these are notes\n".repeat(100))
+      const foreign = join(path, "foreign.db")
+      const theirs = new DatabaseSync(foreign)
+      theirs.exec("CREATE TABLE theirs (a)")
+      theirs.close()
+      const newer = join(path, "newer.db")
+      yield* Effect.scoped(opened(newer))
+      const later = new DatabaseSync(newer)
+      later.exec("INSERT INTO migrations (migration_id, name) VALUES (999, 'later')")
+      later.close()
+      const files = [join(path, "missing", "a.db"), notes, foreign, newer]
+      const reasons = yield* Effect.forEach(files, reasonOf)
+      for (
+        const [index, words] of ["does not exist", "is not a SQLite database", "another program", "schema 999"]
+          .entries()
+      ) {
+        assert.include(reasons[index]?.hint, words)
+      }
+      for (const [index, file] of files.entries()) {
+        const { reason } = yield* Effect.flip(Effect.scoped(opened(file)))
+        assert.strictEqual(reason.hint, reasons[index]?.hint)
+      }
+    }))
+})

@@ -95,7 +95,7 @@ describe("doctor", () => {
       assert.strictEqual(findings.filter(({ verdict }) => verdict === "problem").length, 3)
     }))
 
-  it("tells an integration that is not there, a model without permission, and one that is not offered", () =>
+  it("tells an integration that is not there, and a model that is not offered", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const { of } = await examined({

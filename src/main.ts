@@ -261,11 +261,14 @@ const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: stri
     Effect.flatMap(Effect.fromResult)
   )
 
-/** Lets every kind of mutation that has not happened yet happen once, in the world at rest. */
+/**
+ * Lets every kind of mutation that has not happened yet happen once, in the world at rest; and a record vanish in any case,
+ * which only the closing sweep can find: an earlier one may have been back before anybody looked.
+ */
 const completed = Effect.fnUntraced(function*({ freeze, integrations, world }: SandboxHandle) {
   yield* freeze
   const { lifeKinds } = yield* Effect.promise(() => import("./sandbox/Lives.ts"))
-  for (const kind of lifeKinds.filter((kind) => world.mutations[kind] === 0)) {
+  for (const kind of lifeKinds.filter((kind) => kind === "deleted_hard" || world.mutations[kind] === 0)) {
     for (const integration of integrations) world.steer({ op: "live", integration, kind })
   }
 })

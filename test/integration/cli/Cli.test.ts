@@ -267,6 +267,7 @@ describe("demo", () => {
     const summary = JSON.parse(stdout)
     assert.deepStrictEqual(summary.check, { ...summary.check, holds: true, missing: [], differences: [] })
     assert.isAbove(summary.check.compared, 1000)
+    assert.isAbove(summary.check.pending, 0, "a record that vanished is listed, not lost")
     assert.isAbove(summary.events.updated, 0)
     assert.isAbove(summary.records_read, summary.check.compared)
   })

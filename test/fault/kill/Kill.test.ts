@@ -28,7 +28,7 @@ describe(`SIGKILL at ${kills} random moments under load (seed ${Lives.seed})`, (
         const kinds = Map.groupBy(events, ({ data }) => data.kind)
         assert.isAbove(kinds.get("updated")?.length ?? 0, 500)
         assert.isAbove(kinds.get("deleted")?.length ?? 0, 5)
-        assert.isAbove(findings.backfills, 0)
+        assert.strictEqual(findings.backfills, 3)
         assert.isAbove(findings.sweeps, 0)
         assert.isBelow(pending.size, world.size / 10)
       }),

@@ -35,6 +35,9 @@ const weather = [
   { kind: "delay", probability: 0.01, delay: 100 }
 ]
 
+/** Every answer takes its time: what is begun is still open a moment later. */
+const slowness = [{ kind: "delay", probability: 1, delay: 150 }]
+
 export interface Options {
   readonly kills: number
   readonly integrations: number
@@ -44,10 +47,11 @@ export interface Options {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-/** How the service was found when it came back. */
+/** What the kills met. */
 interface Findings {
-  /** Lives that began with a backfill, or a sweep, that was cut off. */
+  /** Lives that were ended in the middle of a backfill. */
   backfills: number
+  /** Lives that began with a sweep that was cut off. */
   sweeps: number
   /** Lives that were ended before the service had started. */
   unborn: number
@@ -92,7 +96,6 @@ export const run = Effect.fnUntraced(function*(
   const chance = new Chance(seed)
   const file = join(yield* folder, "rollcall.db")
   const sandbox = yield* Sandbox.serve({ seed, integrations: count, records: 400, speed: 800 })
-  yield* setFaults(sandbox.url, weather)
   const environment = (integrations: ReadonlyArray<string>) => ({
     ROLLCALL_API_URL: sandbox.url,
     ROLLCALL_API_KEY: sandbox.key,
@@ -108,19 +111,33 @@ export const run = Effect.fnUntraced(function*(
   const follower = new Follower()
   const findings: Findings = { backfills: 0, sweeps: 0, unborn: 0 }
 
+  const connectedBy = (number: number) => 1 + Math.floor(number * count / kills)
+  /** Kills as soon as a backfill is seen open; answers are slow meanwhile, so that it still is. */
+  const cutBackfill = Effect.fnUntraced(function*(service: Service) {
+    let isOpen = false
+    const look = Effect.map(Effect.flatMap(service.url, streams), (views) => {
+      isOpen = views.some(({ progress }) => progress?.kind === "backfill")
+      return isOpen
+    })
+    yield* Effect.repeat(look, { until: (open) => open, schedule: Schedule.spaced("10 millis"), times: 1000 })
+    if (isOpen) findings.backfills++
+  })
+
   const life = Effect.fnUntraced(function*(number: number) {
     // Customers connect one by one, so that backfills are cut off too.
-    const connected = sandbox.integrations.slice(0, 1 + Math.floor(number * count / kills))
-    const service = yield* launch(environment(connected))
-    if (chance.happens(0.2)) {
+    const connected = connectedBy(number)
+    const isNew = number === 0 || connected > connectedBy(number - 1)
+    yield* setFaults(sandbox.url, isNew ? slowness : weather)
+    const service = yield* launch(environment(sandbox.integrations.slice(0, connected)))
+    if (isNew) yield* cutBackfill(service)
+    else if (chance.happens(0.2)) {
       yield* Effect.sleep(chance.int(50, 500))
       findings.unborn++
     } else {
       const url = yield* service.url
       yield* following(follower, url)
-      const open = (yield* streams(url)).flatMap(({ progress }) => progress?.kind ?? [])
-      if (open.includes("backfill")) findings.backfills++
-      if (open.includes("sweep")) findings.sweeps++
+      const isOpen = (yield* streams(url)).some(({ progress }) => progress?.kind === "sweep")
+      if (isOpen) findings.sweeps++
       yield* Effect.sleep(chance.int(...lifetime))
     }
     yield* mustLive(service)

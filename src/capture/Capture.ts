@@ -25,8 +25,6 @@ import { poll } from "./Poll.ts"
 import { backoff, failed, initial, type StreamSettings, stumbled } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
 
-export type { StreamSettings } from "./StreamState.ts"
-
 export interface CaptureOptions {
   readonly streams: ReadonlyArray<StreamSettings>
   /** Least overlap of polls beyond the watermark before last. */

@@ -20,13 +20,13 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { join } from "node:path"
 import manifest from "../package.json" with { type: "json" }
-import { incrementalModels } from "./api/Lists.ts"
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import type { StreamSettings } from "./capture/StreamState.ts"
 import * as Config from "./Config.ts"
 import { defaultFile, environment, input } from "./ConfigInput.ts"
 import { parseLength } from "./ConfigValue.ts"
+import { streamModels } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
@@ -55,7 +55,7 @@ const planOf = Effect.fnUntraced(function*(settings: Config.Settings) {
   const discovered = yield* Discovery.discover(undecided)
   const key = settings.redactKey === null ? "" : Redacted.value(settings.redactKey)
   const streams = settings.integrations.flatMap(({ id, models, ...rest }) => {
-    const chosen = models === "auto" ? discovered.get(id) ?? incrementalModels : models
+    const chosen = models === "auto" ? discovered.get(id) ?? streamModels : models
     return chosen.map((model): StreamSettings => {
       const treatment = settings.models[model] ?? { remoteData: "drop", redact: {} }
       return { ...rest, integration: id, model, processing: Processing.make(model, { ...treatment, key }) }

@@ -11,11 +11,11 @@
  */
 import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
-import type { IncrementalModel } from "../api/Lists.ts"
 import { canonicalHash } from "../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
 import { type Awaiting, classify, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
 import { diff, touchesNull } from "../domain/Diff.ts"
+import type { StreamModel } from "../domain/Model.ts"
 import { type Observation, observe, readRow, type Row } from "../domain/Observation.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { parseTime } from "../domain/Watermark.ts"
@@ -57,7 +57,7 @@ export const prepare = (processing: Processing, results: ReadonlyArray<unknown>,
 }
 
 export interface Occasion {
-  readonly stream: StreamState & { readonly model: IncrementalModel }
+  readonly stream: StreamState & { readonly model: StreamModel }
   readonly processing: Processing
   readonly reading: number
   readonly origin: Origin

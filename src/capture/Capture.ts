@@ -20,7 +20,7 @@ import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
-import type { ReadingError, Stream } from "./Pages.ts"
+import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
 import { backoff, failed, initial, type StreamSettings, stumbled } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
@@ -65,6 +65,10 @@ const backPressurePause = 5_000
 
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
+  if (isWhole(held)) {
+    const sweepAt = state.sweep === null ? (state.lastSweep?.endedAt ?? -Infinity) + interval : -Infinity
+    return { pollAt: Infinity, sweepAt, away: false }
+  }
   const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter)
   const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now
   const pollAt = state.watermark === null ? now + interval : lastRead + interval
@@ -200,6 +204,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       )
     )
 
+  const pollNow = (held: Held) => isWhole(held) ? Effect.asVoid(sweepUntil(held, never)) : poll(held)
+
   const find = (key: StreamKey) => {
     const held = streams.get(streamName(key))
     return held === undefined ? Effect.die(new Error(`no stream ${streamName(key)}`)) : Effect.succeed(held)
@@ -207,8 +213,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const readOnce = Effect.fnUntraced(function*(held: Held) {
     const state = yield* stateOf(held)
-    if (state.phase !== "live") yield* sweepUntil(held, never)
-    yield* poll(held)
+    if (state.phase !== "live" && !isWhole(held)) yield* sweepUntil(held, never)
+    yield* pollNow(held)
   })
 
   return Capture.of({
@@ -220,7 +226,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         Effect.as<ReadonlyArray<Problem>>([]),
         Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
       ), { concurrency: "unbounded" }).pipe(Effect.map((problems) => problems.flat())),
-    poll: (key) => Effect.flatMap(find(key), (held) => exclusively(held, poll(held))),
+    poll: (key) => Effect.flatMap(find(key), (held) => exclusively(held, pollNow(held))),
     sweep: (key) =>
       Effect.flatMap(
         find(key),

@@ -10,8 +10,8 @@
  * - A tool that the catalogue lists in one category and not in another has nothing of the other.
  */
 import * as Effect from "effect/Effect"
-import { type IncrementalModel, incrementalModels } from "../api/Lists.ts"
 import type { Tool } from "../api/Tools.ts"
+import { type StreamModel, streamModels } from "../domain/Model.ts"
 import { Source } from "../source/Source.ts"
 
 export interface Undecided {
@@ -20,7 +20,7 @@ export interface Undecided {
   readonly account: string
 }
 
-const categories = ["ats", "hris"] as const
+const categories = ["ats", "hris", "assessment"] as const
 type Category = (typeof categories)[number]
 /** What an account's catalogue says; null where it did not answer. */
 export type Catalogue = Readonly<Record<Category, ReadonlyArray<Tool> | null>>
@@ -29,7 +29,7 @@ export type Catalogue = Readonly<Record<Category, ReadonlyArray<Tool> | null>>
 const patience = "3 seconds"
 
 /** What each model may be called, in snake case and without its category: the contract leaves the ids open. */
-const spellings: Readonly<Record<IncrementalModel, ReadonlyArray<string>>> = {
+const spellings: Readonly<Record<StreamModel, ReadonlyArray<string>>> = {
   "ats.application": ["applications", "application"],
   "ats.scorecard": ["scorecards", "scorecard", "application_scorecards", "interview_scorecards"],
   "ats.offer": ["offers", "offer", "application_offers"],
@@ -40,30 +40,31 @@ const spellings: Readonly<Record<IncrementalModel, ReadonlyArray<string>>> = {
   "hris.staffing_entity": ["staffing_entities", "staffing_entity"],
   "hris.legal_entity": ["legal_entities", "legal_entity"],
   "hris.skill": ["skills", "skill"],
-  "hris.absence_type": ["absence_types", "absence_type"]
+  "hris.absence_type": ["absence_types", "absence_type"],
+  "assessment.package": ["packages", "package", "assessment_packages"]
 }
 
 /** `hris_legal_entities`, `HRIS/LegalEntities` and `hris.legal-entities` are `legal_entities`. */
 const plain = (id: string): string =>
-  id.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase().replace(/[^a-z]+/g, "_").replace(/^(ats|hris)_/, "")
+  id.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase().replace(/[^a-z]+/g, "_").replace(/^(ats|hris|assessment)_/, "")
 
-const lacks = (tool: Tool, model: IncrementalModel): boolean => {
+const lacks = (tool: Tool, model: StreamModel): boolean => {
   const covered = tool.coverage?.read_models?.filter(({ id }) => spellings[model].includes(plain(id))) ?? []
   return covered.length > 0 && covered.every(({ coverage_status }) => coverage_status === "UNSUPPORTED")
 }
 
 /** The models that an integration is not known to lack. */
-export const modelsOf = (integration: string, catalogue: Catalogue): ReadonlyArray<IncrementalModel> => {
+export const modelsOf = (integration: string, catalogue: Catalogue): ReadonlyArray<StreamModel> => {
   const id = integration.split(":", 1)[0]
   const tools = categories.map((category) => catalogue[category]?.find((tool) => tool.id === id))
-  if (tools.every((tool) => tool === undefined)) return incrementalModels
-  const offered = incrementalModels.filter((model) => {
+  if (tools.every((tool) => tool === undefined)) return streamModels
+  const offered = streamModels.filter((model) => {
     const category = categories.findIndex((category) => model.startsWith(`${category}.`))
     const tool = tools[category]
     const answered = catalogue[categories[category] ?? "ats"] !== null
     return tool === undefined ? !answered : !lacks(tool, model)
   })
-  return offered.length === 0 ? incrementalModels : offered
+  return offered.length === 0 ? streamModels : offered
 }
 
 /** Asks once; a catalogue that does not answer in time is told and counts as silent. */
@@ -80,14 +81,18 @@ export const catalogueOf = Effect.fn("Discovery.catalogueOf")(function*(account:
         )
       )
     )
-  const catalogue: Catalogue = yield* Effect.all({ ats: tools("ats"), hris: tools("hris") }, { concurrency: 2 })
+  const catalogue: Catalogue = yield* Effect.all({
+    ats: tools("ats"),
+    hris: tools("hris"),
+    assessment: tools("assessment")
+  }, { concurrency: "unbounded" })
   return catalogue
 })
 
 /** Asks the catalogue of each account once, all at the same time; the models to read by integration. */
 export const discover = Effect.fn("Discovery.discover")(function*(
   integrations: ReadonlyArray<Undecided>
-): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<IncrementalModel>>, never, Source> {
+): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<StreamModel>>, never, Source> {
   const accounts = [...new Set(integrations.map(({ account }) => account))]
   const catalogues = new Map(
     yield* Effect.forEach(
@@ -96,10 +101,10 @@ export const discover = Effect.fn("Discovery.discover")(function*(
       { concurrency: "unbounded" }
     )
   )
-  const silent: Catalogue = { ats: null, hris: null }
+  const silent: Catalogue = { ats: null, hris: null, assessment: null }
   const found = integrations.map(({ account, id }) => [id, modelsOf(id, catalogues.get(account) ?? silent)] as const)
   for (const [integration, models] of found) {
-    const left = incrementalModels.filter((model) => !models.includes(model))
+    const left = streamModels.filter((model) => !models.includes(model))
     if (left.length === 0) continue
     yield* Effect.logInfo("models are not read: the integration's tool does not offer them").pipe(
       Effect.annotateLogs({ integration, models: left.join(", ") })

@@ -13,8 +13,7 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { IncrementalModel } from "../api/Lists.ts"
-import type { StreamKey } from "../domain/Model.ts"
+import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { type Page, type Priority, Source, type SourceError } from "../source/Source.ts"
 import {
@@ -40,13 +39,16 @@ export type ReadingError = SourceError | ReadingAborted | StoreError
 
 /** One stream as this process holds it. */
 export interface Stream {
-  readonly key: StreamKey & { readonly model: IncrementalModel }
+  readonly key: StreamKey & { readonly model: StreamModel }
   readonly settings: StreamSettings
   readonly processing: Processing
   /** Least overlap of polls; a stream's own margin may have grown beyond it. */
   readonly overlapMin: Duration.Duration
   readonly owner: Owner
 }
+
+/** Its list only ever comes whole: it is never polled, each of its readings is a sweep. */
+export const isWhole = ({ key }: Pick<Stream, "key">): boolean => registry[key.model].full === true
 
 const fruitlessPages = 100
 

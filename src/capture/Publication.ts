@@ -5,10 +5,10 @@
  * 1. Versions count 1, 2, 3 … without gaps per record   (I4)
  * 2. `before` of an event is `after` of the one before: the diff is made against what was published   (I3)
  */
-import type { IncrementalModel } from "../api/Lists.ts"
 import { isObject, type JsonObject } from "../domain/Canonical.ts"
 import { type DeleteReason, eventIdOf, type Kind, type NewEvent, type Origin } from "../domain/ChangeEvent.ts"
 import type { PathChange } from "../domain/Diff.ts"
+import type { StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
 import type { Head, RecordWrite, StreamState } from "../store/Store.ts"
@@ -35,7 +35,7 @@ export type Step =
   | { readonly kind: "tombstone" | "same" }
 
 export interface Circumstances {
-  readonly stream: StreamState & { readonly model: IncrementalModel }
+  readonly stream: StreamState & { readonly model: StreamModel }
   readonly processing: Processing
   readonly origin: Origin
   readonly reading: number

@@ -5,8 +5,7 @@
  * - A blocked stream keeps its watermark and infers nothing; it is probed, rarely, and goes on where it stopped (C1, C4).
  */
 import * as Duration from "effect/Duration"
-import type { IncrementalModel } from "../api/Lists.ts"
-import { lists } from "../api/Lists.ts"
+import { registry, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { SourceError } from "../source/Source.ts"
 import type { BlockReason, StreamState } from "../store/Store.ts"
@@ -14,7 +13,7 @@ import type { BlockReason, StreamState } from "../store/Store.ts"
 /** What configuration says of one stream. */
 export interface StreamSettings {
   readonly integration: string
-  readonly model: IncrementalModel
+  readonly model: StreamModel
   readonly account: string
   readonly interval: Duration.Duration
   readonly sweepInterval: Duration.Duration
@@ -22,10 +21,10 @@ export interface StreamSettings {
   readonly processing?: Processing
 }
 
-/** A stream that capture can read: one of the eleven lists. */
-export type ReadableState = StreamState & { readonly model: IncrementalModel }
+/** A stream that capture can read: of a model that has a list of its own. */
+export type ReadableState = StreamState & { readonly model: StreamModel }
 
-export const isReadable = (state: StreamState): state is ReadableState => Object.hasOwn(lists, state.model)
+export const isReadable = (state: StreamState): state is ReadableState => Object.hasOwn(registry, state.model)
 
 export const initial = (settings: StreamSettings, overlapMin: Duration.Duration): ReadableState => ({
   integration: settings.integration,

@@ -10,6 +10,8 @@
  * Gotchas
  * - A sweep is resumed after a restart: all it needs stands in the stream's state and in the heads' marks.
  * - The first answer of the backfill sets the watermark, so polls run between its pages.
+ * - A list that only ever comes whole is never asked for named records: its complete readings, spaced, are the confirms;
+ *   they move its watermark, since it has no polls.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -22,6 +24,7 @@ import {
   addBalance,
   commitPage,
   isBalanced,
+  isWhole,
   newReading,
   ReadingAborted,
   type ReadingError,
@@ -112,6 +115,7 @@ const readAll = Effect.fnUntraced(function*(
             backfilledAt: last && reading.backfill ? page.serverTime ?? page.requestedAt : state.backfilledAt,
             sweep: {
               ...reading,
+              complete: state.sweep?.complete ?? null,
               phase: last ? "confirm" : "pages",
               balance: addBalance(reading.balance, balance)
             }
@@ -123,7 +127,7 @@ const readAll = Effect.fnUntraced(function*(
     return { committed, reading: read }
   })
   return yield* readPages(stream, start, {
-    priority: start.backfill ? "backfill" : "sweep",
+    priority: isWhole(stream) ? "poll" : start.backfill ? "backfill" : "sweep",
     commit,
     yieldTurn: options.yieldTurn
   }).pipe(
@@ -138,12 +142,13 @@ const readAll = Effect.fnUntraced(function*(
 
 /** The backfill's first answer says from when on polls are responsible. */
 const begun = (state: StreamState, reading: Reading, page: Page): StreamState => {
-  if (state.watermark !== null) return state
+  if (state.sweep?.id === reading.id && state.sweep.complete !== null) return state
   const { complete, offsets } = readClock(state.offsets, page)
+  const first = { ...state, offsets, sweep: { ...reading, complete } }
+  if (state.watermark !== null) return first
   return {
-    ...state,
+    ...first,
     phase: reading.backfill ? "backfilling" : state.phase,
-    offsets,
     watermark: complete,
     previous: complete,
     backfillStartedAt: state.backfillStartedAt ?? complete
@@ -156,18 +161,29 @@ const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
     decisive: false,
     conclude: Effect.fnUntraced(function*(tx, state, occasion) {
       const released = yield* release(tx, occasion)
-      return { released, state: { ...state, phase: "live", sweep: null, lastSweep: { ...reading, endedAt: now } } }
+      const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
+      const swept: StreamState = { ...state, phase: "live", sweep: null, lastSweep: ended }
+      return { released, state: isWhole(stream) ? polled(swept, ended) : swept }
     })
   })
   yield* Gauges.readingEnded(stream.key, reading.backfill ? "backfill" : "sweep", "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
-  yield* Effect.logInfo(reading.backfill ? "backfill complete" : "sweep complete").pipe(Effect.annotateLogs({
+  const log = isWhole(stream) && !reading.backfill ? Effect.logDebug : Effect.logInfo
+  yield* log(reading.backfill ? "backfill complete" : "sweep complete").pipe(Effect.annotateLogs({
     stream: stream.key.integration,
     model: stream.key.model,
     records: reading.balance.read,
     pages: reading.pages,
     took: Duration.format(Duration.millis(Math.max(0, now - reading.startedAt)))
   }))
+})
+
+/** What the end of a poll does, for the list that has none. */
+const polled = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => ({
+  ...state,
+  lastPoll: ended,
+  previous: state.watermark,
+  watermark: Math.max(state.watermark ?? 0, ended.complete ?? 0)
 })
 
 /** Asks for every record that no reading met since the sweep began; false = it gave way before the end. */
@@ -190,7 +206,8 @@ const confirmCandidates = Effect.fnUntraced(function*(
     const rows = yield* store.transact(stream.owner, stream.key, (tx) => tx.pending(candidates))
     const now = yield* Clock.currentTimeMillis
     const due = candidates.filter((id) => isDue(rows.get(id), now, options.confirmInterval))
-    if (due.length > 0) yield* confirm(stream, reading, due)
+    if (due.length > 0 && isWhole(stream)) yield* countAbsent(stream, due, reading.id, 1)
+    else if (due.length > 0) yield* confirm(stream, reading, due)
     after = candidates.at(-1)!
     if (yield* options.yieldTurn) return false
   }
@@ -235,7 +252,8 @@ const confirm = Effect.fnUntraced(function*(
       (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })
     )
   )
-  if (!answer.counts && answer.noControl === true) yield* keepVisible(stream, ids, reading.id)
+  // A list that ran empty has nobody left to vouch for an answer: shown as absent, never confirmed.
+  if (!answer.counts && answer.noControl === true) yield* countAbsent(stream, ids, reading.id, 0)
   if (!answer.counts) {
     return yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
       Effect.annotateLogs({
@@ -259,11 +277,15 @@ const confirm = Effect.fnUntraced(function*(
 const idOf = (row: unknown): ReadonlyArray<string> =>
   typeof row === "object" && row !== null && "id" in row && typeof row.id === "string" ? [row.id] : []
 
-/** A list that ran empty has nobody left to vouch for an answer: its candidates are shown as absent, never confirmed. */
-const keepVisible = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArray<string>, reading: number) {
+const countAbsent = Effect.fnUntraced(function*(
+  stream: Stream,
+  ids: ReadonlyArray<string>,
+  reading: number,
+  confirms: 0 | 1
+) {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
-  yield* store.transact(stream.owner, stream.key, (tx) => markAbsent(tx, ids, reading, now, 0))
+  yield* store.transact(stream.owner, stream.key, (tx) => markAbsent(tx, ids, reading, now, confirms))
 })
 
 /** What is staged or held already says more than an absence. */

@@ -6,8 +6,9 @@
  * - Ids are unique within a model, not across models: every key contains integration, model and id.
  */
 import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../api/Lists.ts"
+import { reads } from "../api/Reads.ts"
 
-/** Every model Rollcall knows by name. `ats.candidate` is derived, `assessment.package` is a full list. */
+/** Every model Rollcall knows by name; all but `ats.candidate`, which is derived, have a stream. */
 export const modelNames = [
   "ats.application",
   "ats.scorecard",
@@ -25,6 +26,9 @@ export const modelNames = [
 ] as const
 export type Model = (typeof modelNames)[number]
 export const isModel = (name: string): name is Model => (modelNames as ReadonlyArray<string>).includes(name)
+
+/** What a stream reads: an incremental list, or the one list that is only ever shown whole. */
+export type StreamModel = IncrementalModel | "assessment.package"
 
 /** A named step that a change of one property means. */
 export interface TransitionRule {
@@ -49,7 +53,9 @@ export interface NestedReference {
 }
 
 export interface ModelEntry {
-  readonly model: IncrementalModel
+  readonly model: StreamModel
+  /** The list has neither filters nor pages nor timestamps: every reading is a full one. */
+  readonly full?: true
   readonly path: string
   readonly propagation: Readonly<Record<string, Propagation>>
   readonly nested: ReadonlyArray<NestedReference>
@@ -137,13 +143,27 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
   "hris.absence_type": { nested: [], unordered: [], transitions: [] }
 }
 
-/** The eleven models that have a stream read with `updated_after`. */
-export const registry: Readonly<Record<IncrementalModel, ModelEntry>> = Object.fromEntries(
-  incrementalModels.map((model) => [
-    model,
-    { model, path: lists[model].path, propagation: lists[model].propagation, ...details[model] }
-  ])
-) as Readonly<Record<IncrementalModel, ModelEntry>>
+const packages: ModelEntry = {
+  model: "assessment.package",
+  full: true,
+  path: reads.assessmentPackages.path,
+  propagation: {},
+  nested: [],
+  unordered: [],
+  transitions: []
+}
+
+/** The models that have a stream. */
+export const registry: Readonly<Record<StreamModel, ModelEntry>> = {
+  ...Object.fromEntries(
+    incrementalModels.map((model) => [
+      model,
+      { model, path: lists[model].path, propagation: lists[model].propagation, ...details[model] }
+    ])
+  ) as Record<IncrementalModel, ModelEntry>,
+  "assessment.package": packages
+}
+export const streamModels = Object.keys(registry) as ReadonlyArray<StreamModel>
 
 /** One model of one integration. */
 export interface StreamKey {

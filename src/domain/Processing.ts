@@ -11,8 +11,8 @@
  * - `changed_at` and `remote_updated_at` never make a change alone; `remote_data` neither, unless it is tracked.
  */
 import { createHmac, hash } from "node:crypto"
-import type { IncrementalModel } from "../api/Lists.ts"
 import { canonical, isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
+import type { StreamModel } from "./Model.ts"
 import { type ModelEntry, registry } from "./Model.ts"
 
 /** `drop`: null, the key stays. `carry`: published as it is, makes no change alone. `track`: like any other property. */
@@ -29,7 +29,7 @@ export interface ProcessingOptions {
 }
 
 export interface Processing {
-  readonly model: IncrementalModel
+  readonly model: StreamModel
   readonly shape: Shape
   readonly fingerprint: string
   /** The record as it is stored and published. */
@@ -91,7 +91,7 @@ const keyedHash = (key: string) => (value: JsonValue): JsonValue =>
 const segments = (pointer: string): ReadonlyArray<string> =>
   pointer.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
 
-export const make = (model: IncrementalModel, options: ProcessingOptions): Processing => {
+export const make = (model: StreamModel, options: ProcessingOptions): Processing => {
   const { key, redact, remoteData } = options
   const entry = registry[model]
   const shape = shapeOf(entry, new Set(remoteData === "carry" ? [...volatile, "remote_data"] : volatile))
@@ -116,9 +116,9 @@ export const make = (model: IncrementalModel, options: ProcessingOptions): Proce
   }
 }
 
-const byDefault = new Map<IncrementalModel, Processing>()
+const byDefault = new Map<StreamModel, Processing>()
 /** Raw data dropped, nothing redacted. */
-export const plain = (model: IncrementalModel): Processing => {
+export const plain = (model: StreamModel): Processing => {
   const known = byDefault.get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" })
   byDefault.set(model, known)
   return known

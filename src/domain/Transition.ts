@@ -4,8 +4,8 @@
  * Gotchas
  * - A record first seen as hired *is* `hired` (T2); an old one found late is not: its caller passes no transition at all.
  */
-import type { IncrementalModel } from "../api/Lists.ts"
 import { isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
+import type { StreamModel } from "./Model.ts"
 import { registry, type TransitionRule } from "./Model.ts"
 
 export interface Transition {
@@ -29,7 +29,7 @@ const happened = (rule: TransitionRule, from: string | null, to: string | null):
 
 /** Transitions from `before` (null: nothing) to `after`. */
 export const transitionsOf = (
-  model: IncrementalModel,
+  model: StreamModel,
   before: JsonObject | null,
   after: JsonObject
 ): ReadonlyArray<Transition> =>

@@ -12,9 +12,9 @@ import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { type IncrementalModel, incrementalModels } from "../api/Lists.ts"
 import { Capture } from "../capture/Capture.ts"
-import { streamName } from "../domain/Model.ts"
+import { type StreamModel, streamModels, streamName } from "../domain/Model.ts"
+
 import { Store } from "../store/Store.ts"
 import type { StreamView } from "./Api.ts"
 import { type Client, parseEvent } from "./Client.ts"
@@ -25,7 +25,7 @@ import { eventLine, lagOf, paint, progressLine } from "./Screen.ts"
 export interface DemoWorld {
   readonly integrations: ReadonlyArray<{ readonly id: string }>
   /** Live records as the API shows them now, by id. */
-  readonly truth: (integration: string, model: IncrementalModel) => ReadonlyMap<string, unknown>
+  readonly truth: (integration: string, model: StreamModel) => ReadonlyMap<string, unknown>
   /** How often each kind of mutation happened. */
   readonly mutations: Readonly<Record<string, number>>
 }
@@ -86,7 +86,7 @@ export const greet = (seed: number) =>
 const truthOf = (world: DemoWorld): Records =>
   new Map(
     world.integrations.flatMap(({ id: integration }) =>
-      incrementalModels.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
+      streamModels.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
     )
   )
 

@@ -18,8 +18,8 @@ import * as Schema from "effect/Schema"
 import { existsSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname, resolve } from "node:path"
-import { type IncrementalModel, incrementalModels } from "../api/Lists.ts"
 import { discover } from "../capture/Discovery.ts"
+import { type StreamModel, streamModels } from "../domain/Model.ts"
 import type { SinkError } from "../publish/Sink.ts"
 import { type Page, Source, type SourceError } from "../source/Source.ts"
 import type { StoreError } from "../store/Store.ts"
@@ -38,7 +38,7 @@ export interface Finding {
 interface Integration {
   readonly id: string
   readonly account: string
-  readonly models: "auto" | ReadonlyArray<IncrementalModel>
+  readonly models: "auto" | ReadonlyArray<StreamModel>
 }
 
 export interface Patient {
@@ -135,7 +135,7 @@ const account = Effect.fnUntraced(function*(name: string, url: string) {
 const skewOf = ({ duration, requestedAt, serverTime }: Page): number | null =>
   serverTime === null ? null : requestedAt + duration / 2 - (serverTime + 500)
 
-const stream = Effect.fnUntraced(function*({ account, id: integration }: Integration, model: IncrementalModel) {
+const stream = Effect.fnUntraced(function*({ account, id: integration }: Integration, model: StreamModel) {
   const { page } = yield* Source
   const check = `stream ${integration}/${model}`
   const updatedAfter = yield* Clock.currentTimeMillis
@@ -171,10 +171,10 @@ const integrationsOf = Effect.fnUntraced(function*(patient: Patient, name: strin
   const discovered = yield* discover(integrations.filter(({ models }) => models === "auto"))
   const streams = integrations.flatMap((integration) => {
     const models = integration.models === "auto" ? discovered.get(integration.id) : integration.models
-    return (models ?? incrementalModels).map((model) => ({ integration, model }))
+    return (models ?? streamModels).map((model) => ({ integration, model }))
   })
   const left = [...discovered].flatMap(([id, models]) => {
-    const others = incrementalModels.filter((model) => !models.includes(model))
+    const others = streamModels.filter((model) => !models.includes(model))
     return others.length === 0 ? [] : [ok(`integration ${id}`, `its tool does not offer ${others.join(", ")}`)]
   })
   const answers = yield* Effect.forEach(streams, ({ integration, model }) => stream(integration, model), {

@@ -35,19 +35,22 @@ export const make = (world: World, options: Options = {}): Source["Service"] => 
     }
     const serverTime = requestedAt + skew
     world.advance(serverTime)
-    const paged = world.page(
-      request.integration,
-      request.model,
-      {
-        updatedAfter: request.updatedAfter,
-        includeDeleted: true,
-        ids: request.ids ?? [],
-        remoteIds: [],
-        filters: {}
-      },
-      options.pageSize ?? 250,
-      request.cursor
-    )
+    const { model } = request
+    const paged = model === "assessment.package"
+      ? { results: [...world.truth(request.integration, model).values()], next: null }
+      : world.page(
+        request.integration,
+        model,
+        {
+          updatedAfter: request.updatedAfter,
+          includeDeleted: true,
+          ids: request.ids ?? [],
+          remoteIds: [],
+          filters: {}
+        },
+        options.pageSize ?? 250,
+        request.cursor
+      )
     if (paged === "bad cursor") {
       return yield* new SourceError({
         reason: new Rejected({ code: "PLATFORM.INPUT_INVALID", message: "the cursor is none of ours" })

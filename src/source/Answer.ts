@@ -215,6 +215,12 @@ const refused = (
   })
 }
 
+/** The list that is only ever shown whole. */
+export const packages: Meaning<ListData> = (data) => {
+  const results = property(data, "packages")
+  return Array.isArray(results) ? Result.succeed({ results, next: null }) : Result.fail("it has no data.packages")
+}
+
 /** One page of a list. */
 export const list: Meaning<ListData> = (data) => {
   const results = property(data, "results")

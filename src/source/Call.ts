@@ -19,11 +19,12 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import { largestBodyBytes } from "../api/Attachments.ts"
 import { checkForm } from "../api/FormCheck.ts"
 import { CreateEmployee, type EmployeeForm } from "../api/Forms.ts"
-import { lists, pageSize } from "../api/Lists.ts"
+import { pageSize } from "../api/Lists.ts"
 import type { EndpointName } from "../api/Permissions.ts"
 import { checkProficiency, ExpectSkill, type ProficiencyScale, RateSkill } from "../api/Proficiency.ts"
 import { type ReadName, reads } from "../api/Reads.ts"
 import { type Write, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
+import { registry } from "../domain/Model.ts"
 import { deepest, isDeeper } from "./Answer.ts"
 import { Invalid, type PageRequest, type Priority, readParams } from "./Source.ts"
 
@@ -50,11 +51,11 @@ type Fault = Invalid["faults"][number]
 export const ofPage = (request: PageRequest): Call => ({
   account: request.account,
   integration: request.integration,
-  endpoint: request.model,
+  endpoint: request.model === "assessment.package" ? "assessmentPackages" : request.model,
   priority: request.priority,
   method: "GET",
-  path: lists[request.model].path,
-  query: {
+  path: registry[request.model].path,
+  query: registry[request.model].full === true ? {} : {
     page_size: String(pageSize.max),
     include_deleted: "true",
     ignore_unsupported_filters: "true",

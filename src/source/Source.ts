@@ -14,11 +14,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EmployeeForm, StaffingEntityId } from "../api/Forms.ts"
-import type { IncrementalModel } from "../api/Lists.ts"
 import type { ProficiencyScale } from "../api/Proficiency.ts"
 import type { readAnswers, ReadName } from "../api/Reads.ts"
 import { ToolCategory } from "../api/Tools.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
+import type { StreamModel } from "../domain/Model.ts"
 
 /** Order of service within an account, most urgent first; `write` is for what plugins do. */
 export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "backfill"
@@ -28,7 +28,7 @@ export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "bac
 export interface PageRequest {
   readonly account: string
   readonly integration: string
-  readonly model: IncrementalModel
+  readonly model: StreamModel
   readonly priority: Priority
   /** `data.next` of the page before. */
   readonly cursor: string | null
@@ -247,7 +247,10 @@ export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
 const unsupported = (what: string) => new Unsupported({ code: null, message: `${what} is not offered` })
 
 export class Source extends Context.Service<Source, {
-  /** One page of one list, `include_deleted`, `page_size=250`, unsupported filters ignored. */
+  /**
+   * One page of one list, `include_deleted`, `page_size=250`, unsupported filters ignored. The assessment packages come
+   * whole, whatever is asked for.
+   */
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
   /** One of the four other reads. */
   readonly read: <R extends ReadName>(request: ReadRequest<R>) => Effect.Effect<ReadData<R>, SourceError | Invalid>

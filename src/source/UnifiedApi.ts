@@ -278,7 +278,8 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
       })
 
       const page = Effect.fn("Source.page")(function*(request: PageRequest) {
-        const { data, ...answered } = yield* ask(Call.ofPage(request), { meaning: Answer.list, maxBytes })
+        const meaning = request.model === "assessment.package" ? Answer.packages : Answer.list
+        const { data, ...answered } = yield* ask(Call.ofPage(request), { meaning, maxBytes })
         return { ...data, ...answered }
       })
 

@@ -13,8 +13,8 @@ import type * as Scope from "effect/Scope"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { incrementalModels } from "../../../src/api/Lists.ts"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
+import { streamModels } from "../../../src/domain/Model.ts"
 import { Chance } from "../../../src/sandbox/Chance.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
@@ -237,7 +237,7 @@ const wholeLog = Effect.fnUntraced(function*(url: string) {
 const contentsOf = ({ integrations, world }: Sandbox.SandboxHandle): Contents =>
   new Map(
     integrations.flatMap((integration) =>
-      incrementalModels.filter((model) => world.has(integration, model)).flatMap((model) =>
+      streamModels.filter((model) => world.has(integration, model)).flatMap((model) =>
         [...world.truth(integration, model)].map(([id, content]) =>
           [keyOf({ integration, model, id }), content] as const
         )

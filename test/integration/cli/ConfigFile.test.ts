@@ -93,7 +93,7 @@ describe("rollcall.config.ts", () => {
         ROLLCALL_HTTP_PORT: "0"
       })
       const [, streams] = await service.says(/"message":"started".*"streams":(\d+)/, "stderr")
-      assert.strictEqual(streams, "11")
+      assert.strictEqual(streams, "12")
       assert.isBelow(performance.now() - began, 8000)
       assert.include(service.stderr, "the tool catalogue did not answer")
       assert.strictEqual((await service.stop()).code, 0)

@@ -130,7 +130,7 @@ describe("doctor", () => {
   it("W4: tells a clock that differs from the API's as a warning", () =>
     inDirectory(async (directory) => {
       const server = createServer((request, response) => {
-        const data = request.url?.includes("/tools/") ? { tools: [] } : { next: null, results: [] }
+        const data = request.url?.includes("/tools/") ? { tools: [] } : { next: null, results: [], packages: [] }
         response.writeHead(200, {
           "content-type": "application/json",
           date: new Date(Date.now() + 120_000).toUTCString()

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { incrementalModels } from "../../../src/api/Lists.ts"
 import type { Tool } from "../../../src/api/Tools.ts"
 import { modelsOf } from "../../../src/capture/Discovery.ts"
+import { streamModels } from "../../../src/domain/Model.ts"
 
 const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool => ({
   id,
@@ -9,8 +9,8 @@ const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool =>
     read_models: Object.entries(readModels).map(([id, coverage_status]) => ({ id, coverage_status }))
   }
 })
-const ats = incrementalModels.filter((model) => model.startsWith("ats."))
-const hris = incrementalModels.filter((model) => model.startsWith("hris."))
+const ats = streamModels.filter((model) => model.startsWith("ats."))
+const hris = streamModels.filter((model) => model.startsWith("hris."))
 
 describe("models: auto", () => {
   it("leaves out what the catalogue calls unsupported, and nothing else", () => {
@@ -21,22 +21,24 @@ describe("models: auto", () => {
       applications: "SUPPORTED"
     }
     assert.deepStrictEqual(
-      modelsOf("greenhouse:acme", { ats: [tool("greenhouse", statuses)], hris: [] }),
+      modelsOf("greenhouse:acme", { ats: [tool("greenhouse", statuses)], hris: [], assessment: [] }),
       ats.filter((model) => model !== "ats.tag")
     )
   })
 
   it("a model that the catalogue does not list is read", () => {
-    assert.deepStrictEqual(modelsOf("personio:1", { ats: [], hris: [tool("personio", {})] }), hris)
+    assert.deepStrictEqual(modelsOf("personio:1", { ats: [], hris: [tool("personio", {})], assessment: [] }), hris)
   })
 
   it("a tool of both categories has the models of both", () => {
     const catalogue = {
       ats: [tool("personio", { tags: "UNSUPPORTED" })],
-      hris: [tool("personio", { skills: "UNSUPPORTED" })]
+      hris: [tool("personio", { skills: "UNSUPPORTED" })],
+      assessment: []
     }
     const models = modelsOf("personio:1", catalogue)
-    assert.deepStrictEqual(models, incrementalModels.filter((model) => model !== "ats.tag" && model !== "hris.skill"))
+    const left = [...ats, ...hris].filter((model) => model !== "ats.tag" && model !== "hris.skill")
+    assert.deepStrictEqual(models, left)
   })
 
   for (
@@ -50,22 +52,22 @@ describe("models: auto", () => {
     ]
   ) {
     it(`understands "${id}"`, () => {
-      const models = modelsOf("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })] })
+      const models = modelsOf("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })], assessment: [] })
       assert.deepStrictEqual(models, hris.filter((model) => model !== "hris.legal_entity"))
     })
   }
 
   it("a catalogue that did not answer leaves its category in", () => {
-    const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null }
-    assert.deepStrictEqual(modelsOf("w:1", offers), incrementalModels.filter((model) => model !== "hris.skill"))
-    assert.deepStrictEqual(modelsOf("w:1", { ats: null, hris: null }), incrementalModels)
+    const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null, assessment: [tool("w", {})] }
+    assert.deepStrictEqual(modelsOf("w:1", offers), streamModels.filter((model) => model !== "hris.skill"))
+    assert.deepStrictEqual(modelsOf("w:1", { ats: null, hris: null, assessment: null }), streamModels)
   })
 
   it("an unknown tool, and one of which nothing would be left, is tried with everything", () => {
-    assert.deepStrictEqual(modelsOf("other:1", { ats: [tool("w", {})], hris: [] }), incrementalModels)
+    assert.deepStrictEqual(modelsOf("other:1", { ats: [tool("w", {})], hris: [], assessment: [] }), streamModels)
     const nothing = Object.fromEntries(
       ["applications", "scorecards", "offers", "tags"].map((id) => [id, "UNSUPPORTED"])
     )
-    assert.deepStrictEqual(modelsOf("w:1", { ats: [tool("w", nothing)], hris: [] }), incrementalModels)
+    assert.deepStrictEqual(modelsOf("w:1", { ats: [tool("w", nothing)], hris: [], assessment: [] }), streamModels)
   })
 })

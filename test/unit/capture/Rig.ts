@@ -4,12 +4,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import type { Stream } from "../../../src/capture/Pages.ts"
 import { poll } from "../../../src/capture/Poll.ts"
 import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
 import { confirmAbsences, sweep } from "../../../src/capture/Sweep.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import type { StreamModel } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
@@ -33,6 +33,8 @@ export interface Rig {
   readonly state: Effect.Effect<StreamState, unknown, Store>
   /** Status of the pending rows by id. */
   readonly pending: Effect.Effect<Readonly<Record<string, string>>, unknown, Store>
+  /** How often each absent record was confirmed to be gone. */
+  readonly confirms: Effect.Effect<Readonly<Record<string, number>>, unknown, Store>
   readonly wait: (time: Duration.Input) => Effect.Effect<void>
 }
 
@@ -40,7 +42,7 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const makeRig = Effect.fnUntraced(function*(
   api: Scripted.ScriptedApi,
-  model: IncrementalModel,
+  model: StreamModel,
   options: { readonly processing?: Processing.Processing }
 ) {
   yield* TestClock.setTime(start)
@@ -80,6 +82,11 @@ const makeRig = Effect.fnUntraced(function*(
       store.pendingRows({ key: stream.key, limit: 1000 }),
       (rows) => Object.fromEntries(rows.map((row) => [row.id, row.status]))
     ),
+    confirms: Effect.map(
+      store.pendingRows({ key: stream.key, limit: 1000 }),
+      (rows) =>
+        Object.fromEntries(rows.flatMap(({ confirms, id, status }) => status === "absent" ? [[id, confirms]] : []))
+    ),
     wait: (time) => TestClock.adjust(time)
   }
   return rig
@@ -97,7 +104,7 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
 /** Runs `test` on a fresh stream, backfilled with the rows that `api` holds by then. */
 export const scenario = <A, E>(
   test: (rig: Rig) => Effect.Effect<A, E, Store | Source>,
-  options: { readonly model?: IncrementalModel; readonly processing?: Processing.Processing } = {}
+  options: { readonly model?: StreamModel; readonly processing?: Processing.Processing } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
   return Effect.flatMap(makeRig(api, options.model ?? "ats.application", options), test).pipe(

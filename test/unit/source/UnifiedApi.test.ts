@@ -56,6 +56,18 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("asks for the assessment packages without a filter and takes the whole list as one page", () => {
+    const packages = [{ id: "p1", name: "Typing" }, { id: "p2", surprise: true }]
+    const { layer, sent } = withReplies({ body: { status: "success", data: { packages }, warnings: [] } })
+    return Effect.gen(function*() {
+      const page = yield* yield* read({ model: "assessment.package", updatedAfter: Date.UTC(2024, 4, 1), ids: ["p1"] })
+      assert.strictEqual(sent[0]?.url.pathname, "/v1/assessment/packages")
+      assert.strictEqual(sent[0]?.url.search, "")
+      assert.deepStrictEqual(page.results, packages)
+      assert.isNull(page.next)
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("leaves out what is not asked for", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {

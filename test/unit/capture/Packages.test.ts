@@ -1,0 +1,73 @@
+/** The list that only ever comes whole: `assessment.package`. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { type Rig, scenario as scenarioOf } from "./Rig.ts"
+import type { ScriptedApi } from "./ScriptedApi.ts"
+
+/** Rows of packages have none of the timestamps that lists with `updated_after` have. */
+const plainly = (api: ScriptedApi) => {
+  const keep = new Set(["id", "name", "type", "updated_at"])
+  api.intercept = (_, answer) =>
+    Effect.succeed({
+      ...answer,
+      results: answer.results.map((row) =>
+        Object.fromEntries(Object.entries(row as object).filter(([key]) => keep.has(key)))
+      )
+    })
+}
+
+const scenario = (test: (rig: Rig) => ReturnType<Parameters<typeof scenarioOf>[0]>) =>
+  scenarioOf((rig) => {
+    plainly(rig.api)
+    return test(rig)
+  }, { model: "assessment.package" })
+
+describe("assessment packages", () => {
+  it.effect("what the first reading shows is old, what a later one shows is new; the list is never asked for named records", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", name: "Typing" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "b", name: "Logic" })
+      yield* rig.put({ id: "a", name: "Typing fast" })
+      yield* rig.sweep
+      const events = yield* rig.events
+      assert.deepStrictEqual(
+        events.map(({ id, kind, origin, version }) => [id, kind, version, origin]),
+        [["a", "created", 1, "backfill"], ["a", "updated", 2, "sweep"], ["b", "created", 1, "sweep"]]
+      )
+      assert.isTrue(rig.api.requests.every(({ ids, updatedAfter }) => ids === null && updatedAfter === null))
+    })))
+
+  it.effect("I6: each complete reading moves the watermark, by the server's clock", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a" })
+      yield* rig.sweep
+      const first = yield* rig.state
+      rig.api.skew = 3_000
+      yield* rig.wait("1 minute")
+      yield* rig.sweep
+      const second = yield* rig.state
+      assert.deepStrictEqual(
+        [second.previous, second.watermark],
+        [first.watermark, first.watermark! + 63_000]
+      )
+    })))
+
+  it.effect("D2: two complete readings, spaced, without a package confirm that it is gone; one that shows it cancels", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+      yield* rig.sweep
+      rig.api.vanish("a")
+      rig.api.vanish("b")
+      for (const [wait, expected] of [["1 minute", 1], ["1 minute", 1], ["10 minutes", 2]] as const) {
+        yield* rig.wait(wait)
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.confirms, { a: expected, b: expected })
+      }
+      yield* rig.put({ id: "b" })
+      yield* rig.wait("1 minute")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.confirms, { a: 2 })
+    })))
+})

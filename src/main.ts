@@ -33,6 +33,7 @@ import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts
 import type { Dependency } from "./ops/Overview.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
+import { streams } from "./ops/StreamCommands.ts"
 import { Relay } from "./publish/Relay.ts"
 import * as Retention from "./publish/Retention.ts"
 import type { SandboxHandle } from "./sandbox/Sandbox.ts"
@@ -308,7 +309,15 @@ const demo = Command.make("demo", {
 
 const rollcall = Command.make("rollcall").pipe(
   Command.withDescription("The change feed that a polled HR, recruiting, assessment and learning API does not have"),
-  Command.withSubcommands([start, demo, sandbox, doctor, status(config, address), tail(config, address)])
+  Command.withSubcommands([
+    start,
+    demo,
+    sandbox,
+    doctor,
+    status(config, address),
+    tail(config, address),
+    streams(config, address)
+  ])
 )
 
 await main(

@@ -12,14 +12,18 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { type StreamKey, streamName } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
+import { audit, type AuditReport } from "./Audit.ts"
 import * as Gauges from "./Gauges.ts"
+import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
 import { backoff, failed, initial, type StreamSettings, stumbled } from "./StreamState.ts"
@@ -34,6 +38,15 @@ export interface CaptureOptions {
   readonly backPressure?: { readonly reader: string; readonly limit: number }
 }
 
+/** There is no such stream here, or it is no longer configured. */
+export class UnknownStream extends Schema.TaggedError<UnknownStream>()("UnknownStream", {
+  stream: Schema.String
+}) {
+  override get message(): string {
+    return `there is no stream ${this.stream}`
+  }
+}
+
 /** A stream that did not do what was asked, in words for an operator. */
 export interface Problem extends StreamKey {
   readonly problem: string
@@ -45,14 +58,21 @@ export class Capture extends Context.Service<Capture, {
   /** One poll of each stream, backfill included. */
   readonly once: Effect.Effect<ReadonlyArray<Problem>, StoreError>
   /** Polls one stream now and waits for the end. */
-  readonly poll: (key: StreamKey) => Effect.Effect<void, ReadingError>
+  readonly poll: (key: StreamKey) => Effect.Effect<void, ReadingError | UnknownStream>
   /** Sweeps one stream now, from its first page, and waits for the end. */
-  readonly sweep: (key: StreamKey) => Effect.Effect<void, ReadingError>
+  readonly sweep: (key: StreamKey) => Effect.Effect<void, ReadingError | UnknownStream>
+  /** Does what an operator asks for; what has to be read for it is read after the page under way, without waiting for it. */
+  readonly operate: (key: StreamKey, act: Act) => Effect.Effect<StreamState, ActRefused | UnknownStream | StoreError>
+  /** Compares what is published of one stream with a full reading of it and waits for the end. */
+  readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, ReadingError | UnknownStream>
 }>()("rollcall/capture/Capture") {}
 
 /** What a stream's loop remembers between two steps; all that matters stands in the store. */
 interface Held extends Stream {
   readonly lock: Semaphore.Semaphore
+  /** Open once an operator asked for something that the stream's loop has not looked at yet. */
+  readonly called: Latch.Latch
+  pollAsked: boolean
   /** Our clock, ms: not before this after a failure. */
   retryAt: number
   jitter: number
@@ -62,6 +82,8 @@ interface Held extends Stream {
 const memory = Duration.toMillis(Duration.days(14))
 
 const backPressurePause = 5_000
+/** How often a paused stream looks whether it still is; who resumes it here wakes it. */
+const pausedPause = 60_000
 
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
@@ -102,6 +124,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       overlapMin: options.overlapMin,
       owner,
       lock: yield* Semaphore.make(1),
+      called: yield* Latch.make(false),
+      pollAsked: false,
       retryAt: 0,
       jitter: 0
     })
@@ -164,19 +188,23 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
   const step = Effect.fnUntraced(function*(held: Held) {
+    yield* held.called.close
     const state = yield* stateOf(held)
     const now = yield* Clock.currentTimeMillis
-    const rest = Math.max(state.paused ? now + 1_000 : 0, state.blocked?.probeAt ?? 0, held.retryAt)
+    const rest = Math.max(state.paused ? now + pausedPause : 0, state.blocked?.probeAt ?? 0, held.retryAt)
     if (rest > now) return rest - now
     if (yield* backedUp) return backPressurePause
     const { away, pollAt, sweepAt } = due(held, state, now)
-    const pollDue = Effect.map(Clock.currentTimeMillis, (time) => time >= pollAt)
-    if (pollAt <= now && !away) {
+    const called = Effect.sync(() => held.called.isOpen())
+    const interrupted = Effect.zipWith(Clock.currentTimeMillis, called, (time, called) => called || time >= pollAt)
+    if ((pollAt <= now || held.pollAsked) && !away && state.watermark !== null && !isWhole(held)) {
+      held.pollAsked = false
       yield* poll(held)
       yield* confirmAbsences(held, options.confirmInterval)
       held.jitter = yield* Random.nextBetween(-0.1, 0.1)
-    } else if (sweepAt <= now || away) {
-      yield* sweepUntil(held, away ? never : pollDue)
+    } else if (sweepAt <= now || away || held.pollAsked) {
+      held.pollAsked = false
+      yield* sweepUntil(held, away ? called : interrupted)
     } else {
       return Math.min(pollAt, sweepAt) - now
     }
@@ -200,7 +228,11 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
           error.reason.retryable
             ? Effect.as(Effect.logError("store unavailable").pipe(Effect.annotateLogs({ why: error.message })), 2_000)
             : Effect.fail(error)),
-        Effect.flatMap((wait) => wait > 0 ? Effect.sleep(Duration.millis(Math.ceil(wait))) : Effect.void)
+        Effect.flatMap((wait) =>
+          wait > 0
+            ? Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(wait))), held.called.await)
+            : Effect.void
+        )
       )
     )
 
@@ -208,7 +240,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const find = (key: StreamKey) => {
     const held = streams.get(streamName(key))
-    return held === undefined ? Effect.die(new Error(`no stream ${streamName(key)}`)) : Effect.succeed(held)
+    return held === undefined ? Effect.fail(new UnknownStream({ stream: streamName(key) })) : Effect.succeed(held)
   }
 
   const readOnce = Effect.fnUntraced(function*(held: Held) {
@@ -233,7 +265,16 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         (held) => exclusively(held, restartSweep(held, { confirmInterval: options.confirmInterval, yieldTurn: never }))
       ).pipe(
         Effect.asVoid
-      )
+      ),
+    operate: Effect.fnUntraced(function*(key, act) {
+      const held = yield* find(key)
+      const state = yield* Effect.provideContext(operate(held, act), services)
+      held.pollAsked ||= act.act === "poll" || act.act === "rewind"
+      held.retryAt = 0
+      yield* held.called.open
+      return state
+    }),
+    audit: (key) => Effect.flatMap(find(key), (held) => exclusively(held, audit(held, pollNow(held))))
   })
 })
 

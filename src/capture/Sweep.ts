@@ -66,10 +66,17 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   return true
 })
 
-/** Gives up the open sweep; what it staged passes to the next (X17). */
-export const abandon = Effect.fnUntraced(function*(stream: Stream): Effect.fn.Return<void, StoreError, Store> {
+/** Gives up the open sweep, if it still is this one; what it staged passes to the next (X17). */
+const abandon = Effect.fnUntraced(function*(
+  stream: Stream,
+  reading: Reading
+): Effect.fn.Return<void, StoreError, Store> {
   const store = yield* Store
-  yield* store.transact(stream.owner, stream.key, (tx) => tx.save({ ...tx.state, sweep: null }))
+  yield* store.transact(
+    stream.owner,
+    stream.key,
+    (tx) => isSuperseded(tx.state, reading) ? Effect.void : tx.save({ ...tx.state, sweep: null })
+  )
 })
 
 const progressEvery = 10_000
@@ -113,7 +120,7 @@ const readAll = Effect.fnUntraced(function*(
           state: {
             ...state,
             backfilledAt: last && reading.backfill ? page.serverTime ?? page.requestedAt : state.backfilledAt,
-            sweep: {
+            sweep: isSuperseded(state, reading) ? state.sweep : {
               ...reading,
               complete: state.sweep?.complete ?? null,
               phase: last ? "confirm" : "pages",
@@ -134,25 +141,23 @@ const readAll = Effect.fnUntraced(function*(
     // P5, P4: an expired cursor or a list that leads in a circle: the next attempt begins at the first page.
     Effect.tapError((error) =>
       error._tag === "ReadingAborted" || (error._tag === "SourceError" && error.reason._tag === "Rejected")
-        ? abandon(stream)
+        ? abandon(stream, start)
         : Effect.void
     )
   )
 })
 
+/** An operator asked for another sweep meanwhile: this one's pages count, its progress does not. */
+const isSuperseded = ({ sweep }: StreamState, { id }: Pick<Reading, "id">): boolean => sweep !== null && sweep.id !== id
+
 /** The backfill's first answer says from when on polls are responsible. */
 const begun = (state: StreamState, reading: Reading, page: Page): StreamState => {
-  if (state.sweep?.id === reading.id && state.sweep.complete !== null) return state
+  if (isSuperseded(state, reading) || (state.sweep?.complete ?? null) !== null) return state
   const { complete, offsets } = readClock(state.offsets, page)
   const first = { ...state, offsets, sweep: { ...reading, complete } }
-  if (state.watermark !== null) return first
-  return {
-    ...first,
-    phase: reading.backfill ? "backfilling" : state.phase,
-    watermark: complete,
-    previous: complete,
-    backfillStartedAt: state.backfillStartedAt ?? complete
-  }
+  const began = reading.backfill ? { ...first, backfillStartedAt: state.backfillStartedAt ?? complete } : first
+  if (state.watermark !== null) return began
+  return { ...began, phase: reading.backfill ? "backfilling" : state.phase, watermark: complete, previous: complete }
 }
 
 const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
@@ -162,7 +167,8 @@ const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
     conclude: Effect.fnUntraced(function*(tx, state, occasion) {
       const released = yield* release(tx, occasion)
       const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
-      const swept: StreamState = { ...state, phase: "live", sweep: null, lastSweep: ended }
+      const sweep = isSuperseded(state, reading) ? state.sweep : null
+      const swept: StreamState = { ...state, phase: "live", sweep, lastSweep: ended }
       return { released, state: isWhole(stream) ? polled(swept, ended) : swept }
     })
   })
@@ -322,6 +328,7 @@ const markAbsent = Effect.fnUntraced(function*(
 
 /** Begins a new sweep even where one is open. */
 export const restartSweep = Effect.fnUntraced(function*(stream: Stream, options: SweepOptions) {
-  yield* abandon(stream)
+  const store = yield* Store
+  yield* store.transact(stream.owner, stream.key, (tx) => tx.save({ ...tx.state, sweep: null }))
   return yield* sweep(stream, options)
 })

@@ -13,6 +13,7 @@ import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { acts } from "../capture/Operation.ts"
 import { modelNames } from "../domain/Model.ts"
 
 // ---- problems (RFC 9457) ------------------------------------------------------------------------------------------
@@ -50,6 +51,20 @@ export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
   type: "urn:rollcall:problem:not-found",
   status: 404,
   title: "There is no such thing here"
+}) {}
+
+/** 409: not in this condition. */
+export class NotNow extends HttpApiError.Problem<NotNow>()("NotNow", {
+  type: "urn:rollcall:problem:not-now",
+  status: 409,
+  title: "This cannot be done in this condition"
+}, { hint: Schema.String }) {}
+
+/** 502: the API that is read did not answer, or refused. */
+export class SourceAway extends HttpApiError.Problem<SourceAway>()("SourceAway", {
+  type: "urn:rollcall:problem:source-away",
+  status: 502,
+  title: "The unified API could not be read"
 }) {}
 
 /** 500: a defect; it is in the log. */
@@ -151,6 +166,22 @@ export const IntegrationView = Schema.Struct({
 })
 export type IntegrationView = typeof IntegrationView.Type
 
+/** What is published of a stream beside what the API shows. Ids only, never content. */
+export const AuditView = Schema.Struct({
+  stream: Schema.String,
+  read: Schema.Number,
+  pending: Schema.Record(Schema.String, Schema.Number),
+  quarantined: Schema.Number,
+  differing: Schema.Number,
+  /** The first thousand. */
+  differences: Schema.Array(Schema.Struct({
+    id: Schema.String,
+    what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
+    paths: Schema.Array(Schema.String)
+  }))
+})
+export type AuditView = typeof AuditView.Type
+
 const page = <S extends Schema.Top>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) })
 
@@ -200,7 +231,43 @@ const feed = HttpApiGroup.make("feed").add(
 
 const state = HttpApiGroup.make("state").add(
   HttpApiEndpoint.get("streams", "/v1/streams", { success: page(StreamView), error: StoreAway }),
-  HttpApiEndpoint.get("integrations", "/v1/integrations", { success: page(IntegrationView), error: StoreAway })
+  HttpApiEndpoint.get("integrations", "/v1/integrations", { success: page(IntegrationView), error: StoreAway }),
+  HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
+    params: { integration: Schema.String, model: Model },
+    success: StreamView,
+    error: [NotFound, StoreAway]
+  })
+)
+
+const operation = HttpApiGroup.make("operation").add(
+  HttpApiEndpoint.post("act", "/v1/streams/:integration/:model/:act", {
+    params: { integration: Schema.String, model: Model, act: Schema.Literals(acts) },
+    success: StreamView,
+    error: [NotFound, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Answers at once with the stream as it is now; what has to be read is read after the page under way. `pause` keeps the " +
+      "stream as it is until `resume`, which also tries a blocked one at once. `sweep` begins a full reading anew, `backfill` " +
+      "one after which nothing that it found counts as new."
+  ),
+  HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
+    params: { integration: Schema.String, model: Model },
+    payload: Schema.Struct({ to: Schema.DateTimeUtcFromString }),
+    success: StreamView,
+    error: [NotFound, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Sets the watermark back: the next poll reads from there, less the margin. What it meets and is published already " +
+      "makes no event."
+  ),
+  HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
+    params: { integration: Schema.String, model: Model },
+    success: AuditView,
+    error: [NotFound, SourceAway, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Reads the whole stream and compares it with what its events add up to; publishes nothing. Answers when it is done."
+  )
 )
 
 const health = HttpApiGroup.make("health").add(
@@ -214,6 +281,7 @@ const health = HttpApiGroup.make("health").add(
 export const Api = HttpApi.make("rollcall")
   .add(feed)
   .add(state)
+  .add(operation)
   .add(health)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotateMerge(OpenApi.annotations({

@@ -29,6 +29,14 @@ export interface FeedEvent {
 export interface Client {
   readonly streams: Effect.Effect<ReadonlyArray<StreamView>, ClientError>
   readonly ready: Effect.Effect<ReadonlyArray<typeof Check.Type>, ClientError>
+  /** One thing by its path. */
+  readonly get: <A>(path: string, schema: Schema.ConstraintDecoder<A>) => Effect.Effect<A, ClientError>
+  /** Asks for something to be done; waits for the answer, however long that takes. */
+  readonly post: <A>(
+    path: string,
+    body: Schema.Json,
+    schema: Schema.ConstraintDecoder<A>
+  ) => Effect.Effect<A, ClientError>
   /** Everything from the oldest kept event to the newest now. */
   readonly log: Stream.Stream<FeedEvent, ClientError>
   /** Events as they happen, after a position or `latest`, as the API gives them: JSON text. Ends with the process. */
@@ -38,13 +46,19 @@ export interface Client {
 /** What an event says, trusting the API. */
 export const parseEvent = (text: string): FeedEvent => JSON.parse(text)
 
-const Problem = Schema.fromJsonString(Schema.Struct({ detail: Schema.String }))
+const Problem = Schema.fromJsonString(
+  Schema.Struct({ detail: Schema.String, hint: Schema.optionalKey(Schema.String) })
+)
 
+/** What the process says of it is the message; where it says what to do, that is the hint. */
 const refused = Effect.fnUntraced(function*(response: HttpClientResponse) {
   const problem = yield* Effect.option(Effect.flatMap(response.text, Schema.decodeEffect(Problem)))
   return new ClientError({
     message: `the running process refused (${response.status})`,
-    hint: Option.match(problem, { onNone: () => "check ROLLCALL_HTTP_PORT", onSome: ({ detail }) => detail })
+    hint: Option.match(problem, {
+      onNone: () => "check ROLLCALL_HTTP_PORT",
+      onSome: ({ detail, hint }) => hint === undefined ? detail : `${detail}: ${hint}`
+    })
   })
 })
 
@@ -73,14 +87,19 @@ export const make = Effect.fnUntraced(function*(options: Address) {
       "start one with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to those of the running one"
   })
 
-  const get = Effect.fnUntraced(function*(path: string, accepted: ReadonlyArray<number>) {
-    const response = yield* Effect.mapError(client.get(path), () => away)
+  const send = Effect.fnUntraced(function*(
+    request: HttpClientRequest.HttpClientRequest,
+    accepted: ReadonlyArray<number>
+  ) {
+    const response = yield* Effect.mapError(client.execute(request), () => away)
     return accepted.includes(response.status) ? response : yield* Effect.flatMap(refused(response), Effect.fail)
   })
 
-  const body = <A>(path: string, schema: Schema.ConstraintDecoder<A>, accepted: ReadonlyArray<number> = [200]) =>
+  const get = (path: string, accepted: ReadonlyArray<number> = [200]) => send(HttpClientRequest.get(path), accepted)
+
+  const decoded = <A>(answer: Effect.Effect<HttpClientResponse, ClientError>, schema: Schema.ConstraintDecoder<A>) =>
     Effect.gen(function*() {
-      const response = yield* get(path, accepted)
+      const response = yield* answer
       return yield* Effect.mapError(
         Effect.flatMap(response.json, Schema.decodeUnknownEffect(schema)),
         () => new ClientError({ message: `${options.url} is no Rollcall`, hint: "check ROLLCALL_HTTP_PORT" })
@@ -88,14 +107,17 @@ export const make = Effect.fnUntraced(function*(options: Address) {
     })
 
   const page = Effect.fnUntraced(function*(after: string | null) {
-    const response = yield* get(`/v1/events?limit=1000${after === null ? "" : `&after=${after}`}`, [200])
+    const response = yield* get(`/v1/events?limit=1000${after === null ? "" : `&after=${after}`}`)
     const { events, next }: EventPage = JSON.parse(yield* Effect.mapError(response.text, () => away))
     return [events, events.length === 0 ? Option.none<string>() : Option.some(next)] as const
   })
 
   return {
-    streams: Effect.map(body("/v1/streams", Streams), ({ items }) => items),
-    ready: Effect.map(body("/health/ready", Readiness, [200, 503]), ({ checks }) => checks),
+    streams: Effect.map(decoded(get("/v1/streams"), Streams), ({ items }) => items),
+    ready: Effect.map(decoded(get("/health/ready", [200, 503]), Readiness), ({ checks }) => checks),
+    get: (path, schema) => decoded(get(path), schema),
+    post: (path, body, schema) =>
+      decoded(send(HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(path), body), [200]), schema),
     log: Stream.paginate<string | null, FeedEvent, ClientError>(null, page),
     follow: (after) =>
       Stream.unwrap(Effect.map(

@@ -13,9 +13,9 @@ export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON f
 export const print = (text: string): Effect.Effect<void> => Effect.sync(() => process.stdout.write(`${text}\n`))
 
 /** Names the file that configures the running process. */
-type ConfigFlag = Flag.Flag<Option.Option<string>>
+export type ConfigFlag = Flag.Flag<Option.Option<string>>
 /** Where the operating API of the running process is, or why that cannot be said. */
-type AddressOf<E> = (config: Option.Option<string>) => Effect.Effect<Client.Address, E>
+export type AddressOf<E> = (config: Option.Option<string>) => Effect.Effect<Client.Address, E>
 
 export const status = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>
   Command.make("status", { json, config }, ({ config, json }) =>

@@ -26,10 +26,12 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer } from "node:http"
+import type { Capture } from "../capture/Capture.ts"
 import type { Store } from "../store/Store.ts"
 import { Api, Defect, HostRefused, NotFound, NotReady, TokenRequired } from "./Api.ts"
 import * as Feed from "./Feed.ts"
 import { scrape } from "./Metrics.ts"
+import * as Operations from "./Operations.ts"
 import { type Dependency, overview, readiness } from "./Overview.ts"
 import { statusPage } from "./StatusPage.ts"
 
@@ -111,7 +113,8 @@ const state = HttpApiBuilder.group(Api, "state", (handlers) =>
       overview.pipe(
         Effect.map(({ integrations }) => ({ items: integrations, next: null })),
         Effect.catchTag("StoreError", Feed.orStoreAway)
-      )))
+      ))
+    .handle("stream", ({ params }) => Operations.viewOf(params)))
 
 const health = (dependencies: ReadonlyArray<Dependency>) =>
   HttpApiBuilder.group(Api, "health", (handlers) =>
@@ -161,7 +164,7 @@ const elsewhere = HttpRouter.add(
 const routes = ({ dependencies, token }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-      Layer.provide([Feed.layer, state, health(dependencies)]),
+      Layer.provide([Feed.layer, state, Operations.layer, health(dependencies)]),
       Layer.provide(HttpApiMiddleware.layerProblemDetails({ includeDetails: true }))
     ),
     metrics,
@@ -191,7 +194,7 @@ const explain = (host: string, port: number, cause: unknown): ServerError => {
 }
 
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
-export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store> => {
+export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store | Capture> => {
   const { host, port } = options
   const http = Layer.unwrap(Effect.sync(() => {
     const server = createServer()

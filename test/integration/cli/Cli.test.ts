@@ -1,43 +1,10 @@
 import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, Program, run } from "./Program.ts"
+import { freePort, inDirectory, run, sandboxed } from "./Program.ts"
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "")
 const account = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "k3y-of-the-account" }
-
-/** A sandbox of one integration and the environment that reads it. */
-const sandboxed = async (
-  start: (args: ReadonlyArray<string>) => Program,
-  directory: string,
-  speed = "0"
-) => {
-  const sandbox = start([
-    "sandbox",
-    "--port",
-    "0",
-    "--integrations",
-    "1",
-    "--records",
-    "20",
-    "--speed",
-    speed,
-    "--key",
-    "k3y-of-it",
-    "--json"
-  ])
-  const { integrations, key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
-  const port = await freePort()
-  const environment = {
-    ROLLCALL_API_URL: url,
-    ROLLCALL_API_KEY: key,
-    ROLLCALL_INTEGRATIONS: integrations.join(","),
-    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
-    ROLLCALL_HTTP_PORT: String(port),
-    ROLLCALL_INTERVAL: "1 second"
-  }
-  return { sandbox, environment, api: `http://127.0.0.1:${port}`, url, key }
-}
 
 describe("usage", () => {
   it("--help names every command and exits 0", async () => {
@@ -55,11 +22,13 @@ describe("usage", () => {
       demo: ["for", "seed", "json"],
       sandbox: ["port", "seed", "speed", "integrations", "records", "faults", "key", "json"],
       status: ["json", "config"],
-      tail: ["json", "after", "config"]
+      tail: ["json", "after", "config"],
+      "streams audit": ["json", "config"],
+      "streams rewind": ["to", "json", "config"]
     }
     await Promise.all(
       Object.entries(flags).map(async ([command, names]) => {
-        const { code, stdout } = await run([command, "--help"])
+        const { code, stdout } = await run([...command.split(" "), "--help"])
         assert.strictEqual(code, 0)
         for (const name of names) assert.include(stdout, `--${name}`)
       })

@@ -97,3 +97,36 @@ export const freePort = async (): Promise<number> => {
   await once(server, "close")
   return port
 }
+
+/** A sandbox of one integration and the environment that reads it. */
+export const sandboxed = async (
+  start: (args: ReadonlyArray<string>) => Program,
+  directory: string,
+  speed = "0"
+) => {
+  const sandbox = start([
+    "sandbox",
+    "--port",
+    "0",
+    "--integrations",
+    "1",
+    "--records",
+    "20",
+    "--speed",
+    speed,
+    "--key",
+    "k3y-of-it",
+    "--json"
+  ])
+  const { integrations, key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+  const port = await freePort()
+  const environment = {
+    ROLLCALL_API_URL: url,
+    ROLLCALL_API_KEY: key,
+    ROLLCALL_INTEGRATIONS: integrations.join(","),
+    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+    ROLLCALL_HTTP_PORT: String(port),
+    ROLLCALL_INTERVAL: "1 second"
+  }
+  return { sandbox, environment, api: `http://127.0.0.1:${port}`, url, key }
+}

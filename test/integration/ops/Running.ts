@@ -6,10 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import * as Capture from "../../../src/capture/Capture.ts"
 import { initial } from "../../../src/capture/StreamState.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Dependency } from "../../../src/ops/Overview.ts"
 import * as Server from "../../../src/ops/Server.ts"
+import { listsOnly, Source } from "../../../src/source/Source.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { type Head, Store, type StreamState } from "../../../src/store/Store.ts"
 
@@ -18,6 +20,13 @@ export interface Options {
   readonly dependencies?: ReadonlyArray<Dependency>
 }
 
+const nothing = listsOnly(() => Effect.die("these tests read nothing"))
+
+/** A capture that has no streams: what the API shows of streams it reads from the store. */
+export const idle = Capture.layer({ streams: [], overlapMin: Duration.zero, confirmInterval: Duration.zero }).pipe(
+  Layer.provide(Layer.succeed(Source, nothing))
+)
+
 /** The API over whatever store is provided. */
 export const server = ({ dependencies = [], token }: Options = {}) =>
   Server.layer({
@@ -25,7 +34,7 @@ export const server = ({ dependencies = [], token }: Options = {}) =>
     port: 0,
     token: token === undefined ? null : Redacted.make(token),
     dependencies
-  })
+  }).pipe(Layer.provide(idle))
 
 export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
 

@@ -199,6 +199,10 @@ describe("what is going on", () => {
         "/v1/records",
         "/v1/streams",
         "/v1/integrations",
+        "/v1/streams/{integration}/{model}",
+        "/v1/streams/{integration}/{model}/{act}",
+        "/v1/streams/{integration}/{model}/rewind",
+        "/v1/streams/{integration}/{model}/audit",
         "/health/live",
         "/health/ready"
       ])
@@ -228,7 +232,7 @@ describe("the server", () => {
       const { port } = other.address() as AddressInfo
       const taken = Server.layer({ host: "127.0.0.1", port, token: null, dependencies: [] })
       const error = yield* Effect.flip(Effect.scoped(Layer.build(taken))).pipe(
-        Effect.provide(Sqlite.layer({ file: ":memory:" })),
+        Effect.provide(Layer.provideMerge(Running.idle, Sqlite.layer({ file: ":memory:" }))),
         Effect.ensuring(Effect.sync(() => other.close()))
       )
       assert(error._tag === "ServerError")

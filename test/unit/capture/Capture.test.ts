@@ -7,6 +7,7 @@ import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import { Capture, layer } from "../../../src/capture/Capture.ts"
+import type { Act } from "../../../src/capture/Operation.ts"
 import {
   Inactive,
   KeyRefused,
@@ -291,4 +292,159 @@ describe("Capture", () => {
       assert.deepStrictEqual(problems.map((problem) => problem.model), ["ats.offer"])
       assert.include(problems[0]!.problem, "scope configuration")
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
+})
+
+describe("what an operator asks for", () => {
+  const key = { integration, model: "ats.application" } as const
+  const operate = (act: Act) => Effect.flatMap(Capture, (capture) => capture.operate(key, act))
+
+  it.effect("pause leaves the stream alone for as long as it takes, resume reads it at once", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* operate({ act: "pause" })
+        yield* TestClock.adjust("1 second")
+        const before = api.requests.length
+        yield* TestClock.adjust("3 hours")
+        assert.strictEqual(api.requests.length, before)
+        const refused = yield* Effect.flip(operate({ act: "poll" }))
+        assert.strictEqual(refused.message, "the stream is paused")
+        yield* operate({ act: "resume" })
+        yield* TestClock.adjust("1 second")
+        assert.isAbove(api.requests.length, before)
+      })
+    ))
+
+  it.effect("poll and resume try a blocked stream at once", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
+        yield* TestClock.adjust("3 minutes")
+        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* operate({ act: "poll" })
+        yield* TestClock.adjust("1 second")
+        assert.isNull((yield* stateOf("ats.application")).blocked)
+      })
+    ))
+
+  it.effect("sweep begins a full reading anew, in place of one that is open", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        api.pageSize = 1
+        let pages = 0
+        api.meanwhile = (request) => {
+          if (request.updatedAfter === null && request.ids === null) pages++
+        }
+        api.intercept = (request, answer) =>
+          Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
+        yield* operate({ act: "sweep" })
+        yield* TestClock.adjust("5 seconds")
+        const first = (yield* stateOf("ats.application")).sweep?.id
+        yield* operate({ act: "sweep" })
+        const second = (yield* stateOf("ats.application")).sweep?.id
+        assert.notStrictEqual(second, first)
+        yield* TestClock.adjust("2 minutes")
+        const state = yield* stateOf("ats.application")
+        assert.isNull(state.sweep)
+        assert.strictEqual(state.lastSweep?.id, second)
+        assert.isAtLeast(pages, 3)
+      })
+    ))
+
+  it.effect("B3: what a new backfill finds is old, what comes after it is not; the watermark stays", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("3 days")
+        const { watermark } = yield* stateOf("ats.application")
+        const asked = start + Duration.toMillis("3 days")
+        api.put(asked - 1, { id: "shown", remote_created_at: "2026-03-02T13:00:00.000Z" }, { silent: true })
+        api.rows.get("shown")!.matchedAt = 0
+        yield* operate({ act: "backfill" })
+        yield* TestClock.adjust("10 seconds")
+        const state = yield* stateOf("ats.application")
+        assert.isAtLeast(state.watermark!, watermark!)
+        assert.isNotNull(state.backfilledAt)
+        api.put(asked + 10_000, { id: "hired", remote_created_at: new Date(asked + 10_000).toISOString() })
+        yield* TestClock.adjust("2 minutes")
+        const store = yield* Store
+        const origins = new Map((yield* store.log({ after: 0, limit: 100 })).map(({ id, origin }) => [id, origin]))
+        assert.deepStrictEqual([origins.get("shown"), origins.get("hired")], ["backfill", "poll"])
+      })
+    ))
+
+  it.effect("rewind reads again from a time on, and publishes only what was not published", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("2 days")
+        const store = yield* Store
+        const { newest } = yield* store.logRange
+        // a change that no poll was ever shown
+        const lost = start + Duration.toMillis("1 day")
+        api.put(lost, { id: "a", title: "lost" })
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual((yield* store.logRange).newest, newest)
+        const later = yield* Effect.flip(operate({ act: "rewind", to: lost + Duration.toMillis("30 days") }))
+        assert.match(later.message, /after its watermark/)
+        yield* operate({ act: "rewind", to: lost - 60_000 })
+        yield* TestClock.adjust("1 second")
+        const entries = yield* store.log({ after: newest, limit: 10 })
+        assert.deepStrictEqual(entries.map(({ id, kind, origin }) => [id, kind, origin]), [["a", "updated", "poll"]])
+        const { previous, watermark } = yield* stateOf("ats.application")
+        assert.isBelow(previous!, watermark!)
+      })
+    ))
+
+  it.effect("audit tells what differs, and not what is pending or published meanwhile", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const capture = yield* Capture
+        for (const id of ["c", "d", "e"]) api.put(start + 1_000, { id, title: id })
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* capture.audit(key), {
+          read: 5,
+          pending: {},
+          quarantined: 0,
+          differing: 0,
+          differences: []
+        })
+        api.put(start, { id: "a", title: "unannounced" }, { silent: true })
+        api.put(start, { id: "new", title: "unannounced" })
+        api.vanish("c")
+        api.rows.get("d")!.row = { ...api.rows.get("d")!.row, remote_deleted_at: "2026-03-01T12:00:00.000Z" }
+        api.meanwhile = (request) => {
+          // changed after its page was read, announced: the closing poll publishes it
+          if (request.updatedAfter === null && request.ids === null) {
+            api.put(start + Duration.toMillis("10 minutes"), { id: "e", title: "changed" })
+          }
+        }
+        const before = (yield* (yield* Store).logRange).newest
+        const report = yield* capture.audit(key)
+        assert.strictEqual(report.differing, 4)
+        assert.deepStrictEqual(report.differences, [
+          { id: "a", what: "content", paths: ["/title"] },
+          { id: "d", what: "gone", paths: [] },
+          { id: "new", what: "unknown", paths: [] },
+          { id: "c", what: "gone", paths: [] }
+        ])
+        const published = yield* (yield* Store).log({ after: before, limit: 10 })
+        assert.deepStrictEqual(published.map(({ id }) => id), ["e"])
+      })
+    ))
+
+  it.effect("a stream that is not read is told", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*() {
+        const capture = yield* Capture
+        const error = yield* Effect.flip(capture.operate({ integration, model: "ats.tag" }, { act: "poll" }))
+        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.tag")
+      })
+    ))
 })

@@ -1,0 +1,80 @@
+/**
+ * What an operator may do with one stream, each act one transaction on its state: the stream's loop then does the work, so
+ * that an act survives a restart and never waits for a reading under way.
+ *
+ * Gotchas
+ * - A poll under way goes on to its end and then sets P := W as always: after a rewind that is the time rewound to, and
+ *   the next poll reads from there.
+ * - A new backfill asks anew what is old: what turns up in it was there before, and is no new hire (B3).
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Store, type StoreError, type StreamState } from "../store/Store.ts"
+import { isWhole, newReading, type Stream } from "./Pages.ts"
+
+export const acts = ["pause", "resume", "poll", "sweep", "backfill"] as const
+export type Act =
+  | { readonly act: (typeof acts)[number] }
+  /** `to`: server time, ms. */
+  | { readonly act: "rewind"; readonly to: number }
+
+/** The stream is in no condition for this; nothing was done. */
+export class ActRefused extends Schema.TaggedError<ActRefused>()("ActRefused", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+const refuse = (message: string, hint: string) => new ActRefused({ message, hint })
+
+/** A sweep that begins with its first page, in place of one that is open. */
+const opened = (state: StreamState, now: number, backfill: boolean): StreamState => {
+  const sweep = newReading(state, "sweep", { from: null, startedAt: now, backfill })
+  return { ...state, reading: sweep.id, sweep }
+}
+
+/** Whatever keeps the stream from being read at once is over: it is tried. */
+const tried = (state: StreamState, now: number): StreamState =>
+  state.blocked === null ? state : { ...state, blocked: { ...state.blocked, probeAt: now } }
+
+const done = (stream: Stream, state: StreamState, act: Act, now: number): StreamState | ActRefused => {
+  if (act.act === "pause") return { ...state, paused: true }
+  if (act.act === "resume") return tried({ ...state, paused: false }, now)
+  if (state.paused) return refuse("the stream is paused", "resume it first")
+  const ready = tried(state, now)
+  if (act.act === "poll") return ready
+  if (act.act === "sweep") return opened(ready, now, state.backfilledAt === null)
+  if (state.watermark === null) return refuse("the stream was never read", "its first backfill begins by itself")
+  if (act.act !== "rewind") return opened({ ...ready, backfilledAt: null, backfillStartedAt: null }, now, true)
+  if (isWhole(stream)) return refuse("its list only ever comes whole", "every reading of it is complete already")
+  if (act.to > state.watermark) {
+    return refuse("that lies after its watermark", `choose a time before ${new Date(state.watermark).toISOString()}`)
+  }
+  return { ...ready, watermark: act.to, previous: Math.min(act.to, state.previous ?? act.to) }
+}
+
+/** Does `act` to the stream and returns its new state. */
+export const operate = Effect.fn("Operation.operate")(function*(
+  stream: Stream,
+  act: Act
+): Effect.fn.Return<StreamState, ActRefused | StoreError, Store> {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  const after = yield* store.transact(
+    stream.owner,
+    stream.key,
+    Effect.fnUntraced(function*(tx) {
+      const after = done(stream, tx.state, act, now)
+      if (after instanceof ActRefused) return yield* after
+      yield* tx.save(after)
+      return after
+    })
+  )
+  yield* Effect.logInfo("operator acted").pipe(Effect.annotateLogs({
+    act: act.act,
+    stream: stream.key.integration,
+    model: stream.key.model,
+    ...(act.act === "rewind" ? { to: new Date(act.to).toISOString() } : {})
+  }))
+  return after
+})

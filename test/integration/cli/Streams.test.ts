@@ -1,0 +1,57 @@
+import { assert, describe, it } from "@effect/vitest"
+import { freePort, inDirectory, run, sandboxed } from "./Program.ts"
+
+describe("streams", () => {
+  it("acts on the streams of the running process and audits them; 1 if one differs, 2 for wrong usage", () =>
+    inDirectory(async (directory, start) => {
+      const { api, environment, key, url } = await sandboxed(start, directory)
+      const own = { ...environment, ROLLCALL_MODELS: "ats.tag" }
+      const service = start(["start"], own)
+      await service.says(/"message":"backfill complete"/, "stderr")
+      const name = "sandbox:everything/ats.tag"
+
+      assert.match((await run(["streams", "list"], own)).stdout, /^sandbox:everything +ats\.tag +live/m)
+      assert.match((await run(["streams", "show", name], own)).stdout, /^watermark +2\d{3}-/m)
+      const same = await run(["streams", "audit", name], own)
+      assert.strictEqual(same.code, 0, same.stderr)
+      assert.match(same.stdout, /: \d+ rows read, 0 differ$/m)
+
+      assert.match((await run(["streams", "pause", name], own)).stdout, /paused/)
+      const refused = await run(["streams", "poll", name], own)
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.stderr, /the stream is paused: resume it first/)
+      assert.isFalse(JSON.parse((await run(["streams", "resume", name, "--json"], own)).stdout).paused)
+      for (const act of ["poll", "sweep", "backfill"]) {
+        const { code, stderr } = await run(["streams", act, name], own)
+        assert.strictEqual(code, 0, stderr)
+      }
+      const early = await run(["streams", "rewind", name, "--to", "2999-01-01T00:00:00Z"], own)
+      assert.match(early.stderr, /after its watermark: choose a time before 2/)
+
+      const { records } = await (await fetch(`${api}/v1/records?integration=sandbox:everything&model=ats.tag`)).json()
+      const vanished: string = records[0].id
+      await fetch(`${new URL(url).origin}/_sandbox/mutations`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({
+          op: "delete",
+          integration: "sandbox:everything",
+          model: "ats.tag",
+          id: vanished,
+          flag: false
+        })
+      })
+      const differs = await run(["streams", "audit", name], own)
+      assert.strictEqual(differs.code, 1)
+      assert.match(differs.stdout, new RegExp(`^${vanished} +gone`, "m"))
+
+      const unknown = await run(["streams", "show", "sandbox:everything/ats.offer"], own)
+      assert.strictEqual(unknown.code, 1)
+      assert.match(unknown.stderr, /there is no stream sandbox:everything\/ats\.offer/)
+      assert.strictEqual((await run(["streams", "show", "ats.tag"], own)).code, 2)
+      assert.strictEqual(
+        (await run(["streams", "show", name], { ROLLCALL_HTTP_PORT: String(await freePort()) })).code,
+        1
+      )
+    }))
+})

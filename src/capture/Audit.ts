@@ -171,6 +171,6 @@ export const audit = Effect.fn("Audit.run")(function*(
     pending: counts?.pending ?? {},
     quarantined: counts?.quarantined ?? 0,
     differing: differing - suspects.length + left.length,
-    differences: left.map(({ position: _, ...difference }) => difference)
+    differences: left.map(({ id, paths, what }) => ({ id, what, paths }))
   }
 })

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Checks the Node version before anything newer than it is parsed, then hands over.
 // In a clone the TypeScript sources run directly; the published package carries them built, in dist/.
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import module from "node:module"
 
 const major = Number(process.versions.node.split(".")[0])
@@ -13,16 +13,21 @@ if (major < 24) {
 }
 // Compiled code is kept between runs: half of the start-up time is compiling.
 module.enableCompileCache?.()
-const isBuilt = existsSync(new URL("../dist/main.js", import.meta.url))
-const fileOf = (name) => new URL(isBuilt ? `../dist/${name}.js` : `../src/${name}.ts`, import.meta.url).href
+const here = (path) => new URL(`../${path}`, import.meta.url)
+const isClone = existsSync(here("src/main.ts"))
+/** Of what is built, or its source. */
+const urlOf = (built) => here(isClone ? built.replace(/^\.\/dist\/(.*)\.js$/, "src/$1.ts") : built).href
 
 // What a configuration imports from "rollcall" is this program, wherever the configuration stands and whatever is
 // installed beside it: nothing at all where this program was installed globally.
-const faces = { rollcall: fileOf("ConfigFile") }
+const { exports } = JSON.parse(readFileSync(here("package.json"), "utf8"))
+const faces = new Map(
+  Object.entries(exports).map(([path, face]) => [path.replace(".", "rollcall"), urlOf(face.default)])
+)
 module.registerHooks({
   resolve: (specifier, context, next) =>
-    Object.hasOwn(faces, specifier)
-      ? { url: faces[specifier], format: isBuilt ? "module" : "module-typescript", shortCircuit: true }
+    faces.has(specifier)
+      ? { url: faces.get(specifier), format: isClone ? "module-typescript" : "module", shortCircuit: true }
       : next(specifier, context)
 })
-await import(fileOf("main"))
+await import(urlOf("./dist/main.js"))

@@ -18,8 +18,8 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { createRequire } from "node:module"
 import { join } from "node:path"
-import manifest from "../package.json" with { type: "json" }
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import type { StreamSettings } from "./capture/StreamState.ts"
@@ -40,6 +40,9 @@ import type { SandboxHandle } from "./sandbox/Sandbox.ts"
 import * as UnifiedApi from "./source/UnifiedApi.ts"
 import * as Sqlite from "./store/Sqlite.ts"
 import { Store } from "./store/Store.ts"
+
+/** Of this package: one folder up, from the sources and from what is built of them. */
+const { version }: { readonly version: string } = createRequire(import.meta.url)("../package.json")
 
 // ---- composition --------------------------------------------------------------------------------------------------
 
@@ -114,7 +117,7 @@ const pipeline = (plan: Plan) =>
 
 const announce = Effect.fnUntraced(function*({ integrations, kafka, store, streams }: Plan, url: string | null) {
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
-    version: manifest.version,
+    version,
     streams: streams.length,
     store: store.file,
     sink: kafka === null ? "event log" : `kafka ${kafka.topic}`,
@@ -321,7 +324,7 @@ const rollcall = Command.make("rollcall").pipe(
 )
 
 await main(
-  Command.run(rollcall, { version: manifest.version }).pipe(
+  Command.run(rollcall, { version }).pipe(
     Effect.provide(NodeServices.layer),
     Effect.provide(CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }))
   )

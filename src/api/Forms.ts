@@ -74,11 +74,11 @@ export type FormField = KnownField | OtherField
 /** Whether `switch (field.type)` tells everything of it. */
 export const isKnown = (field: FormField): field is KnownField => isKnownType(field.type)
 
-interface EncodedObject extends Basics {
+export interface EncodedObject extends Basics {
   readonly type: "object"
   readonly properties?: Readonly<Record<string, EncodedField>> | null
 }
-interface EncodedArray extends Basics {
+export interface EncodedArray extends Basics {
   readonly type: "array"
   readonly item_type?: EncodedField | null
   readonly min_items?: number | null

@@ -64,7 +64,11 @@ const whole = (name: string, description: string, least: number, otherwise: numb
   )
 
 export const sandboxFlags = {
-  port: whole("port", "Port on 127.0.0.1; 0 for any free one", 0, 4010),
+  port: whole("port", "Port; 0 for any free one", 0, 4010),
+  host: Flag.String("host").pipe(
+    Flag.withDescription("Address to listen on; 0.0.0.0, in a container, for all. Whoever reaches it may steer it"),
+    Flag.withDefault("127.0.0.1")
+  ),
   seed,
   speed: Flag.Finite("speed").pipe(
     Flag.withDescription("How much happens; 0 freezes the world, writes still work"),

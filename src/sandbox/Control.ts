@@ -15,6 +15,7 @@ import { FaultSettings } from "./Faults.ts"
 import { fileOf } from "./Files.ts"
 import { isWorldModel } from "./Records.ts"
 import { absent, invalid, Refusal } from "./Refusal.ts"
+import { texts } from "./Request.ts"
 import type { Stage } from "./Stage.ts"
 import { Steering } from "./Steering.ts"
 
@@ -44,14 +45,9 @@ export const layer = (stage: Stage) =>
       "/_sandbox/models/:model",
       answered(Effect.gen(function*() {
         const { model = "" } = yield* HttpRouter.params
-        const { integration } = yield* HttpServerRequest.ParsedSearchParams
+        const { integration } = yield* texts
         if (!isWorldModel(model)) return yield* invalid(`There is no model "${model}".`)
-        const chosen = stage.world.integrations.find(({ id, models }) =>
-          integration === undefined ? models.includes(model) : id === integration
-        )
-        if (chosen === undefined) return yield* invalid(`There is no integration "${integration}".`)
-        yield* stage.catchUp
-        return json({ integration: chosen.id, model, records: [...stage.world.truth(chosen.id, model).values()] })
+        return json({ model, ...(yield* stage.truth(model, integration)) })
       }))
     ),
     HttpRouter.route(
@@ -62,12 +58,7 @@ export const layer = (stage: Stage) =>
     HttpRouter.route(
       "POST",
       "/_sandbox/mutations",
-      answered(Effect.gen(function*() {
-        const act = yield* body(Steering)
-        yield* stage.catchUp
-        const done = stage.world.steer(act)
-        return "refused" in done ? yield* invalid(done.refused) : json(done)
-      }))
+      answered(Effect.map(Effect.flatMap(body(Steering), (act) => stage.steer(act)), (done) => json(done)))
     ),
     HttpRouter.route(
       "PUT",

@@ -3,12 +3,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
-import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import { type IncrementalModel, incrementalModels } from "../api/Lists.ts"
 import { endpointOf } from "./Endpoints.ts"
 import * as Gate from "./Gate.ts"
 import { invalid } from "./Refusal.ts"
-import { parse, textsOf } from "./Request.ts"
+import { parse, texts } from "./Request.ts"
 import type { Stage } from "./Stage.ts"
 
 export const layer = (stage: Stage) =>
@@ -19,9 +18,8 @@ export const layer = (stage: Stage) =>
   )
 
 const answer = Effect.fnUntraced(function*(stage: Stage, model: IncrementalModel, integration: string) {
-  const params = yield* Effect.fromResult(textsOf(yield* HttpServerRequest.ParsedSearchParams))
   const unsupported = stage.account.unsupportedFilters(integration)
-  const asked = yield* Effect.fromResult(parse(integration, model, params, unsupported))
+  const asked = yield* Effect.fromResult(parse(integration, model, yield* texts, unsupported))
   yield* stage.catchUp
   const page = stage.world.page(integration, model, asked.query, asked.pageSize, asked.cursor)
   if (page === "bad cursor") return yield* invalid("cursor is not one that this list gave.")

@@ -17,7 +17,7 @@ import * as Gate from "./Gate.ts"
 import { staffingEntityOf } from "./PeopleWrites.ts"
 import { invalid } from "./Refusal.ts"
 import { attachmentOf, render } from "./Rendering.ts"
-import { textsOf } from "./Request.ts"
+import { texts } from "./Request.ts"
 import type { Stage } from "./Stage.ts"
 
 export const layer = (stage: Stage) =>
@@ -28,17 +28,15 @@ export const layer = (stage: Stage) =>
     Gate.route(stage, endpointOf("tools"), () => tools(stage))
   ])
 
-const query = Effect.flatMap(HttpServerRequest.ParsedSearchParams, (params) => Effect.fromResult(textsOf(params)))
-
-const ignored = (texts: Readonly<Record<string, string>>, ...known: ReadonlyArray<string>): ReadonlyArray<string> =>
-  Object.keys(texts).filter((name) => !known.includes(name)).map((name) =>
+const ignored = (given: Readonly<Record<string, string>>, ...known: ReadonlyArray<string>): ReadonlyArray<string> =>
+  Object.keys(given).filter((name) => !known.includes(name)).map((name) =>
     `The parameter "${name}" means nothing here and was ignored.`
   )
 
 const attachments = Effect.fnUntraced(function*(stage: Stage, integration: string) {
   const { application_id = "" } = yield* HttpRouter.params
   const { headers } = yield* HttpServerRequest.HttpServerRequest
-  const warnings = ignored(yield* query)
+  const warnings = ignored(yield* texts)
   yield* stage.catchUp
   const site = stage.world.site(integration)
   const application = yield* Effect.fromResult(site.addressed("ats.application", application_id))
@@ -50,19 +48,19 @@ const attachments = Effect.fnUntraced(function*(stage: Stage, integration: strin
 const isStaffingEntityId = Schema.is(StaffingEntityId)
 
 const employeeForm = Effect.fnUntraced(function*(stage: Stage, integration: string) {
-  const texts = yield* query
-  const { staffing_entity_id } = texts
+  const given = yield* texts
+  const { staffing_entity_id } = given
   if (staffing_entity_id !== undefined && !isStaffingEntityId(staffing_entity_id)) {
     return yield* invalid("staffing_entity_id must be 24 characters of base58.")
   }
   yield* stage.catchUp
   const site = stage.world.site(integration)
   const entity = yield* Effect.fromResult(staffingEntityOf(site, staffing_entity_id))
-  return { data: formOf(site.records, entity), warnings: ignored(texts, "staffing_entity_id") }
+  return { data: formOf(site.records, entity), warnings: ignored(given, "staffing_entity_id") }
 })
 
 const assessmentPackages = Effect.fnUntraced(function*(stage: Stage, integration: string) {
-  const warnings = ignored(yield* query)
+  const warnings = ignored(yield* texts)
   yield* stage.catchUp
   return { data: { packages: stage.world.site(integration).rows("assessment.package").map(render) }, warnings }
 })
@@ -72,6 +70,6 @@ const isCategory = Schema.is(ToolCategory)
 const tools = Effect.fnUntraced(function*(stage: Stage) {
   const { category } = yield* HttpRouter.params
   if (!isCategory(category)) return yield* invalid(`The category must be one of ${toolCategories.join(", ")}.`)
-  const warnings = ignored(yield* query)
+  const warnings = ignored(yield* texts)
   return { data: { tools: toolsOf(stage.world.integrations, category, stage.account) }, warnings }
 })

@@ -7,6 +7,8 @@
  * - A filter on a field that the integration does not support leaves nothing, unless it is to be ignored; an empty
  *   filter asks for nothing and does neither.
  */
+import * as Effect from "effect/Effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
 import { type IncrementalModel, lists, pageSize, updatedAfterPattern } from "../api/Lists.ts"
 import type { ListQuery } from "./Reading.ts"
@@ -44,17 +46,19 @@ const values = {
 const valuesOf = (filter: string): ReadonlyArray<string> | undefined =>
   filter in values ? values[filter as keyof typeof values] : undefined
 
-/** Each value of a query as one text; refused if one is given twice. */
-export const textsOf = (
-  params: Readonly<Record<string, string | ReadonlyArray<string>>>
-): Result.Result<Readonly<Record<string, string>>, Refusal> => {
+/** Each value of a request's query as one text; refused if one is given twice. */
+export const texts: Effect.Effect<
+  Readonly<Record<string, string>>,
+  Refusal,
+  HttpServerRequest.ParsedSearchParams
+> = Effect.flatMap(HttpServerRequest.ParsedSearchParams, (params) => {
   const texts: Record<string, string> = {}
   for (const [name, value] of Object.entries(params)) {
-    if (typeof value !== "string") return Result.fail(invalid(`${name} is given more than once.`))
+    if (typeof value !== "string") return Effect.fail(invalid(`${name} is given more than once.`))
     texts[name] = value
   }
-  return Result.succeed(texts)
-}
+  return Effect.succeed(texts)
+})
 
 /** The checked query of a list of an integration that does not support some filters. */
 export const parse = (

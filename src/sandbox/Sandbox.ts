@@ -1,31 +1,42 @@
 /**
  * A server of the unified API over a simulated world, in real time: hides how the world is kept in step with the
- * clock and put behind HTTP.
+ * clock and put behind HTTP. This is the package's `rollcall/sandbox`: `startSandbox` for promises, `Sandbox.layer` for Effect.
  *
  * Gotchas
  * - `speed` multiplies how much happens; timestamps and the `Date` header stay real.
+ * - Nothing of it keeps a process alive but the open port: stop it, or let its scope close.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as HttpRouter from "effect/http/HttpRouter"
 import type { ServeError } from "effect/http/HttpServerError"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import { createServer } from "node:http"
-import { Account } from "./Account.ts"
+import { Account, type AccountSettings } from "./Account.ts"
 import * as Control from "./Control.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
-import { Faults, type Weather } from "./Faults.ts"
+import { Faults, type FaultSettings, type Weather } from "./Faults.ts"
 import * as Gate from "./Gate.ts"
 import * as ListRoutes from "./ListRoutes.ts"
 import * as ReadRoutes from "./ReadRoutes.ts"
-import type { Order } from "./Records.ts"
-import { Stage } from "./Stage.ts"
+import type { Json, Order, WorldModel } from "./Records.ts"
+import type { Refusal } from "./Refusal.ts"
+import { type RequestEntry, Stage } from "./Stage.ts"
+import type { Steering } from "./Steering.ts"
 import { World } from "./World.ts"
 import * as WriteRoutes from "./WriteRoutes.ts"
+
+export type { AccountSettings } from "./Account.ts"
+export type { FaultSettings, Weather } from "./Faults.ts"
+export type { Json, WorldModel } from "./Records.ts"
+export type { Refusal } from "./Refusal.ts"
+export type { RequestEntry } from "./Stage.ts"
+export type { Steering } from "./Steering.ts"
 
 export interface Options {
   /** 0 (default) = any free one. */
@@ -48,17 +59,45 @@ export interface Options {
   readonly order?: Order
 }
 
-export interface SandboxHandle {
+/** Where a sandbox is, and what to begin with. */
+export interface Whereabouts {
   /** Base address, ends in `/v1`. */
   readonly url: string
   readonly key: string
   readonly integrations: ReadonlyArray<string>
   /** One existing id of each kind that requests need; empty where no integration has the kind. */
   readonly ids: Examples
+}
+
+export interface SandboxHandle extends Whereabouts {
   readonly world: World
-  /** Lets the world live up to now and stops it there; reads and `POST mutations` go on. */
+  /** Lets the world live up to now and stops it there; reads, writes and `steer` go on. */
   readonly freeze: Effect.Effect<void>
   readonly unfreeze: Effect.Effect<void>
+  /** Carries out one act upon the world, as `POST /_sandbox/mutations` does; the record it was done to. */
+  readonly steer: (act: Steering) => Effect.Effect<{ readonly id: string }, Refusal>
+  /** Live records of a model, of the first integration that has it unless one is named. */
+  readonly truth: (model: WorldModel, integration?: string) => Effect.Effect<ReadonlyArray<Json>, Refusal>
+  /** Replaces all that was set; `{}` ends it. */
+  readonly faults: (settings: FaultSettings) => Effect.Effect<void>
+  /** Replaces all that was set; `{}` is the account of the beginning. */
+  readonly account: (settings: AccountSettings) => Effect.Effect<void>
+  /** The last ones, oldest first, without keys and bodies. */
+  readonly requests: Effect.Effect<ReadonlyArray<RequestEntry>>
+}
+
+/** The same for those who do not use Effect. `await using` stops it. */
+export interface RunningSandbox extends Whereabouts, AsyncDisposable {
+  readonly freeze: () => Promise<void>
+  readonly unfreeze: () => Promise<void>
+  /** Rejects with a `Refusal` that says why it cannot be done. */
+  readonly steer: (act: Steering) => Promise<{ readonly id: string }>
+  readonly truth: (model: WorldModel, integration?: string) => Promise<ReadonlyArray<Json>>
+  readonly faults: (settings: FaultSettings) => Promise<void>
+  readonly account: (settings: AccountSettings) => Promise<void>
+  readonly requests: () => Promise<ReadonlyArray<RequestEntry>>
+  /** Requests in flight have a second; then the port is free. */
+  readonly stop: () => Promise<void>
 }
 
 /** The address cannot be listened on. */
@@ -99,13 +138,18 @@ export const serve = Effect.fn("Sandbox.serve")(
     yield* server.serve(app)
     const listening = "port" in server.address ? server.address.port : port
     return {
-      url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/v1`,
+      url: `http://${reachable(host)}:${listening}/v1`,
       key,
       integrations: world.integrations.map(({ id }) => id),
       ids: examplesOf(world),
       world,
       freeze: Effect.map(stage.catchUp, () => world.freeze()),
-      unfreeze: Effect.map(stage.catchUp, () => world.unfreeze())
+      unfreeze: Effect.map(stage.catchUp, () => world.unfreeze()),
+      steer: (act) => stage.steer(act),
+      truth: (model, integration) => Effect.map(stage.truth(model, integration), ({ records }) => records),
+      faults: (settings) => Effect.sync(() => stage.faults.set(settings)),
+      account: (settings) => Effect.sync(() => stage.account.set(settings)),
+      requests: Effect.sync(() => [...stage.requests])
     }
   }
 )
@@ -114,6 +158,34 @@ export const serve = Effect.fn("Sandbox.serve")(
 export class Sandbox extends Context.Service<Sandbox, SandboxHandle>()("rollcall/sandbox/Sandbox") {
   static readonly layer = (options?: Options): Layer.Layer<Sandbox, AddressUnavailable> =>
     Layer.effect(Sandbox, serve(options))
+}
+
+/** Serves until it is stopped; rejects with `AddressUnavailable`. */
+export const startSandbox = async (options: Options = {}): Promise<RunningSandbox> => {
+  const scope = Scope.makeUnsafe()
+  const stop = () => Effect.runPromise(Scope.close(scope, Exit.void))
+  const { ids, integrations, key, url, ...handle } = await Effect.runPromise(Scope.provide(serve(options), scope))
+  return {
+    url,
+    key,
+    integrations,
+    ids,
+    freeze: () => Effect.runPromise(handle.freeze),
+    unfreeze: () => Effect.runPromise(handle.unfreeze),
+    steer: (act) => Effect.runPromise(handle.steer(act)),
+    truth: (model, integration) => Effect.runPromise(handle.truth(model, integration)),
+    faults: (settings) => Effect.runPromise(handle.faults(settings)),
+    account: (settings) => Effect.runPromise(handle.account(settings)),
+    requests: () => Effect.runPromise(handle.requests),
+    stop,
+    [Symbol.asyncDispose]: stop
+  }
+}
+
+/** How this machine reaches what listens there. */
+const reachable = (host: string): string => {
+  if (host === "0.0.0.0") return "127.0.0.1"
+  return host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host
 }
 
 const codeOf = (error: ServeError): string | null => {

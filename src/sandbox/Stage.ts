@@ -1,5 +1,6 @@
 /**
- * What the sandbox's routes work with: the world at the right time, its faults, the account with its key, and the log of requests.
+ * What the sandbox's routes and its handle work with: the world at the right time, its faults, the account with its key,
+ * and the log of requests.
  *
  * Gotchas
  * - The log holds no key and no body; it keeps the last ten thousand requests.
@@ -8,6 +9,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Account } from "./Account.ts"
 import type { Faults } from "./Faults.ts"
+import type { Json, WorldModel } from "./Records.ts"
+import { invalid, type Refusal } from "./Refusal.ts"
+import type { Steering } from "./Steering.ts"
 import type { World } from "./World.ts"
 
 export interface RequestEntry {
@@ -40,6 +44,34 @@ export class Stage {
     this.account = account
     this.key = key
     this.catchUp = Effect.map(this.now, (now) => world.advance(now))
+  }
+
+  /** Does what a test wants done, now; the record it was done to. */
+  steer(act: Steering): Effect.Effect<{ readonly id: string }, Refusal> {
+    return Effect.flatMap(this.catchUp, () => {
+      const done = this.world.steer(act)
+      return "refused" in done ? Effect.fail(invalid(done.refused)) : Effect.succeed(done)
+    })
+  }
+
+  /** Live records of a model now, of the first integration that has it unless one is named. */
+  truth(
+    model: WorldModel,
+    integration?: string
+  ): Effect.Effect<{ readonly integration: string; readonly records: ReadonlyArray<Json> }, Refusal> {
+    return Effect.flatMap(this.catchUp, () => {
+      const chosen = this.world.integrations.find(({ id, models }) =>
+        integration === undefined ? models.includes(model) : id === integration
+      )
+      if (chosen === undefined) {
+        return Effect.fail(
+          invalid(
+            integration === undefined ? `No integration has ${model}.` : `There is no integration "${integration}".`
+          )
+        )
+      }
+      return Effect.succeed({ integration: chosen.id, records: [...this.world.truth(chosen.id, model).values()] })
+    })
   }
 
   record(entry: RequestEntry): Effect.Effect<void> {

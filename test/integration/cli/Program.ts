@@ -28,9 +28,14 @@ export class Program {
   readonly ended: Promise<Ended>
 
   /** Only the given environment, and what a process needs to run. */
-  constructor(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}, cwd = process.cwd()) {
+  constructor(
+    args: ReadonlyArray<string>,
+    environment: Readonly<Record<string, string>> = {},
+    cwd = process.cwd(),
+    entry = bin
+  ) {
     const { HOME = "", PATH = "", TMPDIR = tmpdir() } = process.env
-    this.process = spawn(process.execPath, [bin, ...args], { cwd, env: { HOME, PATH, TMPDIR, ...environment } })
+    this.process = spawn(process.execPath, [entry, ...args], { cwd, env: { HOME, PATH, TMPDIR, ...environment } })
     this.process.stdout?.on("data", (chunk) => this.stdout += chunk)
     this.process.stderr?.on("data", (chunk) => this.stderr += chunk)
     this.ended = once(this.process, "close").then(([code]) => ({ code, stdout: this.stdout, stderr: this.stderr }))

@@ -1,0 +1,149 @@
+/**
+ * What `npm publish` would send, installed in an empty folder and used there. Nothing is fetched: the tarball is unpacked
+ * as npm does it, its dependencies are links to those of this clone.
+ */
+import { execFileSync, spawnSync } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { freePort, Program } from "../cli/Program.ts"
+
+const root = fileURLToPath(new URL("../../..", import.meta.url))
+const modules = join(root, "node_modules")
+const folder = mkdtempSync(join(tmpdir(), "rollcall-package-"))
+const home = join(folder, "node_modules/rollcall")
+const entry = join(folder, "node_modules/.bin/rollcall")
+
+const environment = {
+  ...process.env,
+  PATH: `${dirname(process.execPath)}${delimiter}${join(modules, ".bin")}${delimiter}${process.env["PATH"]}`
+}
+/** What a command says, both streams, and how it ended. */
+const said = (command: string, args: ReadonlyArray<string>, cwd = folder) => {
+  const { status, stderr, stdout } = spawnSync(command, args, { cwd, env: environment, encoding: "utf8" })
+  return { status, text: `${stdout}${stderr}` }
+}
+const link = (name: string) => {
+  const path = join(folder, "node_modules", name)
+  mkdirSync(dirname(path), { recursive: true })
+  symlinkSync(join(modules, name), path)
+}
+
+const config = (more: string) =>
+  `import { defineConfig, secret } from "rollcall"
+export default defineConfig({
+  accounts: { default: { url: "http://127.0.0.1:9/v1", key: secret("KEY") } },
+  integrations: [{ id: "sandbox:everything", models: ["ats.tag", "hris.skill"], interval: "30 seconds" }],
+  ${more}
+})
+`
+/** The examples of a page, each a program. */
+const examples = [
+  ...readFileSync(join(root, "docs/sandbox.md"), "utf8").matchAll(/^```ts\n(.*?)^```/gms)
+].map(([, code = ""], at) => ({ name: `example${at}.ts`, code }))
+
+beforeAll(() => {
+  const packed = said("npm", ["pack", "--silent", "--pack-destination", folder], root)
+  assert.strictEqual(packed.status, 0, packed.text)
+  mkdirSync(home, { recursive: true })
+  const { bin, dependencies, version }: {
+    readonly bin: Readonly<Record<string, string>>
+    readonly dependencies: Readonly<Record<string, string>>
+    readonly version: string
+  } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+  execFileSync("tar", ["-xzf", join(folder, `rollcall-${version}.tgz`), "--strip-components=1", "-C", home])
+  for (const name of [...Object.keys(dependencies), "@types/node"]) link(name)
+  mkdirSync(dirname(entry))
+  symlinkSync(`../rollcall/${bin["rollcall"]}`, entry)
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({
+      compilerOptions: {
+        strict: true,
+        noEmit: true,
+        module: "nodenext",
+        target: "es2024",
+        lib: ["es2024", "esnext.disposable", "dom"],
+        types: ["node"],
+        skipLibCheck: true
+      },
+      include: ["*.ts"]
+    })
+  )
+  writeFileSync(join(folder, "rollcall.config.ts"), config('retention: "7 days"'))
+  for (const { code, name } of examples) writeFileSync(join(folder, name), code)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe("the npm package", () => {
+  it("npx rollcall --help names the commands", () => {
+    const { status, text } = said("npx", ["rollcall", "--help"])
+    assert.strictEqual(status, 0, text)
+    for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail"]) assert.include(text, command)
+  })
+
+  it("holds what is built and no sources", () => {
+    const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+    assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist"])
+    const files = readdirSync(home, { recursive: true, encoding: "utf8" })
+    assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])
+  })
+
+  it("rollcall sandbox serves, and rollcall start reads it by a rollcall.config.ts", async () => {
+    const sandbox = new Program(
+      ["sandbox", "--port", "0", "--records", "10", "--integrations", "1", "--json"],
+      {},
+      folder,
+      entry
+    )
+    const started: Array<Program> = [sandbox]
+    try {
+      const { key, url }: { key: string; url: string } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+      const given = { KEY: key, ROLLCALL_API_URL: url, ROLLCALL_HTTP_PORT: String(await freePort()) }
+      const service = new Program(["start"], given, folder, entry)
+      started.push(service)
+      const [, streams] = await service.says(/"message":"started".*"streams":(\d+)/, "stderr")
+      assert.strictEqual(streams, "2")
+      await service.says(/backfill|live/, "stderr")
+      assert.strictEqual((await service.stop()).code, 0)
+    } finally {
+      for (const { process } of started) process.kill("SIGKILL")
+      await Promise.all(started.map((program) => program.ended))
+    }
+  })
+
+  it("types a rollcall.config.ts and the examples of docs/sandbox.md, and sees a fault in them", () => {
+    const good = said("tsc", ["--project", "."])
+    assert.strictEqual(good.status, 0, good.text)
+    writeFileSync(join(folder, "faulty.ts"), config('sweepInterval: "1 hour", retention: "7 fortnights"'))
+    try {
+      const bad = said("tsc", ["--project", "."])
+      assert.match(bad.text, /^faulty\.ts.*error/m)
+    } finally {
+      rmSync(join(folder, "faulty.ts"))
+    }
+  })
+
+  it("the examples of docs/sandbox.md run", () => {
+    assert.isAtLeast(examples.length, 2)
+    for (const { name } of examples) {
+      const { status, text } = said(process.execPath, [name])
+      assert.strictEqual(status, 0, `${name}: ${text}`)
+    }
+  })
+})
+
+describe("a clone", () => {
+  it("runs its sources, whatever was built of them before", () => {
+    const clone = join(folder, "clone")
+    for (const path of ["bin", "package.json"]) cpSync(join(root, path), join(clone, path), { recursive: true })
+    symlinkSync(join(root, "src"), join(clone, "src"))
+    mkdirSync(join(clone, "dist"))
+    writeFileSync(join(clone, "dist/main.js"), "throw new Error('of yesterday')")
+    const { status, text } = said(process.execPath, [join(clone, "bin/rollcall.js"), "--version"])
+    assert.strictEqual(status, 0, text)
+  })
+})

@@ -15,6 +15,7 @@ import { canonicalHash } from "../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
 import { type Awaiting, classify, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
 import { diff, touchesNull } from "../domain/Diff.ts"
+import type * as Guard from "../domain/Guard.ts"
 import type { StreamModel } from "../domain/Model.ts"
 import { type Observation, observe, readRow, type Row } from "../domain/Observation.ts"
 import type { Processing } from "../domain/Processing.ts"
@@ -22,6 +23,7 @@ import { parseTime } from "../domain/Watermark.ts"
 import type {
   Balance,
   Head,
+  Hold,
   Pending,
   PendingStatus,
   Quarantined,
@@ -30,7 +32,8 @@ import type {
   StreamState,
   StreamTx
 } from "../store/Store.ts"
-import { parseContent, publication, type Step } from "./Publication.ts"
+import { type Next, parseContent, publication, type Step } from "./Publication.ts"
+import { masks, statusIn, withheld } from "./Withheld.ts"
 
 /** A page ready for its transaction: serialized and hashed once, however often the transaction runs. */
 export interface Prepared {
@@ -59,6 +62,7 @@ export const prepare = (processing: Processing, results: ReadonlyArray<unknown>,
 export interface Occasion {
   readonly stream: StreamState & { readonly model: StreamModel }
   readonly processing: Processing
+  readonly guard: Guard.Thresholds
   readonly reading: number
   readonly origin: Origin
   readonly backfill: boolean
@@ -126,12 +130,12 @@ export const absorb = Effect.fnUntraced(function*(
     else if (sighting === "duplicate") duplicates++
     else sightings.push(sighting)
   }
-  const befores = yield* tx.contents(sightings.flatMap(({ meaning, observed }) => {
-    const position = heads.get(observed.id)?.position ?? null
-    return meaning._tag === "Updated" && position !== null ? [position] : []
-  }))
+  const updated = sightings.filter(({ meaning }) => meaning._tag === "Updated")
+  const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
+  // C7: what scope holds mask keeps its published value, the record goes on
+  const masking = updated.length === 0 ? [] : masks(yield* tx.holds)
 
-  const outcome = settle(sightings, stored, befores, occasion)
+  const outcome = settle(sightings, stored, befores, masking, occasion)
   const written = new Set(outcome.writes.map((write) => write.head.id))
   yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
   yield* tx.dropPending(ids.filter((id) => stored.pending.has(id) && written.has(id)))
@@ -203,7 +207,7 @@ const knownOf = (head: Head | undefined, stored: Stored): Known | undefined =>
 
 const awaitingOf = (row: Pending | undefined): Awaiting | undefined =>
   row && {
-    status: row.status,
+    status: row.reason === "absent" ? "absent" : row.status,
     deleted: row.deleted,
     canonicalHash: row.canonicalHash,
     changedAtMs: parseTime(row.changedAt)
@@ -222,6 +226,7 @@ const settle = (
   sightings: ReadonlyArray<Sighting>,
   stored: Stored,
   befores: ReadonlyMap<number, string | null>,
+  masking: ReadonlyArray<Hold>,
   occasion: Occasion
 ) => {
   const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
@@ -229,13 +234,19 @@ const settle = (
   const stage = new Map<string, Pending>()
   for (const { meaning, observed } of sightings) {
     const head = stored.heads.get(observed.id)
-    const write = (count: keyof typeof counts, step: Step) => {
+    const write = (count: keyof typeof counts, step: Step, next: Next = observed) => {
       counts[count]++
-      writes.push(publication(head, step, observed, { ...occasion, detectedAt: occasion.now }))
+      writes.push(publication(head, step, next, { ...occasion, detectedAt: occasion.now }))
     }
-    const put = (status: PendingStatus, reason: DeleteReason | null) => {
+    const put = (status: PendingStatus, reason: DeleteReason | null, hold: number | null = null) => {
+      stage.set(observed.id, pendingOf(observed, { status, reason, hold }, occasion))
+    }
+    /** What waits for a decision goes on waiting with its newest content (D17, D18). */
+    const stageOrKeep = (reason: DeleteReason | null) => {
+      const known = stored.pending.get(observed.id)
+      const waits = known !== undefined && known.hold !== null && known.deleted === (reason !== null)
       counts.pending++
-      stage.set(observed.id, pendingOf(observed, status, reason, occasion))
+      put(waits ? known.status : "staged", reason, waits ? known.hold : null)
     }
     switch (meaning._tag) {
       case "Same":
@@ -255,21 +266,32 @@ const settle = (
         break
       case "Updated": {
         const before = occasion.processing.apply(parseContent(befores.get(head?.position ?? 0)) ?? {})
-        const changes = diff(occasion.processing.shape, before, observed.content)
-        if (touchesNull(changes)) put("staged", null)
-        else write("changed", { kind: "updated", before, changes })
+        const { content, hold } = withheld(before, observed.content, masking)
+        const changes = diff(occasion.processing.shape, before, content)
+        if (touchesNull(changes)) {
+          counts.pending++
+          put("staged", null)
+          break
+        }
+        if (hold !== null) put(statusIn(hold), null, hold.id)
+        if (changes.length === 0) counts.pending++
+        else {
+          const canonical = hold === null ? observed.canonicalHash : canonicalHash(occasion.processing.shape, content)
+          write("changed", { kind: "updated", before, changes }, { ...observed, content, canonicalHash: canonical })
+        }
         break
       }
       case "Deleted":
-        put("staged", "flagged")
+        stageOrKeep("flagged")
         break
       case "Emptied":
-        put("held", "erased")
+        stageOrKeep("erased")
         break
       case "Restored":
-        put("staged", null)
+        stageOrKeep(null)
         break
       case "Disputed":
+        counts.pending++
         put("reread", observed.deleted ? "flagged" : null)
         break
       case "StillPending": {
@@ -285,8 +307,7 @@ const settle = (
 
 const pendingOf = (
   observed: Observation,
-  status: PendingStatus,
-  reason: DeleteReason | null,
+  { hold, reason, status }: Pick<Pending, "status" | "reason" | "hold">,
   occasion: Occasion
 ): Pending => ({
   id: observed.id,
@@ -302,5 +323,6 @@ const pendingOf = (
   changedAt: observed.changedAt,
   detectedAt: occasion.now,
   confirms: 0,
-  confirmedAt: null
+  confirmedAt: null,
+  hold
 })

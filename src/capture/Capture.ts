@@ -15,14 +15,17 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
+import * as Guard from "../domain/Guard.ts"
 import { type StreamKey, streamName } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
 import { audit, type AuditReport } from "./Audit.ts"
 import * as Gauges from "./Gauges.ts"
+import { carryOut } from "./Holds.ts"
 import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
@@ -34,6 +37,8 @@ export interface CaptureOptions {
   /** Least overlap of polls beyond the watermark before last. */
   readonly overlapMin: Duration.Duration
   readonly confirmInterval: Duration.Duration
+  /** What waves of changes are held; the usual thresholds where it is left out. */
+  readonly guard?: Guard.Thresholds
   /** Reading waits while this reader of the log is more than `limit` events behind (X10). */
   readonly backPressure?: { readonly reader: string; readonly limit: number }
 }
@@ -122,6 +127,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       settings,
       processing: settings.processing ?? Processing.plain(settings.model),
       overlapMin: options.overlapMin,
+      guard: options.guard ?? Guard.thresholds,
       owner,
       lock: yield* Semaphore.make(1),
       called: yield* Latch.make(false),
@@ -238,6 +244,23 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const pollNow = (held: Held) => isWhole(held) ? Effect.asVoid(sweepUntil(held, never)) : poll(held)
 
+  /** Carries out what was approved, in whatever process, of the streams that are read here. */
+  const decided = Effect.gen(function*() {
+    const approved = yield* store.holds({ states: ["approving"], limit: 100 })
+    for (const name of new Set(approved.map(streamName))) {
+      const held = streams.get(name)
+      if (held !== undefined) yield* exclusively(held, carryOut(held))
+    }
+  })
+
+  const keepDeciding = Effect.gen(function*() {
+    let seen = 0
+    for (;;) {
+      yield* Effect.retry(decided, { while: (error) => error.reason.retryable, schedule: Schedule.spaced("2 seconds") })
+      seen = yield* store.awaitDecision(seen)
+    }
+  })
+
   const find = (key: StreamKey) => {
     const held = streams.get(streamName(key))
     return held === undefined ? Effect.fail(new UnknownStream({ stream: streamName(key) })) : Effect.succeed(held)
@@ -251,13 +274,17 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   return Capture.of({
     run: Effect.forEach([...streams.values()], keep, { concurrency: "unbounded", discard: true }).pipe(
-      Effect.andThen(Effect.never)
+      Effect.andThen(Effect.never),
+      Effect.raceFirst(keepDeciding)
     ),
-    once: Effect.forEach([...streams.values()], (held) =>
-      exclusively(held, readOnce(held)).pipe(
-        Effect.as<ReadonlyArray<Problem>>([]),
-        Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
-      ), { concurrency: "unbounded" }).pipe(Effect.map((problems) => problems.flat())),
+    once: Effect.andThen(
+      decided,
+      Effect.forEach([...streams.values()], (held) =>
+        exclusively(held, readOnce(held)).pipe(
+          Effect.as<ReadonlyArray<Problem>>([]),
+          Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
+        ), { concurrency: "unbounded" })
+    ).pipe(Effect.map((problems) => problems.flat())),
     poll: (key) => Effect.flatMap(find(key), (held) => exclusively(held, pollNow(held))),
     sweep: (key) =>
       Effect.flatMap(

@@ -13,6 +13,7 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type * as Guard from "../domain/Guard.ts"
 import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { type Page, type Priority, Source, type SourceError } from "../source/Source.ts"
@@ -27,7 +28,8 @@ import {
 } from "../store/Store.ts"
 import { absorb, emptyBalance, type Occasion, prepare } from "./Absorb.ts"
 import * as Gauges from "./Gauges.ts"
-import { type Detected, detected } from "./Release.ts"
+import { detected } from "./PendingRows.ts"
+import { type Released, tellHolds } from "./Release.ts"
 import type { StreamSettings } from "./StreamState.ts"
 
 /** The reading cannot go on; nothing it committed is lost, the watermark stays. */
@@ -44,6 +46,7 @@ export interface Stream {
   readonly processing: Processing
   /** Least overlap of polls; a stream's own margin may have grown beyond it. */
   readonly overlapMin: Duration.Duration
+  readonly guard: Guard.Thresholds
   readonly owner: Owner
 }
 
@@ -76,17 +79,17 @@ export const addBalance = (a: Balance, b: Balance): Balance =>
 export const isBalanced = ({ read, ...rows }: Balance): boolean =>
   Object.values(rows).reduce((sum, amount) => sum + amount, 0) === read
 
-/** Work done in the transaction of a page after its rows: moves the stream on and says what else was published. */
+/** Work done in the transaction of a page after its rows: moves the stream on and says what else came of it. */
 export type Conclude = (
   tx: StreamTx,
   state: StreamState,
   occasion: Occasion,
   balance: Balance
-) => Effect.Effect<{ readonly state: StreamState; readonly released: ReadonlyArray<Detected> }, StoreError>
+) => Effect.Effect<Released, StoreError>
 
 /** Moves nothing but what is given. */
 export const concludeWith = (change: (state: StreamState) => StreamState): Conclude => (_, state) =>
-  Effect.succeed({ state: change(state), released: [] })
+  Effect.succeed({ state: change(state), events: [], holds: [] })
 
 export interface Committed {
   readonly balance: Balance
@@ -108,7 +111,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const prepared = prepare(stream.processing, results, now)
-  const { absorbed, released } = yield* store.transact(
+  const { absorbed, concluded } = yield* store.transact(
     stream.owner,
     stream.key,
     Effect.fnUntraced(function*(tx) {
@@ -116,6 +119,7 @@ export const commitPage = Effect.fnUntraced(function*(
       const occasion: Occasion = {
         stream: { ...begun, model: stream.key.model },
         processing: stream.processing,
+        guard: stream.guard,
         reading: reading.id,
         origin: reading.kind,
         backfill: reading.backfill,
@@ -131,14 +135,15 @@ export const commitPage = Effect.fnUntraced(function*(
         absorbed.balance
       )
       yield* tx.save(concluded.state)
-      return { absorbed, released: concluded.released }
+      return { absorbed, concluded }
     })
   )
   yield* Gauges.pageCommitted(stream.key, absorbed.balance, (yield* Clock.currentTimeMillis) - now)
   yield* Gauges.eventsDetected(stream.key, [
     ...absorbed.writes.flatMap((write) => write.events.map(detected)),
-    ...released
+    ...concluded.events
   ])
+  yield* tellHolds(stream.key, concluded.holds)
   return absorbed
 })
 

@@ -74,19 +74,14 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
       decisive: false,
       conclude: page.next !== null ?
         concludeWith((state) => state) :
-        Effect.fnUntraced(function*(tx, state, occasion, balance) {
-          const released = yield* release(tx, occasion)
-          return {
-            released,
-            state: {
-              ...healthy(state),
-              offsets,
-              previous: state.watermark,
-              watermark: Math.max(state.watermark ?? watermark, watermark),
-              lastPoll: { ...read, balance: addBalance(read.balance, balance), endedAt }
-            }
-          }
-        })
+        (tx, state, occasion, balance) =>
+          release(tx, {
+            ...healthy(state),
+            offsets,
+            previous: state.watermark,
+            watermark: Math.max(state.watermark ?? watermark, watermark),
+            lastPoll: { ...read, balance: addBalance(read.balance, balance), endedAt }
+          }, occasion)
     })
     return { committed, reading: { ...read, balance: addBalance(read.balance, committed.balance) } }
   })

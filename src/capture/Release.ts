@@ -1,90 +1,254 @@
 /**
- * Publishes what readings staged, in the last transaction of a complete reading.
+ * The end of a reading: judges the waves among what was staged, and publishes it or holds it.
  *
  * Invariants
  * 1. What an unfinished reading staged stays pending until one of its kind is complete   (X17, D21)
- * 2. Published → observed is compared once, at release: one event, however often it was observed   (D20)
+ * 2. Nothing of a wave is published before all of it was counted   (D19)
+ * 3. A person, a sighting or, below the threshold, a complete sweep ends a hold; time never does   (D17, C8)
  *
  * Gotchas
- * - Rows are taken 250 at a time inside the one transaction: memory does not grow with the size of a wave (I9).
+ * - Rows are walked twice, 250 at a time, inside the one transaction: memory does not grow with the size of a wave (I9).
+ * - What is held, and what is absent but not yet for certain, counts with what is staged: a wave that comes in parts is one
+ *   wave. An absence that is certain belongs to the next complete poll or sweep, whichever ends first (D2).
  */
 import * as Effect from "effect/Effect"
-import type { NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import { diff } from "../domain/Diff.ts"
-import { parseTime } from "../domain/Watermark.ts"
-import type { Head, Pending, RecordWrite, StoreError, StreamTx } from "../store/Store.ts"
+import * as Guard from "../domain/Guard.ts"
+import type { StreamKey } from "../domain/Model.ts"
+import { type Switch, switches } from "../domain/Scope.ts"
+import type { Hold, Pending, RecordWrite, StoreError, StreamState, StreamTx } from "../store/Store.ts"
 import type { Occasion } from "./Absorb.ts"
-import { type Next, parseContent, publication } from "./Publication.ts"
+import { asFound, type Detected, detected, published, weigh, type Weighed } from "./PendingRows.ts"
+import { masks, statusIn, withheld } from "./Withheld.ts"
 
 const chunk = 250
+/** Distinct paths counted in one reading; more are no field switched off. */
+const mostPaths = 1_000
+
+/** What the end of a reading made of the stream. */
+export interface Released {
+  readonly state: StreamState
+  readonly events: ReadonlyArray<Detected>
+  /** Opened or cancelled here. */
+  readonly holds: ReadonlyArray<Hold>
+}
 
 /** Polls release what polls, refreshes and re-reads staged; sweeps their own. */
-const releases = (reader: Origin, staged: Origin): boolean => (reader === "sweep") === (staged === "sweep")
+const releases = (occasion: Occasion) => (row: Pending): boolean =>
+  (occasion.origin === "sweep") === (row.origin === "sweep") || row.reason === "absent"
 
-/** What of a published event is measured. */
-export type Detected = Pick<NewEvent, "kind" | "origin" | "changedAt" | "detectedAt">
-
-/** Returns what was published. `occasion.origin` says which kind of reading is complete. */
-export const release = Effect.fnUntraced(function*(
+/** Every staged row that this reading releases, chunk by chunk; `each` may change the rows' status. */
+const eachStaged = Effect.fnUntraced(function*(
   tx: StreamTx,
-  occasion: Occasion
-): Effect.fn.Return<ReadonlyArray<Detected>, StoreError> {
-  const published: Array<Detected> = []
+  occasion: Occasion,
+  each: (rows: ReadonlyArray<Weighed>, all: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
+): Effect.fn.Return<void, StoreError> {
   let after: string | null = null
   for (;;) {
     const page: ReadonlyArray<Pending> = yield* tx.pendingBy("staged", after, chunk)
-    const rows = page.filter((row) => releases(occasion.origin, row.origin))
-    const writes = yield* publications(tx, rows, occasion)
-    yield* tx.dropPending(rows.map((row) => row.id))
-    yield* tx.write(writes)
-    for (const write of writes) published.push(...write.events.map(detected))
-    if (page.length < chunk) return published
+    const rows = page.filter(releases(occasion))
+    if (rows.length > 0) yield* each(yield* weigh(tx, rows, occasion), rows)
+    if (page.length < chunk) return
     after = page.at(-1)!.id
   }
 })
 
-export const detected = ({ changedAt, detectedAt, kind, origin }: NewEvent): Detected => ({
-  kind,
-  origin,
-  changedAt,
-  detectedAt
+interface Tally extends Record<Guard.Wave, number> {
+  rows: number
+  readonly switched: Map<string, Switch & { readonly records: number }>
+}
+
+const count = Effect.fnUntraced(function*(tx: StreamTx, occasion: Occasion) {
+  const tally: Tally = { rows: 0, deletes: 0, restores: 0, switched: new Map() }
+  yield* eachStaged(tx, occasion, (rows, all) =>
+    Effect.sync(() => {
+      tally.rows += all.length
+      for (const { kind, observed, published } of rows) {
+        if (kind === "deletes" || kind === "restores") tally[kind]++
+        if (kind !== "update" || published === null) continue
+        const changes = diff(occasion.processing.shape, published, observed)
+        for (const one of switches(published, observed, changes)) {
+          const key = `${one.to} ${one.path}`
+          const known = tally.switched.get(key)
+          if (known === undefined && tally.switched.size >= mostPaths) continue
+          tally.switched.set(key, { ...one, records: (known?.records ?? 0) + 1 })
+        }
+      }
+    }))
+  return tally
 })
 
-const publications = Effect.fnUntraced(function*(tx: StreamTx, rows: ReadonlyArray<Pending>, occasion: Occasion) {
-  const heads = yield* tx.heads(rows.map((row) => row.id))
-  const positions = [...heads.values()].flatMap((head) => head.position === null ? [] : [head.position])
-  const contents = yield* tx.contents(positions)
-  const images = yield* tx.beforeImages(positions)
-  return rows.flatMap((row): ReadonlyArray<RecordWrite> => {
-    const head = heads.get(row.id)
-    const content = parseContent(row.content)
-    return head === undefined || content === null ? [] : [publish(row, head, content)]
-  })
+const opening = (
+  kind: Hold["kind"],
+  reason: string,
+  paths: ReadonlyArray<string>,
+  occasion: Occasion
+): Omit<Hold, "id"> => ({
+  kind,
+  state: "open",
+  reason,
+  paths,
+  openedAt: occasion.now,
+  decidedAt: null,
+  released: 0,
+  release: null
+})
 
-  function publish(row: Pending, head: Head, content: NonNullable<ReturnType<typeof parseContent>>): RecordWrite {
-    const next: Next = { ...row, content, changedAtMs: parseTime(row.changedAt) }
-    const circumstances = {
-      stream: occasion.stream,
-      processing: occasion.processing,
-      origin: row.origin,
-      reading: row.reading,
-      detectedAt: row.detectedAt
+const inWords = (switched: ReadonlyArray<Switch & { readonly records: number }>, live: number): string => {
+  const [first, ...others] = switched
+  const more = others.length === 0 ? "" : `, and ${others.length} more paths`
+  return `${first?.path} went ${
+    first?.to === "nothing" ? "to" : "from"
+  } null on ${first?.records} of ${live} records${more}`
+}
+
+/** What the thresholds say of everything pending together, and the holds that follow from it. */
+const judge = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  state: StreamState,
+  occasion: Occasion,
+  tally: Tally,
+  undecided: ReadonlyArray<Hold>
+) {
+  const { guard, now } = occasion
+  const live = yield* tx.live
+  const recent = Guard.recently(guard, state.recent ?? [], now)
+  const absences = yield* tx.absences
+  const opened: Array<Hold> = []
+  const suspected = Effect.fnUntraced(function*(wave: Guard.Wave) {
+    const open = undecided.find((hold) => hold.kind === wave && hold.state === "open")
+    const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
+      (wave === "deletes" ? absences : 0)
+    const records = live + (wave === "deletes" ? recent.deletes : waiting)
+    const reason = Guard.suspicion(guard, wave, recent[wave] + waiting, records)
+    if (reason === null || open !== undefined || tally[wave] === 0) return reason === null ? null : open ?? null
+    const hold = yield* tx.openHold(opening(wave, reason, [], occasion))
+    opened.push(hold)
+    return hold
+  })
+  const waves = { deletes: yield* suspected("deletes"), restores: yield* suspected("restores") }
+  const masked = new Set(masks(undecided).flatMap((hold) => hold.paths))
+  const switched = [...tally.switched.values()].filter(({ path, records }) =>
+    !masked.has(path) && Guard.isSwitched(guard, records, live)
+  )
+  if (switched.length > 0) {
+    const paths = [...new Set(switched.map(({ path }) => path))]
+    opened.push(yield* tx.openHold(opening("scope", inWords(switched, live), paths, occasion)))
+  }
+  return { live, waves, opened, masks: masks([...undecided, ...opened]) }
+})
+
+/** Publishes rows that are pending no more, or leaves them to a hold. */
+const act = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  rows: ReadonlyArray<Weighed>,
+  occasion: Occasion,
+  verdict: { readonly waves: Readonly<Record<Guard.Wave, Hold | null>>; readonly masks: ReadonlyArray<Hold> }
+) {
+  const writes: Array<RecordWrite> = []
+  const kept: Array<Pending> = []
+  const leave = (row: Pending, hold: Hold) => kept.push({ ...row, status: statusIn(hold), hold: hold.id })
+  for (const weighed of rows) {
+    const { kind, observed, published: before, row } = weighed
+    const wave = kind === "deletes" || kind === "restores" ? verdict.waves[kind] : null
+    if (wave !== null) {
+      leave(row, wave)
+      continue
     }
-    if (row.deleted) {
-      return publication(
-        head,
-        head.live ? { kind: "deleted", reason: row.reason ?? "flagged" } : { kind: "tombstone" },
-        next,
-        circumstances
-      )
-    }
-    if (!head.live) {
-      const image = parseContent(images.get(head.position ?? 0))
-      return publication(head, { kind: "restored", before: image }, next, circumstances)
-    }
-    if (head.canonicalHash === row.canonicalHash) return publication(head, { kind: "same" }, next, circumstances)
-    const before = occasion.processing.apply(parseContent(contents.get(head.position ?? 0)) ?? {})
-    const changes = diff(occasion.processing.shape, before, content)
-    return publication(head, { kind: "updated", before, changes }, next, circumstances)
+    const shown = kind === "update" && before !== null
+      ? withheld(before, observed, verdict.masks)
+      : { content: observed, hold: null }
+    if (shown.hold !== null) leave(row, shown.hold)
+    const write = published(weighed, occasion, asFound, shown.content)
+    if (shown.hold === null || write.events.length > 0) writes.push(write)
+  }
+  yield* tx.putPending(kept)
+  yield* tx.write(writes)
+  return writes.flatMap((write) => write.events)
+})
+
+/** What is left of a wave and was met again by this sweep is no wave any more (C8). */
+const releaseRemainder = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  hold: Hold,
+  occasion: Occasion,
+  others: ReadonlyArray<Hold>
+) {
+  const events: Array<Detected> = []
+  let after: string | null = null
+  for (;;) {
+    const page: ReadonlyArray<Pending> = yield* tx.heldBy(hold.id, after, chunk)
+    const rows = page.filter((row) => row.reading >= occasion.reading)
+    const verdict = { waves: { deletes: null, restores: null }, masks: others }
+    const weighed = yield* weigh(tx, rows, occasion)
+    yield* tx.dropPending(rows.map((row) => row.id))
+    events.push(...(yield* act(tx, weighed, occasion, verdict)).map(detected))
+    if (page.length < chunk) return events
+    after = page.at(-1)!.id
   }
 })
+
+/** Runs in the last transaction of a reading. `occasion.origin` says which kind of reading is complete. */
+export const release = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  state: StreamState,
+  occasion: Occasion
+): Effect.fn.Return<Released, StoreError> {
+  const undecided = yield* tx.holds
+  const tally = yield* count(tx, occasion)
+  if (tally.rows === 0 && undecided.length === 0) return { state, events: [], holds: [] }
+  const { live, opened, ...verdict } = yield* judge(tx, state, occasion, tally, undecided)
+
+  const events: Array<Detected> = []
+  const passed = { deletes: 0, restores: 0 }
+  yield* eachStaged(
+    tx,
+    occasion,
+    Effect.fnUntraced(function*(rows, all) {
+      yield* tx.dropPending(all.map((row) => row.id))
+      for (const event of yield* act(tx, rows, occasion, verdict)) {
+        events.push(detected(event))
+        if (event.kind === "deleted") passed.deletes++
+        if (event.restored) passed.restores++
+      }
+    })
+  )
+
+  const cancelled: Array<Hold> = []
+  for (const hold of undecided.filter(({ state }) => state !== "approving")) {
+    const size = yield* tx.holdSize(hold.id)
+    const isSmall = hold.kind === "scope"
+      ? !Guard.isSwitched(occasion.guard, size, live)
+      : verdict.waves[hold.kind] === null
+    if (occasion.origin === "sweep" && hold.state === "open" && isSmall) {
+      events.push(...yield* releaseRemainder(tx, hold, occasion, verdict.masks.filter((mask) => mask.id !== hold.id)))
+    }
+    if ((yield* tx.holdSize(hold.id)) > 0) continue
+    const over: Hold = { ...hold, state: "cancelled", decidedAt: occasion.now }
+    yield* tx.saveHold(over)
+    cancelled.push(over)
+  }
+  return {
+    events,
+    holds: [...opened, ...cancelled],
+    state: { ...state, recent: Guard.remember(occasion.guard, state.recent ?? [], occasion.now, passed) }
+  }
+})
+
+/** One line a hold when it opens, one when nothing is left of it (C2). */
+export const tellHolds = (key: StreamKey, holds: ReadonlyArray<Hold>): Effect.Effect<void> =>
+  Effect.forEach(
+    holds,
+    ({ id, kind, reason, state }) =>
+      (state === "open" ? Effect.logWarning("changes are held") : Effect.logInfo("hold ended by itself")).pipe(
+        Effect.annotateLogs({
+          stream: key.integration,
+          model: key.model,
+          hold: id,
+          kind,
+          reason,
+          ...(state === "open" ? { hint: `rollcall holds show ${id}` } : {})
+        })
+      ),
+    { discard: true }
+  )

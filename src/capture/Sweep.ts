@@ -5,7 +5,7 @@
  * Invariants
  * 1. An unfinished or unreadable sweep infers nothing   (I7, D4, D14)
  * 2. A record is a candidate only if no reading met it since the sweep began; it counts as absent only when a confirm with
- *    controls says so. Absence is kept pending, it publishes nothing   (D2, D3, D15)
+ *    controls says so, and is staged as deleted when a second one, spaced in time, agrees   (D2, D3, D15)
  *
  * Gotchas
  * - A sweep is resumed after a restart: all it needs stands in the stream's state and in the heads' marks.
@@ -23,6 +23,7 @@ import * as Gauges from "./Gauges.ts"
 import {
   addBalance,
   commitPage,
+  concludeWith,
   isBalanced,
   isWhole,
   newReading,
@@ -114,20 +115,17 @@ const readAll = Effect.fnUntraced(function*(
     const committed = yield* commitPage(stream, page.results, reading, {
       decisive: false,
       begin: (state) => begun(healthy(state), reading, page),
-      conclude: (_, state, __, balance) =>
-        Effect.succeed({
-          released: [],
-          state: {
-            ...state,
-            backfilledAt: last && reading.backfill ? page.serverTime ?? page.requestedAt : state.backfilledAt,
-            sweep: isSuperseded(state, reading) ? state.sweep : {
-              ...reading,
-              complete: state.sweep?.complete ?? null,
-              phase: last ? "confirm" : "pages",
-              balance: addBalance(reading.balance, balance)
-            }
+      conclude: (tx, state, occasion, balance) =>
+        concludeWith((state) => ({
+          ...state,
+          backfilledAt: last && reading.backfill ? page.serverTime ?? page.requestedAt : state.backfilledAt,
+          sweep: isSuperseded(state, reading) ? state.sweep : {
+            ...reading,
+            complete: state.sweep?.complete ?? null,
+            phase: last ? "confirm" : "pages",
+            balance: addBalance(reading.balance, balance)
           }
-        })
+        }))(tx, state, occasion, balance)
     })
     const read = { ...reading, balance: addBalance(reading.balance, committed.balance) }
     yield* report(read)
@@ -164,13 +162,12 @@ const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
   const now = yield* Clock.currentTimeMillis
   yield* commitPage(stream, [], reading, {
     decisive: false,
-    conclude: Effect.fnUntraced(function*(tx, state, occasion) {
-      const released = yield* release(tx, occasion)
+    conclude: (tx, state, occasion) => {
       const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
       const sweep = isSuperseded(state, reading) ? state.sweep : null
       const swept: StreamState = { ...state, phase: "live", sweep, lastSweep: ended }
-      return { released, state: isWhole(stream) ? polled(swept, ended) : swept }
-    })
+      return release(tx, isWhole(stream) ? polled(swept, ended) : swept, occasion)
+    }
   })
   yield* Gauges.readingEnded(stream.key, reading.backfill ? "backfill" : "sweep", "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
@@ -241,9 +238,12 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
 
 const confirmsNeeded = 2
 
+/** Nobody is asked again about what a person rejected, until it is seen otherwise (D17). */
 const isDue = (row: Pending | undefined, now: number, interval: Duration.Duration): boolean =>
-  row === undefined || row.status !== "absent" ||
-  (row.confirms < confirmsNeeded && now - (row.confirmedAt ?? 0) >= Duration.toMillis(interval))
+  row === undefined ||
+  (row.status === "absent"
+    ? now - (row.confirmedAt ?? 0) >= Duration.toMillis(interval)
+    : !(row.status === "disputed" && row.deleted))
 
 const confirm = Effect.fnUntraced(function*(
   stream: Stream,
@@ -276,7 +276,8 @@ const confirm = Effect.fnUntraced(function*(
   yield* Gauges.driftFound(stream.key, met.size)
   yield* commitPage(stream, answer.rows, { ...reading, backfill: false }, {
     decisive: true,
-    conclude: (tx, state) => markAbsent(tx, absent, reading.id, now, 1).pipe(Effect.as({ state, released: [] }))
+    conclude: (tx, state) =>
+      markAbsent(tx, absent, reading.id, now, 1).pipe(Effect.as({ state, events: [], holds: [] }))
   })
 })
 
@@ -294,7 +295,7 @@ const countAbsent = Effect.fnUntraced(function*(
   yield* store.transact(stream.owner, stream.key, (tx) => markAbsent(tx, ids, reading, now, confirms))
 })
 
-/** What is staged or held already says more than an absence. */
+/** What is staged already says more than an absence, and so does what is held as deleted: that is confirmed by it (C8). */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
@@ -305,8 +306,13 @@ const markAbsent = Effect.fnUntraced(function*(
   const pending = yield* tx.pending(ids)
   yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
     const row = pending.get(id)
-    if (row?.status === "absent") return [{ ...row, confirms: row.confirms + confirms, confirmedAt: now }]
-    if (row !== undefined && row.status !== "reread") return []
+    if (row?.status === "absent") {
+      const agreed = row.confirms + confirms
+      return [{ ...row, status: agreed < confirmsNeeded ? "absent" : "staged", confirms: agreed, confirmedAt: now }]
+    }
+    if (row !== undefined && (row.deleted || row.status === "staged") && row.status !== "reread") {
+      return row.hold === null || confirms === 0 ? [] : [{ ...row, reading: Math.max(row.reading, reading) }]
+    }
     return [{
       id,
       status: "absent",
@@ -321,7 +327,8 @@ const markAbsent = Effect.fnUntraced(function*(
       changedAt: null,
       detectedAt: now,
       confirms,
-      confirmedAt: now
+      confirmedAt: now,
+      hold: null
     }]
   }))
 })

@@ -57,7 +57,7 @@ export type Meaning =
   | { readonly _tag: "Unseen"; readonly old: boolean }
   | { readonly _tag: "Updated" }
   | { readonly _tag: "Deleted" }
-  /** Live, and nothing left of it: held until the guard can judge it. */
+  /** Live, and nothing left of it: a delete by another name (D23). */
   | { readonly _tag: "Emptied" }
   | { readonly _tag: "Restored" }
 
@@ -83,8 +83,9 @@ export const classify = (
   // An absence is no observation: any sighting cancels it and the published content is what counts.
   const pending = awaiting?.status === "absent" ? undefined : awaiting
   const newest = pending ?? { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
-  const sameAsNewest = newest.deleted === observed.deleted &&
-    (observed.deleted || newest.canonicalHash === observed.canonicalHash)
+  const emptied = known.live && observed.blank && observed.canonicalHash !== known.canonicalHash
+  const gone = observed.deleted || emptied
+  const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash)
 
   if (!setting.decisive) {
     if (known.seen === setting.reading) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
@@ -96,7 +97,7 @@ export const classify = (
   if (known.live) {
     if (observed.deleted) return { _tag: "Deleted" }
     if (observed.canonicalHash === known.canonicalHash) return { _tag: "Same" }
-    return { _tag: observed.blank ? "Emptied" : "Updated" }
+    return { _tag: emptied ? "Emptied" : "Updated" }
   }
   return observed.deleted || observed.blank ? { _tag: "Tombstone" } : { _tag: "Restored" }
 }

@@ -27,6 +27,10 @@ export interface PathChange {
 
 const escape = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1")
 
+/** The names in a JSON Pointer. */
+export const segments = (pointer: string): ReadonlyArray<string> =>
+  pointer.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
+
 /** Changes from `before` to `after`, in path order of the sorted keys; volatile paths are left out. */
 export const diff = (shape: Shape, before: JsonObject, after: JsonObject): ReadonlyArray<PathChange> => {
   const changes: Array<PathChange> = []

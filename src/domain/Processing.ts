@@ -12,6 +12,7 @@
  */
 import { createHmac, hash } from "node:crypto"
 import { canonical, isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
+import { segments } from "./Diff.ts"
 import type { StreamModel } from "./Model.ts"
 import { type ModelEntry, registry } from "./Model.ts"
 
@@ -87,9 +88,6 @@ const keyedHash = (key: string) => (value: JsonValue): JsonValue =>
   value === null || (typeof value === "string" && value.startsWith(hashed))
     ? value
     : hashed + createHmac("sha256", key).update(canonical(value, undefined)).digest("base64url")
-
-const segments = (pointer: string): ReadonlyArray<string> =>
-  pointer.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
 
 export const make = (model: StreamModel, options: ProcessingOptions): Processing => {
   const { key, redact, remoteData } = options

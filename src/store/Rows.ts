@@ -9,7 +9,10 @@ import type { DeleteReason, Kind, LogEntry, NewEvent, Origin } from "../domain/C
 import type { Model, StreamKey } from "../domain/Model.ts"
 import {
   type Head,
+  type Hold,
+  type HoldState,
   Incompatible,
+  type ListedHold,
   type Pending,
   type PendingStatus,
   type Quarantined,
@@ -122,6 +125,7 @@ export interface PendingRow {
   readonly detected_at: Integer
   readonly confirms: Integer
   readonly confirmed_at: Integer | null
+  readonly hold: Integer | null
 }
 
 export const toPendingRow = (row: PendingRow): Omit<Pending, "content"> => ({
@@ -137,7 +141,8 @@ export const toPendingRow = (row: PendingRow): Omit<Pending, "content"> => ({
   changedAt: row.changed_at,
   detectedAt: Number(row.detected_at),
   confirms: Number(row.confirms),
-  confirmedAt: integerOrNull(row.confirmed_at)
+  confirmedAt: integerOrNull(row.confirmed_at),
+  hold: integerOrNull(row.hold)
 })
 
 export const toPending = (row: PendingRow & { readonly content: string | null }): Pending => ({
@@ -160,6 +165,7 @@ export const fromPending = (stream: number, pending: Pending) => ({
   detected_at: pending.detectedAt,
   confirms: pending.confirms,
   confirmed_at: pending.confirmedAt,
+  hold: pending.hold,
   content: pending.content
 })
 
@@ -171,6 +177,51 @@ export const fromQuarantined = (stream: number, row: Quarantined) => ({
   first_at: row.at,
   last_at: row.at,
   content: row.content
+})
+
+// ---- holds --------------------------------------------------------------------------------------------------------
+
+export interface HoldRow {
+  readonly id: Integer
+  readonly kind: Hold["kind"]
+  readonly state: HoldState
+  readonly reason: string
+  readonly paths: string
+  readonly opened_at: Integer
+  readonly decided_at: Integer | null
+  readonly released: Integer
+  readonly release: string | null
+}
+
+/** `paths` and `release` are JSON of our own making. */
+export const toHold = (row: HoldRow): Hold => ({
+  id: Number(row.id),
+  kind: row.kind,
+  state: row.state,
+  reason: row.reason,
+  paths: JSON.parse(row.paths),
+  openedAt: Number(row.opened_at),
+  decidedAt: integerOrNull(row.decided_at),
+  released: Number(row.released),
+  release: row.release === null ? null : JSON.parse(row.release)
+})
+
+export const toListedHold = (row: HoldRow & StreamKey & { readonly rows: Integer }): ListedHold => ({
+  ...toHold(row),
+  integration: row.integration,
+  model: row.model,
+  rows: Number(row.rows)
+})
+
+export const fromHold = (hold: Omit<Hold, "id">) => ({
+  kind: hold.kind,
+  state: hold.state,
+  reason: hold.reason,
+  paths: JSON.stringify(hold.paths),
+  opened_at: hold.openedAt,
+  decided_at: hold.decidedAt,
+  released: hold.released,
+  release: hold.release === null ? null : JSON.stringify(hold.release)
 })
 
 // ---- events -------------------------------------------------------------------------------------------------------

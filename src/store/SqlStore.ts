@@ -16,6 +16,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import * as EventLog from "./EventLog.ts"
+import * as HoldTable from "./HoldTable.ts"
 import { migrate } from "./Migrations.ts"
 import {
   fromState,
@@ -33,6 +34,7 @@ const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const identity = yield* migrate
   const log = EventLog.make(sql)
+  const holds = HoldTable.make(sql)
   const lock = sql.onDialectOrElse({
     pg: () => ({ shared: sql.literal("FOR SHARE"), exclusive: sql.literal("FOR UPDATE") }),
     orElse: () => ({ shared: sql.literal(""), exclusive: sql.literal("") })
@@ -90,7 +92,7 @@ const make = Effect.gen(function*() {
         reason: new Incompatible({ message: `the stream ${key.integration}/${key.model} is not in the store` })
       })
     }
-    return StreamTransaction.make(sql, log, Number(row.key), yield* toState(row))
+    return StreamTransaction.make(sql, { log, holds }, Number(row.key), yield* toState(row))
   }, step("begin"))
 
   const transact = <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
@@ -132,16 +134,22 @@ const make = Effect.gen(function*() {
       attempt("records")
     )
 
-  const pendingRows: Store["Service"]["pendingRows"] = ({ key, limit }) =>
-    sql<PendingRow & StreamKey>`
+  const pendingRows: Store["Service"]["pendingRows"] = ({ after, hold, key, limit }) => {
+    const conditions = [
+      ...key === undefined ? [] : [is(key)],
+      ...hold === undefined ? [] : [sql`p.hold = ${hold}`],
+      ...after === undefined ? [] : [sql`p.id > ${after}`]
+    ]
+    return sql<PendingRow & StreamKey>`
       SELECT s.integration, s.model, p.id, p.status, p.reading, p.origin, p.deleted, p.reason, p.text_hash,
-        p.canonical_hash, p.remote_id, p.changed_at, p.detected_at, p.confirms, p.confirmed_at
+        p.canonical_hash, p.remote_id, p.changed_at, p.detected_at, p.confirms, p.confirmed_at, p.hold
       FROM pending p JOIN streams s ON s.key = p.stream
-      ${key === undefined ? sql.literal("") : sql`WHERE ${is(key)}`}
+      ${conditions.length === 0 ? sql.literal("") : sql`WHERE ${sql.and(conditions)}`}
       ORDER BY s.integration, s.model, p.id LIMIT ${limit}`.pipe(
       Effect.map(Arr.map((row) => ({ integration: row.integration, model: row.model, ...toPendingRow(row) }))),
       attempt("pendingRows")
     )
+  }
 
   // three narrow indexes are counted, no row is read
   const counts = Effect.gen(function*() {
@@ -194,6 +202,10 @@ const make = Effect.gen(function*() {
     controls,
     pendingRows,
     counts,
+    holds: holds.list,
+    hold: holds.one,
+    decide: (id, decision, now) => holds.decide(id, decision, now, lock.exclusive),
+    awaitDecision: holds.awaitDecision,
     log: log.log,
     logRange: log.range,
     awaitLog: log.awaitAfter,

@@ -15,6 +15,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
+import type { Hour } from "../domain/Guard.ts"
 import type { StreamKey } from "../domain/Model.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
@@ -109,7 +110,41 @@ export interface Pending {
   /** `absent`: how many spaced confirms agreed, and when the last did (our clock, ms). */
   readonly confirms: number
   readonly confirmedAt: number | null
+  /** `held` and `disputed`: the hold it belongs to. */
+  readonly hold: number | null
 }
+
+export type HoldState = "open" | "rejected" | "approving" | "approved" | "cancelled"
+
+/** How an approved hold is released. */
+export interface Release {
+  /** Origin of its events; null = as found. */
+  readonly origin: "backfill" | null
+  /** Of a scope hold: nothing is published, the records count as they are now shown. */
+  readonly silent: boolean
+}
+
+/** Pending rows that the guard keeps back until someone decides. */
+export interface Hold {
+  readonly id: number
+  readonly kind: "deletes" | "restores" | "scope"
+  readonly state: HoldState
+  /** In words, without personal data. */
+  readonly reason: string
+  /** `scope`: what keeps its published value; `*` is any member of an array. */
+  readonly paths: ReadonlyArray<string>
+  /** Our clock, ms. */
+  readonly openedAt: number
+  /** When its state was last decided, by a person or because nothing was left of it. */
+  readonly decidedAt: number | null
+  /** Rows released once it was approved. */
+  readonly released: number
+  /** While and after it is approved. */
+  readonly release: Release | null
+}
+
+/** A hold as it is listed: its stream, and how many rows it has now. */
+export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
 export interface Quarantined {
   /** Hash of the record's text: the same unreadable record is one row, counted. */
@@ -193,6 +228,8 @@ export interface StreamState extends StreamKey {
   readonly sweep: Reading | null
   readonly lastPoll: (Reading & { readonly endedAt: number }) | null
   readonly lastSweep: (Reading & { readonly endedAt: number }) | null
+  /** Deletes and restores published lately, for the guard's window. */
+  readonly recent?: ReadonlyArray<Hour>
   /** Consecutive failed readings, and the last fault in words (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
 }
@@ -214,6 +251,22 @@ export interface StreamTx {
   /** Pending rows of one status in id order, at most `limit`, after `after`. */
   readonly pendingBy: (
     status: PendingStatus,
+    after: string | null,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
+  /** How many records of the stream live, as published. */
+  readonly live: Effect.Effect<number, StoreError>
+  /** How many records are absent by at least one confirm. */
+  readonly absences: Effect.Effect<number, StoreError>
+  /** The stream's holds that are neither approved nor cancelled, in order of their ids. */
+  readonly holds: Effect.Effect<ReadonlyArray<Hold>, StoreError>
+  /** Gives the id. */
+  readonly openHold: (hold: Omit<Hold, "id">) => Effect.Effect<Hold, StoreError>
+  readonly saveHold: (hold: Hold) => Effect.Effect<void, StoreError>
+  readonly holdSize: (hold: number) => Effect.Effect<number, StoreError>
+  /** Pending rows of one hold in id order, at most `limit`, after `after`. */
+  readonly heldBy: (
+    hold: number,
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
@@ -270,9 +323,14 @@ export class Store extends Context.Service<Store, {
     reading: number,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, StoreError>
-  /** Pending rows without their content, over all streams or of one, in key order. */
+  /** Pending rows without their content, over all streams, of one, or of one hold, in key order; `after` an id. */
   readonly pendingRows: (
-    query: { readonly key?: StreamKey | undefined; readonly limit: number }
+    query: {
+      readonly key?: StreamKey | undefined
+      readonly hold?: number | undefined
+      readonly after?: string | undefined
+      readonly limit: number
+    }
   ) => Effect.Effect<ReadonlyArray<StreamKey & Omit<Pending, "content">>, StoreError>
   /** Per stream: live records, pending rows by status, quarantined rows. */
   readonly counts: Effect.Effect<
@@ -285,6 +343,29 @@ export class Store extends Context.Service<Store, {
     >,
     StoreError
   >
+
+  // holds
+  /** Newest first; without `states` those that are neither approved nor cancelled. `before` an id. */
+  readonly holds: (
+    query: {
+      readonly states?: ReadonlyArray<HoldState> | undefined
+      readonly before?: number | undefined
+      readonly limit: number
+    }
+  ) => Effect.Effect<ReadonlyArray<ListedHold>, StoreError>
+  readonly hold: (id: number) => Effect.Effect<ListedHold | null, StoreError>
+  /**
+   * Writes down what a person decided, in any process; whoever owns the stream carries an approval out. False = there was
+   * nothing to decide: the hold is approved, cancelled, or rejected already.
+   */
+  readonly decide: (
+    id: number,
+    decision: { readonly state: "rejected" } | { readonly state: "approving"; readonly release: Release },
+    /** Our clock, ms. */
+    now: number
+  ) => Effect.Effect<boolean, StoreError>
+  /** Returns once more than `seen` decisions were written down by this process, and gives how many. */
+  readonly awaitDecision: (seen: number) => Effect.Effect<number>
 
   // the event log
   readonly log: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>

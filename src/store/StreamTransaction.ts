@@ -10,6 +10,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { step } from "./Attempt.ts"
 import type { EventLog } from "./EventLog.ts"
+import type { HoldTable } from "./HoldTable.ts"
 import {
   fromHead,
   fromPending,
@@ -26,7 +27,13 @@ import type { StreamState, StreamTx } from "./Store.ts"
 
 type ContentRow = { readonly position: Integer; readonly content: string | null }
 
-export const make = (sql: SqlClient, log: EventLog, stream: number, state: StreamState): StreamTx => {
+export const make = (
+  sql: SqlClient,
+  tables: { readonly log: EventLog; readonly holds: HoldTable },
+  stream: number,
+  state: StreamState
+): StreamTx => {
+  const { holds, log } = tables
   const inBatches = <A, B>(
     operation: string,
     run: (batch: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, SqlError>
@@ -66,7 +73,8 @@ export const make = (sql: SqlClient, log: EventLog, stream: number, state: Strea
       status = excluded.status, reading = excluded.reading, origin = excluded.origin, deleted = excluded.deleted,
       reason = excluded.reason, text_hash = excluded.text_hash, canonical_hash = excluded.canonical_hash,
       remote_id = excluded.remote_id, changed_at = excluded.changed_at, detected_at = excluded.detected_at,
-      confirms = excluded.confirms, confirmed_at = excluded.confirmed_at, content = excluded.content`
+      confirms = excluded.confirms, confirmed_at = excluded.confirmed_at, hold = excluded.hold,
+      content = excluded.content`
   )
 
   const dropPending = inBatches(
@@ -107,6 +115,20 @@ export const make = (sql: SqlClient, log: EventLog, stream: number, state: Strea
       sql<PendingRow & ContentRow>`
         SELECT * FROM pending WHERE stream = ${stream} AND status = ${status} AND id > ${after ?? ""}
         ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map(toPending)), step("pendingBy")),
+    live: sql<{ count: Integer }>`SELECT count(*) AS count FROM heads WHERE stream = ${stream} AND live = 1`.pipe(
+      Effect.map(([row]) => Number(row?.count ?? 0)),
+      step("live")
+    ),
+    absences: sql<{ count: Integer }>`
+      SELECT count(*) AS count FROM pending WHERE stream = ${stream} AND status = 'absent' AND confirms > 0`.pipe(
+      Effect.map(([row]) => Number(row?.count ?? 0)),
+      step("absences")
+    ),
+    holds: holds.undecided(stream),
+    openHold: (hold) => holds.open(stream, hold),
+    saveHold: holds.save,
+    holdSize: holds.size,
+    heldBy: holds.rows,
     seen: (ids, reading) => Effect.asVoid(seen(reading)(ids)),
     putPending: (rows) => Effect.asVoid(putPending(rows.map((row) => fromPending(stream, row)))),
     dropPending: (ids) => Effect.asVoid(dropPending(ids)),

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Sqlite from "../../src/store/Sqlite.ts"
 import { storeSuite } from "./Store.ts"
+import { holdSuite } from "./StoreHolds.ts"
 import { logSuite } from "./StoreLog.ts"
 import { type Place, sharedStoreSuite } from "./StoreSharing.ts"
 
@@ -18,5 +19,6 @@ const fresh = { "SQLite in memory": Sqlite.layer({ file: ":memory:" }), "SQLite 
 for (const [name, layer] of Object.entries(fresh)) {
   storeSuite(name, layer)
   logSuite(name, layer)
+  holdSuite(name, layer)
 }
 sharedStoreSuite("SQLite file", file)

@@ -1,12 +1,13 @@
 /**
- * Random histories of one stream: whatever happened and however readings failed, the log obeys I1, I3, I4, I6 and I8.
- * The oracle shares no code with the capture.
+ * Random histories of one stream: whatever happened, however readings failed and whatever was decided about what the guard
+ * held, the log obeys I1, I3, I4, I6 and I8. The oracle shares no code with the capture.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import * as Schema from "effect/Schema"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import * as Guard from "../../../src/domain/Guard.ts"
 import { Rejected, Transient } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { type Rig, scenario } from "../../unit/capture/Rig.ts"
@@ -20,10 +21,13 @@ const Step = Schema.Union([
   Schema.TaggedStruct("silent", { id, title }),
   Schema.TaggedStruct("flag", { id }),
   Schema.TaggedStruct("vanish", { id }),
+  /** The same happens to everybody at once. */
+  Schema.TaggedStruct("wave", { what: Schema.Literals(["flag", "vanish", "null", "value"]) }),
   Schema.TaggedStruct("wait", { minutes: Schema.Literals([1, 3, 11, 400]) }),
   Schema.TaggedStruct("poll", {}),
   Schema.TaggedStruct("sweep", {}),
   Schema.TaggedStruct("confirm", {}),
+  Schema.TaggedStruct("decide", { on: Schema.Literals(["approve", "reject"]) }),
   /** The next readings meet this on their page `page`, until `clear`. */
   Schema.TaggedStruct("fault", {
     page,
@@ -35,6 +39,8 @@ const Step = Schema.Union([
 type Step = typeof Step.Type
 
 const quietly = Effect.ignore
+/** So touchy that five records have waves. */
+const guard: Guard.Thresholds = { ...Guard.thresholds, smallCount: 3, scopeCount: 2 }
 
 const act = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string, Row>) {
   const { api } = rig
@@ -52,6 +58,13 @@ const act = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string
       return api.rows.has(step.id) ? yield* rig.flag(step.id) : undefined
     case "vanish":
       return api.vanish(step.id)
+    case "wave":
+      for (const id of api.rows.keys()) {
+        if (step.what === "flag") yield* rig.flag(id)
+        else if (step.what === "vanish") api.vanish(id)
+        else yield* put({ id, title: step.what === "null" ? null : "x" }, false)
+      }
+      return
     case "wait":
       return yield* rig.wait(`${step.minutes} minutes`)
     case "poll":
@@ -60,6 +73,9 @@ const act = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string
       return yield* quietly(rig.sweep)
     case "confirm":
       return yield* quietly(rig.confirm)
+    case "decide":
+      for (const { id } of yield* rig.holds) yield* rig[step.on](id)
+      return
     case "clear":
       api.intercept = (_, answer) => Effect.succeed(answer)
       api.meanwhile = () => {}
@@ -173,41 +189,43 @@ describe("random histories", () => {
     "I1, I3, I4, I6, I8: nothing lost, nothing invented",
     [Schema.Array(Step)],
     ([steps]) =>
-      scenario(Effect.fnUntraced(function*(rig) {
-        const memory = new Map<string, Row>()
-        const histories = remembering(rig.api)
-        rig.api.pageSize = 1
-        for (const id of ["a", "b"]) yield* rig.put({ id, title: "x", source: "s" })
-        yield* rig.sweep
-        let watermark = (yield* rig.state).watermark!
-        for (const step of steps) {
-          yield* act(rig, step, memory)
-          const now = (yield* rig.state).watermark!
-          assert.isAtLeast(now, watermark, "the watermark never goes back")
-          watermark = now
-        }
-        yield* act(rig, { _tag: "clear" }, memory)
-        // A record that stays: without one alive no confirm can count.
-        yield* rig.put({ id: "control", title: "x", source: "s" })
-        for (const reading of [rig.poll, rig.poll, rig.sweep, rig.sweep, rig.poll]) {
-          yield* rig.wait("1 minute")
-          yield* reading
-        }
-        const store = yield* Store
-        const entries = yield* store.log({ after: 0, limit: 1000 })
-        assertSubsequence(entries, histories)
-        const folded = fold(entries)
-        const pending = yield* rig.pending
-        const truth = new Map(
-          [...rig.api.rows.values()].filter((held) => held.row["remote_deleted_at"] === null)
-            .map((held) => [held.row.id, content(held.row)])
-        )
-        for (const id of new Set([...folded.keys(), ...truth.keys()])) {
-          const status = pending[id]
-          if (status === undefined) assert.strictEqual(folded.get(id), truth.get(id), `fold of ${id}`)
-          else assert.strictEqual(status, truth.has(id) ? "none" : "absent", `${id} is pending for a reason`)
-        }
-      })).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
+      scenario(
+        Effect.fnUntraced(function*(rig) {
+          const memory = new Map<string, Row>()
+          const histories = remembering(rig.api)
+          rig.api.pageSize = 1
+          for (const id of ["a", "b"]) yield* rig.put({ id, title: "x", source: "s" })
+          yield* rig.sweep
+          let watermark = (yield* rig.state).watermark!
+          for (const step of steps) {
+            yield* act(rig, step, memory)
+            const now = (yield* rig.state).watermark!
+            assert.isAtLeast(now, watermark, "the watermark never goes back")
+            watermark = now
+          }
+          yield* act(rig, { _tag: "clear" }, memory)
+          // A record that stays: without one alive no confirm can count.
+          yield* rig.put({ id: "control", title: "x", source: "s" })
+          // Whatever the guard holds by now, somebody approves; what was rejected, too.
+          for (let round = 0; round < 3; round++) {
+            for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
+              yield* rig.wait("11 minutes")
+              yield* reading
+            }
+            yield* act(rig, { _tag: "decide", on: "approve" }, memory)
+          }
+          const store = yield* Store
+          const entries = yield* store.log({ after: 0, limit: 1000 })
+          assertSubsequence(entries, histories)
+          const truth = [...rig.api.rows.values()].filter((held) => held.row["remote_deleted_at"] === null)
+            .map((held) => [held.row.id, content(held.row)] as const)
+          const sorted = (contents: Iterable<readonly [string, string]>) => Object.fromEntries([...contents].sort())
+          assert.deepStrictEqual(sorted(fold(entries)), sorted(truth))
+          assert.deepStrictEqual(yield* rig.pending, {})
+          assert.deepStrictEqual(yield* rig.holds, [])
+        }),
+        { guard }
+      ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
     { arbitrary: { runs: 150, size: 40 } }
   )
 })

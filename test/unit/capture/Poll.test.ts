@@ -293,6 +293,8 @@ describe("Poll", () => {
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", outcome: "HIRED", title: "x" })
       yield* rig.put({ id: "b", outcome: "PENDING", title: "x" })
+      // Were these two all there is, the guard would hold them.
+      for (const id of ["c", "d"]) yield* rig.put({ id, outcome: "PENDING", title: "x" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
       yield* rig.flag("a")
@@ -334,18 +336,20 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("D23: a live record of which nothing is left is held, not deleted", () =>
+  it.effect("D23: a live record of which nothing is left is deleted, reason erased, and is created again when its content is back", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "x" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", title: null })
       yield* rig.poll
-      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
-      assert.deepStrictEqual(yield* rig.pending, { a: "held" })
+      const deleted = (yield* rig.events).at(-1)!
+      assert.deepStrictEqual([deleted.kind, deleted.reason, deleted.after], ["deleted", "erased", null])
+      yield* rig.sweep
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", title: "x" })
       yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2", "created 3"])
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 

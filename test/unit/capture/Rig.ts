@@ -4,16 +4,18 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { carryOut } from "../../../src/capture/Holds.ts"
 import type { Stream } from "../../../src/capture/Pages.ts"
 import { poll } from "../../../src/capture/Poll.ts"
 import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
 import { confirmAbsences, sweep } from "../../../src/capture/Sweep.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import * as Guard from "../../../src/domain/Guard.ts"
 import type { StreamModel } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { Store, type StreamState } from "../../../src/store/Store.ts"
+import { type ListedHold, type Release, Store, type StreamState } from "../../../src/store/Store.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
 export const confirmInterval = Duration.minutes(10)
@@ -35,6 +37,11 @@ export interface Rig {
   readonly pending: Effect.Effect<Readonly<Record<string, string>>, unknown, Store>
   /** How often each absent record was confirmed to be gone. */
   readonly confirms: Effect.Effect<Readonly<Record<string, number>>, unknown, Store>
+  /** Undecided holds, newest first. */
+  readonly holds: Effect.Effect<ReadonlyArray<ListedHold>, unknown, Store>
+  /** As an operator does it, and as the stream's owner then carries it out. */
+  readonly approve: (hold: number, release?: Partial<Release>) => Effect.Effect<void, unknown, Store>
+  readonly reject: (hold: number) => Effect.Effect<void, unknown, Store>
   readonly wait: (time: Duration.Input) => Effect.Effect<void>
 }
 
@@ -43,7 +50,7 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 const makeRig = Effect.fnUntraced(function*(
   api: Scripted.ScriptedApi,
   model: StreamModel,
-  options: { readonly processing?: Processing.Processing }
+  options: { readonly processing?: Processing.Processing; readonly guard?: Guard.Thresholds }
 ) {
   yield* TestClock.setTime(start)
   const store = yield* Store
@@ -60,9 +67,10 @@ const makeRig = Effect.fnUntraced(function*(
     settings,
     processing: options.processing ?? Processing.plain(model),
     overlapMin: Duration.minutes(5),
+    guard: options.guard ?? Guard.thresholds,
     owner: yield* store.claim("capture")
   }
-  const events = store.log({ after: 0, limit: 1000 })
+  const events = store.log({ after: 0, limit: 10_000 })
   const rig: Rig = {
     api,
     stream,
@@ -79,7 +87,7 @@ const makeRig = Effect.fnUntraced(function*(
       ),
     state: Effect.map(store.stream(stream.key), (state) => state!),
     pending: Effect.map(
-      store.pendingRows({ key: stream.key, limit: 1000 }),
+      store.pendingRows({ key: stream.key, limit: 10_000 }),
       (rows) => Object.fromEntries(rows.map((row) => [row.id, row.status]))
     ),
     confirms: Effect.map(
@@ -87,6 +95,13 @@ const makeRig = Effect.fnUntraced(function*(
       (rows) =>
         Object.fromEntries(rows.flatMap(({ confirms, id, status }) => status === "absent" ? [[id, confirms]] : []))
     ),
+    holds: store.holds({ limit: 100 }),
+    approve: Effect.fnUntraced(function*(hold, release = {}) {
+      const now = yield* Clock.currentTimeMillis
+      yield* store.decide(hold, { state: "approving", release: { origin: null, silent: false, ...release } }, now)
+      yield* carryOut(stream)
+    }),
+    reject: (hold) => Effect.flatMap(Clock.currentTimeMillis, (now) => store.decide(hold, { state: "rejected" }, now)),
     wait: (time) => TestClock.adjust(time)
   }
   return rig
@@ -104,7 +119,11 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
 /** Runs `test` on a fresh stream, backfilled with the rows that `api` holds by then. */
 export const scenario = <A, E>(
   test: (rig: Rig) => Effect.Effect<A, E, Store | Source>,
-  options: { readonly model?: StreamModel; readonly processing?: Processing.Processing } = {}
+  options: {
+    readonly model?: StreamModel
+    readonly processing?: Processing.Processing
+    readonly guard?: Guard.Thresholds
+  } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
   return Effect.flatMap(makeRig(api, options.model ?? "ats.application", options), test).pipe(

@@ -1,0 +1,77 @@
+/**
+ * Carries out what a person approved, in parts, each in a transaction of its own.
+ *
+ * Invariants
+ * 1. An approval is published exactly once, however often it is interrupted: a row leaves the hold in the transaction
+ *    that publishes it   (D6, X7)
+ *
+ * Gotchas
+ * - The decision itself is a row of the store: whoever owns the stream finds it there, after a restart too.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Guard from "../domain/Guard.ts"
+import { type Hold, Store, type StoreError, type StreamState, type StreamTx } from "../store/Store.ts"
+import * as Gauges from "./Gauges.ts"
+import type { Stream } from "./Pages.ts"
+import { asFound, detected, published, weigh } from "./PendingRows.ts"
+import { masks, statusIn, withheld } from "./Withheld.ts"
+
+const chunk = 250
+
+/** Rows of one transaction; null = nothing of this stream is approved and waits. */
+const releaseSome = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
+  const holds = yield* tx.holds
+  const hold = holds.find(({ state }) => state === "approving")
+  if (hold === undefined) return null
+  const now = yield* Clock.currentTimeMillis
+  const place = { stream: { ...tx.state, model: stream.key.model }, processing: stream.processing }
+  const rows = yield* tx.heldBy(hold.id, null, chunk)
+  const weighed = yield* weigh(tx, rows, stream)
+  const others = masks(holds)
+  // What another hold masks stays with that one.
+  const shown = weighed.map((one) => {
+    const { content, hold: mask } = one.kind === "update" && one.published !== null
+      ? withheld(one.published, one.observed, others)
+      : { content: one.observed, hold: null }
+    return { mask, row: one.row, write: published(one, place, hold.release ?? asFound, content) }
+  })
+  const writes = shown.flatMap(({ mask, write }) => mask === null || write.events.length > 0 ? [write] : [])
+  const done = rows.length < chunk
+  const after: Hold = {
+    ...hold,
+    released: hold.released + rows.length,
+    ...(done ? { state: "approved" as const } : {})
+  }
+  const state: StreamState = done && hold.kind !== "scope"
+    ? { ...tx.state, recent: Guard.approved(tx.state.recent ?? [], hold.kind) }
+    : tx.state
+  yield* tx.dropPending(rows.map((row) => row.id))
+  yield* tx.putPending(
+    shown.flatMap(({ mask, row }) => mask === null ? [] : [{ ...row, status: statusIn(mask), hold: mask.id }])
+  )
+  yield* tx.saveHold({ ...after, decidedAt: done ? now : hold.decidedAt })
+  yield* tx.save(state)
+  yield* tx.write(writes)
+  return { hold: after, events: writes.flatMap((write) => write.events.map(detected)) }
+})
+
+/** Releases every approved hold of the stream, a bounded part in each transaction. */
+export const carryOut = Effect.fn("Holds.carryOut")(function*(
+  stream: Stream
+): Effect.fn.Return<void, StoreError, Store> {
+  const store = yield* Store
+  for (;;) {
+    const part = yield* store.transact(stream.owner, stream.key, (tx) => releaseSome(tx, stream))
+    if (part === null) return
+    yield* Gauges.eventsDetected(stream.key, part.events)
+    if (part.hold.state !== "approved") continue
+    yield* Effect.logInfo("hold released").pipe(Effect.annotateLogs({
+      stream: stream.key.integration,
+      model: stream.key.model,
+      hold: part.hold.id,
+      rows: part.hold.released,
+      ...part.hold.release
+    }))
+  }
+})

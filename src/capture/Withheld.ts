@@ -1,0 +1,27 @@
+/**
+ * What scope holds keep back of a record: its masked paths keep their published values while the rest goes on.
+ *
+ * Invariants
+ * 1. A record of which something is kept back has a pending row of that hold with all that was observed   (I1)
+ */
+import type { JsonObject } from "../domain/Canonical.ts"
+import { keep } from "../domain/Scope.ts"
+import type { Hold, PendingStatus } from "../store/Store.ts"
+
+/** Of a stream's holds those that mask paths; a rejected one goes on to do so. */
+export const masks = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> =>
+  holds.filter((hold) => hold.kind === "scope" && hold.state !== "approving")
+
+/** Status of a row that belongs to `hold`. */
+export const statusIn = (hold: Hold): PendingStatus => hold.state === "rejected" ? "disputed" : "held"
+
+/** What may be published of `observed`, and the first mask that kept something of it back. */
+export const withheld = (
+  published: JsonObject,
+  observed: JsonObject,
+  masks: ReadonlyArray<Hold>
+): { readonly content: JsonObject; readonly hold: Hold | null } =>
+  masks.reduce<{ readonly content: JsonObject; readonly hold: Hold | null }>(({ content, hold }, mask) => {
+    const kept = keep(published, content, mask.paths)
+    return kept === content ? { content, hold } : { content: kept, hold: hold ?? mask }
+  }, { content: observed, hold: null })

@@ -1,0 +1,87 @@
+/**
+ * Finds the properties that were switched off or on at the other end, and keeps their published values while someone
+ * decides. Hides how a property inside an array is named alike in every record.
+ *
+ * Invariants
+ * 1. Kept for all the paths that `switches` finds, nothing is switched any more
+ *
+ * Gotchas
+ * - In a scope path `*` stands for every member of an array: `/interviews/<id>/title` of each record is one path.
+ * - An empty array is nothing, as null is: that is what some fields turn into.
+ * - A path is kept only where one side is nothing. A value that came back changed is a change (C8).
+ */
+import { isArray, isObject, type JsonObject, type JsonValue, memberKey } from "./Canonical.ts"
+import { type PathChange, segments } from "./Diff.ts"
+
+export interface Switch {
+  readonly path: string
+  readonly to: "nothing" | "value"
+}
+
+type Value = JsonValue | undefined
+
+const isNothing = (value: Value): boolean =>
+  value === undefined || value === null || (isArray(value) && value.length === 0)
+
+const property = (value: Value, name: string): Value =>
+  isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+
+/** Members are named by id where they have one, else by place. */
+const member = (value: Value, name: string): Value =>
+  isArray(value) ? value.find((member) => memberKey(member) === name) ?? value[Number(name)] : undefined
+
+const switchOf = (before: JsonObject, after: JsonObject, { path }: PathChange): Switch | null => {
+  const names = path.slice(1).split("/")
+  const values = segments(path)
+  const alike: Array<string> = []
+  let [a, b]: readonly [Value, Value] = [before, after]
+  for (const [index, name] of values.entries()) {
+    if (!isArray(a) && !isArray(b)) {
+      alike.push(names[index]!)
+      a = property(a, name)
+      b = property(b, name)
+      continue
+    }
+    // A member that came or went: only the array as a whole can have been switched.
+    if (index === values.length - 1) break
+    alike.push("*")
+    a = member(a, name)
+    b = member(b, name)
+  }
+  if (isNothing(a) === isNothing(b)) return null
+  return { path: `/${alike.join("/")}`, to: isNothing(b) ? "nothing" : "value" }
+}
+
+/** What of `changes`, from `before` to `after`, went to or from nothing; each once. */
+export const switches = (
+  before: JsonObject,
+  after: JsonObject,
+  changes: ReadonlyArray<PathChange>
+): ReadonlyArray<Switch> => {
+  const found = changes.flatMap((change) => switchOf(before, after, change) ?? [])
+  return [...new Map(found.map((one) => [`${one.to} ${one.path}`, one])).values()]
+}
+
+const keepAt = (before: Value, after: Value, path: ReadonlyArray<string>): Value => {
+  const [name, ...rest] = path
+  if (name === undefined) return isNothing(before) === isNothing(after) ? after : before
+  if (isArray(after)) {
+    const members = after.map((value, index) =>
+      keepAt(member(before, memberKey(value) ?? String(index)), value, rest) ?? value
+    )
+    return members.every((value, index) => value === after[index]) ? after : members
+  }
+  if (!isObject(after) || !isObject(before)) return after
+  const at = property(after, name)
+  const kept = keepAt(property(before, name), at, rest)
+  if (kept === at) return after
+  const { [name]: _, ...others } = after
+  return kept === undefined ? others : { ...after, [name]: kept }
+}
+
+/** `observed` with the published values at `paths` where those were switched; `observed` itself where none was. */
+export const keep = (published: JsonObject, observed: JsonObject, paths: ReadonlyArray<string>): JsonObject =>
+  paths.reduce((content, path) => {
+    const kept = keepAt(published, content, segments(path))
+    return isObject(kept) ? kept : content
+  }, observed)

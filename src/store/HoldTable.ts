@@ -1,0 +1,105 @@
+/**
+ * The table of holds: opened and saved by the stream's owner, listed and decided by anybody.
+ *
+ * Invariants
+ * 1. A decision and the state of the rows it is about change in one transaction, under the lock of their stream   (X7)
+ */
+import * as Arr from "effect/Array"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
+import type { StreamKey } from "../domain/Model.ts"
+import { attempt, step } from "./Attempt.ts"
+import { fromHold, type HoldRow, type Integer, type PendingRow, toHold, toListedHold, toPending } from "./Rows.ts"
+import type { Hold, HoldState, Store } from "./Store.ts"
+
+const decidable: ReadonlyArray<HoldState> = ["open", "rejected"]
+
+export const make = (sql: SqlClient) => {
+  // spelled as in the index
+  const isUndecided = sql.literal("h.state IN ('open', 'rejected', 'approving')")
+
+  let decisions = 0
+  let decided = Deferred.makeUnsafe<void>()
+  const signal = Effect.suspend(() => {
+    const waiters = decided
+    decisions++
+    decided = Deferred.makeUnsafe<void>()
+    return Deferred.succeed(waiters, undefined)
+  })
+  const awaitDecision: Store["Service"]["awaitDecision"] = (seen) =>
+    Effect.suspend(() => decisions > seen ? Effect.void : Deferred.await(decided)).pipe(
+      Effect.andThen(Effect.sync(() => decisions))
+    )
+
+  const undecided = (stream: number) =>
+    sql<HoldRow>`SELECT h.* FROM holds h WHERE h.stream = ${stream} AND ${isUndecided} ORDER BY h.id`.pipe(
+      Effect.map(Arr.map(toHold)),
+      step("holds")
+    )
+
+  const open = (stream: number, hold: Omit<Hold, "id">) =>
+    sql<HoldRow>`INSERT INTO holds ${sql.insert({ stream, ...fromHold(hold) })} RETURNING *`.pipe(
+      Effect.map(([row]) => ({ ...hold, id: Number(row?.id) })),
+      step("openHold")
+    )
+
+  const save = ({ id, ...hold }: Hold) =>
+    sql`UPDATE holds SET ${sql.update(fromHold(hold))} WHERE id = ${id}`.pipe(Effect.asVoid, step("saveHold"))
+
+  const size = (hold: number) =>
+    sql<{ count: Integer }>`SELECT count(*) AS count FROM pending WHERE hold = ${hold}`.pipe(
+      Effect.map(([row]) => Number(row?.count ?? 0)),
+      step("holdSize")
+    )
+
+  const rows = (hold: number, after: string | null, limit: number) =>
+    sql<PendingRow & { readonly content: string | null }>`
+      SELECT * FROM pending WHERE hold = ${hold} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map(toPending)),
+      step("heldBy")
+    )
+
+  const listed = (condition: Fragment, limit: number) =>
+    sql<HoldRow & StreamKey & { readonly rows: Integer }>`
+      SELECT h.*, s.integration, s.model, (SELECT count(*) FROM pending p WHERE p.hold = h.id) AS rows
+      FROM holds h JOIN streams s ON s.key = h.stream
+      WHERE ${condition} ORDER BY h.id DESC LIMIT ${limit}`.pipe(Effect.map(Arr.map(toListedHold)))
+
+  const list: Store["Service"]["holds"] = ({ before, limit, states }) =>
+    listed(
+      sql.and([
+        states === undefined ? isUndecided : sql`h.state IN ${sql.in(states)}`,
+        ...before === undefined ? [] : [sql`h.id < ${before}`]
+      ]),
+      limit
+    ).pipe(attempt("holds"))
+
+  const one: Store["Service"]["hold"] = (id) =>
+    listed(sql`h.id = ${id}`, 1).pipe(Effect.map(([hold]) => hold ?? null), attempt("hold"))
+
+  const decide = (
+    id: number,
+    decision: Parameters<Store["Service"]["decide"]>[1],
+    now: number,
+    lock: Fragment
+  ) =>
+    Effect.gen(function*() {
+      yield* sql`SELECT key FROM streams WHERE key = (SELECT stream FROM holds WHERE id = ${id}) ${lock}`
+      const from = decision.state === "rejected" ? decidable.filter((state) => state !== "rejected") : decidable
+      const release = decision.state === "rejected" ? null : JSON.stringify(decision.release)
+      const changed = yield* sql`
+        UPDATE holds SET state = ${decision.state}, decided_at = ${now}, release = ${release}
+        WHERE id = ${id} AND state IN ${sql.in(from)} RETURNING id`
+      if (changed.length > 0 && decision.state === "rejected") {
+        yield* sql`UPDATE pending SET status = 'disputed' WHERE hold = ${id}`
+      }
+      yield* sql.afterCommit(signal)
+      return changed.length > 0
+    }).pipe(sql.withTransaction, attempt("decide"))
+
+  return { undecided, open, save, size, rows, list, one, decide, awaitDecision }
+}
+
+export type HoldTable = ReturnType<typeof make>

@@ -1,0 +1,147 @@
+/** What every store must do with holds and with what is decided about them. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Layer from "effect/Layer"
+import type { Hold, Store, StoreError } from "../../src/store/Store.ts"
+import { begin, headOf, ids, pendingOf, skills } from "./StoreSamples.ts"
+
+const opening: Omit<Hold, "id"> = {
+  kind: "deletes",
+  state: "open",
+  reason: "all 3 records deleted",
+  paths: [],
+  openedAt: 1_767_225_600_000,
+  decidedAt: null,
+  released: 0,
+  release: null
+}
+const approving = { state: "approving", release: { origin: "backfill", silent: false } } as const
+
+/** A store in which one hold of three rows is open. */
+const held = Effect.gen(function*() {
+  const store = yield* begin
+  const hold = yield* store.inTags((tx) =>
+    Effect.tap(
+      tx.openHold(opening),
+      ({ id }) => tx.putPending(ids(3).map((row) => pendingOf(row, { status: "held", hold: id })))
+    )
+  )
+  const statuses = Effect.map(store.store.pendingRows({ limit: 10 }), (rows) => rows.map(({ status }) => status))
+  return { ...store, hold, statuses }
+})
+
+export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
+  describe(`holds of a store (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    test(
+      "are listed newest first with their stream and rows until they are over",
+      Effect.gen(function*() {
+        const { hold, inTags, owner, store } = yield* held
+        const other = yield* store.transact(
+          owner,
+          skills,
+          (tx) => tx.openHold({ ...opening, kind: "scope", paths: ["/interviews/*/title"] })
+        )
+        assert.isAbove(other.id, hold.id)
+        const listed = yield* store.holds({ limit: 10 })
+        assert.deepStrictEqual(listed.map(({ id, model, paths, rows }) => [id, model, paths, rows]), [
+          [other.id, "hris.skill", ["/interviews/*/title"], 0],
+          [hold.id, "ats.tag", [], 3]
+        ])
+        assert.deepStrictEqual((yield* store.holds({ limit: 1 })).map(({ id }) => id), [other.id])
+        assert.deepStrictEqual((yield* store.holds({ before: other.id, limit: 1 })).map(({ id }) => id), [hold.id])
+        yield* inTags((tx) => tx.saveHold({ ...hold, state: "cancelled", decidedAt: 7 }))
+        assert.deepStrictEqual((yield* store.holds({ limit: 10 })).map(({ id }) => id), [other.id])
+        assert.deepStrictEqual((yield* store.holds({ states: ["cancelled"], limit: 10 })).map(({ id }) => id), [
+          hold.id
+        ])
+        assert.strictEqual((yield* store.hold(hold.id))?.decidedAt, 7)
+        assert.isNull(yield* store.hold(other.id + 1))
+      })
+    )
+
+    test(
+      "are seen by transactions on their stream while they are undecided, with their rows",
+      Effect.gen(function*() {
+        const { hold, inTags, owner, store } = yield* held
+        assert.deepStrictEqual(yield* inTags((tx) => tx.holds), [hold])
+        assert.deepStrictEqual(yield* store.transact(owner, skills, (tx) => tx.holds), [])
+        assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 3)
+        const [first, ...others] = ids(3)
+        assert.deepStrictEqual(
+          (yield* inTags((tx) => tx.heldBy(hold.id, first!, 10))).map(({ content, id }) => [id, content]),
+          others.map((id) => [id, JSON.stringify({ id })])
+        )
+        const rows = yield* store.pendingRows({ hold: hold.id, after: first!, limit: 1 })
+        assert.deepStrictEqual(rows.map((row) => [row.id, row.hold, "content" in row]), [[others[0]!, hold.id, false]])
+        yield* inTags((tx) => tx.dropPending(ids(3)))
+        assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 0)
+      })
+    )
+
+    test(
+      "I2: are not opened by a transaction that fails",
+      Effect.gen(function*() {
+        const { inTags, store } = yield* begin
+        yield* Effect.flip(inTags((tx) => Effect.andThen(tx.openHold(opening), Effect.fail("no"))))
+        assert.deepStrictEqual(yield* store.holds({ limit: 10 }), [])
+      })
+    )
+
+    test(
+      "D17: a rejection makes disputes of the rows, once, and can be taken back",
+      Effect.gen(function*() {
+        const { hold, statuses, store } = yield* held
+        assert.isTrue(yield* store.decide(hold.id, { state: "rejected" }, 7))
+        assert.deepStrictEqual(yield* statuses, ["disputed", "disputed", "disputed"])
+        assert.isFalse(yield* store.decide(hold.id, { state: "rejected" }, 8))
+        const rejected = yield* store.hold(hold.id)
+        assert.deepStrictEqual([rejected?.state, rejected?.decidedAt, rejected?.release], ["rejected", 7, null])
+        assert.isTrue(yield* store.decide(hold.id, approving, 9))
+        assert.isFalse(yield* store.decide(hold.id, { state: "rejected" }, 10))
+      })
+    )
+
+    test(
+      "X7: an approval is written down with how it is to be released, and decided only once",
+      Effect.gen(function*() {
+        const { hold, inTags, store } = yield* held
+        assert.isTrue(yield* store.decide(hold.id, approving, 7))
+        assert.isFalse(yield* store.decide(hold.id, { ...approving, release: { origin: null, silent: true } }, 8))
+        assert.isFalse(yield* store.decide(hold.id + 1, approving, 8))
+        const [stored] = yield* inTags((tx) => tx.holds)
+        assert.deepStrictEqual(stored, { ...hold, ...approving, decidedAt: 7 })
+      })
+    )
+
+    test(
+      "wake who waits for a decision",
+      Effect.gen(function*() {
+        const { hold, store } = yield* held
+        const waiting = yield* Effect.forkChild(store.awaitDecision(0), { startImmediately: true })
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* store.decide(hold.id, { state: "rejected" }, 7)
+        assert.strictEqual(yield* Fiber.join(waiting), 1)
+        assert.strictEqual(yield* store.awaitDecision(0), 1)
+      })
+    )
+
+    test(
+      "live records and absences are counted for the guard",
+      Effect.gen(function*() {
+        const { inTags, write } = yield* begin
+        yield* write(ids(5).map((id, index) => ({ head: headOf(id, { live: index !== 0 }), events: [] })))
+        yield* inTags((tx) =>
+          tx.putPending(
+            ids(4).map((id, index) =>
+              pendingOf(id, { status: index < 3 ? "absent" : "staged", confirms: index === 0 ? 0 : 1 })
+            )
+          )
+        )
+        assert.deepStrictEqual(yield* inTags((tx) => Effect.all([tx.live, tx.absences])), [4, 2])
+      })
+    )
+  })

@@ -1,0 +1,63 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
+import * as Guard from "../../../src/domain/Guard.ts"
+
+const limits = Guard.thresholds
+const amount = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2_000 }))
+const Publishing = Schema.Struct({
+  minutes: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 600 })),
+  deletes: amount,
+  restores: amount
+})
+const window = Duration.toMillis(limits.window)
+const hour = 3_600_000
+const isHeld = (amount: number, of: number) => Guard.suspicion(limits, "deletes", amount, of) !== null
+
+describe("Guard", () => {
+  it.prop("a wave that is held stays held when it grows, or when the stream is smaller", [amount, amount, amount], ([
+    count,
+    more,
+    of
+  ]) => {
+    if (!isHeld(count, of)) return
+    assert.isTrue(isHeld(count + more, of))
+    assert.isTrue(isHeld(count, Math.max(0, of - more)))
+  })
+
+  it.prop("D16: at least five and half of a stream, or all of two, are held whatever its size; a single one never is", [
+    amount
+  ], ([of]) => {
+    if (of >= 2) assert.isTrue(isHeld(of, of))
+    if (of >= 9) assert.isTrue(isHeld(Math.ceil(of / 2), of))
+    assert.isFalse(isHeld(1, of))
+    assert.isFalse(isHeld(0, of))
+  })
+
+  it("beyond a hundred and a fifth, not at them", () => {
+    assert.deepStrictEqual([isHeld(100, 400), isHeld(101, 400)], [false, true])
+    assert.deepStrictEqual([isHeld(200, 1_000), isHeld(201, 1_000)], [false, true])
+    assert.deepStrictEqual([isHeld(4, 8), isHeld(5, 11), isHeld(5, 10)], [false, false, true])
+    const isSwitched = (amount: number, of: number) => Guard.isSwitched(limits, amount, of)
+    assert.deepStrictEqual([isSwitched(4, 4), isSwitched(5, 16), isSwitched(6, 20)], [false, true, false])
+  })
+
+  it.prop("D7: the window never forgets early, never reaches an hour too far, and stays small", [
+    Schema.Array(Publishing)
+  ], ([steps]) => {
+    let now = 1_700_000_000_000
+    let history: ReadonlyArray<Guard.Hour> = []
+    const all: Array<readonly [at: number, deletes: number]> = []
+    for (const { deletes, minutes, restores } of steps) {
+      now += minutes * 60_000
+      history = Guard.remember(limits, history, now, { deletes, restores })
+      all.push([now, deletes])
+      const within = (length: number) => all.reduce((sum, [at, deletes]) => now - at < length ? sum + deletes : sum, 0)
+      const counted = Guard.recently(limits, history, now).deletes
+      assert.isAtLeast(counted, within(window))
+      assert.isAtMost(counted, within(window + hour))
+      assert.isAtMost(history.length, 26)
+    }
+    assert.strictEqual(Guard.recently(limits, Guard.approved(history, "deletes"), now).deletes, 0)
+  })
+})

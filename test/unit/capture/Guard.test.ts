@@ -1,0 +1,485 @@
+/** The guard, end to end: waves are held, people decide, and nothing is lost, doubled or out of order by it. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import { carryOut } from "../../../src/capture/Holds.ts"
+import { type Source, Transient } from "../../../src/source/Source.ts"
+import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
+import { type Rig, scenario, start } from "./Rig.ts"
+import { refuse } from "./ScriptedApi.ts"
+
+const named = (from: number, to: number): ReadonlyArray<string> =>
+  Array.from({ length: to - from }, (_, index) => `r${String(from + index).padStart(4, "0")}`)
+const each = <E, R>(ids: ReadonlyArray<string>, act: (id: string) => Effect.Effect<void, E, R>) =>
+  Effect.forEach(ids, act, { discard: true })
+const row = (id: string, details: Record<string, unknown> = {}) => ({
+  id,
+  title: `t-${id}`,
+  source: "s",
+  outcome: "PENDING",
+  ...details
+})
+
+/** Backfilled with records r0000 … */
+const filled = <A, E>(
+  count: number,
+  test: (rig: Rig, ids: ReadonlyArray<string>) => Effect.Effect<A, E, Store | Source>
+) =>
+  scenario(Effect.fnUntraced(function*(rig) {
+    const ids = named(0, count)
+    yield* each(ids, (id) => rig.put(row(id)))
+    yield* rig.sweep
+    yield* rig.wait("1 hour")
+    return yield* test(rig, ids)
+  }))
+
+/** Kinds of the events after the backfill, counted. */
+const published = (rig: Rig) =>
+  Effect.map(rig.events, (entries) => {
+    const later = entries.filter((entry) =>
+      entry.origin !== "backfill" || entry.kind !== "created" || entry.version > 1
+    )
+    return Object.fromEntries([...Map.groupBy(later, (entry) => entry.kind)].map(([kind, all]) => [kind, all.length]))
+  })
+
+const hold = (rig: Rig) => Effect.map(rig.holds, ([hold]) => hold!)
+const after = (rig: Rig, id: string) =>
+  Effect.map(rig.events, (entries) => {
+    const entry = entries.findLast((entry) => entry.id === id)!
+    return entry.after === null ? null : JSON.parse(entry.after)
+  })
+
+/** Vanished, swept, confirmed twice, and judged by the poll after it. */
+const vanished = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>) {
+  const rows = ids.map((id) => [id, rig.api.rows.get(id)!] as const)
+  for (const id of ids) rig.api.vanish(id)
+  yield* rig.sweep
+  yield* rig.wait("11 minutes")
+  yield* rig.confirm
+  yield* rig.poll
+  return () => {
+    for (const [id, held] of rows) rig.api.rows.set(id, held)
+  }
+})
+
+describe("Guard", () => {
+  it.effect("D2: an absence confirmed twice is published as deleted by the next poll, with its last content", () =>
+    filled(10, (rig) =>
+      Effect.gen(function*() {
+        yield* vanished(rig, ["r0003"])
+        const event = (yield* rig.events).at(-1)!
+        assert.deepStrictEqual([event.id, event.kind, event.version, event.reason, event.origin], [
+          "r0003",
+          "deleted",
+          2,
+          "absent",
+          "sweep"
+        ])
+        assert.strictEqual(event.remoteId, "r-r0003")
+        assert.strictEqual(JSON.parse(event.before!).title, "t-r0003")
+        assert.deepStrictEqual(yield* rig.pending, {})
+        yield* rig.put(row("r0003"))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.kinds("r0003"), ["created 1", "deleted 2", "created 3"])
+      })))
+
+  it.effect("D5: a list that shows nothing but two records, confirms included, deletes nobody", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* vanished(rig, ids.slice(2))
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 18)
+      })))
+
+  it.effect("D6: 30 % vanish and are held; they reappear, and the hold is over without anybody deciding", () =>
+    filled(500, (rig, ids) =>
+      Effect.gen(function*() {
+        const back = yield* vanished(rig, ids.slice(0, 150))
+        assert.deepStrictEqual(yield* published(rig), {})
+        const held = yield* hold(rig)
+        assert.deepStrictEqual([held.kind, held.state, held.rows], ["deletes", "open", 150])
+        assert.include(held.reason, "150 of 500")
+        back()
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* rig.holds, [])
+        const store = yield* Store
+        assert.strictEqual((yield* store.hold(held.id))?.state, "cancelled")
+        assert.deepStrictEqual(yield* published(rig), {})
+      })))
+
+  it.effect("D6: 30 % vanish, the hold is approved: each is deleted exactly once, as old where that is asked for", () =>
+    filled(500, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* vanished(rig, ids.slice(0, 150))
+        const { id } = yield* hold(rig)
+        yield* rig.approve(id, { origin: "backfill" })
+        yield* rig.approve(id)
+        yield* rig.sweep
+        yield* rig.poll
+        const deleted = (yield* rig.events).filter((entry) => entry.kind === "deleted")
+        assert.deepStrictEqual(deleted.map((entry) => entry.id), ids.slice(0, 150))
+        assert.isTrue(deleted.every((entry) => entry.version === 2 && entry.origin === "backfill"))
+        const store = yield* Store
+        const over = yield* store.hold(id)
+        assert.deepStrictEqual([over?.state, over?.released, over?.rows], ["approved", 150, 0])
+      })))
+
+  it.effect("D7: a slow bleed of 3 % an hour is stopped by the sliding window, and goes on to be held", () =>
+    filled(1000, (rig, ids) =>
+      Effect.gen(function*() {
+        for (let hour = 0; hour < 12; hour++) {
+          yield* each(ids.slice(hour * 30, hour * 30 + 30), rig.flag)
+          yield* rig.poll
+          yield* rig.wait("1 hour")
+        }
+        assert.deepStrictEqual(yield* published(rig), { deleted: 180 })
+        assert.strictEqual((yield* hold(rig)).rows, 180)
+      })))
+
+  it.effect("D7: what a person approved is not counted again, and a day later nothing is", () =>
+    filled(1000, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids.slice(0, 180), rig.flag)
+        yield* rig.poll
+        yield* each(ids.slice(180, 210), rig.flag)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id)
+        yield* each(ids.slice(210, 300), rig.flag)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.holds, [])
+        assert.deepStrictEqual(yield* published(rig), { deleted: 300 })
+        yield* rig.wait("25 hours")
+        yield* each(ids.slice(300, 400), rig.flag)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { deleted: 400 })
+      })))
+
+  for (const count of [60, 4]) {
+    it.effect(`D16: a stream of ${count} records has its model switched off, and is held`, () =>
+      filled(count, (rig, ids) =>
+        Effect.gen(function*() {
+          yield* each(ids, rig.flag)
+          yield* rig.poll
+          assert.deepStrictEqual(yield* published(rig), {})
+          assert.strictEqual((yield* hold(rig)).rows, count)
+        })))
+  }
+
+  it.effect("a few deletes of a small stream, and one of two, are people at work", () =>
+    filled(12, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids.slice(0, 4), rig.flag)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { deleted: 4 })
+        yield* rig.flag(ids[4]!)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
+      })))
+
+  it.effect("D17: rejected deletes are listed, asked about no more however often they are seen, and published when seen alive and deleted again", () =>
+    filled(10, (rig, ids) =>
+      Effect.gen(function*() {
+        const gone = ids.slice(0, 3)
+        yield* each(ids.slice(4), rig.flag)
+        const back = yield* vanished(rig, gone)
+        yield* rig.reject((yield* hold(rig)).id)
+        const disputed = Object.fromEntries([...gone, ...ids.slice(4)].sort().map((id) => [id, "disputed"]))
+        for (let cycle = 0; cycle < 3; cycle++) {
+          yield* rig.wait("6 hours")
+          const requests = rig.api.requests.length
+          yield* rig.sweep
+          assert.strictEqual(rig.api.requests.slice(requests).filter(({ ids }) => ids !== null).length, 0)
+          yield* rig.confirm
+          yield* rig.poll
+          assert.deepStrictEqual(yield* rig.pending, disputed)
+        }
+        assert.deepStrictEqual((yield* rig.holds).map(({ rows, state }) => [state, rows]), [["rejected", 9]])
+        assert.deepStrictEqual(yield* published(rig), {})
+        back()
+        yield* rig.sweep
+        yield* rig.flag(gone[0]!)
+        yield* rig.wait("25 hours")
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
+      })))
+
+  it.effect("D18: held records that really change while held have gapless versions and current content after the release", () =>
+    filled(10, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids, rig.flag)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id)
+        yield* rig.wait("1 minute")
+        yield* each(ids, (id) => rig.put(row(id, { title: "first" })))
+        yield* rig.poll
+        const { id: restores, kind } = yield* hold(rig)
+        assert.strictEqual(kind, "restores")
+        yield* rig.wait("1 minute")
+        yield* each(ids, (id) => rig.put(row(id, { title: "second", outcome: "HIRED" })))
+        yield* rig.poll
+        assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.rows]), [[restores, 10]])
+        yield* rig.approve(restores)
+        for (const id of ids) {
+          assert.deepStrictEqual(yield* rig.kinds(id), ["created 1", "deleted 2", "created 3"])
+          assert.strictEqual((yield* after(rig, id)).title, "second")
+        }
+      })))
+
+  it.effect("D19: of a mass delete that arrives over many pages nothing is published, neither before its end nor after it", () =>
+    filled(300, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids.slice(0, 200), rig.flag)
+        rig.api.pageSize = 10
+        rig.api.intercept = (request, answer) =>
+          request.cursor === "150" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+        yield* Effect.flip(rig.poll)
+        assert.deepStrictEqual(yield* published(rig), {})
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 200)
+      })))
+
+  it.effect("D23: live records of which nothing is left go through the guard as deletes, reason erased", () =>
+    filled(10, (rig, ids) =>
+      Effect.gen(function*() {
+        const empty = (id: string) => rig.put({ id, title: null, source: null, outcome: null })
+        yield* empty(ids[0]!)
+        yield* rig.poll
+        const [event] = (yield* rig.events).slice(-1)
+        assert.deepStrictEqual([event?.kind, event?.reason], ["deleted", "erased"])
+        yield* each(ids.slice(1), empty)
+        yield* rig.poll
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* published(rig), { deleted: 1 })
+        assert.strictEqual((yield* hold(rig)).rows, 9)
+      })))
+
+  it.effect("C2: a model switched off gives one hold and one line, however many readings show it", () => {
+    const lines: Array<unknown> = []
+    const logger = Logger.make(({ logLevel, message }) => {
+      if (logLevel === "Warn") lines.push(message)
+    })
+    return filled(300, (rig, ids) =>
+      Effect.gen(function*() {
+        for (let wave = 0; wave < 3; wave++) {
+          yield* each(ids.slice(wave * 100, wave * 100 + 100), rig.flag)
+          rig.api.pageSize = 50
+          yield* rig.poll
+          yield* rig.sweep
+        }
+        assert.deepStrictEqual(yield* published(rig), { deleted: 100 })
+        assert.deepStrictEqual((yield* rig.holds).map((hold) => hold.rows), [200])
+        assert.deepStrictEqual(lines, [["changes are held"]])
+      })).pipe(Effect.provide(Logger.layer([logger])))
+  })
+
+  const off = (rig: Rig, ids: ReadonlyArray<string>) =>
+    each(ids, (id) => rig.put(row(id, { ...rig.api.rows.get(id)?.row, title: null, changed_at: undefined })))
+
+  it.effect("C3: a field switched off is one scope hold; approving it publishes the differences", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids.slice(0, 12))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), {})
+        const held = yield* hold(rig)
+        assert.deepStrictEqual([held.kind, held.paths, held.rows], ["scope", ["/title"], 12])
+        yield* rig.approve(held.id)
+        assert.deepStrictEqual(yield* published(rig), { updated: 12 })
+        assert.deepStrictEqual(JSON.parse((yield* rig.events).at(-1)!.changes), [
+          { path: "/title", before: "t-r0011", after: null }
+        ])
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* published(rig), { updated: 12 })
+      })))
+
+  it.effect("C3: approved silently, a scope hold publishes nothing, and the records count as they are now shown", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id, { silent: true })
+        yield* rig.sweep
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* published(rig), {})
+        yield* rig.wait("1 minute")
+        yield* rig.put(row(ids[0]!, { title: "back" }))
+        yield* rig.put(row(ids[1]!))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+        assert.strictEqual((yield* after(rig, ids[0]!)).title, "back")
+      })))
+
+  it.effect("C3: a field inside an array is one path in all records, and comes back without a trace", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const ids = named(0, 10)
+      const shown = (name: string | null) =>
+        each(ids, (id) => rig.put(row(id, { interviews: [{ id: `i-${id}`, title: name, round: 1 }] })))
+      yield* shown("Talk")
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      yield* shown(null)
+      yield* rig.poll
+      assert.deepStrictEqual((yield* hold(rig)).paths, ["/interviews/*/title"])
+      yield* shown("Talk")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.holds, [])
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* published(rig), {})
+    })))
+
+  it.effect("C7: a field switched off on Friday, a hire on Saturday: the hire is published with the field as it was", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids.slice(0, 10))
+        yield* rig.poll
+        yield* rig.wait("1 day")
+        // One is known to the hold; the other shows the switched field for the first time.
+        for (const id of [ids[0]!, ids[15]!]) yield* rig.put(row(id, { title: null, outcome: "HIRED" }))
+        yield* rig.poll
+        for (const id of [ids[0]!, ids[15]!]) {
+          const event = (yield* rig.events).findLast((entry) => entry.id === id)!
+          assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/outcome", before: "PENDING", after: "HIRED" }])
+          assert.deepStrictEqual(JSON.parse(event.transitions)[0].name, "hired")
+          assert.strictEqual(JSON.parse(event.after!).title, `t-${id}`)
+        }
+        assert.strictEqual((yield* hold(rig)).rows, 11)
+        yield* rig.approve((yield* hold(rig)).id)
+        const event = (yield* rig.events).findLast((entry) => entry.id === ids[15])!
+        assert.deepStrictEqual([event.version, JSON.parse(event.after!).outcome], [3, "HIRED"])
+        assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/title", before: "t-r0015", after: null }])
+      })))
+
+  it.effect("C7: a hire in the very reading that shows the switched field is published at its end", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids)
+        yield* rig.put(row(ids[3]!, { title: null, outcome: "HIRED" }))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+        assert.deepStrictEqual((yield* after(rig, ids[3]!)).title, "t-r0003")
+        assert.strictEqual((yield* hold(rig)).rows, 20)
+      })))
+
+  it.effect("C7: a rejected scope hold goes on masking its paths, listed, until the values are back", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids.slice(0, 10))
+        yield* rig.poll
+        yield* rig.reject((yield* hold(rig)).id)
+        yield* rig.wait("1 day")
+        yield* off(rig, ids.slice(10))
+        yield* rig.put(row(ids[0]!, { title: null, outcome: "HIRED" }))
+        yield* rig.poll
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+        assert.deepStrictEqual((yield* rig.holds).map(({ rows, state }) => [state, rows]), [["rejected", 20]])
+        yield* each(ids.slice(1), (id) => rig.put(row(id)))
+        yield* rig.put(row(ids[0]!, { outcome: "HIRED" }))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.holds, [])
+        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+        yield* rig.put(row(ids[5]!, { title: null }))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { updated: 2 })
+      })))
+
+  it.effect("C8: 298 of 300 held deletes come back; the two real ones are released by the next complete sweep", () =>
+    filled(400, (rig, ids) =>
+      Effect.gen(function*() {
+        const back = yield* vanished(rig, ids.slice(0, 300))
+        assert.strictEqual((yield* hold(rig)).rows, 300)
+        back()
+        for (const id of ids.slice(0, 2)) rig.api.vanish(id)
+        yield* rig.wait("1 hour")
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* rig.holds, [])
+      })))
+
+  it.effect("C8: a remainder waits for a sweep that is complete: polls do not release it", () =>
+    filled(400, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids.slice(0, 300), rig.flag)
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* each(ids.slice(2, 300), (id) => rig.put(row(id)))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 2)
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+      })))
+
+  it.effect("C9: model off, approved, on again: the restored wave is held too", () =>
+    filled(60, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids, rig.flag)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id)
+        assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
+        yield* rig.wait("1 hour")
+        yield* each(ids, (id) => rig.put(row(id)))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
+        const held = yield* hold(rig)
+        assert.deepStrictEqual([held.kind, held.rows], ["restores", 60])
+        yield* rig.approve(held.id, { origin: "backfill" })
+        const restored = (yield* rig.events).filter((entry) => entry.restored)
+        assert.strictEqual(restored.length, 60)
+        assert.isTrue(restored.every((entry) => entry.origin === "backfill" && entry.transitions === "[]"))
+      })))
+
+  it.effect("X7: an approval that is killed between its transactions is taken up again, without loss or doubles, in order", () =>
+    filled(1000, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids, rig.flag)
+        yield* rig.poll
+        const store = yield* Store
+        const { id } = yield* hold(rig)
+        let transactions = 0
+        const dying = Store.of({
+          ...store,
+          transact: (owner, key, body) =>
+            ++transactions > 2
+              ? Effect.fail(
+                new StoreError({ reason: new Unavailable({ operation: "transact", cause: new Error("killed") }) })
+              )
+              : store.transact(owner, key, body)
+        })
+        yield* store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
+        yield* Effect.flip(Effect.provideService(carryOut(rig.stream), Store, dying))
+        const half = yield* store.hold(id)
+        assert.deepStrictEqual([half?.state, half?.released, half?.rows], ["approving", 500, 500])
+        // Readings go on meanwhile, and what they show changes nothing of it.
+        yield* rig.wait("1 minute")
+        yield* rig.put(row(ids[900]!, { title: "alive" }))
+        yield* rig.poll
+        yield* rig.sweep
+        yield* carryOut(rig.stream)
+        yield* carryOut(rig.stream)
+        const deleted = (yield* rig.events).filter((entry) => entry.kind === "deleted").map((entry) => entry.id)
+        assert.deepStrictEqual(deleted, ids.filter((id) => id !== ids[900]))
+        assert.deepStrictEqual(yield* rig.kinds(ids[900]!), ["created 1", "updated 2"])
+        assert.strictEqual((yield* store.hold(id))?.state, "approved")
+        assert.deepStrictEqual(yield* rig.pending, {})
+      })))
+
+  it.effect("nothing is approved by time-out", () =>
+    filled(60, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids, rig.flag)
+        yield* rig.poll
+        for (let day = 0; day < 60; day++) {
+          yield* rig.wait("1 day")
+          yield* rig.poll
+          if (day % 10 === 0) yield* rig.sweep
+        }
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 60)
+      })))
+})

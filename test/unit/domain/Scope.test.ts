@@ -1,0 +1,60 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import type { JsonObject } from "../../../src/domain/Canonical.ts"
+import { diff } from "../../../src/domain/Diff.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import { keep, switches } from "../../../src/domain/Scope.ts"
+
+const { shape } = Processing.plain("ats.application")
+const found = (before: JsonObject, after: JsonObject) => switches(before, after, diff(shape, before, after))
+
+const value = Schema.NullOr(Schema.Literals(["x", "y"]))
+const Content = Schema.Struct({
+  id: Schema.Literal("A"),
+  title: Schema.optionalKey(value),
+  "a/b": value,
+  candidate: Schema.NullOr(Schema.Struct({ first_name: value, tags: Schema.Array(Schema.Struct({ id: value })) })),
+  interviews: Schema.Array(Schema.Struct({ id: Schema.Literals(["1", "2"]), title: value }))
+})
+const plain = (content: typeof Content.Type): JsonObject => JSON.parse(JSON.stringify(content)) as JsonObject
+
+describe("Scope", () => {
+  it("C3: a path is named alike in all records, however their arrays are filled", () => {
+    const before = { interviews: [{ id: "i1", title: "Talk" }, { id: "i2", title: "Test" }], "a/b": "x", n: { m: 1 } }
+    const after = { interviews: [{ id: "i2", title: null }, { id: "i1", title: null }], "a/b": null, n: null }
+    assert.deepStrictEqual(found(before, after), [
+      { path: "/a~1b", to: "nothing" },
+      { path: "/interviews/*/title", to: "nothing" },
+      { path: "/n", to: "nothing" }
+    ])
+    assert.deepStrictEqual(found(after, before).map(({ to }) => to), ["value", "value", "value"])
+  })
+
+  it("an array that runs empty is switched, a member that comes or goes is not", () => {
+    const [one, two] = [{ id: "1", title: "x" }, { id: "2", title: "y" }]
+    assert.deepStrictEqual(found({ interviews: [one, two] }, { interviews: [] }), [{
+      path: "/interviews",
+      to: "nothing"
+    }])
+    assert.deepStrictEqual(found({ interviews: [one, two] }, { interviews: [one] }), [])
+  })
+
+  it("what came back changed is shown", () => {
+    assert.deepStrictEqual(keep({ title: "x", n: 1 }, { title: "y", n: 2 }, ["/title"]), { title: "y", n: 2 })
+    assert.deepStrictEqual(keep({ title: "x", n: 1 }, { title: null, n: 2 }, ["/title"]), { title: "x", n: 2 })
+    assert.deepStrictEqual(keep({ n: 1 }, { title: "x", n: 2 }, ["/title"]), { n: 2 })
+  })
+
+  it.prop(
+    "C7: kept at all paths that were switched, none is, and nothing else is touched",
+    [Content, Content],
+    ([a, b]) => {
+      const [before, after] = [plain(a), plain(b)]
+      const paths = found(before, after).map(({ path }) => path)
+      const kept = keep(before, after, paths)
+      const left = found(before, kept).filter(({ path }) => paths.includes(path))
+      assert.deepStrictEqual(left, [])
+      if (paths.length === 0) assert.strictEqual(kept, after)
+    }
+  )
+})

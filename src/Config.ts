@@ -18,6 +18,7 @@ import * as Result from "effect/Result"
 import { isSecret } from "./ConfigFile.ts"
 import { ConfigFaults, type Fault, type Input } from "./ConfigInput.ts"
 import { missing, nearest, type Place, type Places, placesOf } from "./ConfigValue.ts"
+import * as Guard from "./domain/Guard.ts"
 import { isModel, type ModelEntry, registry } from "./domain/Model.ts"
 import type { Redaction, RemoteData } from "./domain/Processing.ts"
 
@@ -91,6 +92,8 @@ export interface Settings {
   readonly confirmInterval: Duration.Duration
   readonly overlapMin: Duration.Duration
   readonly retryBase: Duration.Duration
+  /** What is held until someone decides. */
+  readonly guard: Guard.Thresholds
   /** SQLite file. */
   readonly store: { readonly file: string }
   /** How long the event log is kept. */
@@ -139,7 +142,6 @@ const checked = <A>(input: Input, build: (found: Found) => A): Result.Result<A, 
 
 const settingsOf = (found: Found): Settings => {
   const { file, variable } = found
-  file.guard.unavailable()
   file.plugins.unavailable()
   const length = (place: Place, otherwise: Duration.Input) => place.length() ?? Duration.fromInputUnsafe(otherwise)
   const accounts = accountsOf(found)
@@ -150,6 +152,7 @@ const settingsOf = (found: Found): Settings => {
     confirmInterval: length(variable("ROLLCALL_CONFIRM_INTERVAL").or(file.confirmInterval), "10 minutes"),
     overlapMin: length(variable("ROLLCALL_OVERLAP_MIN").or(file.overlapMin), "5 minutes"),
     retryBase: length(variable("ROLLCALL_RETRY_BASE").or(file.retryBase), "1 second"),
+    guard: guardOf(file.guard),
     store: storeOf(found),
     retention: length(file.retention, "7 days"),
     http: httpOf(found),
@@ -287,6 +290,30 @@ const treatmentOf = ({ file, secretAt, variable }: Found): Pick<Settings, "model
     if (model !== undefined) models[model] = { remoteData, redact }
   }
   return { models, redactKey }
+}
+
+const guardOf = (place: Place): Guard.Thresholds => {
+  const { count, scopeCount, scopeShare, share, smallCount, smallShare, window } = place.fields(
+    "window",
+    "count",
+    "share",
+    "smallCount",
+    "smallShare",
+    "scopeCount",
+    "scopeShare"
+  )
+  const usual = Guard.thresholds
+  const records = (place: Place, otherwise: number) => place.number(1, Number.MAX_SAFE_INTEGER) ?? otherwise
+  const part = (place: Place, otherwise: number) => place.number(0, 1) ?? otherwise
+  return {
+    window: window.length() ?? usual.window,
+    count: records(count, usual.count),
+    share: part(share, usual.share),
+    smallCount: records(smallCount, usual.smallCount),
+    smallShare: part(smallShare, usual.smallShare),
+    scopeCount: records(scopeCount, usual.scopeCount),
+    scopeShare: part(scopeShare, usual.scopeShare)
+  }
 }
 
 // ---- where it goes ------------------------------------------------------------------------------------------------

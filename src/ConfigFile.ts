@@ -69,6 +69,21 @@ export interface KafkaFile {
   readonly transactions?: boolean
 }
 
+/** From where on deletes, restores and switched-off fields are held until someone decides; docs/guard.md. */
+export interface GuardFile {
+  /** Deletes, and restores, of this long are counted together. */
+  readonly window?: Length
+  /** Held beyond this many and, at once, beyond this share of the stream's live records … */
+  readonly count?: number
+  readonly share?: number
+  /** … or from both of these on. */
+  readonly smallCount?: number
+  readonly smallShare?: number
+  /** A path that goes to or from null: held from this many records on and beyond this share. */
+  readonly scopeCount?: number
+  readonly scopeShare?: number
+}
+
 export interface ConfigFile {
   readonly accounts?: Readonly<Record<string, AccountFile>>
   readonly integrations?: ReadonlyArray<IntegrationFile>
@@ -88,8 +103,7 @@ export interface ConfigFile {
     readonly level?: "trace" | "debug" | "info" | "warn" | "error"
     readonly format?: "pretty" | "json"
   }
-  /** Not available in this version. */
-  readonly guard?: object
+  readonly guard?: GuardFile
   /** Not available in this version. */
   readonly plugins?: ReadonlyArray<unknown>
 }

@@ -159,6 +159,18 @@ export class Place {
     return Option.getOrUndefined(length)
   }
 
+  /** undefined if it is not set, or no number of this range. */
+  number(least: number, most: number): number | undefined {
+    if (!this.isSet) return undefined
+    if (typeof this.value === "number" && this.value >= least && this.value <= most) return this.value
+    const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`
+    this.fault(
+      typeof this.value === "number" ? `${this.value} is out of range` : `is ${kindOf(this.value)}`,
+      `Write a number ${range}`
+    )
+    return undefined
+  }
+
   /** For what this version does not do yet: a fault, unless it asks for nothing. */
   unavailable(): void {
     const asksForNothing = !this.isSet || (typeof this.value === "object" && this.value !== null &&

@@ -30,6 +30,7 @@ import { streamModels } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
+import { holds } from "./ops/HoldCommands.ts"
 import type { Dependency } from "./ops/Overview.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
@@ -73,11 +74,12 @@ const planOf = Effect.fnUntraced(function*(settings: Config.Settings) {
 const mostUnpublished = 1_000_000
 const relayReader = "relay"
 
-const captureLayer = ({ confirmInterval, kafka, overlapMin, streams }: Plan) =>
+const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, streams }: Plan) =>
   Capture.layer({
     streams,
     overlapMin,
     confirmInterval,
+    guard,
     ...(kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
   })
 
@@ -319,7 +321,8 @@ const rollcall = Command.make("rollcall").pipe(
     doctor,
     status(config, address),
     tail(config, address),
-    streams(config, address)
+    streams(config, address),
+    holds(config, address)
   ])
 )
 

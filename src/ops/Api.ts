@@ -46,6 +46,13 @@ export class HostRefused extends HttpApiError.Problem<HostRefused>()("HostRefuse
   title: "This host name is not served without a token"
 }) {}
 
+/** 403: a web page that this machine's browser shows may look, if at all, but not act. */
+export class OriginRefused extends HttpApiError.Problem<OriginRefused>()("OriginRefused", {
+  type: "urn:rollcall:problem:origin-refused",
+  status: 403,
+  title: "A page of another origin may not act here"
+}) {}
+
 /** 404 */
 export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
   type: "urn:rollcall:problem:not-found",
@@ -155,6 +162,45 @@ export const StreamView = Schema.Struct({
   last_sweep_at: Instant
 })
 export type StreamView = typeof StreamView.Type
+
+const HoldState = Schema.Literals(["open", "rejected", "approving", "approved", "cancelled"])
+
+export const HoldView = Schema.Struct({
+  id: Schema.Number,
+  stream: Schema.String,
+  integration: Schema.String,
+  model: Model,
+  kind: Schema.Literals(["deletes", "restores", "scope"]),
+  state: HoldState,
+  /** In words. */
+  reason: Schema.String,
+  /** Of a scope hold: JSON Pointers that keep their published values; `*` is any member of an array. */
+  paths: Schema.Array(Schema.String),
+  opened_at: Schema.String,
+  decided_at: Instant,
+  /** Held now. */
+  records: Schema.Number,
+  /** Released since it was approved. */
+  released: Schema.Number
+})
+export type HoldView = typeof HoldView.Type
+
+/** One held record, without content. */
+const HeldRecord = Schema.Struct({
+  id: Schema.String,
+  status: Schema.Literals(["held", "disputed"]),
+  /** Why it counts as deleted, if it does. */
+  reason: Schema.NullOr(Schema.String),
+  changed_at: Instant,
+  detected_at: Schema.String
+})
+
+/** A hold and a page of its records. */
+export const HoldPage = Schema.Struct({
+  hold: HoldView,
+  records: Schema.Array(HeldRecord),
+  next: Schema.NullOr(Schema.String)
+})
 
 export const IntegrationView = Schema.Struct({
   id: Schema.String,
@@ -270,6 +316,52 @@ const operation = HttpApiGroup.make("operation").add(
   )
 )
 
+const holdId = {
+  id: Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
+}
+
+const holds = HttpApiGroup.make("holds").add(
+  HttpApiEndpoint.get("list", "/v1/holds", {
+    query: {
+      state: Schema.optionalKey(HoldState),
+      after: Schema.optionalKey(Schema.FiniteFromString),
+      limit: Schema.optionalKey(Limit)
+    },
+    success: page(HoldView),
+    error: StoreAway
+  }).annotate(
+    OpenApi.Description,
+    "Changes that the guard keeps back, newest first. Without `state` those that are neither approved nor cancelled."
+  ),
+  HttpApiEndpoint.get("show", "/v1/holds/:id", {
+    params: holdId,
+    query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Limit) },
+    success: HoldPage,
+    error: [NotFound, StoreAway]
+  }),
+  HttpApiEndpoint.post("approve", "/v1/holds/:id/approve", {
+    params: holdId,
+    query: {
+      origin: Schema.optionalKey(Schema.Literal("backfill")),
+      silent: Schema.optionalKey(Schema.Literals(["true", "false"]))
+    },
+    success: HoldView,
+    error: [NotFound, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Publishes what is held, as `origin: backfill` if asked for. `silent=true`, for a scope hold: publishes nothing, the " +
+      "records count as they are now shown. The answer comes at once; the hold is `approving` until all is published."
+  ),
+  HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
+    params: holdId,
+    success: HoldView,
+    error: [NotFound, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Publishes nothing; the records stay listed as disputed and are not asked about again until they are seen otherwise."
+  )
+)
+
 const health = HttpApiGroup.make("health").add(
   HttpApiEndpoint.get("live", "/health/live", { success: Schema.Struct({ status: Schema.Literal("live") }) }),
   HttpApiEndpoint.get("ready", "/health/ready", {
@@ -282,6 +374,7 @@ export const Api = HttpApi.make("rollcall")
   .add(feed)
   .add(state)
   .add(operation)
+  .add(holds)
   .add(health)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotateMerge(OpenApi.annotations({

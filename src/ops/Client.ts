@@ -1,5 +1,5 @@
 /**
- * The operating API of a running process, as `status`, `tail` and the demo read it. Hides requests and decoding.
+ * The operating API of a running process, as the commands and the demo ask it. Hides requests and decoding.
  */
 import * as Effect from "effect/Effect"
 import * as Sse from "effect/encoding/Sse"
@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { Check, StreamView } from "./Api.ts"
+import { Check, HoldView, StreamView } from "./Api.ts"
 import type { ShownEvent } from "./Screen.ts"
 
 /** Nothing answers there, or not as Rollcall does. */
@@ -28,6 +28,8 @@ export interface FeedEvent {
 
 export interface Client {
   readonly streams: Effect.Effect<ReadonlyArray<StreamView>, ClientError>
+  /** Holds that are neither approved nor cancelled, newest first. */
+  readonly holds: Effect.Effect<ReadonlyArray<HoldView>, ClientError>
   readonly ready: Effect.Effect<ReadonlyArray<typeof Check.Type>, ClientError>
   /** One thing by its path. */
   readonly get: <A>(path: string, schema: Schema.ConstraintDecoder<A>) => Effect.Effect<A, ClientError>
@@ -62,6 +64,7 @@ const refused = Effect.fnUntraced(function*(response: HttpClientResponse) {
   })
 })
 
+const HoldList = Schema.Struct({ items: Schema.Array(HoldView) })
 const Streams = Schema.Struct({ items: Schema.Array(StreamView) })
 const Readiness = Schema.Struct({ checks: Schema.Array(Check) })
 interface EventPage {
@@ -114,6 +117,7 @@ export const make = Effect.fnUntraced(function*(options: Address) {
 
   return {
     streams: Effect.map(decoded(get("/v1/streams"), Streams), ({ items }) => items),
+    holds: Effect.map(decoded(get("/v1/holds?limit=1000"), HoldList), ({ items }) => items),
     ready: Effect.map(decoded(get("/health/ready", [200, 503]), Readiness), ({ checks }) => checks),
     get: (path, schema) => decoded(get(path), schema),
     post: (path, body, schema) =>

@@ -7,7 +7,7 @@ import type * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Client from "./Client.ts"
 import { interrupted, tool } from "./Running.ts"
-import { eventLine, streamTable } from "./Screen.ts"
+import { eventLine, holdTable, streamTable } from "./Screen.ts"
 
 export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON for programs"), Flag.withDefault(false))
 export const print = (text: string): Effect.Effect<void> => Effect.sync(() => process.stdout.write(`${text}\n`))
@@ -20,13 +20,15 @@ export type AddressOf<E> = (config: Option.Option<string>) => Effect.Effect<Clie
 export const status = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>
   Command.make("status", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
-      const { ready, streams } = yield* Client.make(yield* addressOf(config))
-      const [checks, views] = yield* Effect.all([ready, streams])
-      if (json) return yield* print(JSON.stringify({ checks, streams: views }))
+      const { holds, ready, streams } = yield* Client.make(yield* addressOf(config))
+      const [checks, views, undecided] = yield* Effect.all([ready, streams, holds])
+      const open = undecided.filter(({ state }) => state === "open")
+      if (json) return yield* print(JSON.stringify({ checks, streams: views, holds: open }))
       const missing = checks.filter((check) => !check.ok)
       yield* print(`${missing.length === 0 ? "ready" : "not ready"}, ${views.length} streams`)
       for (const { reason } of missing) yield* print(`  ${reason}`)
       if (views.length > 0) yield* print(`\n${streamTable(views)}`)
+      if (open.length > 0) yield* print(`\nwaiting for a decision:\n${holdTable(open)}`)
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
       Command.withDescription("Show the streams of the running process: condition, records, freshness")
     )

@@ -18,8 +18,11 @@ const live = Metric.gauge("rollcall_records_live", { description: "Records that 
 const pending = Metric.gauge("rollcall_pending_rows", { description: "Changes observed and not yet published" })
 const quarantined = Metric.gauge("rollcall_quarantined_rows", { description: "Unreadable records that were set aside" })
 const blocked = Metric.gauge("rollcall_stream_blocked", { description: "1 while the stream cannot be read" })
+const openHolds = Metric.gauge("rollcall_holds_open", {
+  description: "Waves of changes that the guard keeps back until someone decides"
+})
 
-const streamGauges = ({ streams }: Overview) =>
+const streamGauges = ({ holds, streams }: Overview) =>
   Effect.forEach(streams, ({ integration, model, ...view }) => {
     const set = (gauge: Metric.Gauge<number>, value: number, labels: Record<string, string> = {}) =>
       Metric.update(Metric.withAttributes(gauge, { stream: integration, model, ...labels }), value)
@@ -27,6 +30,7 @@ const streamGauges = ({ streams }: Overview) =>
       set(freshness, view.freshness_seconds ?? Infinity),
       set(live, view.records_live),
       set(quarantined, view.quarantined),
+      set(openHolds, holds.filter(({ stream }) => stream === view.stream).length),
       ...Object.entries(view.pending).map(([reason, rows]) => set(pending, rows, { reason })),
       ...(view.blocked === null ? [] : [set(blocked, 1, { reason: view.blocked.reason })])
     ])

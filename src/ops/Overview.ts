@@ -9,12 +9,14 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { streamName } from "../domain/Model.ts"
-import { Store, type StreamState } from "../store/Store.ts"
-import type { Check, IntegrationView, StreamView } from "./Api.ts"
+import { type ListedHold, Store, type StreamState } from "../store/Store.ts"
+import type { Check, HoldView, IntegrationView, StreamView } from "./Api.ts"
 
 export interface Overview {
   readonly streams: ReadonlyArray<StreamView>
   readonly integrations: ReadonlyArray<IntegrationView>
+  /** Those that wait for a decision, newest first. */
+  readonly holds: ReadonlyArray<HoldView>
 }
 
 const instant = (millis: number): string => new Date(millis).toISOString()
@@ -34,6 +36,23 @@ const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: num
     seconds_left: backfilledAt === null || rate === 0 ? null : Math.max(0, live - records) / rate
   }
 }
+
+export const holdView = ({ integration, model, openedAt, decidedAt, rows, ...hold }: ListedHold): HoldView => ({
+  id: hold.id,
+  stream: streamName({ integration, model }),
+  integration,
+  model,
+  kind: hold.kind,
+  state: hold.state,
+  reason: hold.reason,
+  paths: hold.paths,
+  opened_at: instant(openedAt),
+  decided_at: instantOrNull(decidedAt),
+  records: rows,
+  released: hold.released
+})
+
+const mostHolds = 1_000
 
 export const overview = Effect.gen(function*() {
   const store = yield* Store
@@ -74,7 +93,10 @@ export const overview = Effect.gen(function*() {
       records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
     }
   })
-  return { streams, integrations } satisfies Overview
+  const open = yield* store.holds({ states: ["open"], limit: mostHolds })
+  const shown = new Set(streams.map(({ stream }) => stream))
+  const holds = open.map(holdView).filter(({ stream }) => shown.has(stream))
+  return { streams, integrations, holds } satisfies Overview
 })
 
 /** One thing that readiness depends on. `problem`: null when it is well, else why not. */

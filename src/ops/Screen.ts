@@ -2,7 +2,7 @@
  * How events, streams and progress look on a terminal. Pure: text in colours, which are left away where they mean nothing.
  */
 import { styleText } from "node:util"
-import type { StreamView } from "./Api.ts"
+import type { HoldView, StreamView } from "./Api.ts"
 
 /** What the screen needs of an event as the HTTP API gives it. */
 export interface ShownEvent {
@@ -164,5 +164,19 @@ export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
       String(Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)),
       String(stream.quarantined),
       stream.freshness_seconds === null ? "–" : seconds(stream.freshness_seconds)
+    ])
+  )
+
+export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
+  table(
+    ["HOLD", "STREAM", "KIND", "STATE", "RECORDS", "SINCE", "REASON"],
+    holds.map((hold) => [
+      String(hold.id),
+      hold.stream,
+      hold.kind,
+      hold.state,
+      hold.records.toLocaleString("en"),
+      hold.opened_at.slice(0, 16).replace("T", " "),
+      hold.reason
     ])
   )

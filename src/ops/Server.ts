@@ -4,7 +4,7 @@
  * Invariants
  * 1. Without the token nothing but `/health/*` answers, when there is a token   (I11)
  * 2. Without a token only this machine is served, and only under its own names: a web page that makes a browser here
- *    ask for it (DNS rebinding) gets nothing
+ *    ask for it (DNS rebinding) gets nothing, and one that makes it act (a forged POST) does nothing
  *
  * Gotchas
  * - The documentation page weighs 3 MB: it is loaded when first asked for.
@@ -28,8 +28,9 @@ import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer } from "node:http"
 import type { Capture } from "../capture/Capture.ts"
 import type { Store } from "../store/Store.ts"
-import { Api, Defect, HostRefused, NotFound, NotReady, TokenRequired } from "./Api.ts"
+import { Api, Defect, HostRefused, NotFound, NotReady, OriginRefused, TokenRequired } from "./Api.ts"
 import * as Feed from "./Feed.ts"
+import * as Holds from "./Holds.ts"
 import { scrape } from "./Metrics.ts"
 import * as Operations from "./Operations.ts"
 import { type Dependency, overview, readiness } from "./Overview.ts"
@@ -69,6 +70,8 @@ const isToken = (token: Redacted.Redacted, authorization: string | undefined): b
 
 const ownName = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/i
 
+const ownOrigin = (origin: string): boolean => ownName.test(origin.replace(/^https?:\/\//, ""))
+
 const guard = (token: Redacted.Redacted | null) =>
   HttpRouter.middleware((handler) =>
     Effect.gen(function*() {
@@ -77,6 +80,12 @@ const guard = (token: Redacted.Redacted | null) =>
       if (token === null && !ownName.test(request.headers["host"] ?? "localhost")) {
         return yield* HttpServerRespondable.toResponse(
           new HostRefused({ detail: "ask for 127.0.0.1 or localhost, or set ROLLCALL_HTTP_TOKEN" })
+        )
+      }
+      const { origin } = request.headers
+      if (token === null && request.method === "POST" && origin !== undefined && !ownOrigin(origin)) {
+        return yield* HttpServerRespondable.toResponse(
+          new OriginRefused({ detail: "ask without a browser, or set ROLLCALL_HTTP_TOKEN" })
         )
       }
       if (token !== null && !isToken(token, request.headers["authorization"])) {
@@ -164,7 +173,7 @@ const elsewhere = HttpRouter.add(
 const routes = ({ dependencies, token }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-      Layer.provide([Feed.layer, state, Operations.layer, health(dependencies)]),
+      Layer.provide([Feed.layer, state, Operations.layer, Holds.layer, health(dependencies)]),
       Layer.provide(HttpApiMiddleware.layerProblemDetails({ includeDetails: true }))
     ),
     metrics,

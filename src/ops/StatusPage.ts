@@ -1,6 +1,6 @@
 /** The page at `/`: every stream at a glance, without script, made anew every five seconds. */
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import type { StreamView } from "./Api.ts"
+import type { HoldView, StreamView } from "./Api.ts"
 import type { Overview } from "./Overview.ts"
 
 const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
@@ -23,7 +23,16 @@ const row = (stream: StreamView): string => {
   }</tr>`
 }
 
-export const statusPage = ({ streams }: Overview): HttpServerResponse.HttpServerResponse =>
+const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
+  holds.length === 0 ? "" : `<h2>Waiting for a decision</h2>
+<ul>${
+    holds.map(({ id, reason, records, stream }) =>
+      `<li><a href="/v1/holds/${id}">hold ${id}</a> · ${escape(stream)} · ${records} records: ${escape(reason)}`
+    ).join("\n")
+  }</ul>
+`
+
+export const statusPage = ({ holds, streams }: Overview): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.html(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -37,9 +46,9 @@ export const statusPage = ({ streams }: Overview): HttpServerResponse.HttpServer
   .n { text-align: right; font-variant-numeric: tabular-nums }
 </style>
 <h1>Rollcall</h1>
-<p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/metrics">metrics</a> ·
-<a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
-<table>
+<p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
+<a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
+${holdsOf(holds)}<table>
 <thead><tr><th>integration<th>model<th>condition<th>reading<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">fresh</tr></thead>
 <tbody>${streams.map(row).join("\n")}</tbody>
 </table>

@@ -203,6 +203,10 @@ describe("what is going on", () => {
         "/v1/streams/{integration}/{model}/{act}",
         "/v1/streams/{integration}/{model}/rewind",
         "/v1/streams/{integration}/{model}/audit",
+        "/v1/holds",
+        "/v1/holds/{id}",
+        "/v1/holds/{id}/approve",
+        "/v1/holds/{id}/reject",
         "/health/live",
         "/health/ready"
       ])

@@ -3,6 +3,7 @@ import { ConfigProvider, Duration, Effect, Redacted, Result } from "effect"
 import * as Config from "../../../src/Config.ts"
 import { secret } from "../../../src/ConfigFile.ts"
 import { environment } from "../../../src/ConfigInput.ts"
+import * as Guard from "../../../src/domain/Guard.ts"
 
 const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
 
@@ -165,7 +166,7 @@ describe("Config from a file", () => {
             transactions: false
           },
           log: { level: "debug", format: "json" },
-          guard: {},
+          guard: { window: "12 hours", count: 50, scopeShare: 0.5 },
           plugins: []
         })
       )
@@ -179,6 +180,12 @@ describe("Config from a file", () => {
       assert.deepStrictEqual(lengths.map(Duration.toSeconds), [10, 6 * 3600, 60, 24 * 3600])
       assert.deepStrictEqual(value.models, { "hris.payslip": { remoteData: "track", redact: { "/totals": "drop" } } })
       assert.strictEqual(Duration.toDays(value.retention), 30)
+      assert.deepStrictEqual(value.guard, {
+        ...Guard.thresholds,
+        window: Duration.hours(12),
+        count: 50,
+        scopeShare: 0.5
+      })
       assert.deepStrictEqual(value.store, { file: "/data/rollcall.db" })
       assert.deepStrictEqual([value.http.host, value.http.port], ["::1", 80])
       const { sasl, ...kafka } = value.kafka!
@@ -328,7 +335,9 @@ describe("Config from a file", () => {
       /needs a key/,
       /ROLLCALL_REDACT_KEY/
     ],
-    [{ ...account, guard: { deletes: 1 } }, "guard", /not available/, /Leave/],
+    [{ ...account, guard: { deletes: 1 } }, "guard.deletes", /not known/, /count/],
+    [{ ...account, guard: { share: 20 } }, "guard.share", /out of range/, /from 0 to 1/],
+    [{ ...account, guard: { count: "many" } }, "guard.count", /a string/, /from 1 on/],
     [{ ...account, plugins: [{}] }, "plugins", /not available/, /Leave/],
     [{ ...account, store: "postgres://u:pl4in-s3cret@h/d" }, "store", /PostgreSQL is not available/, /sqlite/],
     [{ ...account, retention: "long" }, "retention", /no length/, /unit/],

@@ -1,0 +1,78 @@
+/**
+ * Holds over HTTP: what the guard keeps back, and the decisions of people about it. Every decision is a line of the log.
+ *
+ * Gotchas
+ * - A decision is written to the store; whoever reads the stream carries it out. So it can be taken while nothing is read.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { Store } from "../store/Store.ts"
+import { Api, NotFound, NotNow } from "./Api.ts"
+import * as Feed from "./Feed.ts"
+import { holdView } from "./Overview.ts"
+
+const defaultLimit = 100
+const instant = (millis: number): string => new Date(millis).toISOString()
+
+const find = Effect.fnUntraced(function*(id: number) {
+  const store = yield* Store
+  const hold = yield* store.hold(id)
+  return hold ?? (yield* new NotFound({ detail: `there is no hold ${id}; GET /v1/holds lists them` }))
+})
+
+const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Store["Service"]["decide"]>[1]) {
+  const store = yield* Store
+  const before = yield* find(id)
+  if (decision.state === "approving" && decision.release.silent && before.kind !== "scope") {
+    return yield* new NotNow({
+      detail: "only a scope hold can be approved silently",
+      hint: "deletes and restores are published, or rejected"
+    })
+  }
+  if (!(yield* store.decide(id, decision, yield* Clock.currentTimeMillis))) {
+    return yield* new NotNow({ detail: `hold ${id} is ${(yield* find(id)).state}`, hint: "there is nothing to decide" })
+  }
+  yield* Effect.logInfo(decision.state === "rejected" ? "hold rejected" : "hold approved").pipe(Effect.annotateLogs({
+    hold: id,
+    stream: before.integration,
+    model: before.model,
+    records: before.rows,
+    ...(decision.state === "rejected" ? {} : decision.release)
+  }))
+  return holdView(yield* find(id))
+})
+
+export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
+  handlers
+    .handle("list", ({ query }) =>
+      Effect.gen(function*() {
+        const store = yield* Store
+        const limit = query.limit ?? defaultLimit
+        const states = query.state === undefined ? undefined : [query.state]
+        const holds = yield* store.holds({ states, before: query.after, limit })
+        const last = holds.length < limit ? undefined : holds.at(-1)
+        return { items: holds.map(holdView), next: last === undefined ? null : String(last.id) }
+      }).pipe(Effect.catchTag("StoreError", Feed.orStoreAway)))
+    .handle("show", ({ params, query }) =>
+      Effect.gen(function*() {
+        const store = yield* Store
+        const hold = yield* find(params.id)
+        const limit = query.limit ?? defaultLimit
+        const rows = yield* store.pendingRows({ hold: hold.id, after: query.after, limit })
+        const records = rows.map(({ changedAt, detectedAt, id, reason, status }) => ({
+          id,
+          status: status === "disputed" ? "disputed" as const : "held" as const,
+          reason,
+          changed_at: changedAt,
+          detected_at: instant(detectedAt)
+        }))
+        return { hold: holdView(hold), records, next: rows.length < limit ? null : rows.at(-1)!.id }
+      }).pipe(Effect.catchTag("StoreError", Feed.orStoreAway)))
+    .handle("approve", ({ params, query }) =>
+      decide(params.id, {
+        state: "approving",
+        release: { origin: query.origin ?? null, silent: query.silent === "true" }
+      }).pipe(Effect.catchTag("StoreError", Feed.orStoreAway)))
+    .handle("reject", ({ params }) =>
+      decide(params.id, { state: "rejected" }).pipe(Effect.catchTag("StoreError", Feed.orStoreAway))))

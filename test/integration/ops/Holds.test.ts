@@ -1,0 +1,142 @@
+/** Holds over HTTP and on the command line, as the person who is paged meets them. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Server from "../../../src/ops/Server.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { pendingOf } from "../../conformance/StoreSamples.ts"
+import { run } from "../cli/Program.ts"
+import * as Running from "./Running.ts"
+
+const { ask, key, stream, using } = Running
+
+const post = Effect.fnUntraced(function*(path: string, headers: Record<string, string> = {}) {
+  const { url } = yield* Server.Server
+  const response = yield* Effect.promise(() => fetch(`${url}${path}`, { method: "POST", headers }))
+  return { status: response.status, body: yield* Effect.promise(() => response.json()) }
+})
+
+/** A live stream with an open hold of three deletes and one of a switched field. */
+const held = Effect.gen(function*() {
+  yield* stream({ phase: "live" })
+  const store = yield* Store
+  const owner = yield* store.claim("capture")
+  return yield* store.transact(owner, key, (tx) =>
+    Effect.gen(function*() {
+      const opening = { state: "open", openedAt: 0, decidedAt: null, released: 0, release: null } as const
+      const deletes = yield* tx.openHold({ ...opening, kind: "deletes", reason: "all 3 records deleted", paths: [] })
+      const scope = yield* tx.openHold({ ...opening, kind: "scope", reason: "/name went to null", paths: ["/name"] })
+      const rows = (hold: number, ...ids: ReadonlyArray<string>) =>
+        ids.map((id) =>
+          pendingOf(id, { status: "held", hold, deleted: true, reason: "flagged", content: `{"name":"s3cret"}` })
+        )
+      yield* tx.putPending([...rows(deletes.id, "a", "b", "c"), ...rows(scope.id, "d")])
+      return { deletes: deletes.id, scope: scope.id }
+    }))
+})
+
+describe("GET /v1/holds", () => {
+  it.live("I11: lists what waits for a decision, and each record by id alone", () =>
+    Effect.gen(function*() {
+      const { deletes, scope } = yield* held
+      const { body, text } = yield* ask("/v1/holds")
+      assert.deepStrictEqual(body.items.map((hold: { id: number }) => hold.id), [scope, deletes])
+      assert.deepStrictEqual(body.items[1], {
+        id: deletes,
+        stream: "greenhouse:acme/ats.tag",
+        integration: "greenhouse:acme",
+        model: "ats.tag",
+        kind: "deletes",
+        state: "open",
+        reason: "all 3 records deleted",
+        paths: [],
+        opened_at: "1970-01-01T00:00:00.000Z",
+        decided_at: null,
+        records: 3,
+        released: 0
+      })
+      assert.isNull(body.next)
+      const first = (yield* ask("/v1/holds?limit=1")).body
+      assert.deepStrictEqual([first.items[0].id, first.next], [scope, String(scope)])
+      assert.strictEqual((yield* ask(`/v1/holds?limit=1&after=${first.next}`)).body.items[0].id, deletes)
+
+      const page = (yield* ask(`/v1/holds/${deletes}?limit=2`)).body
+      assert.deepStrictEqual(page.records.map((record: { id: string }) => record.id), ["a", "b"])
+      const rest = yield* ask(`/v1/holds/${deletes}?after=${page.next}`)
+      assert.deepStrictEqual(rest.body.records.map((record: { id: string }) => record.id), ["c"])
+      assert.notInclude(text + rest.text, "s3cret")
+      assert.strictEqual((yield* ask("/v1/holds/77")).status, 404)
+      assert.strictEqual((yield* ask("/v1/holds/seven")).status, 400)
+    }).pipe(using()))
+
+  it.live("the status page and the metrics show open holds, readiness does not mind them", () =>
+    Effect.gen(function*() {
+      const { deletes } = yield* held
+      assert.include((yield* ask("/")).text, `hold ${deletes}</a> · greenhouse:acme/ats.tag · 3 records`)
+      const metrics = (yield* ask("/metrics")).text
+      assert.match(metrics, /^rollcall_holds_open\{.*\} 2$/m)
+      assert.match(metrics, /^rollcall_pending_rows\{.*reason="held".*\} 4$/m)
+      assert.strictEqual((yield* ask("/health/ready")).status, 200)
+      yield* post(`/v1/holds/${deletes}/reject`)
+      assert.match((yield* ask("/metrics")).text, /^rollcall_holds_open\{.*\} 1$/m)
+    }).pipe(using()))
+})
+
+describe("deciding", () => {
+  it.live("an approval and a rejection are each taken once; what cannot be decided so is a conflict", () =>
+    Effect.gen(function*() {
+      const { deletes, scope } = yield* held
+      const store = yield* Store
+      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve?silent=true`)).status, 409)
+      const rejected = yield* post(`/v1/holds/${deletes}/reject`)
+      assert.deepStrictEqual([rejected.status, rejected.body.state], [200, "rejected"])
+      assert.strictEqual((yield* post(`/v1/holds/${deletes}/reject`)).status, 409)
+      const approved = yield* post(`/v1/holds/${scope}/approve?silent=true&origin=backfill`)
+      assert.deepStrictEqual([approved.status, approved.body.state], [200, "approving"])
+      assert.deepStrictEqual((yield* store.hold(scope))?.release, { origin: "backfill", silent: true })
+      const again = yield* post(`/v1/holds/${scope}/approve`)
+      assert.deepStrictEqual([again.status, again.body.detail], [409, `hold ${scope} is approving`])
+      assert.strictEqual((yield* post("/v1/holds/77/approve")).status, 404)
+      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve?origin=poll`)).status, 400)
+    }).pipe(using()))
+
+  it.live("a web page of another origin cannot decide, our own can", () =>
+    Effect.gen(function*() {
+      const { deletes } = yield* held
+      const { url } = yield* Server.Server
+      const forged = yield* post(`/v1/holds/${deletes}/approve`, { origin: "https://attacker.example" })
+      assert.deepStrictEqual([forged.status, forged.body.type], [403, "urn:rollcall:problem:origin-refused"])
+      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve`, { origin: "null" })).status, 403)
+      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve`, { origin: url })).status, 200)
+    }).pipe(using()))
+})
+
+describe("rollcall holds", () => {
+  it.live("lists, shows and decides; 1 for what failed, 2 for wrong usage", () =>
+    Effect.gen(function*() {
+      const { deletes, scope } = yield* held
+      const { url } = yield* Server.Server
+      const holds = (...args: ReadonlyArray<string>) =>
+        Effect.promise(() => run(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+      const list = yield* holds("list")
+      assert.strictEqual(list.code, 0)
+      assert.match(
+        list.stdout,
+        new RegExp(`^${deletes} +greenhouse:acme/ats.tag +deletes +open +3 .*all 3 records`, "m")
+      )
+      const shown = yield* holds("show", String(deletes))
+      assert.match(shown.stdout, /^a +flagged/m)
+      const { held: records, kind } = JSON.parse((yield* holds("show", String(scope), "--json")).stdout)
+      assert.deepStrictEqual([kind, records.length], ["scope", 1])
+      const status = yield* Effect.promise(() => run(["status"], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+      assert.match(status.stdout, /waiting for a decision:\n.*\n.*scope/)
+
+      assert.match((yield* holds("reject", String(deletes))).stdout, /is rejected: 3 records stay listed/)
+      const approved = yield* holds("approve", String(scope), "--silent", "--json")
+      assert.strictEqual(JSON.parse(approved.stdout).state, "approving")
+      const twice = yield* holds("approve", String(scope))
+      assert.deepStrictEqual([twice.code, twice.stderr.includes("is approving")], [1, true])
+      assert.strictEqual((yield* holds("show", "77")).code, 1)
+      assert.strictEqual((yield* holds("show", "all")).code, 2)
+      assert.strictEqual((yield* holds("decide")).code, 2)
+    }).pipe(using()), 60_000)
+})

@@ -89,7 +89,7 @@ const walk = (
 const isSet = (name: string, array: ReadonlyArray<JsonValue>): boolean => memberKeys(name, array) !== undefined
 
 /** Members by id; undefined unless all have one and no two the same. */
-const byId = (name: string, array: ReadonlyArray<JsonValue>): ReadonlyMap<string, JsonValue> | undefined => {
+export const byId = (name: string, array: ReadonlyArray<JsonValue>): ReadonlyMap<string, JsonValue> | undefined => {
   const keys = memberKeys(name, array)
   if (keys === undefined) return undefined
   const map = new Map(keys.map((key, index) => [key, array[index]!]))

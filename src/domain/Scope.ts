@@ -10,8 +10,8 @@
  * - An empty array is nothing, as null is: that is what some fields turn into.
  * - A path is kept only where one side is nothing. A value that came back changed is a change (C8).
  */
-import { isArray, isObject, type JsonObject, type JsonValue, memberKey } from "./Canonical.ts"
-import { type PathChange, segments } from "./Diff.ts"
+import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
+import { byId, type PathChange, segments } from "./Diff.ts"
 
 export interface Switch {
   readonly path: string
@@ -26,9 +26,16 @@ const isNothing = (value: Value): boolean =>
 const property = (value: Value, name: string): Value =>
   isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
 
-/** Members are named by id where they have one, else by place. */
-const member = (value: Value, name: string): Value =>
-  isArray(value) ? value.find((member) => memberKey(member) === name) ?? value[Number(name)] : undefined
+type Members = ReadonlyMap<string, JsonValue>
+
+/** Members of what stands under `name` before and after, called alike in both: by id as in paths, else by place. */
+const membersOf = (name: string, before: Value, after: Value): readonly [Members, Members] => {
+  const [a, b] = [isArray(before) ? before : [], isArray(after) ? after : []]
+  const [known, now] = [byId(name, a), byId(name, b)]
+  if (known !== undefined && now !== undefined) return [known, now]
+  const byPlace = (array: ReadonlyArray<JsonValue>) => new Map(array.map((member, place) => [String(place), member]))
+  return [byPlace(a), byPlace(b)]
+}
 
 const switchOf = (before: JsonObject, after: JsonObject, { path }: PathChange): Switch | null => {
   const names = path.slice(1).split("/")
@@ -45,8 +52,9 @@ const switchOf = (before: JsonObject, after: JsonObject, { path }: PathChange): 
     // A member that came or went: only the array as a whole can have been switched.
     if (index === values.length - 1) break
     alike.push("*")
-    a = member(a, name)
-    b = member(b, name)
+    const [known, now] = membersOf(values[index - 1] ?? "", a, b)
+    a = known.get(name)
+    b = now.get(name)
   }
   if (isNothing(a) === isNothing(b)) return null
   return { path: `/${alike.join("/")}`, to: isNothing(b) ? "nothing" : "value" }
@@ -62,18 +70,17 @@ export const switches = (
   return [...new Map(found.map((one) => [`${one.to} ${one.path}`, one])).values()]
 }
 
-const keepAt = (before: Value, after: Value, path: ReadonlyArray<string>): Value => {
+const keepAt = (before: Value, after: Value, path: ReadonlyArray<string>, under = ""): Value => {
   const [name, ...rest] = path
   if (name === undefined) return isNothing(before) === isNothing(after) ? after : before
   if (isArray(after)) {
-    const members = after.map((value, index) =>
-      keepAt(member(before, memberKey(value) ?? String(index)), value, rest) ?? value
-    )
-    return members.every((value, index) => value === after[index]) ? after : members
+    const [known, now] = membersOf(under, before, after)
+    const members = [...now].map(([key, value]) => keepAt(known.get(key), value, rest) ?? value)
+    return members.every((value, place) => value === after[place]) ? after : members
   }
   if (!isObject(after) || !isObject(before)) return after
   const at = property(after, name)
-  const kept = keepAt(property(before, name), at, rest)
+  const kept = keepAt(property(before, name), at, rest, name)
   if (kept === at) return after
   const { [name]: _, ...others } = after
   return kept === undefined ? others : { ...after, [name]: kept }

@@ -359,10 +359,10 @@ describe("what an operator asks for", () => {
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("3 days")
+        yield* TestClock.adjust("26 hours")
         const { watermark } = yield* stateOf("ats.application")
-        const asked = start + Duration.toMillis("3 days")
-        api.put(asked - 1, { id: "shown", remote_created_at: "2026-03-02T13:00:00.000Z" }, { silent: true })
+        const asked = start + Duration.toMillis("26 hours")
+        api.put(asked - 1, { id: "shown", remote_created_at: "2026-03-01T13:00:00.000Z" }, { silent: true })
         api.rows.get("shown")!.matchedAt = 0
         yield* operate({ act: "backfill" })
         yield* TestClock.adjust("10 seconds")
@@ -381,11 +381,11 @@ describe("what an operator asks for", () => {
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("2 days")
+        yield* TestClock.adjust("2 hours")
         const store = yield* Store
         const { newest } = yield* store.logRange
         // a change that no poll was ever shown
-        const lost = start + Duration.toMillis("1 day")
+        const lost = start + Duration.toMillis("1 hour")
         api.put(lost, { id: "a", title: "lost" })
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual((yield* store.logRange).newest, newest)

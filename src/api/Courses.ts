@@ -19,7 +19,7 @@ import {
 } from "./Fields.ts"
 
 /** A course's id, or `remote:<remote_id>`. */
-export const CourseId = Schema.String.check(Schema.isPattern(/^(?!remote:$)[^]+$/))
+export const CourseId = Schema.String.check(Schema.isPattern(/^(?!remote:$)[\s\S]+$/u))
 
 /** Addresses a course by its id in the third-party system. */
 export const remoteCourse = (remoteId: string): string => `remote:${remoteId}`

@@ -77,4 +77,4 @@ export const ErrorEnvelope = Schema.Struct({
     message: Schema.String,
     log_url: Schema.NullOr(Schema.String)
   })
-})
+}).annotate({ identifier: "Refusal" })

@@ -125,10 +125,7 @@ export const EmployeeForm = Schema.Struct({ properties: Schema.Record(Schema.Str
 export type EmployeeForm = typeof EmployeeForm.Type
 
 /** The staffing entity whose form is meant: 24 characters of base58. */
-export const StaffingEntityId = Schema.String.check(
-  Schema.isPattern(/^[1-9A-HJ-NP-Za-km-z]+$/),
-  Schema.isBetweenLength(24, 24)
-)
+export const StaffingEntityId = Schema.String.check(Schema.isPattern(/^[1-9A-HJ-NP-Za-km-z]{24}$/u))
 
 /** The form's answers: keyed like its `properties`, dates as `YYYY-MM-DD`, a choice as the id of its option. */
 export const CreateEmployee = Schema.Struct({

@@ -31,7 +31,7 @@ const never: Propagation = { entries: false, linked: false }
 /** Shared query rules of every list. */
 export const pageSize = { min: 1, max: 250, default: 100 } as const
 /** What `updated_after` must look like; the documented form is `YYYY-MM-DDTHH:mm:ss.sssZ`. */
-export const updatedAfterPattern = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?)?Z?$/
+export const updatedAfterPattern = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?)?Z?$/u
 
 export const lists = {
   "ats.application": {
@@ -81,6 +81,16 @@ export const lists = {
   "hris.skill": { path: "/hris/skills", filters: [], propagation: { "proficiency_scale": whenLinkedChanges } },
   "hris.absence_type": { path: "/hris/absence-types", filters: [], propagation: {} }
 } as const satisfies Record<string, List>
+
+const outcomes = ["PENDING", "HIRED", "DECLINED"]
+/** Filter → the only values it takes; another filter takes any. */
+export const filterValues: Readonly<Record<string, ReadonlyArray<string>>> = {
+  outcome: outcomes,
+  outcomes,
+  types: ["MANAGER", "DIRECT_REPORT", "PEER", "SELF"],
+  model_types: ["JOB", "POSITION", "REQUISITION"],
+  statuses: ["OPEN_LIMITED", "OPEN_UNLIMITED", "PENDING", "FROZEN", "FILLED", "CLOSED"]
+}
 
 /** The models read with `updated_after`. */
 export type IncrementalModel = keyof typeof lists

@@ -10,6 +10,8 @@ import { EmployeeForm } from "./Forms.ts"
 import { ToolCategory, ToolList } from "./Tools.ts"
 
 export interface Read {
+  /** What it reads, for the document. */
+  readonly summary: string
   readonly path: `/${string}`
   /** null: of the account, not of an integration, and asked without the integration header. */
   readonly category: ToolCategory | null
@@ -20,14 +22,25 @@ export interface Read {
 export const reads = {
   /** Falls back to the candidate's attachments where the third-party system keeps them there. */
   attachments: {
+    summary: "List the attachments of an application",
     path: "/ats/applications/{application_id}/attachments",
     category: "ats",
     permission: "Read document attachments"
   },
   /** Changes with the staffing entity, if one is given. */
-  employeeForm: { path: "/hris/employees/form", category: "hris", permission: null },
-  assessmentPackages: { path: "/assessment/packages", category: "assessment", permission: null },
-  tools: { path: "/tools/{category}", category: null, permission: null }
+  employeeForm: {
+    summary: "Read the form from which employees are created",
+    path: "/hris/employees/form",
+    category: "hris",
+    permission: null
+  },
+  assessmentPackages: {
+    summary: "List all assessment packages",
+    path: "/assessment/packages",
+    category: "assessment",
+    permission: null
+  },
+  tools: { summary: "List the tools of a category", path: "/tools/{category}", category: null, permission: null }
 } as const satisfies Record<string, Read>
 export type ReadName = keyof typeof reads
 

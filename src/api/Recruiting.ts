@@ -11,7 +11,7 @@ import { AttachmentUploads } from "./Attachments.ts"
 import { field, known, list, object, oneOf, text } from "./Fields.ts"
 
 /** A day, `YYYY-MM-DD`. */
-export const Day = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/)).annotate({ format: "date" })
+export const Day = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u)).annotate({ format: "date" })
 
 /** Creates an application and its candidate. */
 export const CreateApplication = Schema.Struct({
@@ -19,7 +19,7 @@ export const CreateApplication = Schema.Struct({
   candidate: Schema.Struct({
     first_name: Schema.String,
     last_name: Schema.String,
-    email_address: Schema.String,
+    email_address: Schema.String.annotate({ format: "email" }),
     company: text,
     title: text,
     phone_number: text,
@@ -43,7 +43,7 @@ export type CreateApplication = typeof CreateApplication.Type
 export const AddResultLink = Schema.Struct({
   /** Display name of the link, where the third-party system can show one. */
   label: Schema.String,
-  url: Schema.String,
+  url: Schema.String.annotate({ format: "uri" }),
   details: field(Schema.Struct({
     custom_field_name_prefix: text,
     attributes: list(Schema.Struct({ key: Schema.String, value: Schema.String }))

@@ -24,7 +24,7 @@ import * as SchemaGetter from "effect/SchemaGetter"
 import { ErrorEnvelope } from "./Errors.ts"
 import { StaffingEntityId } from "./Forms.ts"
 import { type IncrementalModel, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
-import { complete } from "./OpenApiDocument.ts"
+import { complete, listDocs } from "./OpenApiDocument.ts"
 import { readAnswers, reads } from "./Reads.ts"
 import { recordSchemas } from "./Records.ts"
 import { ToolCategory } from "./Tools.ts"
@@ -90,7 +90,7 @@ export const pageOf = <S extends Schema.Top>(record: S) =>
 
 const refusalsOf = (...statuses: ReadonlyArray<number>) =>
   statuses.map((status) => ErrorEnvelope.pipe(HttpApiSchema.status(status)))
-const refusals = refusalsOf(400, 401, 403, 404, 409, 429, 500, 503)
+const refusals = refusalsOf(400, 401, 403, 404, 409, 429, 500, 502, 503, 504)
 
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()("r
 }) {}
 
 /** `<tool>:<identifier>`. */
-export const IntegrationHeader = { "x-integration-id": Schema.String.check(Schema.isPattern(/^[^:\s]+:\S+$/)) }
+export const IntegrationHeader = { "x-integration-id": Schema.String.check(Schema.isPattern(/^[^:\s]+:\S+$/u)) }
 
 const listEndpoint = <const M extends IncrementalModel>(model: M) =>
   HttpApiEndpoint.get(model, lists[model].path, {
@@ -108,7 +108,7 @@ const listEndpoint = <const M extends IncrementalModel>(model: M) =>
     query: queryOf(model),
     success: pageOf(recordSchemas[model]),
     error: refusals
-  })
+  }).annotateMerge(OpenApi.annotations(listDocs(lists[model])))
 
 export class Lists extends HttpApiGroup.make("lists", { topLevel: true })
   .add(
@@ -137,13 +137,14 @@ export const answerOf = <S extends Schema.Top>(data: S) =>
 const routeOf = (path: `/${string}`) => path.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`
 
 /** What the tables know of an endpoint and its schemas do not say. */
-const documentedAs = ({ permission, stage }: Pick<Write, "permission" | "stage">) => {
+const documentedAs = ({ permission, stage, summary }: Pick<Write, "permission" | "stage" | "summary">) => {
   const sentences = [
     ...(permission === null ? [] : [`Needs the permission "${permission}".`]),
     ...(stage === "closed beta" ? ["Closed beta: offered to selected customers."] : []),
     ...(stage === "deprecated" ? ["Deprecated: attach to the application instead."] : [])
   ]
   return OpenApi.annotations({
+    summary,
     ...(sentences.length > 0 && { description: sentences.join(" ") }),
     ...(stage === "deprecated" && { deprecated: true }),
     override: {
@@ -166,17 +167,17 @@ export class Reads extends HttpApiGroup.make("reads", { topLevel: true })
       query: { staffing_entity_id: Schema.optionalKey(StaffingEntityId) },
       success: answerOf(readAnswers.employeeForm),
       error: refusals
-    }),
+    }).annotateMerge(documentedAs(reads.employeeForm)),
     HttpApiEndpoint.get("assessmentPackages", routeOf(reads.assessmentPackages.path), {
       headers: IntegrationHeader,
       success: answerOf(readAnswers.assessmentPackages),
       error: refusals
-    }),
+    }).annotateMerge(documentedAs(reads.assessmentPackages)),
     HttpApiEndpoint.get("tools", routeOf(reads.tools.path), {
       params: { category: ToolCategory },
       success: answerOf(readAnswers.tools),
       error: refusals
-    })
+    }).annotateMerge(documentedAs(reads.tools))
   )
   .middleware(Authorization)
 {}
@@ -212,7 +213,8 @@ export class Writes extends HttpApiGroup.make("writes", { topLevel: true })
     post("uploadDocument"),
     post("rateSkill"),
     post("expectSkill"),
-    HttpApiEndpoint.put("replacePackages", routeOf(writes.replacePackages.path), contractOf("replacePackages")),
+    HttpApiEndpoint.put("replacePackages", routeOf(writes.replacePackages.path), contractOf("replacePackages"))
+      .annotateMerge(documentedAs(writes.replacePackages)),
     post("deactivateCourse")
   )
   .middleware(Authorization)

@@ -29,6 +29,8 @@ import type { ToolCategory } from "./Tools.ts"
 export type Repeat = "safe" | "look" | "never"
 
 export interface Write {
+  /** What it does, for the document. */
+  readonly summary: string
   readonly method: "POST" | "PUT" | "PATCH" | "DELETE"
   readonly path: `/${string}`
   readonly category: ToolCategory
@@ -42,6 +44,7 @@ export interface Write {
 
 export const writes = {
   createApplication: {
+    summary: "Create an application and its candidate",
     method: "POST",
     path: "/ats/jobs/{job_id}/applications",
     category: "ats",
@@ -50,6 +53,7 @@ export const writes = {
     shows: { model: "ats.application", path: "" }
   },
   addResultLink: {
+    summary: "Show a result on an application",
     method: "POST",
     path: "/ats/applications/{application_id}/result-links",
     category: "ats",
@@ -58,6 +62,7 @@ export const writes = {
     shows: null
   },
   addTag: {
+    summary: "Add a tag to a candidate",
     method: "POST",
     path: "/ats/candidates/{candidate_id}/tags",
     category: "ats",
@@ -66,6 +71,7 @@ export const writes = {
     shows: { model: "ats.application", path: "candidate.tags" }
   },
   removeTag: {
+    summary: "Remove a tag from a candidate, by its name",
     method: "DELETE",
     path: "/ats/candidates/{candidate_id}/tags",
     category: "ats",
@@ -75,6 +81,7 @@ export const writes = {
   },
   /** @beta Closed: offered to selected customers. */
   updateInterview: {
+    summary: "Change an interview",
     method: "PATCH",
     path: "/ats/applications/{application_id}/interviews",
     category: "ats",
@@ -85,6 +92,7 @@ export const writes = {
   },
   /** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
   addCandidateAttachment: {
+    summary: "Add an attachment to a candidate",
     method: "POST",
     path: "/ats/candidates/{candidate_id}/attachments",
     category: "ats",
@@ -94,6 +102,7 @@ export const writes = {
     stage: "deprecated"
   },
   createEmployee: {
+    summary: "Create an employee from the form's answers",
     method: "POST",
     path: "/hris/employees/form",
     category: "hris",
@@ -102,6 +111,7 @@ export const writes = {
     shows: null
   },
   uploadDocument: {
+    summary: "Upload a document for an employee",
     method: "POST",
     path: "/hris/employees/{employee_id}/documents",
     category: "hris",
@@ -110,6 +120,7 @@ export const writes = {
     shows: null
   },
   rateSkill: {
+    summary: "Rate an employee's skill, or overwrite the rating",
     method: "POST",
     path: "/hris/skill-proficiency-ratings",
     category: "hris",
@@ -118,6 +129,7 @@ export const writes = {
     shows: null
   },
   expectSkill: {
+    summary: "Attach a skill to a staffing entity, or update what is expected",
     method: "POST",
     path: "/hris/staffing-entities/{staffing_entity_id}/skills",
     category: "hris",
@@ -126,6 +138,7 @@ export const writes = {
     shows: { model: "hris.staffing_entity", path: "skills" }
   },
   replacePackages: {
+    summary: "Replace all assessment packages",
     method: "PUT",
     path: "/assessment/packages",
     category: "assessment",
@@ -134,6 +147,7 @@ export const writes = {
     shows: { model: "assessment.package", path: "" }
   },
   deactivateCourse: {
+    summary: "Deactivate a course",
     method: "POST",
     path: "/lms/courses/{course_id}/deactivate",
     category: "lms",

@@ -11,6 +11,7 @@ import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
 import { AccountSettings } from "./Account.ts"
+import { documentOf } from "./Document.ts"
 import { FaultSettings } from "./Faults.ts"
 import { fileOf } from "./Files.ts"
 import { isWorldModel } from "./Records.ts"
@@ -30,13 +31,6 @@ const answered = <E, R>(effect: Effect.Effect<HttpServerResponse.HttpServerRespo
 /** The body, or a refusal that says what is wrong with it. */
 const body = <A>(schema: Schema.Codec<A, unknown>) =>
   HttpServerRequest.schemaBodyJson(schema).pipe(Effect.mapError((error) => invalid(error.message)))
-
-/** The contract as OpenAPI 3.1, for this address; loaded when it is asked for, because most never ask. */
-const documentAt = (url: string) =>
-  Effect.map(
-    Effect.promise(() => Promise.all([import("effect/http-api/OpenApi"), import("../api/UnifiedHttpApi.ts")])),
-    ([OpenApi, { UnifiedHttpApi }]) => ({ ...OpenApi.fromApi(UnifiedHttpApi), servers: [{ url }] })
-  )
 
 export const layer = (stage: Stage) =>
   HttpRouter.addAll([
@@ -109,7 +103,7 @@ export const layer = (stage: Stage) =>
       "/_sandbox/openapi.json",
       Effect.gen(function*() {
         const { headers } = yield* HttpServerRequest.HttpServerRequest
-        return json(yield* documentAt(`http://${headers["host"]}/v1`))
+        return json(yield* documentOf(stage.world, `http://${headers["host"]}/v1`))
       })
     ),
     HttpRouter.route("GET", "/_sandbox/requests", Effect.sync(() => json({ requests: stage.requests })))

@@ -10,7 +10,7 @@
 import * as Effect from "effect/Effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
-import { type IncrementalModel, lists, pageSize, updatedAfterPattern } from "../api/Lists.ts"
+import { filterValues, type IncrementalModel, lists, pageSize, updatedAfterPattern } from "../api/Lists.ts"
 import type { ListQuery } from "./Reading.ts"
 import { invalid, type Refusal } from "./Refusal.ts"
 
@@ -36,16 +36,6 @@ const sharedParameters: ReadonlyArray<string> = [
   "remote_ids"
 ]
 
-const values = {
-  outcome: ["PENDING", "HIRED", "DECLINED"],
-  outcomes: ["PENDING", "HIRED", "DECLINED"],
-  types: ["MANAGER", "DIRECT_REPORT", "PEER", "SELF"],
-  model_types: ["JOB", "POSITION", "REQUISITION"],
-  statuses: ["OPEN_LIMITED", "OPEN_UNLIMITED", "PENDING", "FROZEN", "FILLED", "CLOSED"]
-} as const satisfies Record<string, ReadonlyArray<string>>
-const valuesOf = (filter: string): ReadonlyArray<string> | undefined =>
-  filter in values ? values[filter as keyof typeof values] : undefined
-
 /** Each value of a request's query as one text; refused if one is given twice. */
 export const texts: Effect.Effect<
   Readonly<Record<string, string>>,
@@ -70,7 +60,7 @@ export const parse = (
   const filters: Record<string, ReadonlyArray<string>> = {}
   for (const filter of lists[model].filters) {
     const chosen = listOf(texts[filter])
-    const allowed = valuesOf(filter)
+    const allowed = filterValues[filter]
     const wrong = allowed && chosen.find((value) => !allowed.includes(value))
     if (wrong !== undefined) return Result.fail(invalid(`${filter}: "${wrong}" is none of ${allowed?.join(", ")}.`))
     filters[filter] = chosen

@@ -42,6 +42,17 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(validator.version, "3.1")
   })
 
+  it("U1: says of every operation, parameter and answer what it is", () => {
+    for (const { operation } of operations) {
+      assert.isNotEmpty(operation.summary, operation.operationId)
+      for (const { description, name } of operation.parameters) assert.isNotEmpty(description, name)
+      for (const [status, { description }] of Object.entries(operation.responses)) {
+        assert.notInclude(["", "Success", "Error"], description, status)
+      }
+    }
+    assert.include(operation("ats.offer").operation.description, "does not react to changes of `application.candidate`")
+  })
+
   it("U2: demands the key everywhere, the integration header everywhere but for the tools", () => {
     for (const { operation } of operations) {
       assert.deepStrictEqual(operation.security, [{ key: [] }])
@@ -73,7 +84,19 @@ describe("the OpenAPI document", () => {
       maximum: 250,
       default: 100
     })
-    assert.property(parameter("ats.application", "updated_after")?.schema, "pattern")
+    const pattern = (name: EndpointName, called: string) =>
+      new RegExp(String(Reflect.get(parameter(name, called)?.schema ?? {}, "pattern")), "u")
+    assert.match("2024-05-01T10:00:00.1Z", pattern("ats.application", "updated_after"))
+    assert.notMatch("2024-05-01T10:00Z", pattern("ats.application", "updated_after"))
+    assert.match("greenhouse:acme", pattern("addTag", "x-integration-id"))
+    assert.notMatch("greenhouse", pattern("addTag", "x-integration-id"))
+    assert.match("5tQ2mWcXyZ7aBcDeFgHjKLMN", pattern("employeeForm", "staffing_entity_id"))
+    assert.notMatch("5tQ2mWcXyZ7aBcDeFgHjKLM", pattern("employeeForm", "staffing_entity_id"))
+    assert.notMatch("remote:", pattern("deactivateCourse", "course_id"))
+    assert.deepStrictEqual(parameter("ats.application", "outcomes")?.schema, {
+      type: "array",
+      items: { type: "string", enum: ["PENDING", "HIRED", "DECLINED"] }
+    })
     assert.propertyVal(parameter("ats.application", "ids")?.schema, "type", "array")
     assert.deepStrictEqual(parameter("tools", "category")?.schema, {
       type: "string",
@@ -116,7 +139,7 @@ describe("the OpenAPI document", () => {
   })
 
   it("U26: documents the refusals, the two of bodies only where there is one", () => {
-    const usual = ["400", "401", "403", "404", "409", "429", "500", "503"]
+    const usual = ["400", "401", "403", "404", "409", "429", "500", "502", "503", "504"]
     for (const { operation } of operations) {
       const refusals = Object.keys(operation.responses).filter((status) => status !== "200").sort()
       const expected = operation.requestBody === undefined ? usual : [...usual, "413", "415"].sort()

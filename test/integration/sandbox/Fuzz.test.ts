@@ -1,0 +1,128 @@
+/**
+ * Schemathesis, an independent program, reads the sandbox's own document and sends what it says, and what it does not.
+ *
+ * Gotchas
+ * - It is installed once, from `schemathesis.txt`, into a folder of this project; Python 3 with pip must be there.
+ * - One worker, because the tool crashes with two; one seed, so that a failure comes back.
+ * - Further query parameters are no fault: they are ignored with a warning.
+ * - That valid data may be refused is no fault: no schema can say which ids there are, or what a skill's scale allows.
+ */
+import { execFile } from "node:child_process"
+import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { assert, beforeAll, describe, it } from "vitest"
+import { startSandbox } from "../../../src/sandbox/Sandbox.ts"
+
+const exec = promisify(execFile)
+const pins = join(import.meta.dirname, "schemathesis.txt")
+/** It takes about 20 on an idle machine. */
+const seconds = 90
+
+/** Where it is installed for this Python. */
+const installed = async (): Promise<string> => {
+  const python = await exec("python3", ["-c", "import pip, sys; print(sys.implementation.cache_tag)"]).catch(
+    (cause) => {
+      throw new Error("the fuzz needs python3 with pip: `apt-get install python3 python3-pip`", { cause })
+    }
+  )
+  const version = createHash("sha256").update(readFileSync(pins)).digest("hex").slice(0, 12)
+  const home = join(import.meta.dirname, "../../../.cache/schemathesis", `${python.stdout.trim()}-${version}`)
+  if (existsSync(home)) return home
+  await mkdir(join(home, ".."), { recursive: true })
+  const folder = await mkdtemp(`${home}-`)
+  try {
+    const quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    await exec("python3", ["-m", "pip", "install", ...quiet, "--target", folder, "--requirement", pins], {
+      timeout: 100_000
+    }).catch((cause) => {
+      throw new Error("the fuzz needs schemathesis from PyPI, and pip could not install it", { cause })
+    })
+    await rename(folder, home).catch((cause) => {
+      if (!existsSync(home)) throw cause
+    })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  return home
+}
+
+/** Places in requests → what stands there four times out of five; others have an example in the document. */
+const settings = (integration: string, places: Readonly<Record<string, string>>) => {
+  const text = JSON.stringify
+  const entries = Object.entries(places)
+  return [
+    "[generation]",
+    "allow-extra-parameters = false",
+    "[dictionaries]",
+    ...entries.map(([place, value]) => `${text(place)} = { values = [${text(value)}] }`),
+    "[parameters]",
+    `"header.x-integration-id" = ${text(integration)}`,
+    ...entries.map(([place]) => `${text(place)} = { dictionary = ${text(place)}, probability = 0.8 }`)
+  ].join("\n")
+}
+
+describe("the sandbox under fuzz", () => {
+  let libraries = ""
+  beforeAll(async () => {
+    libraries = await installed()
+  })
+
+  it("no request leads to a 5xx or to an answer that its own OpenAPI document does not describe", async () => {
+    await using sandbox = await startSandbox({ seed: 7, speed: 0, records: 40 })
+    const { ids, integrations: [integration = ""], key, url } = sandbox
+    const folder = await mkdtemp(join(tmpdir(), "rollcall-fuzz-"))
+    try {
+      await writeFile(
+        join(folder, "schemathesis.toml"),
+        settings(integration, {
+          "body.stage_id": ids.stage,
+          "body.interview_id": ids.interview,
+          "body.employee_id": ids.employee,
+          "body.skill_id": ids.skill,
+          "body.category_id": ids.document_category
+        })
+      )
+      const options = {
+        "--url": url,
+        "--header": `Authorization: Bearer ${key}`,
+        "--phases": "examples,coverage,fuzzing",
+        "--exclude-checks": "positive_data_acceptance",
+        "--suppress-health-check": "all",
+        "--seed": "7",
+        "--max-examples": "10",
+        "--workers": "1",
+        "--generation-database": "none"
+      }
+      const document = url.replace(/\/v1$/, "/_sandbox/openapi.json")
+      const args = [
+        "--config-file",
+        "schemathesis.toml",
+        "run",
+        document,
+        "--no-color",
+        ...Object.entries(options).flat()
+      ]
+      const { stdout } = await exec("python3", ["-m", "schemathesis.cli", ...args], {
+        cwd: folder,
+        env: { ...process.env, PYTHONPATH: libraries },
+        timeout: seconds * 1000,
+        maxBuffer: 64 * 1024 * 1024
+      }).catch(({ killed, stderr, stdout }) => {
+        throw new Error(killed ? `it took longer than ${seconds} s` : `${stdout}\n${stderr}`)
+      })
+      assert.match(stdout, /Tested: 27\b/)
+      const requests = await sandbox.requests()
+      const succeeded = new Set(
+        requests.filter(({ status }) => status === 200).map(({ method, path }) => `${method} ${path}`)
+      )
+      assert.isAbove(requests.length, 500)
+      assert.isAbove(succeeded.size, 20)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  }, (seconds + 10) * 1000)
+})

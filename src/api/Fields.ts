@@ -27,6 +27,18 @@ export const object = <const F extends Schema.Struct.Fields>(fields: F) => field
 export const list = <S extends Schema.Top>(item: S) => field(Schema.Array(item))
 export const listOf = <const F extends Schema.Struct.Fields>(fields: F) => list(Schema.Struct(fields))
 
+const isReal = (day: string): boolean => {
+  const time = Date.parse(`${day}T00:00:00Z`)
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day)
+}
+
+/** A day that exists, `YYYY-MM-DD`; only for what is sent. */
+export const Day = Schema.String.check(
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u).abort(),
+  Schema.makeFilter(isReal, { expected: "a day that exists" })
+).annotate({ format: "date" })
+export const isDay = Schema.is(Day)
+
 // ---- what many records have ---------------------------------------------------------------------------------------
 
 export const reference = { id: text, remote_id: text }

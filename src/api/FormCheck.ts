@@ -9,6 +9,7 @@
  * - An optional answer may be absent or null; what is inside it is then not asked for.
  * - What the form leaves open (no options, an unknown type) is not checked; the API has the last word.
  */
+import { isDay } from "./Fields.ts"
 import {
   type ArrayField,
   type EmployeeForm,
@@ -54,12 +55,6 @@ const outside = (value: number, min: number | null | undefined, max: number | nu
   if ((min == null || value >= min) && (max == null || value <= max)) return null
   if (min != null && max != null) return `between ${min} and ${max}`
   return min != null ? `at least ${min}` : `at most ${max}`
-}
-
-const isDay = (text: string): boolean => {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false
-  const time = Date.parse(`${text}T00:00:00Z`)
-  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
 }
 
 class Check {

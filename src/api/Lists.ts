@@ -30,6 +30,8 @@ const never: Propagation = { entries: false, linked: false }
 
 /** Shared query rules of every list. */
 export const pageSize = { min: 1, max: 250, default: 100 } as const
+/** Query name of the place to go on from; the specification does not show it. */
+export const cursorParameter = "cursor"
 /** What `updated_after` must look like; the documented form is `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const updatedAfterPattern = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?)?Z?$/u
 

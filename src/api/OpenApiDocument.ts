@@ -6,7 +6,7 @@
  * - The wire form of every query parameter is text, which says nothing of what the text must be.
  * - Of patterns only those of regular expressions with the flag `u` get into the document.
  */
-import { filterValues, type List, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
+import { cursorParameter, filterValues, type List, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
 
 type Json = Record<string, unknown>
 
@@ -40,7 +40,7 @@ const parameterDocs: Readonly<Record<string, Json>> = {
     description: "Ignore filters on fields that the integration does not support; else such a filter leaves nothing.",
     schema: { type: "boolean", default: false }
   },
-  cursor: { description: "`data.next` of the page before; all filters are repeated." },
+  [cursorParameter]: { description: "`data.next` of the page before; all filters are repeated." },
   outcome: { deprecated: true },
   application_id: { description: "The application's id." },
   candidate_id: { description: "The candidate's id." },

@@ -17,6 +17,8 @@ export interface Read {
   readonly category: ToolCategory | null
   /** What must be enabled in the account's scope configuration; null where the specification is silent. */
   readonly permission: string | null
+  /** Passed on to the connected system while the caller waits: under the limit of concurrency, as writes are. */
+  readonly live: boolean
 }
 
 export const reads = {
@@ -25,22 +27,31 @@ export const reads = {
     summary: "List the attachments of an application",
     path: "/ats/applications/{application_id}/attachments",
     category: "ats",
-    permission: "Read document attachments"
+    permission: "Read document attachments",
+    live: true
   },
   /** Changes with the staffing entity, if one is given. */
   employeeForm: {
     summary: "Read the form from which employees are created",
     path: "/hris/employees/form",
     category: "hris",
-    permission: null
+    permission: null,
+    live: true
   },
   assessmentPackages: {
     summary: "List all assessment packages",
     path: "/assessment/packages",
     category: "assessment",
-    permission: null
+    permission: null,
+    live: false
   },
-  tools: { summary: "List the tools of a category", path: "/tools/{category}", category: null, permission: null }
+  tools: {
+    summary: "List the tools of a category",
+    path: "/tools/{category}",
+    category: null,
+    permission: null,
+    live: false
+  }
 } as const satisfies Record<string, Read>
 export type ReadName = keyof typeof reads
 

@@ -8,10 +8,7 @@
  */
 import * as Schema from "effect/Schema"
 import { AttachmentUploads } from "./Attachments.ts"
-import { field, known, list, object, oneOf, text } from "./Fields.ts"
-
-/** A day, `YYYY-MM-DD`. */
-export const Day = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u)).annotate({ format: "date" })
+import { Day, field, known, list, object, oneOf, text } from "./Fields.ts"
 
 /** Creates an application and its candidate. */
 export const CreateApplication = Schema.Struct({

@@ -23,7 +23,7 @@ import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { ErrorEnvelope } from "./Errors.ts"
 import { StaffingEntityId } from "./Forms.ts"
-import { type IncrementalModel, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
+import { cursorParameter, type IncrementalModel, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
 import { complete, listDocs } from "./OpenApiDocument.ts"
 import { readAnswers, reads } from "./Reads.ts"
 import { recordSchemas } from "./Records.ts"
@@ -57,7 +57,7 @@ export const UpdatedAfter = Schema.String.check(Schema.isPattern(updatedAfterPat
 /** What every list takes. Distinct filters combine with AND, values of one filter with OR. */
 export const sharedQuery = {
   /** `data.next` of the page before. */
-  cursor: Schema.optionalKey(Schema.String),
+  [cursorParameter]: Schema.optionalKey(Schema.String),
   page_size: Schema.optionalKey(PageSize),
   updated_after: Schema.optionalKey(UpdatedAfter),
   include_deleted: Schema.optionalKey(Flag),

@@ -14,7 +14,8 @@ type Headers = Readonly<Record<string, string | undefined>>
 /** Refuses every key but this one. */
 export const authenticate = (key: string, headers: Headers): Result.Result<void, Refusal> => {
   const given = headers["authorization"]
-  if (given === `Bearer ${key}`) return Result.void
+  const [, token] = /^bearer +(.*)$/i.exec(given ?? "") ?? []
+  if (token === key) return Result.void
   return Result.fail(refused(
     "PLATFORM.AUTHENTICATION_INVALID",
     given === undefined ? "Send the API key as `Authorization: Bearer <key>`." : "The API key is not valid."

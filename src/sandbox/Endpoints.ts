@@ -30,7 +30,6 @@ const endpoint = (
 ): Endpoint => ({ ...of, name, path: `/v1${of.path.replaceAll(/\{(\w+)\}/g, ":$1")}`, permission: permissions[name] })
 
 export const readNames = Object.keys(reads) as ReadonlyArray<ReadName>
-const liveReads: ReadonlyArray<ReadName> = ["attachments", "employeeForm"]
 
 export const endpoints: ReadonlyArray<Endpoint> = [
   ...incrementalModels.map((model) =>
@@ -42,9 +41,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
       live: false
     })
   ),
-  ...readNames.map((name) =>
-    endpoint(name, { ...reads[name], kind: "read", method: "GET", live: liveReads.includes(name) })
-  ),
+  ...readNames.map((name) => endpoint(name, { ...reads[name], kind: "read", method: "GET" })),
   ...writeNames.map((name) => endpoint(name, { ...writes[name], kind: "write", live: true }))
 ]
 

@@ -56,6 +56,7 @@ export class Refusal extends Data.TaggedError("Refusal")<{
     }, {
       status,
       headers: {
+        ...(status === 401 && { "www-authenticate": "Bearer" }),
         ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
         ...(allow !== undefined && { allow })
       }

@@ -10,7 +10,14 @@
 import * as Effect from "effect/Effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
-import { filterValues, type IncrementalModel, lists, pageSize, updatedAfterPattern } from "../api/Lists.ts"
+import {
+  cursorParameter,
+  filterValues,
+  type IncrementalModel,
+  lists,
+  pageSize,
+  updatedAfterPattern
+} from "../api/Lists.ts"
 import type { ListQuery } from "./Reading.ts"
 import { invalid, type Refusal } from "./Refusal.ts"
 
@@ -27,7 +34,7 @@ export interface ListRequest {
 }
 
 const sharedParameters: ReadonlyArray<string> = [
-  "cursor",
+  cursorParameter,
   "page_size",
   "updated_after",
   "include_deleted",
@@ -92,7 +99,7 @@ export const parse = (
       filters: Object.fromEntries(Object.entries(filters).map(([name, chosen]) => [name, supported(name, chosen, [])]))
     },
     pageSize: size,
-    cursor: texts["cursor"] ?? null,
+    cursor: texts[cursorParameter] ?? null,
     nothing: dropped.length > 0 && texts["ignore_unsupported_filters"] !== "true",
     ignored: [
       ...dropped,

@@ -19,7 +19,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import { largestBodyBytes } from "../api/Attachments.ts"
 import { checkForm } from "../api/FormCheck.ts"
 import { CreateEmployee, type EmployeeForm } from "../api/Forms.ts"
-import { pageSize } from "../api/Lists.ts"
+import { cursorParameter, pageSize } from "../api/Lists.ts"
 import type { EndpointName } from "../api/Permissions.ts"
 import { checkProficiency, ExpectSkill, type ProficiencyScale, RateSkill } from "../api/Proficiency.ts"
 import { type ReadName, reads } from "../api/Reads.ts"
@@ -61,7 +61,7 @@ export const ofPage = (request: PageRequest): Call => ({
     ignore_unsupported_filters: "true",
     ...(request.updatedAfter === null ? {} : { updated_after: new Date(request.updatedAfter).toISOString() }),
     ...(request.ids === null ? {} : { ids: request.ids.join(",") }),
-    ...(request.cursor === null ? {} : { cursor: request.cursor })
+    ...(request.cursor === null ? {} : { [cursorParameter]: request.cursor })
   },
   body: null,
   live: false
@@ -155,8 +155,6 @@ const addressed = (template: string, params: Readonly<Record<string, unknown>>) 
   return { path, query: Object.fromEntries(query) }
 }
 
-const liveReads: ReadonlySet<ReadName> = new Set(["attachments", "employeeForm"])
-
 export const ofRead = Effect.fnUntraced(function*(request: {
   readonly account: string
   readonly integration: string | null
@@ -175,7 +173,7 @@ export const ofRead = Effect.fnUntraced(function*(request: {
     method: "GET",
     ...addressed(reads[read].path, params),
     body: null,
-    live: liveReads.has(read)
+    live: reads[read].live
   }
 })
 

@@ -115,17 +115,18 @@ export class Transient extends Schema.TaggedError<Transient>()("Transient", {
 /** 401, or the address is not allowed: the key is bad. */
 export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", detail) {
   readonly retryable = false
-  readonly hint = "check ROLLCALL_API_KEY, that it belongs to this region's URL, and the IP allow-list of the account."
+  readonly hint =
+    "check the account's key (ROLLCALL_API_KEY, or the secret that the configuration file names), that it belongs to this region's URL, and the IP allow-list of the account."
 }
 /** 403: the scope configuration does not allow this read. */
 export class PermissionMissing extends Schema.TaggedError<PermissionMissing>()("PermissionMissing", detail) {
   readonly retryable = false
-  readonly hint = "enable it in the account's scope configuration, or leave the model out of ROLLCALL_MODELS."
+  readonly hint = "enable it in the account's scope configuration, or leave the model out of the configuration."
 }
 /** The integration does not have this model. */
 export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported", detail) {
   readonly retryable = false
-  readonly hint = "this integration does not offer it; a model is probed daily, or leave it out of ROLLCALL_MODELS."
+  readonly hint = "this integration does not offer it; a model is probed daily, or leave it out of the configuration."
 }
 /** The service is still setting the integration up: never to be read as "empty". */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", detail) {
@@ -147,7 +148,7 @@ export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", detail)
 export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { ...detail, ...undone }) {
   readonly retryable = true
   readonly hint =
-    "the answer is not what the API promises; check that ROLLCALL_API_URL is the API's base address (it ends in /v1) and no proxy answers in its place."
+    "the answer is not what the API promises; check that the account's URL (ROLLCALL_API_URL, or in the configuration file) is the API's base address (it ends in /v1) and no proxy answers in its place."
 }
 
 const refusals = [

@@ -40,6 +40,15 @@ describe("the lists over HTTP", () => {
       )
     }))
 
+  it.live("take the key under any spelling of the scheme, and say which scheme it is where there is no key", () =>
+    withSandbox({}, async ({ get, handle }) => {
+      const [first = ""] = handle.integrations
+      const spelled = await get("/ats/tags", { authorization: `bearer ${handle.key}`, "x-integration-id": first })
+      assert.strictEqual(spelled.status, 200)
+      const other = await get("/ats/tags", { authorization: `Bearer ${handle.key.toUpperCase()}` })
+      assert.deepStrictEqual([other.status, other.headers.get("www-authenticate")], [401, "Bearer"])
+    }))
+
   it.live("refuse what is not asked properly, in the error envelope", () =>
     withSandbox({ integrations: 2 }, async ({ get, handle }) => {
       const key = { authorization: `Bearer ${handle.key}` }

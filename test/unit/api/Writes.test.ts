@@ -147,12 +147,14 @@ describe("bodies in particular", () => {
     )
   })
 
-  it("U17: an application's day of availability is written YYYY-MM-DD", () => {
+  it("U17: an application's day of availability is written YYYY-MM-DD, and there is such a day", () => {
     const { body } = writeExamples.createApplication
     const fits = (availability_date: unknown) =>
       accepts(writeSchemas.createApplication.body)({ ...body, candidate: { ...body.candidate, availability_date } })
     assert.isTrue(fits("2024-05-01"))
-    for (const wrong of ["01.05.2024", "2024-05-01T00:00:00Z", "2024-5-1", 20240501]) assert.isFalse(fits(wrong))
+    for (const wrong of ["01.05.2024", "2024-05-01T00:00:00Z", "2024-5-1", 20240501, "2023-02-29", "2024-13-01"]) {
+      assert.isFalse(fits(wrong))
+    }
   })
 
   it("U25: an expectation may be left out, but not be null", () => {

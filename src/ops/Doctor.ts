@@ -17,6 +17,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { existsSync } from "node:fs"
 import { statfs } from "node:fs/promises"
+import { createServer } from "node:net"
 import { dirname, resolve } from "node:path"
 import { discover } from "../capture/Discovery.ts"
 import { type StreamModel, streamModels } from "../domain/Model.ts"
@@ -49,6 +50,8 @@ export interface Patient {
     readonly file: string
     readonly examine: Effect.Effect<{ readonly exists: boolean; readonly locked: boolean }, StoreError>
   }
+  /** Where the operating API listens. */
+  readonly http: { readonly host: string; readonly port: number }
   /** Names of the topics that are missing and can be made; null without Kafka. */
   readonly kafka: {
     readonly brokers: ReadonlyArray<string>
@@ -189,7 +192,7 @@ const accountWithAll = Effect.fnUntraced(function*(patient: Patient, name: strin
   return own.verdict === "problem" ? [own] : [own, ...(yield* integrationsOf(patient, name))]
 })
 
-// ---- store, disk, Kafka -------------------------------------------------------------------------------------------
+// ---- store, disk, port, Kafka -------------------------------------------------------------------------------------
 
 const store = ({ examine, file }: Patient["store"]) =>
   Effect.match(examine, {
@@ -212,6 +215,26 @@ const disk = (file: string) =>
     return [free < room.enough ? warning("disk", message, hint) : ok("disk", message)]
   })
 
+/** Listens for a moment. A running Rollcall has its port rightly, so that a taken one is no problem by itself. */
+const http = ({ host, port }: Patient["http"]) =>
+  Effect.callback<Finding>((resume) => {
+    const server = createServer()
+    server.once("error", (error) => {
+      const taken = "code" in error && error.code === "EADDRINUSE"
+      const address = `port ${port} on ${host}`
+      const hint = "choose another with ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT, or http in the configuration file"
+      resume(Effect.succeed(
+        taken
+          ? warning("http", `${address} is in use`, `If it is not by Rollcall itself, ${hint}`)
+          : problem("http", `${address} cannot be listened on: ${error.message}`, hint)
+      ))
+    })
+    server.listen(
+      { host, port },
+      () => server.close(() => resume(Effect.succeed(ok("http", `${host}:${port} is free`))))
+    )
+  })
+
 const kafka = ({ brokers, missing }: NonNullable<Patient["kafka"]>) =>
   Effect.match(missing, {
     onFailure: ({ reason }) => problem("kafka", reason.message, reason.hint),
@@ -229,6 +252,7 @@ const groups = (patient: Patient): ReadonlyArray<Effect.Effect<ReadonlyArray<Fin
   ...Object.entries(patient.accounts).map(([name, { url }]) => accountWithAll(patient, name, url)),
   Effect.map(store(patient.store), (finding) => [finding]),
   disk(patient.store.file),
+  Effect.map(http(patient.http), (finding) => [finding]),
   ...(patient.kafka === null ? [] : [Effect.map(kafka(patient.kafka), (finding) => [finding])])
 ]
 

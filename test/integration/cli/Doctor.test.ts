@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { readdirSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -16,6 +16,7 @@ const sandboxed = async (start: Start, directory: string) => {
     ROLLCALL_API_URL: url,
     ROLLCALL_API_KEY: "k3y",
     ROLLCALL_INTEGRATIONS: integrations.join(","),
+    ROLLCALL_HTTP_PORT: String(await freePort()),
     ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
   }
   return { environment, url: String(url) }
@@ -44,7 +45,8 @@ describe("doctor", () => {
         "stream greenhouse:acme/ats.tag",
         "clock default",
         "store",
-        "disk"
+        "disk",
+        "http: "
       ]
       for (const part of parts) assert.isTrue(lines.some((line) => line.includes(part)), part)
       assert.strictEqual(lines.filter((line) => line.includes("stream ")).length, 11)
@@ -107,6 +109,45 @@ describe("doctor", () => {
       assert.strictEqual(of("stream greenhouse:acme/hris.skill")[0]?.verdict, "warning")
       assert.strictEqual(of("stream nobody:here/ats.tag")[0]?.verdict, "problem")
       assert.include(of("stream nobody:here/ats.tag")[0]?.hint, "integration id")
+    }))
+
+  it("C1: tells a permission that is missing, and where to enable it", () =>
+    inDirectory(async (directory, start) => {
+      const { environment, url } = await sandboxed(start, directory)
+      await fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
+        method: "PUT",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          faults: [{ kind: "refusal", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
+        })
+      })
+      const { of, ok } = await examined({ ...environment, ROLLCALL_MODELS: "ats.tag,ats.offer" })
+      assert.isFalse(ok)
+      assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.verdict, "problem")
+      assert.include(of("stream greenhouse:acme/ats.tag")[0]?.hint, "scope configuration")
+      assert.strictEqual(of("stream greenhouse:acme/ats.offer")[0]?.verdict, "ok")
+    }))
+
+  it("tells a port that another program has, as a warning: it may be Rollcall itself", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const taken = createServer().listen(0, "127.0.0.1")
+      await once(taken, "listening")
+      const { port } = taken.address() as AddressInfo
+      const { of } = await examined({ ...environment, ROLLCALL_HTTP_PORT: String(port) })
+      taken.close()
+      assert.deepInclude(of("http")[0], { verdict: "warning", message: `port ${port} on 127.0.0.1 is in use` })
+      assert.include(of("http")[0]?.hint, "ROLLCALL_HTTP_PORT")
+    }))
+
+  // the one file system that is full on every Linux
+  it.skipIf(!existsSync("/proc/self"))("X10: tells a disk that is full", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const { of, ok } = await examined({ ...environment, ROLLCALL_STORE: "sqlite:/proc/rollcall.db" })
+      assert.isFalse(ok)
+      assert.deepInclude(of("disk")[0], { verdict: "problem", message: "0 MiB are free in /proc" })
+      assert.include(of("disk")[0]?.hint, "Make room")
     }))
 
   it("tells an address that answers with something else, and one that does not answer at all", () =>

@@ -43,7 +43,7 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 const makeRig = Effect.fnUntraced(function*(
   api: Scripted.ScriptedApi,
   model: StreamModel,
-  options: { readonly processing?: Processing.Processing }
+  options: { readonly processing?: Processing.Processing; readonly backfill?: "fill" }
 ) {
   yield* TestClock.setTime(start)
   const store = yield* Store
@@ -52,7 +52,8 @@ const makeRig = Effect.fnUntraced(function*(
     model,
     account: "default",
     interval: Duration.minutes(1),
-    sweepInterval: Duration.hours(6)
+    sweepInterval: Duration.hours(6),
+    backfill: options.backfill ?? "publish"
   }
   yield* store.ensureStreams([initial(settings, Duration.minutes(5))])
   const stream: Stream = {
@@ -104,7 +105,11 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
 /** Runs `test` on a fresh stream, backfilled with the rows that `api` holds by then. */
 export const scenario = <A, E>(
   test: (rig: Rig) => Effect.Effect<A, E, Store | Source>,
-  options: { readonly model?: StreamModel; readonly processing?: Processing.Processing } = {}
+  options: {
+    readonly model?: StreamModel
+    readonly processing?: Processing.Processing
+    readonly backfill?: "fill"
+  } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
   return Effect.flatMap(makeRig(api, options.model ?? "ats.application", options), test).pipe(

@@ -9,7 +9,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { streamName } from "../domain/Model.ts"
-import { Store, type StreamState } from "../store/Store.ts"
+import { type IntegrationState, Store, type StreamState } from "../store/Store.ts"
 import type { Check, IntegrationView, StreamView } from "./Api.ts"
 
 export interface Overview {
@@ -33,6 +33,31 @@ const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: num
     records_per_second: rate,
     seconds_left: backfilledAt === null || rate === 0 ? null : Math.max(0, live - records) / rate
   }
+}
+
+/** None of one that was erased. */
+export const integrationView = (
+  integration: IntegrationState,
+  streams: ReadonlyArray<StreamView>
+): ReadonlyArray<IntegrationView> => {
+  const { account, backfill, declared, id, interval, lineage, models, state, sweepInterval } = integration
+  if (state === "erased") return []
+  const own = streams.filter((stream) => stream.integration === id)
+  return [{
+    id,
+    account,
+    state,
+    declared,
+    models,
+    backfill,
+    interval_seconds: interval / 1000,
+    sweep_interval_seconds: sweepInterval / 1000,
+    lineage,
+    streams: own.length,
+    live: own.filter((stream) => stream.phase === "live").length,
+    blocked: own.filter((stream) => stream.blocked !== null).length,
+    records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
+  }]
 }
 
 export const overview = Effect.gen(function*() {
@@ -62,18 +87,7 @@ export const overview = Effect.gen(function*() {
       last_sweep_at: instantOrNull(state.lastSweep?.endedAt)
     }
   })
-  const accounts = new Map(states.map((state) => [state.integration, state.account]))
-  const integrations = [...accounts].map(([id, account]): IntegrationView => {
-    const own = streams.filter((stream) => stream.integration === id)
-    return {
-      id,
-      account,
-      streams: own.length,
-      live: own.filter((stream) => stream.phase === "live").length,
-      blocked: own.filter((stream) => stream.blocked !== null).length,
-      records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
-    }
-  })
+  const integrations = (yield* store.integrations).flatMap((integration) => integrationView(integration, streams))
   return { streams, integrations } satisfies Overview
 })
 

@@ -2,7 +2,7 @@
  * How events, streams and progress look on a terminal. Pure: text in colours, which are left away where they mean nothing.
  */
 import { styleText } from "node:util"
-import type { StreamView } from "./Api.ts"
+import type { IntegrationView, StreamView } from "./Api.ts"
 
 /** What the screen needs of an event as the HTTP API gives it. */
 export interface ShownEvent {
@@ -164,5 +164,20 @@ export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
       String(Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)),
       String(stream.quarantined),
       stream.freshness_seconds === null ? "–" : seconds(stream.freshness_seconds)
+    ])
+  )
+
+export const integrationTable = (integrations: ReadonlyArray<IntegrationView>): string =>
+  table(
+    ["INTEGRATION", "ACCOUNT", "STATE", "FROM", "MODELS", "BACKFILL", "STREAMS", "RECORDS"],
+    integrations.map((integration) => [
+      integration.id,
+      integration.account,
+      integration.state,
+      integration.declared ? "configuration" : "run time",
+      integration.models === "auto" ? "auto" : integration.models.join(","),
+      integration.backfill,
+      String(integration.streams),
+      integration.records_live.toLocaleString("en")
     ])
   )

@@ -4,7 +4,7 @@
  * Invariants
  * 1. Without the token nothing but `/health/*` answers, when there is a token   (I11)
  * 2. Without a token only this machine is served, and only under its own names: a web page that makes a browser here
- *    ask for it (DNS rebinding) gets nothing
+ *    ask for it (DNS rebinding), or post to it, gets and does nothing
  *
  * Gotchas
  * - The documentation page weighs 3 MB: it is loaded when first asked for.
@@ -27,9 +27,11 @@ import * as Schema from "effect/Schema"
 import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer } from "node:http"
 import type { Capture } from "../capture/Capture.ts"
+import type { Integrations as Control } from "../capture/Integrations.ts"
 import type { Store } from "../store/Store.ts"
 import { Api, Defect, HostRefused, NotFound, NotReady, TokenRequired } from "./Api.ts"
 import * as Feed from "./Feed.ts"
+import * as Integrations from "./Integrations.ts"
 import { scrape } from "./Metrics.ts"
 import * as Operations from "./Operations.ts"
 import { type Dependency, overview, readiness } from "./Overview.ts"
@@ -42,6 +44,8 @@ export interface ServerOptions {
   readonly token: Redacted.Redacted | null
   /** What readiness depends on beside the store and the streams. */
   readonly dependencies: ReadonlyArray<Dependency>
+  /** What is asked to be added, or all that is wrong with it. */
+  readonly checkIntegration: Integrations.Check
 }
 
 /** The address could not be bound. */
@@ -69,12 +73,16 @@ const isToken = (token: Redacted.Redacted, authorization: string | undefined): b
 
 const ownName = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/i
 
+/** Browsers say whose page asks; a foreign one could not read the answer, but what it posts would count. */
+const isOwnPage = ({ headers: { origin } }: HttpServerRequest): boolean =>
+  origin === undefined || ownName.test(URL.parse(origin)?.host ?? "")
+
 const guard = (token: Redacted.Redacted | null) =>
   HttpRouter.middleware((handler) =>
     Effect.gen(function*() {
       const request = yield* HttpServerRequest
       if (request.url.startsWith("/health/")) return yield* handler
-      if (token === null && !ownName.test(request.headers["host"] ?? "localhost")) {
+      if (token === null && !(ownName.test(request.headers["host"] ?? "localhost") && isOwnPage(request))) {
         return yield* HttpServerRespondable.toResponse(
           new HostRefused({ detail: "ask for 127.0.0.1 or localhost, or set ROLLCALL_HTTP_TOKEN" })
         )
@@ -107,11 +115,6 @@ const state = HttpApiBuilder.group(Api, "state", (handlers) =>
     .handle("streams", () =>
       overview.pipe(
         Effect.map(({ streams }) => ({ items: streams, next: null })),
-        Effect.catchTag("StoreError", Feed.orStoreAway)
-      ))
-    .handle("integrations", () =>
-      overview.pipe(
-        Effect.map(({ integrations }) => ({ items: integrations, next: null })),
         Effect.catchTag("StoreError", Feed.orStoreAway)
       ))
     .handle("stream", ({ params }) => Operations.viewOf(params)))
@@ -161,10 +164,16 @@ const elsewhere = HttpRouter.add(
   HttpServerRespondable.toResponse(new NotFound({ detail: "GET /docs lists what there is" }))
 )
 
-const routes = ({ dependencies, token }: ServerOptions) =>
+const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-      Layer.provide([Feed.layer, state, Operations.layer, health(dependencies)]),
+      Layer.provide([
+        Feed.layer,
+        state,
+        Integrations.layer(checkIntegration),
+        Operations.layer,
+        health(dependencies)
+      ]),
       Layer.provide(HttpApiMiddleware.layerProblemDetails({ includeDetails: true }))
     ),
     metrics,
@@ -194,7 +203,7 @@ const explain = (host: string, port: number, cause: unknown): ServerError => {
 }
 
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
-export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store | Capture> => {
+export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store | Capture | Control> => {
   const { host, port } = options
   const http = Layer.unwrap(Effect.sync(() => {
     const server = createServer()

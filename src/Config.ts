@@ -39,7 +39,8 @@ export interface Integration {
   readonly models: "auto" | ReadonlyArray<Model>
   readonly interval: Duration.Duration
   readonly sweepInterval: Duration.Duration
-  readonly backfill: "publish"
+  /** Whether old records are published, or only taken in. */
+  readonly backfill: "publish" | "fill"
 }
 
 /** What is done to the records of one model before they are stored. */
@@ -233,40 +234,75 @@ const accountOf = (id: Place, place: Place | undefined, accounts: ReadonlyArray<
   const name = place?.text() ?? (others.length === 0 ? only : "default")
   if (accounts.includes(name)) return name
   if (place?.isSet === true) place.fault(`"${name}" is no account`, `The accounts are ${accounts.join(", ")}`)
-  else id.fault("belongs to no account", `In the file, give the integration one of ${accounts.join(", ")}`)
+  else id.fault("belongs to no account", `Its \`account\` is to be one of ${accounts.join(", ")}`)
   return name
 }
 
-const integrationsOf = ({ file, list, variable }: Found, accounts: ReadonlyArray<string>): Settings["integrations"] => {
-  const models = modelsOf(list("ROLLCALL_MODELS"))
-  const interval = variable("ROLLCALL_INTERVAL").length()
-  const sweepInterval = variable("ROLLCALL_SWEEP_INTERVAL").length()
-  const declared = file.integrations.items().map((place) =>
-    place.fields("id", "account", "models", "interval", "sweepInterval", "backfill")
-  )
-  const chosen = list("ROLLCALL_INTEGRATIONS")
+const fieldsOf = (place: Place) => place.fields("id", "account", "models", "interval", "sweepInterval", "backfill")
+
+/** What the environment says of all integrations. */
+const usualOf = ({ list, variable }: Places) => ({
+  models: modelsOf(list("ROLLCALL_MODELS")),
+  interval: variable("ROLLCALL_INTERVAL").length(),
+  sweepInterval: variable("ROLLCALL_SWEEP_INTERVAL").length()
+})
+
+/** Which counts where both are there: what is usual, or what an integration says itself. */
+type Choice = <A>(usual: A | undefined, own: () => A | undefined) => A | undefined
+
+const integrationOf = (
+  id: Place,
+  own: ReturnType<typeof fieldsOf> | undefined,
+  accounts: ReadonlyArray<string>,
+  usual: ReturnType<typeof usualOf>,
+  choose: Choice
+): Integration => {
+  const text = id.text() ?? ""
+  if (!id.isSet) id.fault(missing, "An id is <tool>:<identifier>, such as greenhouse:acme")
+  else if (!/^[^\s:/]+:[^\s/]+$/.test(text)) {
+    id.fault(`"${text}" is no integration id`, "An id is <tool>:<identifier>, such as greenhouse:acme")
+  }
+  return {
+    id: text,
+    account: accountOf(id, own?.account, accounts),
+    models: choose(usual.models, () => own && modelsOf(own.models)) ?? "auto",
+    interval: choose(usual.interval, () => own?.interval.length()) ?? Duration.minutes(1),
+    sweepInterval: choose(usual.sweepInterval, () => own?.sweepInterval.length()) ?? Duration.hours(6),
+    backfill: own?.backfill.oneOf("publish", "fill") ?? "publish"
+  }
+}
+
+const integrationsOf = (found: Found, accounts: ReadonlyArray<string>): Settings["integrations"] => {
+  const usual = usualOf(found)
+  const declared = found.file.integrations.items().map(fieldsOf)
+  const chosen = found.list("ROLLCALL_INTEGRATIONS")
   const ids = chosen.isSet ? chosen.items() : declared.map(({ id }) => id)
   const met = new Set<string>()
   return ids.map((place) => {
-    const id = place.text() ?? ""
-    if (!place.isSet) place.fault(missing, "An id is <tool>:<identifier>, such as greenhouse:acme")
-    else if (!/^[^\s:/]+:[^\s/]+$/.test(id)) {
-      place.fault(`"${id}" is no integration id`, "An id is <tool>:<identifier>, such as greenhouse:acme")
-    } else if (met.has(id)) place.fault(`"${id}" stands there more than once`, "Leave one of them")
-    met.add(id)
     const own = declared.find((entry) => entry.id.value === place.value)
-    if (own?.backfill.oneOf("publish", "fill") === "fill") {
-      own.backfill.fault(`"fill" is not available in this version`, "Leave it out")
+    const integration = integrationOf(place, own, accounts, usual, (usual, own) => usual ?? own())
+    if (integration.id !== "" && met.has(integration.id)) {
+      place.fault(`"${integration.id}" stands there more than once`, "Leave one of them")
     }
-    return {
-      id,
-      account: accountOf(place, own?.account, accounts),
-      models: models ?? (own && modelsOf(own.models)) ?? "auto",
-      interval: interval ?? own?.interval.length() ?? Duration.minutes(1),
-      sweepInterval: sweepInterval ?? own?.sweepInterval.length() ?? Duration.hours(6),
-      backfill: "publish"
-    }
+    met.add(integration.id)
+    return integration
   })
+}
+
+/**
+ * An integration that is to be added at run time: written like those of the file. What it says itself counts before the
+ * environment, for who asks means this one. Pure.
+ */
+export const checkIntegration = (
+  input: Input,
+  accounts: ReadonlyArray<string>,
+  body: unknown
+): Result.Result<Integration, ConfigFaults> => {
+  const faults: Array<Fault> = []
+  const places = placesOf({ ...input, file: { name: "body", value: body } }, (fault) => faults.push(fault))
+  const own = fieldsOf(places.root)
+  const integration = integrationOf(own.id, own, accounts, usualOf(places), (usual, own) => own() ?? usual)
+  return faults.length === 0 ? Result.succeed(integration) : Result.fail(new ConfigFaults({ faults }))
 }
 
 const treatmentOf = ({ file, secretAt, variable }: Found): Pick<Settings, "models" | "redactKey"> => {

@@ -22,15 +22,16 @@ import { createRequire } from "node:module"
 import { join } from "node:path"
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
-import type { StreamSettings } from "./capture/StreamState.ts"
+import * as Integrations from "./capture/Integrations.ts"
 import * as Config from "./Config.ts"
-import { defaultFile, environment, input } from "./ConfigInput.ts"
+import { defaultFile, environment, type Input, input } from "./ConfigInput.ts"
 import { parseLength } from "./ConfigValue.ts"
-import { streamModels } from "./domain/Model.ts"
+import type { StreamKey, StreamModel } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
 import { holds } from "./ops/HoldCommands.ts"
+import { integrations } from "./ops/IntegrationCommands.ts"
 import type { Dependency } from "./ops/Overview.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
@@ -47,26 +48,24 @@ const { version }: { readonly version: string } = createRequire(import.meta.url)
 
 // ---- composition --------------------------------------------------------------------------------------------------
 
-/** What is configured, and the streams that follow from it. */
+/** What is configured, and what discovery adds to it. */
 interface Plan extends Config.Settings {
-  readonly streams: ReadonlyArray<StreamSettings>
+  readonly discovered: ReadonlyMap<string, ReadonlyArray<StreamModel>>
+  /** Of the declared integrations. */
+  readonly streams: ReadonlyArray<StreamKey>
+  readonly input: Input
 }
 
 const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
 /** Where configuration leaves open which models are read, the tool catalogue is asked. */
-const planOf = Effect.fnUntraced(function*(settings: Config.Settings) {
+const planOf = Effect.fnUntraced(function*(settings: Config.Settings, input: Input) {
   const undecided = settings.integrations.filter(({ models }) => models === "auto")
   const discovered = yield* Discovery.discover(undecided)
-  const key = settings.redactKey === null ? "" : Redacted.value(settings.redactKey)
-  const streams = settings.integrations.flatMap(({ id, models, ...rest }) => {
-    const chosen = models === "auto" ? discovered.get(id) ?? streamModels : models
-    return chosen.map((model): StreamSettings => {
-      const treatment = settings.models[model] ?? { remoteData: "drop", redact: {} }
-      return { ...rest, integration: id, model, processing: Processing.make(model, { ...treatment, key }) }
-    })
-  })
-  const plan: Plan = { ...settings, streams }
+  const streams = settings.integrations.flatMap(({ id, models }) =>
+    (models === "auto" ? discovered.get(id) ?? [] : models).map((model) => ({ integration: id, model }))
+  )
+  const plan: Plan = { ...settings, discovered, streams, input }
   return plan
 })
 
@@ -74,14 +73,28 @@ const planOf = Effect.fnUntraced(function*(settings: Config.Settings) {
 const mostUnpublished = 1_000_000
 const relayReader = "relay"
 
-const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, streams }: Plan) =>
+const readersOf = ({ kafka }: Plan) => kafka === null ? [] : [relayReader]
+
+const captureLayer = ({ confirmInterval, guard, kafka, overlapMin }: Plan) =>
   Capture.layer({
-    streams,
     overlapMin,
     confirmInterval,
     guard,
     ...(kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
   })
+
+const integrationsLayer = (plan: Plan) => {
+  const key = plan.redactKey === null ? "" : Redacted.value(plan.redactKey)
+  return Integrations.layer({
+    declared: plan.integrations,
+    discovered: plan.discovered,
+    readers: readersOf(plan),
+    processing: (model) => {
+      const treatment = plan.models[model] ?? { remoteData: "drop", redact: {} }
+      return Processing.make(model, { ...treatment, key })
+    }
+  })
+}
 
 const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))
 const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, { streams }: Plan) => ({
@@ -101,33 +114,40 @@ const relayDependency = (relay: Relay["Service"]): Dependency => ({
   problem: Effect.map(relay.status, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
 })
 
-const serverLayer = ({ http }: Config.Settings) =>
+const serverLayer = ({ accounts, http, input }: Plan) =>
   Layer.unwrap(
     Effect.map(Effect.serviceOption(Relay), (relay) =>
-      Server.layer({ ...http, dependencies: Option.toArray(Option.map(relay, relayDependency)) }))
+      Server.layer({
+        ...http,
+        dependencies: Option.toArray(Option.map(relay, relayDependency)),
+        checkIntegration: (body) => Config.checkIntegration(input, Object.keys(accounts), body)
+      }))
   )
 
 /** Store, relay and capture; whoever is built later is closed earlier. */
 const pipeline = (plan: Plan) =>
-  captureLayer(plan).pipe(
-    Layer.merge(Retention.layer({ retention: plan.retention, readers: plan.kafka === null ? [] : [relayReader] })),
+  integrationsLayer(plan).pipe(
+    Layer.provideMerge(captureLayer(plan)),
+    Layer.merge(Retention.layer({ retention: plan.retention, readers: readersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
     Layer.provideMerge(Sqlite.layer(plan.store))
   )
 
 // ---- start --------------------------------------------------------------------------------------------------------
 
-const announce = Effect.fnUntraced(function*({ integrations, kafka, store, streams }: Plan, url: string | null) {
+const announce = Effect.fnUntraced(function*({ kafka, store: { file } }: Plan, url: string | null) {
+  const store = yield* Store
+  const streams = (yield* store.streams).filter(({ retired }) => retired !== true)
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
     version,
     streams: streams.length,
-    store: store.file,
+    store: file,
     sink: kafka === null ? "event log" : `kafka ${kafka.topic}`,
     ...(url === null ? {} : { url })
   })
-  if (integrations.length > 0) return
+  if (streams.length > 0) return
   yield* Effect.annotateLogs(Effect.logWarning("nothing is read"), {
-    hint: "set ROLLCALL_INTEGRATIONS to ids such as greenhouse:acme"
+    hint: "set ROLLCALL_INTEGRATIONS to ids such as greenhouse:acme, or run `rollcall integrations add greenhouse:acme`"
   })
 })
 
@@ -180,7 +200,7 @@ const start = Command.make("start", {
     Effect.gen(function*() {
       const settings = yield* Effect.fromResult(Config.check(input))
       yield* Effect.gen(function*() {
-        const plan = yield* planOf(settings)
+        const plan = yield* planOf(settings, input)
         yield* once
           ? Effect.provide(runOnce(plan), pipeline(plan))
           : Effect.provide(runForever(plan), Layer.provideMerge(serverLayer(plan), pipeline(plan)))
@@ -197,24 +217,25 @@ const start = Command.make("start", {
 /** Who asks waits for the answer. */
 const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
-const missingTopics = (settings: Config.Settings, own: Config.Kafka) =>
+const missingTopics = (settings: Config.Settings, input: Input, own: Config.Kafka) =>
   Effect.gen(function*() {
     const { examine } = yield* loadKafka
-    return yield* examine(kafkaOptions(own, yield* planOf(settings)))
+    return yield* examine(kafkaOptions(own, yield* planOf(settings, input)))
   })
 
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
   Effect.gen(function*() {
     const Doctor = yield* Effect.promise(() => import("./ops/Doctor.ts"))
     const { examine } = yield* Effect.promise(() => import("./store/SqliteExamination.ts"))
-    const checked = Config.check(yield* input(config))
+    const found = yield* input(config)
+    const checked = Config.check(found)
     if (Result.isFailure(checked)) return yield* Doctor.reject(checked.failure.faults, { json })
     const settings = checked.success
     const { kafka, store } = settings
     const patient = {
       ...settings,
       store: { ...store, examine: examine(store.file) },
-      kafka: kafka === null ? null : { brokers: kafka.brokers, missing: missingTopics(settings, kafka) }
+      kafka: kafka === null ? null : { brokers: kafka.brokers, missing: missingTopics(settings, found, kafka) }
     }
     yield* Effect.provide(Doctor.examine(patient, { json }), sourceLayer({ ...settings, ...impatient }))
   }).pipe(tool)).pipe(
@@ -263,8 +284,7 @@ const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: stri
         ROLLCALL_HTTP_PORT: "0"
       })
     ),
-    Effect.map(Config.check),
-    Effect.flatMap(Effect.fromResult)
+    Effect.flatMap((input) => Effect.map(Effect.fromResult(Config.check(input)), (settings) => ({ settings, input })))
   )
 
 /**
@@ -296,7 +316,7 @@ const demo = Command.make("demo", {
     const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
     const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-demo-" })
     const sandbox = yield* serve({ seed, ...demoWorld })
-    const settings = yield* demoSettings(sandbox, directory)
+    const { input, settings } = yield* demoSettings(sandbox, directory)
     const enough = Option.isNone(length) ? interrupted : Effect.raceFirst(interrupted, Effect.sleep(length.value))
     const watched = Effect.gen(function*() {
       const { url } = yield* Server.Server
@@ -304,7 +324,7 @@ const demo = Command.make("demo", {
       yield* Demo.run({ world: sandbox.world, settle: completed(sandbox), client, url, seed, until: enough, json })
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
     yield* Effect.gen(function*() {
-      const plan = yield* planOf(settings)
+      const plan = yield* planOf(settings, input)
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipeline(plan)))
     }).pipe(Effect.provide(sourceLayer(settings)))
   }).pipe(Effect.scoped, tool)).pipe(
@@ -322,7 +342,8 @@ const rollcall = Command.make("rollcall").pipe(
     status(config, address),
     tail(config, address),
     streams(config, address),
-    holds(config, address)
+    holds(config, address),
+    integrations(config, address)
   ])
 )
 

@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. Of one stream one thing happens at a time   (order, design of readings)
- * 2. A failing or blocked stream never delays another
+ * 2. A failing or blocked stream never delays another, nor does one that comes or goes
+ * 3. Once `assign` returns, nothing is written to a stream that it left out   (X19)
  *
  * Gotchas
  * - A sweep gives way to a poll that is due and goes on after it, so freshness does not suffer from long readings.
@@ -12,6 +13,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FiberMap from "effect/FiberMap"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
@@ -33,7 +35,6 @@ import { backoff, failed, initial, type StreamSettings, stumbled } from "./Strea
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
 
 export interface CaptureOptions {
-  readonly streams: ReadonlyArray<StreamSettings>
   /** Least overlap of polls beyond the watermark before last. */
   readonly overlapMin: Duration.Duration
   readonly confirmInterval: Duration.Duration
@@ -58,6 +59,13 @@ export interface Problem extends StreamKey {
 }
 
 export class Capture extends Context.Service<Capture, {
+  /** Who reads the streams; what is decided about them is written in this name (I10). */
+  readonly owner: Owner
+  /**
+   * From now on exactly these streams of an integration are read. The others end with the page under way, which is
+   * committed or not, and are retired; those that come back go on where they stood.
+   */
+  readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
   /** Reads all streams until interrupted; fails only when another process took over or the store is not ours. */
   readonly run: Effect.Effect<never, StoreError>
   /** One poll of each stream, backfill included. */
@@ -77,6 +85,8 @@ interface Held extends Stream {
   readonly lock: Semaphore.Semaphore
   /** Open once an operator asked for something that the stream's loop has not looked at yet. */
   readonly called: Latch.Latch
+  /** Open once it is no longer read. */
+  readonly left: Latch.Latch
   pollAsked: boolean
   /** Our clock, ms: not before this after a failure. */
   retryAt: number
@@ -112,30 +122,9 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
   const owner: Owner = yield* store.claim("capture")
-  yield* store.ensureStreams(options.streams.map((settings) => initial(settings, options.overlapMin)))
-  const configured = new Set(options.streams.map(streamName))
-  for (const state of yield* store.streams) {
-    const retired = !configured.has(streamName(state))
-    if ((state.retired ?? false) === retired) continue
-    yield* store.transact(owner, state, (tx) => tx.save({ ...tx.state, retired }))
-  }
   const streams = new Map<string, Held>()
-  for (const settings of options.streams) {
-    const key = { integration: settings.integration, model: settings.model }
-    streams.set(streamName(key), {
-      key,
-      settings,
-      processing: settings.processing ?? Processing.plain(settings.model),
-      overlapMin: options.overlapMin,
-      guard: options.guard ?? Guard.thresholds,
-      owner,
-      lock: yield* Semaphore.make(1),
-      called: yield* Latch.make(false),
-      pollAsked: false,
-      retryAt: 0,
-      jitter: 0
-    })
-  }
+  /** One for each stream while `run` runs. */
+  let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
 
   const stateOf = (held: Held) =>
     Effect.flatMap(store.stream(held.key), (state) =>
@@ -242,6 +231,52 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       )
     )
 
+  const begin = (held: Held) =>
+    loops === null ? Effect.void : Effect.asVoid(FiberMap.run(loops, streamName(held.key), keep(held)))
+
+  const hold = Effect.fnUntraced(function*(settings: StreamSettings) {
+    const key = { integration: settings.integration, model: settings.model }
+    const held: Held = {
+      key,
+      settings,
+      processing: settings.processing ?? Processing.plain(settings.model),
+      overlapMin: options.overlapMin,
+      guard: options.guard ?? Guard.thresholds,
+      owner,
+      lock: yield* Semaphore.make(1),
+      called: yield* Latch.make(false),
+      left: yield* Latch.make(false),
+      pollAsked: false,
+      retryAt: 0,
+      jitter: 0
+    }
+    streams.set(streamName(key), held)
+    yield* begin(held)
+  })
+
+  const release = Effect.fnUntraced(function*(held: Held) {
+    streams.delete(streamName(held.key))
+    yield* held.left.open
+    if (loops !== null) yield* FiberMap.remove(loops, streamName(held.key))
+    yield* held.lock.withPermits(1)(Effect.void)
+  })
+
+  const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {
+    const before = [...streams.values()].filter((held) => held.key.integration === integration)
+    yield* Effect.forEach(before, release, { concurrency: "unbounded", discard: true })
+    yield* store.ensureStreams(wanted.map((settings) => initial(settings, options.overlapMin)))
+    const fills = new Map(wanted.map((settings) => [streamName(settings), settings.backfill === "fill"]))
+    for (const state of yield* store.streams) {
+      if (state.integration !== integration) continue
+      const fill = fills.get(streamName(state))
+      const retired = fill === undefined
+      if ((state.retired ?? false) === retired && (retired || (state.fill ?? false) === fill)) continue
+      const condition = retired ? { retired } : { retired, fill }
+      yield* store.transact(owner, state, (tx) => tx.save({ ...tx.state, ...condition }))
+    }
+    yield* Effect.forEach(wanted, hold, { discard: true })
+  })
+
   const pollNow = (held: Held) => isWhole(held) ? Effect.asVoid(sweepUntil(held, never)) : poll(held)
 
   /** Carries out what was approved, in whatever process, of the streams that are read here. */
@@ -261,10 +296,27 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     }
   })
 
+  const run = Effect.scoped(Effect.gen(function*() {
+    const own = yield* FiberMap.make<string, never, StoreError>()
+    loops = own
+    yield* Effect.addFinalizer(() => Effect.sync(() => loops = null))
+    yield* Effect.forEach(streams.values(), begin, { discard: true })
+    yield* Effect.raceFirst(FiberMap.join(own), keepDeciding)
+    return yield* Effect.never
+  }))
+
+  const unknown = (key: StreamKey) => Effect.fail(new UnknownStream({ stream: streamName(key) }))
   const find = (key: StreamKey) => {
     const held = streams.get(streamName(key))
-    return held === undefined ? Effect.fail(new UnknownStream({ stream: streamName(key) })) : Effect.succeed(held)
+    return held === undefined ? unknown(key) : Effect.succeed(held)
   }
+
+  /** What an operator waits for; it ends when the stream is no longer read. */
+  const asked = <A>(key: StreamKey, read: (held: Held) => Effect.Effect<A, ReadingError, Store | Source>) =>
+    Effect.flatMap(
+      find(key),
+      (held) => exclusively(held, Effect.raceFirst(read(held), Effect.andThen(held.left.await, unknown(key))))
+    )
 
   const readOnce = Effect.fnUntraced(function*(held: Held) {
     const state = yield* stateOf(held)
@@ -273,25 +325,24 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   })
 
   return Capture.of({
-    run: Effect.forEach([...streams.values()], keep, { concurrency: "unbounded", discard: true }).pipe(
-      Effect.andThen(Effect.never),
-      Effect.raceFirst(keepDeciding)
-    ),
+    owner,
+    assign,
+    run,
     once: Effect.andThen(
       decided,
-      Effect.forEach([...streams.values()], (held) =>
-        exclusively(held, readOnce(held)).pipe(
-          Effect.as<ReadonlyArray<Problem>>([]),
-          Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
-        ), { concurrency: "unbounded" })
+      Effect.suspend(() =>
+        Effect.forEach([...streams.values()], (held) =>
+          exclusively(held, readOnce(held)).pipe(
+            Effect.as<ReadonlyArray<Problem>>([]),
+            Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
+          ), { concurrency: "unbounded" })
+      )
     ).pipe(Effect.map((problems) => problems.flat())),
-    poll: (key) => Effect.flatMap(find(key), (held) => exclusively(held, pollNow(held))),
+    poll: (key) => asked(key, pollNow),
     sweep: (key) =>
-      Effect.flatMap(
-        find(key),
-        (held) => exclusively(held, restartSweep(held, { confirmInterval: options.confirmInterval, yieldTurn: never }))
-      ).pipe(
-        Effect.asVoid
+      asked(
+        key,
+        (held) => Effect.asVoid(restartSweep(held, { confirmInterval: options.confirmInterval, yieldTurn: never }))
       ),
     operate: Effect.fnUntraced(function*(key, act) {
       const held = yield* find(key)
@@ -301,7 +352,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       yield* held.called.open
       return state
     }),
-    audit: (key) => Effect.flatMap(find(key), (held) => exclusively(held, audit(held, pollNow(held))))
+    audit: (key) => asked(key, (held) => audit(held, pollNow(held)))
   })
 })
 

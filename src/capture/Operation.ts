@@ -10,6 +10,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { streamName } from "../domain/Model.ts"
 import { Store, type StoreError, type StreamState } from "../store/Store.ts"
 import { isWhole, newReading, type Stream } from "./Pages.ts"
 
@@ -60,6 +61,7 @@ export const operate = Effect.fn("Operation.operate")(function*(
 ): Effect.fn.Return<StreamState, ActRefused | StoreError, Store> {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
+  const detail = act.act === "rewind" ? `to ${new Date(act.to).toISOString()}` : ""
   const after = yield* store.transact(
     stream.owner,
     stream.key,
@@ -67,6 +69,7 @@ export const operate = Effect.fn("Operation.operate")(function*(
       const after = done(stream, tx.state, act, now)
       if (after instanceof ActRefused) return yield* after
       yield* tx.save(after)
+      yield* tx.record({ at: now, act: `streams.${act.act}`, target: streamName(stream.key), detail })
       return after
     })
   )
@@ -74,7 +77,7 @@ export const operate = Effect.fn("Operation.operate")(function*(
     act: act.act,
     stream: stream.key.integration,
     model: stream.key.model,
-    ...(act.act === "rewind" ? { to: new Date(act.to).toISOString() } : {})
+    ...(detail === "" ? {} : { detail })
   }))
   return after
 })

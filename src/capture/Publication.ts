@@ -116,6 +116,7 @@ export const publication = (
       changedAt: next.changedAtMs,
       seen: Math.max(head?.seen ?? 0, circumstances.reading)
     },
-    events
+    events,
+    silent: stream.fill === true && (step.kind === "created" || step.kind === "unseen") && step.old
   }
 }

@@ -17,6 +17,10 @@ export interface StreamSettings {
   readonly account: string
   readonly interval: Duration.Duration
   readonly sweepInterval: Duration.Duration
+  /** `fill`: old records are only taken in; by default they are published. */
+  readonly backfill?: "publish" | "fill"
+  /** Of the integration; 1 unless its records were erased before. */
+  readonly lineage?: number
   /** What is dropped or redacted; by default `remote_data` is dropped. */
   readonly processing?: Processing
 }
@@ -30,7 +34,7 @@ export const initial = (settings: StreamSettings, overlapMin: Duration.Duration)
   integration: settings.integration,
   model: settings.model,
   account: settings.account,
-  lineage: 1,
+  lineage: settings.lineage ?? 1,
   phase: "starting",
   paused: false,
   blocked: null,
@@ -44,7 +48,8 @@ export const initial = (settings: StreamSettings, overlapMin: Duration.Duration)
   sweep: null,
   lastPoll: null,
   lastSweep: null,
-  failing: null
+  failing: null,
+  fill: settings.backfill === "fill"
 })
 
 /** How long a blocked stream is left alone. `not_ready` is asked at each poll. */

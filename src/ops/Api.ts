@@ -14,7 +14,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { acts } from "../capture/Operation.ts"
-import { modelNames } from "../domain/Model.ts"
+import { modelNames, streamModels } from "../domain/Model.ts"
 
 // ---- problems (RFC 9457) ------------------------------------------------------------------------------------------
 
@@ -59,6 +59,17 @@ export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
   status: 404,
   title: "There is no such thing here"
 }) {}
+
+/** One thing that is wrong with a request. */
+export const Fault = Schema.Struct({ where: Schema.String, message: Schema.String, hint: Schema.String })
+export type Fault = typeof Fault.Type
+
+/** 400: all that is wrong with an integration that was to be added. */
+export class IntegrationInvalid extends HttpApiError.Problem<IntegrationInvalid>()("IntegrationInvalid", {
+  type: "urn:rollcall:problem:integration-invalid",
+  status: 400,
+  title: "This integration cannot be added"
+}, { faults: Schema.Array(Fault) }) {}
 
 /** 409: not in this condition. */
 export class NotNow extends HttpApiError.Problem<NotNow>()("NotNow", {
@@ -201,10 +212,23 @@ export const HoldPage = Schema.Struct({
   records: Schema.Array(HeldRecord),
   next: Schema.NullOr(Schema.String)
 })
+/** `auto`: all that the integration's tool is not known to lack. */
+const Models = Schema.Union([Schema.Literal("auto"), Schema.Array(Schema.Literals(streamModels))])
+const Backfill = Schema.Literals(["publish", "fill"])
 
 export const IntegrationView = Schema.Struct({
   id: Schema.String,
   account: Schema.String,
+  /** `removed`: not read, all is kept. `erasing`: goes once what the log has of it is published. */
+  state: Schema.Literals(["active", "removed", "erasing"]),
+  /** By configuration, which alone can take it out again. */
+  declared: Schema.Boolean,
+  models: Models,
+  backfill: Backfill,
+  interval_seconds: Schema.Number,
+  sweep_interval_seconds: Schema.Number,
+  /** 1, and one more for each time that its records were erased. */
+  lineage: Schema.Number,
   streams: Schema.Number,
   live: Schema.Number,
   blocked: Schema.Number,
@@ -212,6 +236,25 @@ export const IntegrationView = Schema.Struct({
 })
 export type IntegrationView = typeof IntegrationView.Type
 
+const Length = Schema.String.annotate({ description: "A number and a unit, such as `10 minutes`" })
+
+/** What is not said is as configured for all. */
+const NewIntegration = Schema.Struct({
+  id: Schema.String.annotate({ description: "`<tool>:<identifier>`" }),
+  account: Schema.optionalKey(
+    Schema.String.annotate({ description: "Name of an account; the only one, or `default`, without it" })
+  ),
+  models: Schema.optionalKey(Models),
+  interval: Schema.optionalKey(Length),
+  sweepInterval: Schema.optionalKey(Length),
+  backfill: Schema.optionalKey(Backfill)
+})
+
+const Removal = Schema.Struct({
+  data: Schema.Literals(["keep", "erase"]).annotate({
+    description: "`keep`: added again, it goes on where it stood. `erase`: nothing is left of its records"
+  })
+})
 /** What is published of a stream beside what the API shows. Ids only, never content. */
 export const AuditView = Schema.Struct({
   stream: Schema.String,
@@ -277,12 +320,33 @@ const feed = HttpApiGroup.make("feed").add(
 
 const state = HttpApiGroup.make("state").add(
   HttpApiEndpoint.get("streams", "/v1/streams", { success: page(StreamView), error: StoreAway }),
-  HttpApiEndpoint.get("integrations", "/v1/integrations", { success: page(IntegrationView), error: StoreAway }),
   HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
     params: { integration: Schema.String, model: Model },
     success: StreamView,
     error: [NotFound, StoreAway]
   })
+)
+
+const integrations = HttpApiGroup.make("integrations").add(
+  HttpApiEndpoint.get("list", "/v1/integrations", { success: page(IntegrationView), error: StoreAway }),
+  HttpApiEndpoint.post("add", "/v1/integrations", {
+    payload: NewIntegration,
+    success: IntegrationView,
+    error: [IntegrationInvalid, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Adds an integration while Rollcall runs; it stays over restarts. One that was removed and kept goes on where it stood."
+  ),
+  HttpApiEndpoint.post("remove", "/v1/integrations/:id/remove", {
+    params: { id: Schema.String },
+    payload: Removal,
+    success: IntegrationView,
+    error: [NotFound, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Nothing more is read of the integration once this is answered. Erasing goes on after that: its events go when they " +
+      "are where they are published to."
+  )
 )
 
 const operation = HttpApiGroup.make("operation").add(
@@ -373,6 +437,7 @@ const health = HttpApiGroup.make("health").add(
 export const Api = HttpApi.make("rollcall")
   .add(feed)
   .add(state)
+  .add(integrations)
   .add(operation)
   .add(holds)
   .add(health)

@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { Check, HoldView, StreamView } from "./Api.ts"
+import { Check, Fault, HoldView, StreamView } from "./Api.ts"
 import type { ShownEvent } from "./Screen.ts"
 
 /** Nothing answers there, or not as Rollcall does. */
@@ -48,19 +48,24 @@ export interface Client {
 /** What an event says, trusting the API. */
 export const parseEvent = (text: string): FeedEvent => JSON.parse(text)
 
-const Problem = Schema.fromJsonString(
-  Schema.Struct({ detail: Schema.String, hint: Schema.optionalKey(Schema.String) })
-)
+const Problem = Schema.fromJsonString(Schema.Struct({
+  detail: Schema.String,
+  hint: Schema.optionalKey(Schema.String),
+  faults: Schema.optionalKey(Schema.Array(Fault))
+}))
+
+const explain = ({ detail, faults = [], hint }: typeof Problem.Type): string =>
+  [
+    hint === undefined ? detail : `${detail}: ${hint}`,
+    ...faults.map((fault) => `${fault.where}: ${fault.message}. ${fault.hint}.`)
+  ].join("\n  ")
 
 /** What the process says of it is the message; where it says what to do, that is the hint. */
 const refused = Effect.fnUntraced(function*(response: HttpClientResponse) {
   const problem = yield* Effect.option(Effect.flatMap(response.text, Schema.decodeEffect(Problem)))
   return new ClientError({
     message: `the running process refused (${response.status})`,
-    hint: Option.match(problem, {
-      onNone: () => "check ROLLCALL_HTTP_PORT",
-      onSome: ({ detail, hint }) => hint === undefined ? detail : `${detail}: ${hint}`
-    })
+    hint: Option.match(problem, { onNone: () => "check ROLLCALL_HTTP_PORT", onSome: explain })
   })
 })
 

@@ -9,7 +9,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { streamName } from "../domain/Model.ts"
-import { type ListedHold, Store, type StreamState } from "../store/Store.ts"
+import { type IntegrationState, type ListedHold, Store, type StreamState } from "../store/Store.ts"
 import type { Check, HoldView, IntegrationView, StreamView } from "./Api.ts"
 
 export interface Overview {
@@ -53,6 +53,30 @@ export const holdView = ({ integration, model, openedAt, decidedAt, rows, ...hol
 })
 
 const mostHolds = 1_000
+/** None of one that was erased. */
+export const integrationView = (
+  integration: IntegrationState,
+  streams: ReadonlyArray<StreamView>
+): ReadonlyArray<IntegrationView> => {
+  const { account, backfill, declared, id, interval, lineage, models, state, sweepInterval } = integration
+  if (state === "erased") return []
+  const own = streams.filter((stream) => stream.integration === id)
+  return [{
+    id,
+    account,
+    state,
+    declared,
+    models,
+    backfill,
+    interval_seconds: interval / 1000,
+    sweep_interval_seconds: sweepInterval / 1000,
+    lineage,
+    streams: own.length,
+    live: own.filter((stream) => stream.phase === "live").length,
+    blocked: own.filter((stream) => stream.blocked !== null).length,
+    records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
+  }]
+}
 
 export const overview = Effect.gen(function*() {
   const store = yield* Store
@@ -81,18 +105,7 @@ export const overview = Effect.gen(function*() {
       last_sweep_at: instantOrNull(state.lastSweep?.endedAt)
     }
   })
-  const accounts = new Map(states.map((state) => [state.integration, state.account]))
-  const integrations = [...accounts].map(([id, account]): IntegrationView => {
-    const own = streams.filter((stream) => stream.integration === id)
-    return {
-      id,
-      account,
-      streams: own.length,
-      live: own.filter((stream) => stream.phase === "live").length,
-      blocked: own.filter((stream) => stream.blocked !== null).length,
-      records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
-    }
-  })
+  const integrations = (yield* store.integrations).flatMap((integration) => integrationView(integration, streams))
   const open = yield* store.holds({ states: ["open"], limit: mostHolds })
   const shown = new Set(streams.map(({ stream }) => stream))
   const holds = open.map(holdView).filter(({ stream }) => shown.has(stream))

@@ -2,7 +2,7 @@
  * How events, streams and progress look on a terminal. Pure: text in colours, which are left away where they mean nothing.
  */
 import { styleText } from "node:util"
-import type { HoldView, StreamView } from "./Api.ts"
+import type { HoldView, IntegrationView, StreamView } from "./Api.ts"
 
 /** What the screen needs of an event as the HTTP API gives it. */
 export interface ShownEvent {
@@ -178,5 +178,20 @@ export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
       hold.records.toLocaleString("en"),
       hold.opened_at.slice(0, 16).replace("T", " "),
       hold.reason
+    ])
+  )
+
+export const integrationTable = (integrations: ReadonlyArray<IntegrationView>): string =>
+  table(
+    ["INTEGRATION", "ACCOUNT", "STATE", "FROM", "MODELS", "BACKFILL", "STREAMS", "RECORDS"],
+    integrations.map((integration) => [
+      integration.id,
+      integration.account,
+      integration.state,
+      integration.declared ? "configuration" : "run time",
+      integration.models === "auto" ? "auto" : integration.models.join(","),
+      integration.backfill,
+      String(integration.streams),
+      integration.records_live.toLocaleString("en")
     ])
   )

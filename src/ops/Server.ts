@@ -27,10 +27,12 @@ import * as Schema from "effect/Schema"
 import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer } from "node:http"
 import type { Capture } from "../capture/Capture.ts"
+import type { Integrations as Control } from "../capture/Integrations.ts"
 import type { Store } from "../store/Store.ts"
 import { Api, Defect, HostRefused, NotFound, NotReady, OriginRefused, TokenRequired } from "./Api.ts"
 import * as Feed from "./Feed.ts"
 import * as Holds from "./Holds.ts"
+import * as Integrations from "./Integrations.ts"
 import { scrape } from "./Metrics.ts"
 import * as Operations from "./Operations.ts"
 import { type Dependency, overview, readiness } from "./Overview.ts"
@@ -43,6 +45,8 @@ export interface ServerOptions {
   readonly token: Redacted.Redacted | null
   /** What readiness depends on beside the store and the streams. */
   readonly dependencies: ReadonlyArray<Dependency>
+  /** What is asked to be added, or all that is wrong with it. */
+  readonly checkIntegration: Integrations.Check
 }
 
 /** The address could not be bound. */
@@ -118,11 +122,6 @@ const state = HttpApiBuilder.group(Api, "state", (handlers) =>
         Effect.map(({ streams }) => ({ items: streams, next: null })),
         Effect.catchTag("StoreError", Feed.orStoreAway)
       ))
-    .handle("integrations", () =>
-      overview.pipe(
-        Effect.map(({ integrations }) => ({ items: integrations, next: null })),
-        Effect.catchTag("StoreError", Feed.orStoreAway)
-      ))
     .handle("stream", ({ params }) => Operations.viewOf(params)))
 
 const health = (dependencies: ReadonlyArray<Dependency>) =>
@@ -170,10 +169,17 @@ const elsewhere = HttpRouter.add(
   HttpServerRespondable.toResponse(new NotFound({ detail: "GET /docs lists what there is" }))
 )
 
-const routes = ({ dependencies, token }: ServerOptions) =>
+const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-      Layer.provide([Feed.layer, state, Operations.layer, Holds.layer, health(dependencies)]),
+      Layer.provide([
+        Feed.layer,
+        state,
+        Integrations.layer(checkIntegration),
+        Operations.layer,
+        Holds.layer,
+        health(dependencies)
+      ]),
       Layer.provide(HttpApiMiddleware.layerProblemDetails({ includeDetails: true }))
     ),
     metrics,
@@ -203,7 +209,7 @@ const explain = (host: string, port: number, cause: unknown): ServerError => {
 }
 
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
-export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store | Capture> => {
+export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store | Capture | Control> => {
   const { host, port } = options
   const http = Layer.unwrap(Effect.sync(() => {
     const server = createServer()

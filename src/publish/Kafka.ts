@@ -29,7 +29,7 @@ import type { StreamKey } from "../domain/Model.ts"
 import { type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
 import { inSends, type KafkaMessage, messagesOf, stateTopicOf, templateFault, topicOf } from "./KafkaMessage.ts"
 import { ensure, type KafkaTopic, missing } from "./KafkaTopics.ts"
-import { type Published, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
+import { type Published, type Reached, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaOptions extends KafkaConnection {
   /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` unless told otherwise. */
@@ -165,10 +165,10 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   const publish = Effect.fn("Kafka.publish")(function*(
     identity: LogIdentity,
-    batch: ReadonlyArray<LogEntry>
+    batch: ReadonlyArray<LogEntry>,
+    reached: Reached | undefined = batch.at(-1)
   ): Effect.fn.Return<void, SinkError> {
-    const last = batch.at(-1)
-    if (last === undefined) return
+    if (reached === undefined) return
     const { producer, limits } = (yield* ScopedRef.get(session)) ?? (yield* notOpen)
     yield* meet(limits, batch.flatMap((entry) => topicsOf(options, entry)))
     const limitOf = (topic: string) => Math.min(ceiling, limits.get(topic) ?? ceiling)
@@ -177,7 +177,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
       messagesOf({ identity, topic: options.topic, state: options.state === true, limitOf }, entry)
     )
     const messages = encoded.flatMap((one) => one.messages)
-    const { position, eventId } = last
+    const { position, eventId } = reached
     const record = controlMessage(identity.store, encodeControl({ ...identity, position, eventId }))
     // Without transactions the record must not be durable before the events are: it goes on its own, last.
     yield* send(
@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   return Sink.of({
     open: (identity) => turn.withPermit(open(identity)),
-    publish: (identity, batch) => turn.withPermit(publish(identity, batch))
+    publish: (identity, batch, reached) => turn.withPermit(publish(identity, batch, reached))
   })
 })
 

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type LogEntry, type LogIdentity, partitionKey } from "../domain/ChangeEvent.ts"
-import { Fenced, type Published, Sink, SinkError, Unreachable } from "./Sink.ts"
+import { Fenced, type Published, type Reached, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface MemoryEvent {
   readonly key: string
@@ -51,15 +51,18 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
         broker.openings.set(identity.store, mine)
         return broker.published.get(identity.store) ?? null
       }),
-      publish: Effect.fnUntraced(function*(identity: LogIdentity, batch: ReadonlyArray<LogEntry>) {
+      publish: Effect.fnUntraced(function*(
+        identity: LogIdentity,
+        batch: ReadonlyArray<LogEntry>,
+        reached: Reached | undefined = batch.at(-1)
+      ) {
         yield* working
         if (mine !== broker.openings.get(identity.store)) {
           return yield* new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) })
         }
-        const last = batch.at(-1)
-        if (last === undefined) return
+        if (reached === undefined) return
         for (const entry of batch) take(entry)
-        broker.published.set(identity.store, { ...identity, position: last.position, eventId: last.eventId })
+        broker.published.set(identity.store, { ...identity, position: reached.position, eventId: reached.eventId })
         if (broker.lostAnswers > 0) {
           broker.lostAnswers--
           return yield* new SinkError({ reason: new Unreachable({ message: "the answer was lost", cause: null }) })

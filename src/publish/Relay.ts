@@ -24,7 +24,7 @@ import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { type Owner, Store, type StoreError } from "../store/Store.ts"
-import { type Published, Sink, SinkError, Unreachable } from "./Sink.ts"
+import { type Published, type Reached, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface RelayStatus {
   /** Newest position that is in the sink, as far as we know. */
@@ -161,37 +161,46 @@ const make = Effect.gen(function*() {
     }
     // Adopting raised the lineage and left the reader's position where the new one begins.
     if (published.lineage < identity.lineage) return saved
-    const [row] = yield* store.log({ after: published.position - 1, limit: 1 })
-    if (row?.position !== published.position || row.eventId !== published.eventId) {
+    const eventId = yield* store.eventId(published.position)
+    if (eventId !== published.eventId) {
       return yield* new Diverged({
         message: `position ${published.position} of the sink is ${
-          row?.position === published.position ? "another event" : "missing"
+          eventId === null ? "missing" : "another event"
         } in the log`
       })
     }
     return published.position
   })
 
-  const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, position: number) {
-    yield* sink.publish(identity, batch)
-    yield* store.saveReaderPosition(owner, reader, position)
+  const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, reached: Reached) {
+    yield* sink.publish(identity, batch, reached)
+    yield* store.saveReaderPosition(owner, reader, reached.position)
     yield* measure(batch)
-    yield* advance(position)
+    yield* advance(reached.position)
   }, finishing)
+
+  /** The next events after a position, and how far one is with them: silent rows are passed over (see `Store.log`). */
+  const nextAfter = Effect.fnUntraced(function*(position: number) {
+    const { newest } = yield* store.logRange
+    const batch = yield* store.log({ after: position, limit: batchRows })
+    const last = batch.at(-1)
+    if (last !== undefined && (batch.length === batchRows || last.position >= newest)) return { batch, reached: last }
+    const eventId = newest > position ? yield* store.eventId(newest) : null
+    return { batch, reached: eventId === null ? last : { position: newest, eventId } }
+  })
 
   /** Opens the sink and publishes until something fails. */
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayFault> {
     let position = yield* Effect.flatMap(sink.open(identity), whereToGoOn)
     while (true) {
-      const batch = yield* store.log({ after: position, limit: batchRows })
-      const last = batch.at(-1)
-      if (last === undefined) {
+      const { batch, reached } = yield* nextAfter(position)
+      if (reached === undefined) {
         yield* advance(position)
         yield* store.awaitLog(position)
         continue
       }
-      yield* publish(owner, batch, last.position)
-      position = last.position
+      yield* publish(owner, batch, reached)
+      position = reached.position
     }
   })
 

@@ -37,18 +37,25 @@ export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
   }
 }
 
-/** What the sink itself remembers of the last thing published. */
-export interface Published extends LogIdentity {
+/** A place in the log, and the event that stands there. */
+export interface Reached {
   readonly position: number
   readonly eventId: string
 }
+
+/** What the sink itself remembers of the last thing published. */
+export interface Published extends LogIdentity, Reached {}
 
 export class Sink extends Context.Service<Sink, {
   /** Fences older publishers of this store, then says what was last published; null = nothing yet. */
   readonly open: (identity: LogIdentity) => Effect.Effect<Published | null, SinkError>
   /**
-   * Publishes in order and remembers the last one, in one transaction where the sink has them; returns once every event
+   * Publishes in order and remembers the last one, or `reached`, a later position of the log, in one transaction where the sink has them; returns once every event
    * is durable at the other end. An event too large for the sink is replaced by a stub that points at the log (K1).
    */
-  readonly publish: (identity: LogIdentity, batch: ReadonlyArray<LogEntry>) => Effect.Effect<void, SinkError>
+  readonly publish: (
+    identity: LogIdentity,
+    batch: ReadonlyArray<LogEntry>,
+    reached?: Reached
+  ) => Effect.Effect<void, SinkError>
 }>()("rollcall/publish/Sink") {}

@@ -38,11 +38,12 @@ import * as Circuits from "./Circuits.ts"
 import * as Failures from "./Failures.ts"
 import * as Governor from "./Governor.ts"
 import {
+  KeyRefused,
   type PageRequest,
   type ReadData,
   type ReadRequest,
   Source,
-  type SourceError,
+  SourceError,
   type WriteRequest
 } from "./Source.ts"
 import * as Warnings from "./Warnings.ts"
@@ -256,7 +257,10 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         mayRepeat: (error: SourceError) => boolean = () => true
       ): Effect.fn.Return<Answered<A>, SourceError> {
         const account = accounts.get(call.account)
-        if (account === undefined) return yield* Effect.die(new Error(`there is no account "${call.account}"`))
+        if (account === undefined) {
+          const message = `the configuration has no account "${call.account}"`
+          return yield* new SourceError({ reason: new KeyRefused({ code: null, message }) })
+        }
         const integration = call.integration ?? ""
         const sendWith = (key: Redacted.Redacted) =>
           send(call, account, key, expected).pipe(

@@ -4,9 +4,11 @@
  * Invariants
  * 1. Positions are 1, 2, 3 … and become visible in order: the counter's row stays locked until the commit   (I5, X13)
  * 2. Every row after `pruned` is there, and so is the row before it of the same record   (I3)
+ * 3. The newest row is there: who has read everything can name the event that proves it   (X14)
  *
  * Gotchas
  * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
+ * - An erased row has no record any more: it goes as soon as `pruned` is past it.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -17,6 +19,9 @@ import type { Fragment } from "effect/sql/Statement"
 import { attempt, step } from "./Attempt.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
 import type { Head, LogQuery, RecordWrite, StoreError } from "./Store.ts"
+
+/** Stream of rows that were erased. */
+const nobody = 0
 
 /** Positions looked at by one transaction of `prune`. */
 const pruneSpan = 500
@@ -43,11 +48,11 @@ export const make = (sql: SqlClient) => {
       UPDATE log_counter SET position = position + ${count} RETURNING position`
     let position = Number(row?.position) - count
     const rows: Array<ReturnType<typeof fromEvent>> = []
-    const heads = records.map(({ events, head }): Head => {
+    const heads = records.map(({ events, head, silent = false }): Head => {
       let previous = head.position
       for (const event of events) {
         position += 1
-        rows.push(fromEvent({ stream, position, previous }, event, now))
+        rows.push(fromEvent({ stream, position, previous }, event, { appendedAt: now, silent }))
         previous = position
       }
       return { ...head, position: previous }
@@ -81,7 +86,7 @@ export const make = (sql: SqlClient) => {
       ? sql.literal("")
       : sql`AND stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`
     const rows = yield* eventsWhere(sql`
-      SELECT position FROM events WHERE position > ${Math.max(after, pruned)} ${filter}
+      SELECT position FROM events WHERE position > ${Math.max(after, pruned)} AND silent = 0 ${filter}
       ORDER BY position LIMIT ${limit}`)
     return rows.map(toLogEntry)
   }, attempt("log"))
@@ -90,6 +95,12 @@ export const make = (sql: SqlClient) => {
     Effect.map(({ newest, pruned }) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })),
     attempt("logRange")
   )
+
+  const eventId = (position: number) =>
+    sql<{ event_id: string }>`SELECT event_id FROM events WHERE position = ${position}`.pipe(
+      Effect.map(([row]) => row?.event_id ?? null),
+      attempt("eventId")
+    )
 
   const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
     Effect.suspend(() => {
@@ -119,7 +130,7 @@ export const make = (sql: SqlClient) => {
       const deleted = yield* sql`
       DELETE FROM events WHERE position IN (
         SELECT previous FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
-      ) RETURNING position`
+      ) OR (stream = ${nobody} AND position > ${pruned} AND position <= ${edge} AND position < ${newest}) RETURNING position`
       yield* sql`UPDATE log_counter SET pruned = ${edge}`
       return { deleted: deleted.length, done: edge < pruned + pruneSpan }
     },
@@ -137,7 +148,27 @@ export const make = (sql: SqlClient) => {
     }
   })
 
-  return { append, log, range, awaitAfter, prune }
+  /**
+   * Inside a transaction: takes everything but position and event id from the newest rows of a stream, and deletes those
+   * that no reader can get any more; returns how many there were.
+   */
+  const eraseSome = Effect.fnUntraced(function*(stream: number) {
+    const { newest, pruned } = yield* counter
+    const rows = yield* sql<{ position: Integer }>`
+      SELECT position FROM events WHERE stream = ${stream} ORDER BY position DESC LIMIT ${rowsPerStatement}`
+    const positions = rows.map((row) => Number(row.position))
+    if (positions.length === 0) return 0
+    yield* sql`DELETE FROM events WHERE ${sql.in("position", positions)} AND position <= ${
+      Math.min(pruned, newest - 1)
+    }`
+    yield* sql`
+      UPDATE events SET silent = 1, stream = ${nobody}, previous = NULL, id = '', remote_id = NULL, changed_at = NULL,
+        cause = NULL, transitions = '[]', changes = '[]', content = NULL
+      WHERE ${sql.in("position", positions)}`
+    return positions.length
+  })
+
+  return { append, log, range, eventId, awaitAfter, prune, eraseSome }
 }
 
 export type EventLog = ReturnType<typeof make>

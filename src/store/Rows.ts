@@ -12,6 +12,7 @@ import {
   type Hold,
   type HoldState,
   Incompatible,
+  type IntegrationState,
   type ListedHold,
   type Pending,
   type PendingStatus,
@@ -26,6 +27,41 @@ const integerOrNull = (value: Integer | null): number | null => value === null ?
 
 /** Rows of one statement: 250 rows of the widest table stay far below every limit of bound values. */
 export const rowsPerStatement = 250
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const unreadable = (what: string): StoreError =>
+  new StoreError({ reason: new Incompatible({ message: `the stored state of ${what} is unreadable` }) })
+
+// ---- integrations -------------------------------------------------------------------------------------------------
+
+export interface IntegrationRow {
+  readonly id: string
+  readonly state: string
+}
+
+const isIntegration = (id: string, value: unknown): value is IntegrationState =>
+  typeof value === "object" && value !== null &&
+  "id" in value && value.id === id &&
+  "lineage" in value && typeof value.lineage === "number" &&
+  "state" in value && typeof value.state === "string"
+
+/** Fails with `Incompatible` when the stored text is not that integration. */
+export const toIntegration = (row: IntegrationRow): Effect.Effect<IntegrationState, StoreError> => {
+  const value = parse(row.state)
+  return isIntegration(row.id, value) ? Effect.succeed(value) : Effect.fail(unreadable(`integration ${row.id}`))
+}
+
+export const fromIntegration = (integration: IntegrationState) => ({
+  id: integration.id,
+  state: JSON.stringify(integration)
+})
 
 // ---- streams ------------------------------------------------------------------------------------------------------
 
@@ -46,22 +82,12 @@ const isStateOf = (key: StreamKey, value: unknown): value is StreamState =>
   "reading" in value && typeof value.reading === "number" &&
   "phase" in value && phases.includes(value.phase)
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 /** Fails with `Incompatible` when the stored text is not the state of that stream. */
 export const toState = (row: StreamRow): Effect.Effect<StreamState, StoreError> => {
   const value = parse(row.state)
-  return isStateOf(row, value) ? Effect.succeed(value) : Effect.fail(
-    new StoreError({
-      reason: new Incompatible({ message: `the stored state of ${row.integration}/${row.model} is unreadable` })
-    })
-  )
+  return isStateOf(row, value)
+    ? Effect.succeed(value)
+    : Effect.fail(unreadable(`${row.integration}/${row.model}`))
 }
 
 export const fromState = (state: StreamState) => ({
@@ -274,7 +300,7 @@ export const toLogEntry = (row: EventRow): LogEntry => ({
 export const fromEvent = (
   place: { readonly stream: number; readonly position: number; readonly previous: number | null },
   event: NewEvent,
-  appendedAt: number
+  { appendedAt, silent }: { readonly appendedAt: number; readonly silent: boolean }
 ) => ({
   ...place,
   appended_at: appendedAt,
@@ -292,5 +318,6 @@ export const fromEvent = (
   cause: event.cause,
   transitions: event.transitions,
   changes: event.changes,
-  content: event.after
+  content: event.after,
+  silent: silent ? 1 : 0
 })

@@ -1,5 +1,5 @@
 /**
- * The `Store` port over any `SqlClient`: streams, ownership, readers, and what is counted and listed of them.
+ * The `Store` port over any `SqlClient`: integrations, streams, ownership, readers, and what is counted and listed of them.
  * Hides the tables and the locks that make a transaction fenced and serial per stream.
  *
  * Invariants
@@ -19,16 +19,31 @@ import * as EventLog from "./EventLog.ts"
 import * as HoldTable from "./HoldTable.ts"
 import { migrate } from "./Migrations.ts"
 import {
+  fromIntegration,
   fromState,
   type Integer,
+  type IntegrationRow,
   type PendingRow,
   rowsPerStatement,
   type StreamRow,
+  toIntegration,
   toPendingRow,
   toState
 } from "./Rows.ts"
-import { Fenced, Incompatible, type Owner, type PendingStatus, Store, StoreError, type StreamTx } from "./Store.ts"
+import {
+  type AuditEntry,
+  Fenced,
+  Incompatible,
+  type Owner,
+  type PendingStatus,
+  Store,
+  StoreError,
+  type StreamTx
+} from "./Store.ts"
 import * as StreamTransaction from "./StreamTransaction.ts"
+
+/** What belongs to one stream, beside the log. */
+const tablesOfStream = ["heads", "pending", "quarantine"] as const
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -59,6 +74,30 @@ const make = Effect.gen(function*() {
       return yield* new StoreError({ reason: new Fenced({ scope: owner.scope, epoch: owner.epoch }) })
     }
   }, step("fence"))
+
+  // ---- integrations
+
+  const integrations = sql<IntegrationRow>`SELECT id, state FROM integrations ORDER BY id`.pipe(
+    attempt("integrations"),
+    Effect.flatMap(Effect.forEach(toIntegration))
+  )
+
+  const saveIntegration: Store["Service"]["saveIntegration"] = Effect.fnUntraced(
+    function*(owner, integration, act) {
+      yield* fence(owner)
+      yield* sql`INSERT INTO integrations ${sql.insert(fromIntegration(integration))}
+        ON CONFLICT (id) DO UPDATE SET state = excluded.state`
+      if (act !== null) yield* sql`INSERT INTO audit ${sql.insert({ ...act })}`
+    },
+    sql.withTransaction,
+    attempt("saveIntegration")
+  )
+
+  const audited: Store["Service"]["audited"] = (limit) =>
+    sql<AuditEntry & { at: Integer }>`SELECT at, act, target, detail FROM audit ORDER BY key DESC LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map((row): AuditEntry => ({ ...row, at: Number(row.at) }))),
+      attempt("audited")
+    )
 
   // ---- streams
 
@@ -101,6 +140,32 @@ const make = Effect.gen(function*() {
       sql.withTransaction,
       attempt("transact")
     )
+
+  /** One bounded transaction of `erase`; true once nothing is left. The stream's own row goes last: it leads to the rest. */
+  const eraseSome = Effect.fnUntraced(
+    function*(owner: Owner, key: StreamKey) {
+      yield* fence(owner)
+      const [row] = yield* sql<{ key: Integer }>`SELECT key FROM streams WHERE ${is(key)} ${lock.exclusive}`
+      if (row === undefined) return true
+      const stream = Number(row.key)
+      if ((yield* log.eraseSome(stream)) > 0) return false
+      for (const name of tablesOfStream) {
+        const table = sql(name)
+        const id = sql(name === "quarantine" ? "hash" : "id")
+        const gone = yield* sql`DELETE FROM ${table} WHERE stream = ${stream} AND ${id} IN (
+          SELECT ${id} FROM ${table} WHERE stream = ${stream} LIMIT ${rowsPerStatement}) RETURNING stream`
+        if (gone.length > 0) return false
+      }
+      yield* sql`DELETE FROM streams WHERE key = ${stream}`
+      return true
+    },
+    sql.withTransaction,
+    attempt("erase")
+  )
+
+  const erase: Store["Service"]["erase"] = Effect.fnUntraced(function*(owner, key) {
+    while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
+  })
 
   // ---- records of a stream
 
@@ -194,9 +259,13 @@ const make = Effect.gen(function*() {
   return Store.of({
     identity,
     claim,
+    integrations,
+    saveIntegration,
+    audited,
     ensureStreams,
     streams,
     stream,
+    erase,
     transact,
     unseen,
     controls,
@@ -208,6 +277,7 @@ const make = Effect.gen(function*() {
     awaitDecision: holds.awaitDecision,
     log: log.log,
     logRange: log.range,
+    eventId: log.eventId,
     awaitLog: log.awaitAfter,
     records,
     prune: log.prune,

@@ -1,5 +1,5 @@
 /**
- * The port behind which all durable state lives: streams, heads, pending rows, the event log, reader positions.
+ * The port behind which all durable state lives: integrations, streams, heads, pending rows, the event log, readers.
  * Hides the database, its dialect and its locking.
  *
  * Invariants
@@ -10,13 +10,14 @@
  * Gotchas
  * - A head says what was *published*; what was observed and not yet published is a pending row.
  * - Content is stored once, in the event log. `before` is the `after` of the record's previous row.
+ * - A silent row of the log is given to no reader; it has a position, a version and, unless it was erased, content.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import type { Hour } from "../domain/Guard.ts"
-import type { StreamKey } from "../domain/Model.ts"
+import type { StreamKey, StreamModel } from "../domain/Model.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
@@ -160,6 +161,8 @@ export interface RecordWrite {
   /** `position` is that of the row *before* `events`; the store replaces it by that of the last event. */
   readonly head: Head
   readonly events: ReadonlyArray<NewEvent>
+  /** The events are for no reader: rows of the log like others, which `log` passes over. */
+  readonly silent?: boolean
 }
 
 export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive"
@@ -202,8 +205,10 @@ export interface StreamState extends StreamKey {
   readonly lineage: number
   readonly phase: "starting" | "backfilling" | "live"
   readonly paused: boolean
-  /** No longer configured: kept, not read, not shown. */
+  /** No longer to be read: kept, not shown. */
   readonly retired?: boolean
+  /** Old records are only taken in, as version 1: no event of theirs is published. */
+  readonly fill?: boolean
   readonly blocked: {
     readonly reason: BlockReason
     readonly code: string | null
@@ -232,6 +237,36 @@ export interface StreamState extends StreamKey {
   readonly recent?: ReadonlyArray<Hour>
   /** Consecutive failed readings, and the last fault in words (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
+}
+
+/** One connected third-party system, and how it is to be read. */
+export interface IntegrationState {
+  /** `<tool>:<identifier>` */
+  readonly id: string
+  readonly account: string
+  /** `auto`: all that the integration's tool is not known to lack. */
+  readonly models: "auto" | ReadonlyArray<StreamModel>
+  /** Between two polls, and two sweeps, of a stream; ms. */
+  readonly interval: number
+  readonly sweepInterval: number
+  readonly backfill: "publish" | "fill"
+  /** Configuration names it. Others were added at run time and stay over restarts. */
+  readonly declared: boolean
+  /** Raised when its records are erased. */
+  readonly lineage: number
+  /** `removed`: not read, all is kept. `erasing`: until everybody who must has read its events. `erased`: nothing is left. */
+  readonly state: "active" | "removed" | "erasing" | "erased"
+}
+
+/** Something an operator did. */
+export interface AuditEntry {
+  /** Our clock, ms. */
+  readonly at: number
+  readonly act: string
+  /** What it was done to. */
+  readonly target: string
+  /** In words, without secrets and personal data. */
+  readonly detail: string
 }
 
 // ---- the port -----------------------------------------------------------------------------------------------------
@@ -276,6 +311,8 @@ export interface StreamTx {
   readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
   readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
+  /** Writes down what an operator did. */
+  readonly record: (entry: AuditEntry) => Effect.Effect<void, StoreError>
   /** Heads and events; call it last, the log's counter is locked from here to the commit. */
   readonly write: (records: ReadonlyArray<RecordWrite>) => Effect.Effect<void, StoreError>
 }
@@ -299,11 +336,29 @@ export class Store extends Context.Service<Store, {
   /** Takes `scope` over and fences whoever had it (I10). */
   readonly claim: (scope: string) => Effect.Effect<Owner, StoreError>
 
+  // integrations
+  /** All there ever were, by id. */
+  readonly integrations: Effect.Effect<ReadonlyArray<IntegrationState>, StoreError>
+  /** Writes one, and with it the act that led there, if an operator did. */
+  readonly saveIntegration: (
+    owner: Owner,
+    integration: IntegrationState,
+    act: AuditEntry | null
+  ) => Effect.Effect<void, StoreError>
+  /** What operators did, the newest first. */
+  readonly audited: (limit: number) => Effect.Effect<ReadonlyArray<AuditEntry>, StoreError>
+
   // streams
   /** Creates the streams that are missing, leaves the others as they are. */
   readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Effect.Effect<void, StoreError>
   readonly streams: Effect.Effect<ReadonlyArray<StreamState>, StoreError>
   readonly stream: (key: StreamKey) => Effect.Effect<StreamState | null, StoreError>
+  /**
+   * Leaves nothing of a stream that nobody reads any more. Its rows of the log become empty, silent ones and keep
+   * positions and event ids; the newest goes first, so that no reader ever meets an event without the content before it.
+   * In many small transactions; begun and not ended, it is to be called again.
+   */
+  readonly erase: (owner: Owner, key: StreamKey) => Effect.Effect<void, StoreError>
   /** One transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock time-out). */
   readonly transact: <A, E>(
     owner: Owner,
@@ -368,9 +423,12 @@ export class Store extends Context.Service<Store, {
   readonly awaitDecision: (seen: number) => Effect.Effect<number>
 
   // the event log
+  /** Rows that are not silent, in the order of positions. */
   readonly log: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
   /** Oldest kept and newest position; both 0 when nothing was ever appended, `oldest` = newest + 1 when all was pruned. */
   readonly logRange: Effect.Effect<{ readonly oldest: number; readonly newest: number }, StoreError>
+  /** Id of the event at a position, silent or not; null if there is none, or no longer. */
+  readonly eventId: (position: number) => Effect.Effect<string | null, StoreError>
   /** Returns once the log holds more than `after`; other processes' appends may take a second to be noticed. */
   readonly awaitLog: (after: number) => Effect.Effect<void, StoreError>
   /** Current published content of a stream's live records in id order, and the newest position at that moment. */

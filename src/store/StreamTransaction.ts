@@ -135,6 +135,7 @@ export const make = (
     quarantine: (rows) => Effect.asVoid(quarantine(rows.map((row) => fromQuarantined(stream, row)))),
     save: (next) =>
       sql`UPDATE streams SET state = ${fromState(next).state} WHERE key = ${stream}`.pipe(Effect.asVoid, step("save")),
+    record: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`.pipe(Effect.asVoid, step("record")),
     write: (records) =>
       log.append(stream, records).pipe(
         Effect.flatMap((heads) => putHeads(heads.map((head) => fromHead(stream, head)))),

@@ -71,6 +71,20 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
       }
     }))
 
+  it.effect("X14: a place beyond the last event is remembered with it, and without any", () =>
+    Effect.gen(function*() {
+      const [mine, name] = [identity(), integration()]
+      const sink = yield* service(subject)
+      yield* sink.open(mine)
+      yield* sink.publish(mine, entries(1, 2, { integration: name }), { position: 5, eventId: "silent-5" })
+      const second = yield* service(subject)
+      assert.deepStrictEqual(yield* second.open(mine), { ...mine, position: 5, eventId: "silent-5" })
+      yield* second.publish(mine, [], { position: 9, eventId: "silent-9" })
+      const third = yield* service(subject)
+      assert.deepStrictEqual(yield* third.open(mine), { ...mine, position: 9, eventId: "silent-9" })
+      assert.strictEqual((yield* subject.seen(name)).length, 2)
+    }))
+
   it.effect("an empty batch changes nothing", () =>
     Effect.gen(function*() {
       const mine = identity()

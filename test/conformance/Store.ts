@@ -13,6 +13,7 @@ import {
   created,
   headOf,
   ids,
+  integrationOf,
   pendingOf,
   reasonOf,
   skills,
@@ -25,6 +26,48 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
   describe(`a store (${name})`, () => {
     const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
       it.effect(title, () => Effect.provide(body, layer))
+
+    describe("integrations", () => {
+      test(
+        "are written with the act that led there, and read in the order of their ids",
+        Effect.gen(function*() {
+          const { owner, store } = yield* begin
+          const act = { at: 7, act: "integrations.add", target: "b:1", detail: "models auto" }
+          yield* store.saveIntegration(owner, integrationOf("b:1"), act)
+          yield* store.saveIntegration(owner, integrationOf("a:1", { models: ["ats.tag"] }), null)
+          yield* store.saveIntegration(owner, integrationOf("b:1", { state: "removed" }), { ...act, at: 8 })
+          assert.deepStrictEqual(yield* store.integrations, [
+            integrationOf("a:1", { models: ["ats.tag"] }),
+            integrationOf("b:1", { state: "removed" })
+          ])
+          assert.deepStrictEqual(yield* store.audited(10), [{ ...act, at: 8 }, act])
+          assert.deepStrictEqual(yield* store.audited(1), [{ ...act, at: 8 }])
+        })
+      )
+
+      test(
+        "I2: acts on a stream are written down with what they did, or not at all",
+        Effect.gen(function*() {
+          const { inTags, store } = yield* begin
+          const entry = { at: 7, act: "streams.pause", target: "greenhouse:acme/ats.tag", detail: "" }
+          yield* inTags((tx) => tx.record(entry))
+          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.record({ ...entry, at: 8 }), Effect.fail(new Stop()))))
+          assert.deepStrictEqual(yield* store.audited(10), [entry])
+        })
+      )
+
+      test(
+        "I10: are not written in the name of an owner who is no longer one, nor is the act",
+        Effect.gen(function*() {
+          const { owner, store } = yield* begin
+          yield* store.claim("capture")
+          const act = { at: 7, act: "integrations.add", target: "b:1", detail: "" }
+          const exit = yield* Effect.exit(store.saveIntegration(owner, integrationOf("b:1"), act))
+          assert.strictEqual(reasonOf(exit), "Fenced")
+          assert.deepStrictEqual([yield* store.integrations, yield* store.audited(10)], [[], []])
+        })
+      )
+    })
 
     describe("streams", () => {
       test(

@@ -5,7 +5,21 @@ import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { all, begin, changeOf, created, eventOf, headOf, ids, skills, Stop, tags } from "./StoreSamples.ts"
+import {
+  all,
+  begin,
+  changeOf,
+  created,
+  eventOf,
+  headOf,
+  ids,
+  pendingOf,
+  reasonOf,
+  skills,
+  stateOf,
+  Stop,
+  tags
+} from "./StoreSamples.ts"
 
 export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`a store's log (${name})`, () => {
@@ -150,6 +164,138 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             [3, null]
           ])
           assert.deepStrictEqual([...before].sort(), [[1, null], [3, '{"id":"a","version":2}']])
+        })
+      )
+    })
+
+    describe("silent rows", () => {
+      test(
+        "have positions and content like others, and are given to no reader",
+        Effect.gen(function*() {
+          const { change, inTags, store, write } = yield* begin
+          yield* write([created("a"), { ...created("b"), silent: true }])
+          yield* write([{ ...created("c"), silent: true }])
+          yield* change("b", "updated")
+          assert.deepStrictEqual(
+            (yield* store.log(all)).map((entry) => [entry.position, entry.id, entry.version, entry.before]),
+            [[1, "a", 1, null], [4, "b", 2, '{"id":"b","version":1}']]
+          )
+          assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 4 })
+          assert.deepStrictEqual(
+            (yield* store.log({ ...all, ...tags, after: 1 })).map((entry) => entry.position),
+            [4]
+          )
+          const { position, records } = yield* store.records(tags, null, 10)
+          assert.deepStrictEqual([position, records.map((record) => [record.id, record.version])], [4, [
+            ["a", 1],
+            ["b", 2],
+            ["c", 1]
+          ]])
+          assert.strictEqual((yield* inTags((tx) => tx.contents([3]))).get(3), '{"id":"c","version":1}')
+        })
+      )
+
+      test(
+        "X14: are still named by their event id, as long as they are there",
+        Effect.gen(function*() {
+          const { store, write } = yield* begin
+          yield* write([{ ...created("a"), silent: true }, created("b")])
+          assert.strictEqual(yield* store.eventId(1), "a-1")
+          assert.strictEqual(yield* store.eventId(2), "b-1")
+          assert.isNull(yield* store.eventId(3))
+        })
+      )
+    })
+
+    describe("erasing a stream", () => {
+      const day = 86_400_000
+
+      test(
+        "X19: leaves nothing of it but positions and event ids, and others as they were",
+        Effect.gen(function*() {
+          const { change, inTags, owner, store, write } = yield* begin
+          yield* write(ids(600).map(created))
+          yield* write([created("other")], skills)
+          yield* change("r00001", "updated")
+          yield* change("r00002", "deleted")
+          yield* inTags((tx) =>
+            Effect.all([
+              tx.putPending([pendingOf("p")]),
+              tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
+            ])
+          )
+          const before = yield* store.eventId(602)
+          yield* store.erase(owner, tags)
+
+          assert.isNull(yield* store.stream(tags))
+          assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
+          assert.deepStrictEqual((yield* store.counts).map(({ live, model }) => [model, live]), [["hris.skill", 1]])
+          assert.deepStrictEqual((yield* store.log(all)).map((entry) => [entry.position, entry.id]), [[601, "other"]])
+          assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 603 })
+          assert.strictEqual(yield* store.eventId(602), before)
+          const contents = yield* store.transact(owner, skills, (tx) => tx.contents([1, 600, 601, 602, 603]))
+          assert.deepStrictEqual([...contents].filter(([, content]) => content !== null).map(([at]) => at), [601])
+        })
+      )
+
+      test(
+        "I3: never shows an event without the content before it, at whatever moment one reads",
+        Effect.gen(function*() {
+          const { owner, store, write } = yield* begin
+          const many = ids(600)
+          yield* write(many.map(created))
+          yield* write(many.map((id, index) => changeOf(headOf(id, { version: 1, position: index + 1 }), "updated")))
+          const erasing = yield* Effect.forkChild(store.erase(owner, tags))
+          const shown = new Set<number>()
+          while (erasing.pollUnsafe() === undefined) {
+            const entries = yield* store.log({ after: 0, limit: 2000 })
+            shown.add(entries.length)
+            assert.isTrue(entries.every((entry) => entry.kind === "created" || entry.before !== null))
+          }
+          assert.isAbove(shown.size, 2, "it was read in between")
+        })
+      )
+
+      test(
+        "takes its rows away for good once they are past retention, all but the newest",
+        Effect.gen(function*() {
+          const { change, owner, store, write } = yield* begin
+          yield* write(ids(3).map(created))
+          yield* change("r00000", "updated")
+          yield* TestClock.adjust("1 day")
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 0)
+          yield* store.erase(owner, tags)
+          assert.deepStrictEqual([yield* store.eventId(1), yield* store.eventId(2)], [null, null])
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 9 }), 1)
+          assert.deepStrictEqual([yield* store.eventId(3), yield* store.eventId(4)], [null, "r00000-2"])
+          assert.deepStrictEqual(yield* store.logRange, { oldest: 5, newest: 4 })
+        })
+      )
+
+      test(
+        "can be called again, and the stream begins anew with its first version",
+        Effect.gen(function*() {
+          const { owner, store, write } = yield* begin
+          yield* write([created("a")])
+          yield* store.erase(owner, tags)
+          yield* store.erase(owner, tags)
+          yield* store.ensureStreams([stateOf(tags, { lineage: 2 })])
+          yield* write([{ head: headOf("a", { version: 1 }), events: [eventOf("a", 1, "created", { lineage: 2 })] }])
+          assert.deepStrictEqual(
+            (yield* store.log(all)).map((entry) => [entry.position, entry.lineage, entry.version, entry.before]),
+            [[2, 2, 1, null]]
+          )
+        })
+      )
+
+      test(
+        "I10: does nothing in the name of an owner who is no longer one",
+        Effect.gen(function*() {
+          const { owner, store, write } = yield* begin
+          yield* write([created("a")])
+          yield* store.claim("capture")
+          assert.strictEqual(reasonOf(yield* Effect.exit(store.erase(owner, tags))), "Fenced")
+          assert.strictEqual((yield* store.log(all)).length, 1)
         })
       )
     })

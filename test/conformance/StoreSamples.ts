@@ -6,6 +6,7 @@ import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import {
   type Head,
+  type IntegrationState,
   type Pending,
   type RecordWrite,
   Store,
@@ -36,6 +37,19 @@ export const stateOf = (key: StreamKey, details: Partial<StreamState> = {}): Str
   lastPoll: null,
   lastSweep: null,
   failing: null,
+  ...details
+})
+
+export const integrationOf = (id: string, details: Partial<IntegrationState> = {}): IntegrationState => ({
+  id,
+  account: "default",
+  models: "auto",
+  interval: 60_000,
+  sweepInterval: 3_600_000,
+  backfill: "publish",
+  declared: false,
+  lineage: 1,
+  state: "active",
   ...details
 })
 

@@ -10,7 +10,7 @@ describe("usage", () => {
   it("--help names every command and exits 0", async () => {
     const { code, stdout } = await run(["--help"])
     assert.strictEqual(code, 0)
-    for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail"]) {
+    for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail", "integrations"]) {
       assert.match(stdout, new RegExp(`^  ${command} `, "m"))
     }
   })
@@ -198,6 +198,49 @@ describe("status and tail", () => {
       assert.strictEqual(JSON.parse((await json.says(/^\{.*\}$/m))[0]).data.after.name, "Shown in tail")
       assert.strictEqual((await tail.stop("SIGINT")).code, 0)
     }))
+})
+
+describe("integrations", () => {
+  it(
+    "are added and removed while the process runs, and a refusal is told with what to do, exit 1",
+    () =>
+      inDirectory(async (directory, start) => {
+        const { environment } = await sandboxed(start, directory)
+        const { ROLLCALL_INTEGRATIONS: id = "", ...nothing } = environment
+        const service = start(["start"], nothing)
+        await service.says(/"message":"started"/, "stderr")
+        const cli = (...args: ReadonlyArray<string>) => run(["integrations", ...args], environment)
+
+        const added = await cli("add", id, "--models", "ats.tag,ats.offer", "--backfill", "fill", "--json")
+        assert.strictEqual(added.code, 0, added.stderr)
+        assert.deepInclude(JSON.parse(added.stdout), {
+          id,
+          state: "active",
+          models: ["ats.offer", "ats.tag"],
+          streams: 2
+        })
+        await service.says(/backfill complete/, "stderr")
+        const again = await cli("add", id)
+        assert.strictEqual(again.code, 1)
+        assert.include(again.stderr, "remove it first")
+        const wrong = await cli("add", "sandbox:other", "--models", "ats.tags", "--interval", "soon")
+        assert.strictEqual(wrong.code, 1)
+        assert.match(wrong.stderr, /Did you mean "ats\.tag"\?[\s\S]*"soon" is no length of time/)
+
+        const listed = await cli("list")
+        assert.match(
+          listed.stdout,
+          /^sandbox:everything +default +active +run time +ats\.offer,ats\.tag +fill +2 +\d+$/m
+        )
+        const removed = await cli("remove", id, "--data", "erase")
+        assert.strictEqual(removed.code, 0, removed.stderr)
+        await service.says(/integration erased/, "stderr")
+        assert.deepStrictEqual(JSON.parse((await cli("list", "--json")).stdout), [])
+        assert.strictEqual((await cli("remove", id)).code, 2, "what becomes of the records is not guessed")
+        assert.strictEqual((await service.stop()).code, 0)
+      }),
+    60_000
+  )
 })
 
 describe("sandbox", () => {

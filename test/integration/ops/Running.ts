@@ -7,40 +7,61 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import * as Capture from "../../../src/capture/Capture.ts"
+import * as Integrations from "../../../src/capture/Integrations.ts"
 import { initial } from "../../../src/capture/StreamState.ts"
+import * as Config from "../../../src/Config.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
 import type { Dependency } from "../../../src/ops/Overview.ts"
 import * as Server from "../../../src/ops/Server.ts"
-import { listsOnly, Source } from "../../../src/source/Source.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { type Head, Store, type StreamState } from "../../../src/store/Store.ts"
+import { type Head, type IntegrationState, Store, type StreamState } from "../../../src/store/Store.ts"
+import * as Scripted from "../../unit/capture/ScriptedApi.ts"
+
+const minute = Duration.minutes(1)
 
 export interface Options {
   readonly token?: string
+  readonly port?: number
+  /** What is read. */
+  readonly api?: Scripted.ScriptedApi
   readonly dependencies?: ReadonlyArray<Dependency>
 }
 
-const nothing = listsOnly(() => Effect.die("these tests read nothing"))
+const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
 
-/** A capture that has no streams: what the API shows of streams it reads from the store. */
-export const idle = Capture.layer({ streams: [], overlapMin: Duration.zero, confirmInterval: Duration.zero }).pipe(
-  Layer.provide(Layer.succeed(Source, nothing))
-)
+/** Nothing is configured: what is read was added. */
+export const control = (api: Scripted.ScriptedApi) =>
+  Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.plain }).pipe(
+    Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
+    Layer.provide(Scripted.layer(api))
+  )
 
 /** The API over whatever store is provided. */
-export const server = ({ dependencies = [], token }: Options = {}) =>
+export const server = ({ api = Scripted.make(), dependencies = [], port = 0, token }: Options = {}) =>
   Server.layer({
     host: "127.0.0.1",
-    port: 0,
+    port,
     token: token === undefined ? null : Redacted.make(token),
-    dependencies
-  }).pipe(Layer.provide(idle))
+    dependencies,
+    checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
+  }).pipe(Layer.provideMerge(control(api)))
 
 export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
 
 export const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
 
-const minute = Duration.minutes(1)
+const connected: IntegrationState = {
+  id: key.integration,
+  account: "default",
+  models: "auto",
+  interval: 60_000,
+  sweepInterval: 60_000,
+  backfill: "publish",
+  declared: true,
+  lineage: 1,
+  state: "active"
+}
 
 /** Registers a stream, changed as given. */
 export const stream = Effect.fnUntraced(function*(
@@ -51,6 +72,7 @@ export const stream = Effect.fnUntraced(function*(
   const settings = { integration, model, account: "default", interval: minute, sweepInterval: minute }
   yield* store.ensureStreams([initial(settings, minute)])
   const owner = yield* store.claim("capture")
+  yield* store.saveIntegration(owner, { ...connected, id: integration }, null)
   yield* store.transact(owner, { integration, model }, (tx) => tx.save({ ...tx.state, ...change }))
 })
 
@@ -112,5 +134,6 @@ export const ask = Effect.fnUntraced(function*(path: string, headers: Record<str
 })
 
 /** Builds a server of its own for one test. */
-export const using = (options?: Options) => <A, E>(test: Effect.Effect<A, E, Store | Server.Server>) =>
-  Effect.scoped(Effect.provide(test, layer(options)))
+export const using =
+  (options?: Options) => <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Server.Server>) =>
+    Effect.scoped(Effect.provide(test, layer(options)))

@@ -150,7 +150,21 @@ describe("what is going on", () => {
         progress: null
       })
       assert.deepStrictEqual((yield* ask("/v1/integrations")).body, {
-        items: [{ id: "greenhouse:acme", account: "default", streams: 1, live: 1, blocked: 0, records_live: 2 }],
+        items: [{
+          id: "greenhouse:acme",
+          account: "default",
+          state: "active",
+          declared: true,
+          models: "auto",
+          backfill: "publish",
+          interval_seconds: 60,
+          sweep_interval_seconds: 60,
+          lineage: 1,
+          streams: 1,
+          live: 1,
+          blocked: 0,
+          records_live: 2
+        }],
         next: null
       })
     }).pipe(using()))
@@ -198,8 +212,9 @@ describe("what is going on", () => {
         "/v1/events",
         "/v1/records",
         "/v1/streams",
-        "/v1/integrations",
         "/v1/streams/{integration}/{model}",
+        "/v1/integrations",
+        "/v1/integrations/{id}/remove",
         "/v1/streams/{integration}/{model}/{act}",
         "/v1/streams/{integration}/{model}/rewind",
         "/v1/streams/{integration}/{model}/audit",
@@ -234,9 +249,9 @@ describe("the server", () => {
       const other = createServer()
       yield* Effect.promise(() => new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve)))
       const { port } = other.address() as AddressInfo
-      const taken = Server.layer({ host: "127.0.0.1", port, token: null, dependencies: [] })
+      const taken = Running.server({ port })
       const error = yield* Effect.flip(Effect.scoped(Layer.build(taken))).pipe(
-        Effect.provide(Layer.provideMerge(Running.idle, Sqlite.layer({ file: ":memory:" }))),
+        Effect.provide(Sqlite.layer({ file: ":memory:" })),
         Effect.ensuring(Effect.sync(() => other.close()))
       )
       assert(error._tag === "ServerError")

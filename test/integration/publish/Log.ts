@@ -41,9 +41,9 @@ const headOf = (event: NewEvent, position: number | null): Head => ({
   seen: 1
 })
 
-/** Appends `count` events: ten records, created and then updated in turn. Event ids carry `mark`. */
+/** Appends `count` events: ten records, created and then updated in turn. Event ids carry `mark`; `silent`: for nobody. */
 export const append = Effect.fnUntraced(
-  function*(count: number, mark = "event"): Effect.fn.Return<void, StoreError, Store> {
+  function*(count: number, mark = "event", silent = false): Effect.fn.Return<void, StoreError, Store> {
     const store = yield* Store
     yield* store.ensureStreams([stream])
     const owner = yield* store.claim("capture")
@@ -55,7 +55,7 @@ export const append = Effect.fnUntraced(
           const heads = yield* tx.heads(batch.map((one) => one.id))
           yield* tx.write(batch.map((one) => {
             const own = { ...one, eventId: `${mark}-${one.position}` }
-            return { head: headOf(own, heads.get(own.id)?.position ?? null), events: [own] }
+            return { head: headOf(own, heads.get(own.id)?.position ?? null), events: [own], silent }
           }))
         }))
     }

@@ -6,8 +6,9 @@ import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
-import { Capture, layer } from "../../../src/capture/Capture.ts"
+import { Capture, type CaptureOptions, layer } from "../../../src/capture/Capture.ts"
 import type { Act } from "../../../src/capture/Operation.ts"
+import type { StreamSettings } from "../../../src/capture/StreamState.ts"
 import {
   Inactive,
   KeyRefused,
@@ -24,17 +25,22 @@ import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
 const integration = "greenhouse:acme"
-const options = (models: ReadonlyArray<IncrementalModel>) => ({
-  streams: models.map((model) => ({
+const settings: CaptureOptions = { overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) }
+
+const streamsOf = (models: ReadonlyArray<IncrementalModel>): ReadonlyArray<StreamSettings> =>
+  models.map((model) => ({
     integration,
     model,
     account: "default",
     interval: Duration.minutes(1),
     sweepInterval: Duration.hours(6)
-  })),
-  overlapMin: Duration.minutes(5),
-  confirmInterval: Duration.minutes(10)
-})
+  }))
+
+/** Capture that is assigned these models. */
+const capturing = (models: ReadonlyArray<IncrementalModel>, more: Partial<CaptureOptions> = {}) =>
+  Layer.effectDiscard(Effect.flatMap(Capture, (capture) => capture.assign(integration, streamsOf(models)))).pipe(
+    Layer.provideMerge(layer({ ...settings, ...more }))
+  )
 
 const running = <A, E>(
   models: ReadonlyArray<IncrementalModel>,
@@ -54,7 +60,7 @@ const running = <A, E>(
       const fiber = yield* Effect.forkChild(capture.run)
       yield* TestClock.adjust("1 second")
       return yield* test(api, fiber)
-    }).pipe(Effect.provide(layer(options(models)).pipe(Layer.provideMerge(infrastructure))))
+    }).pipe(Effect.provide(capturing(models).pipe(Layer.provideMerge(infrastructure))))
   }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
 }
 
@@ -211,7 +217,7 @@ describe("Capture", () => {
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
       }).pipe(
         Effect.provide(
-          layer({ ...options(["ats.application"]), backPressure: { reader: "relay", limit: 10 } }).pipe(
+          capturing(["ats.application"], { backPressure: { reader: "relay", limit: 10 } }).pipe(
             Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
           )
         )
@@ -250,7 +256,7 @@ describe("Capture", () => {
         assert.deepStrictEqual((yield* store.log({ after: 0, limit: 9 })).map((entry) => entry.id), ["a", "b", "c"])
       }).pipe(
         Effect.provide(
-          layer(options(["ats.application"])).pipe(
+          capturing(["ats.application"]).pipe(
             Layer.provideMerge(Layer.merge(Scripted.layer(api), flaky))
           )
         )
@@ -263,7 +269,7 @@ describe("Capture", () => {
       const api = Scripted.make()
       api.put(start, { id: "a" })
       const once = (models: ReadonlyArray<IncrementalModel>) =>
-        Effect.flatMap(Capture, (capture) => capture.once).pipe(Effect.provide(layer(options(models))))
+        Effect.flatMap(Capture, (capture) => capture.once).pipe(Effect.provide(capturing(models)))
       yield* Effect.gen(function*() {
         yield* once(["ats.application", "ats.tag"])
         const before = yield* stateOf("ats.tag")
@@ -286,7 +292,7 @@ describe("Capture", () => {
           ? Scripted.refuse(new PermissionMissing({ code: "INTEGRATION.PERMISSION_MISSING", message: "403" }))
           : Effect.succeed(answer)
       const problems = yield* Effect.flatMap(Capture, (capture) => capture.once).pipe(
-        Effect.provide(layer(options(["ats.application", "ats.offer"]))),
+        Effect.provide(capturing(["ats.application", "ats.offer"])),
         Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
       )
       assert.deepStrictEqual(problems.map((problem) => problem.model), ["ats.offer"])
@@ -312,6 +318,25 @@ describe("what an operator asks for", () => {
         yield* operate({ act: "resume" })
         yield* TestClock.adjust("1 second")
         assert.isAbove(api.requests.length, before)
+        const audited = yield* Effect.flatMap(Store, (store) => store.audited(10))
+        assert.deepStrictEqual(audited.map(({ act, target }) => [act, target]), [
+          ["streams.resume", "greenhouse:acme/ats.application"],
+          ["streams.pause", "greenhouse:acme/ats.application"]
+        ])
+      })
+    ))
+
+  it.effect("who waits for a reading of a stream that is taken out is told, and the stream goes at once", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const capture = yield* Capture
+        api.intercept = () => Effect.never
+        const waiting = yield* Effect.forkChild(Effect.flip(capture.audit(key)))
+        yield* TestClock.adjust("1 second")
+        yield* capture.assign(integration, [])
+        const error = yield* Fiber.join(waiting)
+        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.application")
       })
     ))
 

@@ -50,7 +50,11 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 const makeRig = Effect.fnUntraced(function*(
   api: Scripted.ScriptedApi,
   model: StreamModel,
-  options: { readonly processing?: Processing.Processing; readonly guard?: Guard.Thresholds }
+  options: {
+    readonly processing?: Processing.Processing
+    readonly guard?: Guard.Thresholds
+    readonly backfill?: "fill"
+  }
 ) {
   yield* TestClock.setTime(start)
   const store = yield* Store
@@ -59,7 +63,8 @@ const makeRig = Effect.fnUntraced(function*(
     model,
     account: "default",
     interval: Duration.minutes(1),
-    sweepInterval: Duration.hours(6)
+    sweepInterval: Duration.hours(6),
+    backfill: options.backfill ?? "publish"
   }
   yield* store.ensureStreams([initial(settings, Duration.minutes(5))])
   const stream: Stream = {
@@ -123,6 +128,7 @@ export const scenario = <A, E>(
     readonly model?: StreamModel
     readonly processing?: Processing.Processing
     readonly guard?: Guard.Thresholds
+    readonly backfill?: "fill"
   } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()

@@ -303,10 +303,10 @@ describe("Config from a file", () => {
     ],
     [{ ...account, integrations: [{ ...greenhouse, interval: 60 }] }, "integrations[0].interval", /a number/, /text/],
     [
-      { ...account, integrations: [{ ...greenhouse, backfill: "fill" }] },
+      { ...account, integrations: [{ ...greenhouse, backfill: "none" }] },
       "integrations[0].backfill",
-      /not available/,
-      /Leave/
+      /not known/,
+      /publish, fill/
     ],
     [{ ...account, integrations: [{ ...greenhouse, every: "1 s" }] }, "integrations[0].every", /not known/, /interval/],
     [{ ...account, models: { "hris.payslips": {} } }, `models["hris.payslips"]`, /no model/, /hris.payslip"/],

@@ -107,6 +107,29 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 1800))
     }).pipe(Effect.provide(store)))
 
+  it.effect("X14: silent rows are passed over, and the place behind them is where the next relay goes on", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const store = yield* Store
+      yield* append(20, "silent", true)
+      const first = yield* start(broker)
+      yield* first.reached(20)
+      assert.deepStrictEqual(broker.published.get(store.identity.store), {
+        ...store.identity,
+        position: 20,
+        eventId: "silent-20"
+      })
+      yield* append(10)
+      yield* append(1000, "silent", true)
+      yield* first.reached(1030)
+      yield* first.end
+      assert.strictEqual(yield* store.readerPosition("relay"), 1030)
+      yield* append(5)
+      const second = yield* start(broker)
+      yield* second.reached(1035)
+      assert.deepStrictEqual(ids(broker), [...expected(21, 30), ...expected(1031, 1035)])
+    }).pipe(Effect.provide(store)))
+
   it.effect("X14: a sink that is ahead of the log stops the relay, which names the way out", () =>
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
@@ -232,10 +255,10 @@ describe("Relay", () => {
         Effect.map(Sink, (sink) =>
           Sink.of({
             open: sink.open,
-            publish: (identity, batch) =>
+            publish: (identity, batch, reached) =>
               Deferred.succeed(entered, undefined).pipe(
                 Effect.andThen(Deferred.await(release)),
-                Effect.andThen(sink.publish(identity, batch))
+                Effect.andThen(sink.publish(identity, batch, reached))
               )
           }))
       ).pipe(Layer.provide(Memory.layer(broker)))

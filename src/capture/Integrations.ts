@@ -1,0 +1,243 @@
+/**
+ * Which integrations are read: those that configuration declares, and those that operators add and remove while we run.
+ * Hides how one comes and goes, and how what is to be erased is first published and then taken away, over restarts too.
+ *
+ * Invariants
+ * 1. The store is the truth: what was answered to an operator is so after a restart
+ * 2. Of an integration that was erased nothing is left before its next lineage begins: (lineage, version) is the order of
+ *    a record's events for everybody   (X19)
+ *
+ * Gotchas
+ * - Declaring an integration that is being erased waits: it begins anew once the erasure is done.
+ * - One whose account is no longer configured stays, and its streams show as blocked.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import type { StreamModel } from "../domain/Model.ts"
+import type { Processing } from "../domain/Processing.ts"
+import { Source } from "../source/Source.ts"
+import { type AuditEntry, type IntegrationState, Store, type StoreError } from "../store/Store.ts"
+import { Capture } from "./Capture.ts"
+import { discover } from "./Discovery.ts"
+import type { StreamSettings } from "./StreamState.ts"
+
+/** What configuration or an operator says of one integration. */
+export interface IntegrationSettings extends Pick<IntegrationState, "id" | "account" | "models" | "backfill"> {
+  /** Between two polls of a stream. */
+  readonly interval: Duration.Duration
+  readonly sweepInterval: Duration.Duration
+}
+
+export interface IntegrationsOptions {
+  readonly declared: ReadonlyArray<IntegrationSettings>
+  /** Models of the declared ones that are `auto`, as far as they are already known. */
+  readonly discovered: ReadonlyMap<string, ReadonlyArray<StreamModel>>
+  /** What is done to the records of a model. */
+  readonly processing: (model: StreamModel) => Processing
+  /** Readers of the log that must have an integration's events before these are erased. */
+  readonly readers: ReadonlyArray<string>
+}
+
+/** What becomes of the records of an integration that is removed. */
+export type Data = "keep" | "erase"
+
+const refusals = {
+  present: ["is there already", "remove it first to add it with other settings"],
+  declared: ["is declared in the configuration", "take it out of there and restart; its records are then kept"],
+  unknown: ["is not there", "`rollcall integrations list` shows those that are"],
+  erasing: ["is being erased", "wait until it is gone; its events must first be where they are published to"]
+} as const
+
+/** Nothing was changed. */
+export class IntegrationRefused extends Schema.TaggedError<IntegrationRefused>()("IntegrationRefused", {
+  id: Schema.String,
+  reason: Schema.Literals(["present", "declared", "unknown", "erasing"])
+}) {
+  override get message(): string {
+    return `${this.id} ${refusals[this.reason][0]}`
+  }
+  get hint(): string {
+    return refusals[this.reason][1]
+  }
+}
+
+type Refusable = Effect.Effect<IntegrationState, IntegrationRefused | StoreError>
+
+export class Integrations extends Context.Service<Integrations, {
+  /** Its streams are being read once this returns. One that was removed and kept goes on where it stood. */
+  readonly add: (integration: IntegrationSettings) => Refusable
+  /** Nothing more is read of it once this returns; erasing goes on in the background. */
+  readonly remove: (id: string, data: Data) => Refusable
+}>()("rollcall/capture/Integrations") {}
+
+const readersAskedEvery = "1 second"
+const patience = "2 seconds"
+
+const stateOf = (
+  { interval, sweepInterval, ...settings }: IntegrationSettings,
+  before: IntegrationState | undefined,
+  declared: boolean
+): IntegrationState => ({
+  ...settings,
+  interval: Duration.toMillis(interval),
+  sweepInterval: Duration.toMillis(sweepInterval),
+  declared,
+  lineage: before?.lineage ?? 1,
+  state: before?.state === "erasing" ? "erasing" : "active"
+})
+
+const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
+  const store = yield* Store
+  const capture = yield* Capture
+  const source = yield* Source
+  const scope = yield* Effect.scope
+  const turn = yield* Semaphore.make(1)
+
+  const find = (id: string) => Effect.map(store.integrations, (all) => all.find((integration) => integration.id === id))
+
+  const save = (integration: IntegrationState, act: AuditEntry | null = null) =>
+    store.saveIntegration(capture.owner, integration, act)
+
+  const actOf = (act: string, target: string, detail: string): Effect.Effect<AuditEntry> =>
+    Effect.map(Clock.currentTimeMillis, (at) => ({ at, act, target, detail }))
+
+  // ---- reading
+
+  const known = new Map(options.discovered)
+  const learn = (integrations: ReadonlyArray<Pick<IntegrationState, "id" | "account" | "models">>) =>
+    discover(integrations.filter(({ id, models }) => models === "auto" && !known.has(id))).pipe(
+      Effect.provideService(Source, source),
+      Effect.map((found) => found.forEach((models, id) => known.set(id, models)))
+    )
+
+  const streamsOf = ({ account, backfill, id, interval, lineage, models, sweepInterval }: IntegrationState) =>
+    (models === "auto" ? known.get(id) ?? [] : models).map((model): StreamSettings => ({
+      integration: id,
+      model,
+      account,
+      interval: Duration.millis(interval),
+      sweepInterval: Duration.millis(sweepInterval),
+      backfill,
+      lineage,
+      processing: options.processing(model)
+    }))
+
+  const read = (integration: IntegrationState) => capture.assign(integration.id, streamsOf(integration))
+  const leave = (id: string) => capture.assign(id, [])
+
+  // ---- erasing
+
+  /** Until every reader has what the log holds now. */
+  const published = Effect.gen(function*() {
+    const { newest } = yield* store.logRange
+    const behind = Effect.map(
+      Effect.forEach(options.readers, store.readerPosition),
+      (positions) => positions.some((position) => position < newest)
+    )
+    while (yield* behind) yield* Effect.sleep(readersAskedEvery)
+  })
+
+  const conclude = Effect.fnUntraced(function*(id: string) {
+    const erased = yield* find(id)
+    if (erased === undefined) return
+    yield* Effect.annotateLogs(Effect.logInfo("integration erased"), { integration: id })
+    if (!erased.declared) return yield* save({ ...erased, state: "erased" })
+    const anew: IntegrationState = { ...erased, state: "active" }
+    yield* save(anew)
+    yield* learn([anew])
+    yield* read(anew)
+  })
+
+  const erase = Effect.fnUntraced(function*(id: string) {
+    yield* published
+    const own = (yield* store.streams).filter(({ integration }) => integration === id)
+    yield* Effect.forEach(own, (key) => store.erase(capture.owner, key), { discard: true })
+    yield* turn.withPermit(conclude(id))
+  })
+
+  /** Who took the store over goes on with it: see `layer`. */
+  const eraseInBackground = (id: string) =>
+    erase(id).pipe(
+      Effect.retry({ while: (error) => error.reason.retryable, schedule: Schedule.spaced(patience) }),
+      Effect.catch((error) =>
+        Effect.annotateLogs(Effect.logError("integration not erased"), { integration: id, why: error.message })
+      ),
+      Effect.forkIn(scope)
+    )
+
+  // ---- coming and going
+
+  const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
+    const before = yield* find(settings.id)
+    const refuse = (reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id: settings.id, reason })
+    if (before?.state === "active") return yield* refuse("present")
+    if (before?.state === "erasing") return yield* refuse("erasing")
+    yield* learn([settings])
+    const after = stateOf(settings, before, false)
+    const models = after.models === "auto" ? "auto" : after.models.join(" ")
+    const detail = `account ${after.account}, models ${models}, backfill ${after.backfill}, lineage ${after.lineage}`
+    const act = yield* actOf("integrations.add", after.id, detail)
+    yield* save(after, act).pipe(Effect.andThen(read(after)), Effect.uninterruptible)
+    yield* Effect.annotateLogs(Effect.logInfo("integration added"), { integration: after.id, detail })
+    return after
+  })
+
+  const remove = Effect.fnUntraced(function*(id: string, data: Data) {
+    const before = yield* find(id)
+    const refuse = (reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id, reason })
+    if (before === undefined || before.state === "erased") return yield* refuse("unknown")
+    if (before.declared) return yield* refuse("declared")
+    if (before.state === "erasing") return data === "erase" ? before : yield* refuse("erasing")
+    if (before.state === "removed" && data === "keep") return before
+    const after: IntegrationState = data === "keep"
+      ? { ...before, state: "removed" }
+      : { ...before, state: "erasing", lineage: before.lineage + 1 }
+    const act = yield* actOf("integrations.remove", id, `data ${data}`)
+    known.delete(id)
+    yield* save(after, act).pipe(
+      Effect.andThen(leave(id)),
+      Effect.andThen(data === "erase" ? eraseInBackground(id) : Effect.void),
+      Effect.uninterruptible
+    )
+    yield* Effect.annotateLogs(Effect.logInfo("integration removed"), { integration: id, data })
+    return after
+  })
+
+  // ---- what was there before
+
+  const before = new Map((yield* store.integrations).map((integration) => [integration.id, integration]))
+  const stored = new Map(before)
+  const declared = new Set(options.declared.map(({ id }) => id))
+  for (const settings of options.declared) {
+    stored.set(settings.id, stateOf(settings, before.get(settings.id), true))
+  }
+  for (const [id, integration] of before) {
+    if (!integration.declared || declared.has(id)) continue
+    const state = integration.state === "active" ? "removed" : integration.state
+    stored.set(id, { ...integration, declared: false, state })
+  }
+  const active = [...stored.values()].filter(({ state }) => state === "active")
+  yield* learn(active)
+  const changed = [...stored.values()].filter((integration) => before.get(integration.id) !== integration)
+  yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
+  const others = (yield* store.streams).filter(({ integration }) => stored.get(integration)?.state !== "active")
+  yield* Effect.forEach(new Set(others.map(({ integration }) => integration)), leave, { discard: true })
+  yield* Effect.forEach(active, read, { discard: true })
+  for (const { id, state } of stored.values()) if (state === "erasing") yield* eraseInBackground(id)
+
+  return Integrations.of({
+    add: (settings) => turn.withPermit(add(settings)),
+    remove: (id, data) => turn.withPermit(remove(id, data))
+  })
+})
+
+/** Assigns capture what is to be read, as store and configuration say, and goes on erasing what was to be erased. */
+export const layer = (
+  options: IntegrationsOptions
+): Layer.Layer<Integrations, StoreError, Capture | Source | Store> => Layer.effect(Integrations, make(options))

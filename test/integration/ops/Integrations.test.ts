@@ -1,0 +1,162 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { Capture } from "../../../src/capture/Capture.ts"
+import * as Server from "../../../src/ops/Server.ts"
+import { Store } from "../../../src/store/Store.ts"
+import * as Scripted from "../../unit/capture/ScriptedApi.ts"
+import { ask, type Options, stream, using, write } from "./Running.ts"
+
+const post = Effect.fnUntraced(function*(path: string, body: unknown, headers: Record<string, string> = {}) {
+  const { url } = yield* Server.Server
+  const response = yield* Effect.promise(() =>
+    fetch(`${url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify(body)
+    })
+  )
+  return { status: response.status, body: yield* Effect.promise(() => response.json()) }
+})
+
+const list = Effect.map(ask("/v1/integrations"), ({ body }) => body.items)
+const acme = "greenhouse:acme"
+
+/** Reads what is added while the test asks. */
+const reading = <A, E>(test: Effect.Effect<A, E, Capture | Store | Server.Server>, options?: Options) =>
+  Effect.gen(function*() {
+    const { run } = yield* Capture
+    return yield* Effect.raceFirst(test, run)
+  }).pipe(using(options))
+
+const soon = Schedule.spaced("20 millis")
+
+describe("POST /v1/integrations", () => {
+  it.live("adds one, which is listed, read within a second, and audited", () => {
+    const api = Scripted.make()
+    api.put(0, { id: "a" })
+    const test = Effect.gen(function*() {
+      const store = yield* Store
+      const { body, status } = yield* post("/v1/integrations", {
+        id: acme,
+        account: "eu",
+        models: ["ats.tag", "ats.offer"],
+        interval: "10 minutes",
+        backfill: "fill"
+      })
+      assert.strictEqual(status, 200)
+      assert.deepInclude(body, {
+        id: acme,
+        account: "eu",
+        state: "active",
+        declared: false,
+        models: ["ats.offer", "ats.tag"],
+        backfill: "fill",
+        interval_seconds: 600,
+        sweep_interval_seconds: 21_600,
+        lineage: 1,
+        streams: 2
+      })
+      yield* Effect.repeat(list, { until: ([one]) => one.live === 2, schedule: soon }).pipe(Effect.timeout("1 second"))
+      assert.deepStrictEqual((yield* ask("/v1/events")).body.events, [], "its backfill only fills")
+      const records = yield* ask(`/v1/records?integration=${acme}&model=ats.tag`)
+      assert.deepStrictEqual(records.body.records.map((record: { id: string }) => record.id), ["a"])
+      assert.deepStrictEqual((yield* store.audited(5)).map(({ act, target }) => [act, target]), [[
+        "integrations.add",
+        acme
+      ]])
+      assert.strictEqual((yield* post("/v1/integrations", { id: acme })).status, 409)
+    })
+    return reading(test, { api })
+  })
+
+  it.live("tells everything that is wrong with it at once, and the names that exist", () =>
+    Effect.gen(function*() {
+      const { body, status } = yield* post("/v1/integrations", {
+        id: "acme",
+        account: "uk",
+        models: ["ats.tags"],
+        interval: "soon",
+        backfill: "none",
+        every: 1
+      })
+      assert.deepInclude(body, {
+        status,
+        type: "urn:rollcall:problem:integration-invalid",
+        detail: "the body has 6 faults"
+      })
+      assert.strictEqual(status, 400)
+      const faults = new Map<string, { message: string; hint: string }>(
+        body.faults.map((fault: { where: string }) => [fault.where, fault])
+      )
+      assert.sameMembers([...faults.keys()], [
+        "body, id",
+        "body, account",
+        "body, models[0]",
+        "body, interval",
+        "body, backfill",
+        "body, every"
+      ])
+      assert.include(faults.get("body, account")?.hint, "default, eu")
+      assert.include(faults.get("body, models[0]")?.hint, "ats.application")
+      assert.deepStrictEqual(yield* list, [])
+    }).pipe(using()))
+
+  for (const [text, where] of [["{", "body"], ["[]", "body"], ["{}", "body, id"], ["null", "body"]] as const) {
+    it.live(`${text} is a problem with its place`, () =>
+      Effect.gen(function*() {
+        const { body, status } = yield* post("/v1/integrations", text)
+        assert.strictEqual(status, 400)
+        assert.include(body.faults.map((fault: { where: string }) => fault.where), where)
+      }).pipe(using()))
+  }
+
+  it.live("a page of another site cannot make a browser here post", () =>
+    Effect.gen(function*() {
+      const added = (origin: string) => post("/v1/integrations", { id: acme }, { origin, "content-type": "text/plain" })
+      assert.strictEqual((yield* added("https://attacker.example")).status, 403)
+      assert.strictEqual((yield* added("null")).status, 403)
+      assert.deepStrictEqual(yield* list, [])
+      const { url } = yield* Server.Server
+      assert.strictEqual((yield* post("/v1/integrations", { id: acme }, { origin: url })).status, 200)
+    }).pipe(using()))
+})
+
+describe("POST /v1/integrations/{id}/remove", () => {
+  const remove = (id: string, data: unknown) => post(`/v1/integrations/${encodeURIComponent(id)}/remove`, data)
+
+  it.live("keeps what there is, or erases it", () => {
+    const api = Scripted.make()
+    api.put(0, { id: "a" })
+    const test = Effect.gen(function*() {
+      yield* post("/v1/integrations", { id: acme, models: ["ats.tag"] })
+      yield* Effect.repeat(list, { until: ([one]) => one.records_live === 1, schedule: soon })
+      const kept = yield* remove(acme, { data: "keep" })
+      assert.deepInclude(kept.body, { id: acme, state: "removed", streams: 0 })
+      assert.strictEqual((yield* ask("/v1/events")).body.events.length, 1)
+      assert.deepStrictEqual((yield* ask("/v1/streams")).body.items, [])
+
+      const erased = yield* remove(acme, { data: "erase" })
+      assert.deepInclude(erased.body, { state: "erasing", lineage: 2 })
+      yield* Effect.repeat(list, { until: (items) => items.length === 0, schedule: soon })
+      assert.deepStrictEqual((yield* ask("/v1/events")).body.events, [])
+      assert.strictEqual((yield* ask(`/v1/records?integration=${acme}&model=ats.tag`)).status, 404)
+      assert.strictEqual((yield* remove(acme, { data: "keep" })).status, 404)
+    })
+    return reading(test, { api })
+  })
+
+  it.live("wants to be told what becomes of the records, and leaves declared ones alone", () =>
+    Effect.gen(function*() {
+      yield* post("/v1/integrations", { id: acme })
+      for (const body of [{}, { data: "all" }, { data: "keep", more: 1 }]) {
+        const expected = "more" in body ? 200 : 400
+        assert.strictEqual((yield* remove(acme, body)).status, expected)
+      }
+      yield* stream({}, { integration: "workday:acme", model: "ats.tag" })
+      yield* write("a", "{}", { integration: "workday:acme" })
+      const { body, status } = yield* remove("workday:acme", { data: "erase" })
+      assert.deepStrictEqual([status, body.type], [409, "urn:rollcall:problem:not-now"])
+      assert.include(body.hint, "take it out of there")
+    }).pipe(using()))
+})

@@ -1,0 +1,312 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import { TestClock } from "effect/testing"
+import { Capture, layer as captureLayer } from "../../../src/capture/Capture.ts"
+import {
+  type IntegrationRefused,
+  Integrations,
+  type IntegrationSettings,
+  type IntegrationsOptions,
+  layer
+} from "../../../src/capture/Integrations.ts"
+import { type LogEntry, partitionKey } from "../../../src/domain/ChangeEvent.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import * as Memory from "../../../src/publish/Memory.ts"
+import { Relay } from "../../../src/publish/Relay.ts"
+import { Sink, Unreachable } from "../../../src/publish/Sink.ts"
+import { Source } from "../../../src/source/Source.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { start } from "./Rig.ts"
+import * as Scripted from "./ScriptedApi.ts"
+
+const acme: IntegrationSettings = {
+  id: "greenhouse:acme",
+  account: "default",
+  models: ["ats.tag"],
+  interval: Duration.minutes(1),
+  sweepInterval: Duration.hours(6),
+  backfill: "publish"
+}
+const other = { ...acme, id: "workday:acme" }
+
+/** What a process does with the store and the API at hand, until it is stopped. */
+const begin = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const services = Layer.merge(Layer.succeed(Store, yield* Store), Layer.succeed(Source, yield* Source))
+  const context = yield* layer({
+    declared: [],
+    discovered: new Map(),
+    processing: Processing.plain,
+    readers: [],
+    ...options
+  }).pipe(
+    Layer.provideMerge(captureLayer({ overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) })),
+    Layer.provide(services),
+    Layer.fresh,
+    (one) => Layer.buildWithScope(one, scope)
+  )
+  yield* Effect.forkIn(Context.get(context, Capture).run, scope)
+  yield* TestClock.adjust("1 second")
+  return { ...Context.get(context, Integrations), stop: Scope.close(scope, Exit.void) }
+})
+
+const scenario = <A, E>(
+  test: (api: Scripted.ScriptedApi) => Effect.Effect<A, E, Store | Source | Scope.Scope>
+): Effect.Effect<A, E | StoreError> => {
+  const api = Scripted.make()
+  return TestClock.setTime(start).pipe(
+    Effect.andThen(Effect.sync(() => {
+      for (const id of ["a", "b"]) api.put(start, { id, name: "1" })
+    })),
+    Effect.andThen(test(api)),
+    Effect.scoped,
+    Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  )
+}
+
+const entries = Effect.flatMap(Store, (store) => store.log({ after: 0, limit: 1000 }))
+const told = Effect.map(
+  entries,
+  (all) => all.map(({ id, integration, lineage, version }) => `${integration} ${id} ${lineage}.${version}`)
+)
+const stateOf = (id: string) =>
+  Effect.flatMap(
+    Store,
+    (store) => Effect.map(store.integrations, (all) => all.find((integration) => integration.id === id))
+  )
+const erased = (id: string) =>
+  Effect.repeat(Effect.andThen(TestClock.adjust("1 second"), stateOf(id)), { until: (one) => one?.state === "erased" })
+const streamOf = (integration: string) =>
+  Effect.flatMap(Store, (store) => store.stream({ integration, model: "ats.tag" }))
+const reasonOf = <A>(effect: Effect.Effect<A, IntegrationRefused | StoreError>) =>
+  Effect.map(Effect.flip(effect), (error) => error._tag === "IntegrationRefused" ? error.reason : error.message)
+
+/** A relay to `broker`, and all that a consumer of it got, in order. */
+const publishing = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+  const got: Array<LogEntry> = []
+  const recorded = Layer.effect(
+    Sink,
+    Effect.map(Sink, (sink) =>
+      Sink.of({
+        open: sink.open,
+        publish: (identity, batch, reached) =>
+          Effect.andThen(sink.publish(identity, batch, reached), Effect.sync(() => got.push(...batch)))
+      }))
+  ).pipe(Layer.provide(Memory.layer(broker)))
+  yield* Layer.build(Relay.layer.pipe(Layer.provide(recorded), Layer.provide(Layer.succeed(Store, yield* Store))))
+  return got
+})
+
+/** What a consumer holds that drops ids it has seen and orders by (lineage, version). */
+const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown>> => {
+  const seen = new Set<string>()
+  const newest = new Map<string, LogEntry>()
+  for (const entry of got) {
+    if (seen.has(entry.eventId)) continue
+    seen.add(entry.eventId)
+    const held = newest.get(partitionKey(entry))
+    const isNewer = held === undefined || entry.lineage > held.lineage ||
+      (entry.lineage === held.lineage && entry.version > held.version)
+    if (isNewer) newest.set(partitionKey(entry), entry)
+  }
+  return Object.fromEntries(
+    [...newest.values()].map((
+      { after, id, lineage }
+    ) => [id, [lineage, after === null ? null : JSON.parse(after).name]])
+  )
+}
+
+describe("Integrations", () => {
+  it.effect("one that is added is read within a second, and after a restart", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const first = yield* begin()
+      yield* first.add(acme)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* told, ["greenhouse:acme a 1.1", "greenhouse:acme b 1.1"])
+      yield* first.stop
+      api.put(start + 2000, { id: "a", name: "2" })
+      yield* begin()
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual((yield* told).at(-1), "greenhouse:acme a 1.2")
+    })))
+
+  it.effect("one that is removed is read no more, at once although its request hangs, and nobody else is disturbed", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const { add, remove } = yield* begin({ declared: [other] })
+      yield* add(acme)
+      yield* TestClock.adjust("5 minutes")
+      api.intercept = (request, answer) => request.integration === acme.id ? Effect.never : Effect.succeed(answer)
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual((yield* remove(acme.id, "keep")).state, "removed")
+      const before = api.requests.length
+      yield* TestClock.adjust("10 minutes")
+      const asked = api.requests.slice(before).map((request) => request.integration)
+      assert.isAtLeast(asked.length, 8)
+      assert.deepStrictEqual(new Set(asked), new Set([other.id]))
+      assert.isTrue((yield* streamOf(acme.id))?.retired)
+    })))
+
+  it.effect("one that was removed and kept goes on where it stood", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const { add, remove } = yield* begin()
+      yield* add(acme)
+      yield* TestClock.adjust("5 minutes")
+      yield* remove(acme.id, "keep")
+      yield* TestClock.adjust("1 hour")
+      api.put(start + 30 * 60_000, { id: "a", name: "2" })
+      const before = api.requests.length
+      yield* add(acme)
+      yield* TestClock.adjust("1 second")
+      assert.isNotNull(api.requests[before]?.updatedAfter, "no second backfill")
+      assert.deepStrictEqual((yield* told).slice(2), ["greenhouse:acme a 1.2"])
+    })))
+
+  it.effect("W11: one that is added again after more than 14 days sweeps before it polls", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const { add, remove } = yield* begin()
+      yield* add(acme)
+      yield* TestClock.adjust("5 minutes")
+      yield* remove(acme.id, "keep")
+      yield* TestClock.adjust("15 days")
+      const before = api.requests.length
+      yield* add(acme)
+      yield* TestClock.adjust("1 second")
+      assert.isNull(api.requests[before]?.updatedAfter)
+      assert.strictEqual((yield* entries).length, 2)
+    })))
+
+  it.effect("X19: erased and added again it has a new lineage from version 1; a consumer misses nothing and mixes nothing", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const broker = new Memory.MemoryBroker()
+      const got = yield* publishing(broker)
+      const { add, remove } = yield* begin({ declared: [other], readers: ["relay"] })
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      broker.fault = new Unreachable({ message: "away", cause: null })
+      api.put(start + 60_000, { id: "a", name: "2" })
+      yield* TestClock.adjust("2 minutes")
+
+      assert.strictEqual((yield* remove(acme.id, "erase")).state, "erasing")
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* reasonOf(add(acme)), "erasing")
+      const unpublished = (yield* entries).filter((entry) => entry.integration === acme.id)
+      assert.deepStrictEqual(unpublished.map((entry) => entry.version), [1, 1, 2], "is there for the relay")
+
+      broker.fault = null
+      yield* erased(acme.id)
+      assert.isNull(yield* streamOf(acme.id))
+      assert.isFalse((yield* entries).some((entry) => entry.integration === acme.id))
+      const firstLineage = got.filter((entry) => entry.integration === acme.id)
+      assert.deepStrictEqual(consumed(firstLineage), { a: [1, "2"], b: [1, "1"] })
+
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      const own = got.filter((entry) => entry.integration === acme.id)
+      assert.deepStrictEqual(
+        own.slice(firstLineage.length).map((
+          { before, id, kind, lineage, version }
+        ) => [id, kind, lineage, version, before]),
+        [["a", "created", 2, 1, null], ["b", "created", 2, 1, null]]
+      )
+      assert.deepStrictEqual(consumed(own), { a: [2, "2"], b: [2, "1"] })
+      assert.isAbove(got.filter((entry) => entry.integration === other.id).length, 2, "others are as they were")
+    })))
+
+  it.effect("an erasure that a restart cut short is carried on", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const first = yield* begin({ readers: ["relay"] })
+      yield* first.add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* first.remove(acme.id, "erase")
+      yield* first.stop
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* entries).length, 2)
+      yield* begin({ readers: ["relay"] })
+      yield* store.saveReaderPosition(yield* store.claim("relay"), "relay", 2)
+      yield* erased(acme.id)
+      assert.deepStrictEqual(yield* entries, [])
+    })))
+
+  it.effect("one that is declared while it is erased begins anew after that", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const first = yield* begin({ readers: ["relay"] })
+      yield* first.add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* first.remove(acme.id, "erase")
+      yield* first.stop
+      yield* begin({ readers: ["relay"], declared: [acme] })
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")
+      yield* store.saveReaderPosition(yield* store.claim("relay"), "relay", 2)
+      yield* TestClock.adjust("1 minute")
+      assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, lineage: 2 })
+      assert.deepStrictEqual(yield* told, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
+    })))
+
+  it.effect("one that is no longer declared is removed and kept; it may be added, and be declared again", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const first = yield* begin({ declared: [acme] })
+      yield* first.stop
+      const second = yield* begin()
+      assert.deepInclude(yield* stateOf(acme.id), { state: "removed", declared: false })
+      assert.isTrue((yield* streamOf(acme.id))?.retired)
+      yield* second.add(acme)
+      yield* second.stop
+      yield* begin({ declared: [{ ...acme, interval: Duration.minutes(7) }] })
+      assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, interval: 7 * 60_000, lineage: 1 })
+      assert.isFalse((yield* streamOf(acme.id))?.retired)
+    })))
+
+  it.effect("what cannot be is refused and changes nothing", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const { add, remove } = yield* begin({ declared: [other] })
+      assert.strictEqual(yield* reasonOf(add(other)), "present")
+      assert.strictEqual(yield* reasonOf(remove(other.id, "erase")), "declared")
+      assert.strictEqual(yield* reasonOf(remove(acme.id, "keep")), "unknown")
+      assert.deepStrictEqual(yield* store.audited(10), [])
+      yield* add(acme)
+      assert.strictEqual(yield* reasonOf(add(acme)), "present")
+      yield* remove(acme.id, "erase")
+      yield* erased(acme.id)
+      assert.strictEqual(yield* reasonOf(remove(acme.id, "erase")), "unknown")
+      assert.deepStrictEqual((yield* store.audited(10)).map(({ act, detail, target }) => [act, target, detail]), [
+        ["integrations.remove", acme.id, "data erase"],
+        ["integrations.add", acme.id, "account default, models ats.tag, backfill publish, lineage 1"]
+      ])
+    })))
+
+  it.effect("an integration removed and kept can still be erased", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const { add, remove } = yield* begin()
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* remove(acme.id, "keep")
+      yield* remove(acme.id, "erase")
+      yield* erased(acme.id)
+      assert.deepStrictEqual(yield* entries, [])
+      assert.isNull(yield* streamOf(acme.id))
+    })))
+
+  it.effect("auto is what the catalogue offers, asked when the integration is added and at the start", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const first = yield* begin()
+      yield* first.add({ ...acme, models: "auto" })
+      yield* TestClock.adjust("1 second")
+      const store = yield* Store
+      assert.isAbove((yield* store.streams).length, 5)
+      yield* first.stop
+      yield* begin()
+      assert.isFalse((yield* store.streams).some((state) => state.retired))
+    })))
+})

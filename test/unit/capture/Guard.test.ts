@@ -204,6 +204,28 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
       })))
 
+  it.effect("D17: rejected restores that change meanwhile are not asked about again, and would be released as they are now", () =>
+    filled(10, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids, rig.flag)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id)
+        yield* each(ids, (id) => rig.put(row(id)))
+        yield* rig.poll
+        const { id } = yield* hold(rig)
+        yield* rig.reject(id)
+        yield* rig.wait("1 minute")
+        yield* each(ids, (id) => rig.put(row(id, { title: "later" })))
+        yield* rig.poll
+        assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.state, hold.rows]), [[
+          id,
+          "rejected",
+          10
+        ]])
+        yield* rig.approve(id)
+        assert.strictEqual((yield* after(rig, ids[0]!)).title, "later")
+      })))
+
   it.effect("D18: held records that really change while held have gapless versions and current content after the release", () =>
     filled(10, (rig, ids) =>
       Effect.gen(function*() {
@@ -362,6 +384,23 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* published(rig), { updated: 1 })
         assert.deepStrictEqual((yield* after(rig, ids[3]!)).title, "t-r0003")
         assert.strictEqual((yield* hold(rig)).rows, 20)
+      })))
+
+  it.effect("C3: fields switched off one after the other are one hold, which one decision releases", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids)
+        yield* rig.poll
+        yield* rig.wait("1 hour")
+        yield* each(ids, (id) => rig.put(row(id, { title: null, source: null })))
+        yield* rig.poll
+        yield* rig.sweep
+        const [held, ...others] = yield* rig.holds
+        assert.deepStrictEqual([held?.paths, held?.rows, others], [["/title", "/source"], 20, []])
+        assert.deepStrictEqual(yield* published(rig), {})
+        yield* rig.approve(held!.id)
+        assert.deepStrictEqual(JSON.parse((yield* rig.events).at(-1)!.changes).length, 2)
+        assert.deepStrictEqual(yield* published(rig), { updated: 20 })
       })))
 
   it.effect("C7: a rejected scope hold goes on masking its paths, listed, until the values are back", () =>

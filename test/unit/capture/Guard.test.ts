@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { carryOut } from "../../../src/capture/Holds.ts"
-import { type Source, Transient } from "../../../src/source/Source.ts"
+import { PermissionMissing, type Source, Transient } from "../../../src/source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { type Rig, scenario, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
@@ -123,6 +123,27 @@ describe("Guard", () => {
         const store = yield* Store
         const over = yield* store.hold(id)
         assert.deepStrictEqual([over?.state, over?.released, over?.rows], ["approved", 150, 0])
+      })))
+
+  it.effect("D6: a wave of absences of which only a part is certain yet is judged whole", () =>
+    filled(2000, (rig, ids) =>
+      Effect.gen(function*() {
+        for (const id of ids.slice(0, 450)) rig.api.vanish(id)
+        yield* rig.sweep
+        yield* rig.wait("11 minutes")
+        let asked = 0
+        rig.api.intercept = (request, answer) =>
+          request.ids !== null && ++asked > 1
+            ? refuse(new Transient({ code: null, message: "502" }))
+            : Effect.succeed(answer)
+        yield* Effect.flip(rig.confirm)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 248)
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.confirm
+        yield* rig.poll
+        assert.deepStrictEqual((yield* rig.holds).map(({ rows }) => rows), [450])
       })))
 
   it.effect("D7: a slow bleed of 3 % an hour is stopped by the sliding window, and goes on to be held", () =>
@@ -452,6 +473,22 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 2)
         yield* rig.sweep
         assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+      })))
+
+  it.effect("C8: a remainder that the sweep could not confirm goes on being held", () =>
+    filled(400, (rig, ids) =>
+      Effect.gen(function*() {
+        const back = yield* vanished(rig, ids.slice(0, 300))
+        back()
+        for (const id of ids.slice(0, 2)) rig.api.vanish(id)
+        rig.api.intercept = (request, answer) =>
+          request.ids === null
+            ? Effect.succeed(answer)
+            : refuse(new PermissionMissing({ code: null, message: "403" }))
+        yield* rig.wait("1 hour")
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 2)
       })))
 
   it.effect("C9: model off, approved, on again: the restored wave is held too", () =>

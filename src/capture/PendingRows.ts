@@ -100,11 +100,12 @@ export const published = (
   })
 }
 
-/** What of a published event is measured. */
-export type Detected = Pick<NewEvent, "kind" | "origin" | "changedAt" | "detectedAt">
+/** What of a published event is measured and counted. */
+export type Detected = Pick<NewEvent, "kind" | "restored" | "origin" | "changedAt" | "detectedAt">
 
-export const detected = ({ changedAt, detectedAt, kind, origin }: NewEvent): Detected => ({
+export const detected = ({ changedAt, detectedAt, kind, origin, restored }: NewEvent): Detected => ({
   kind,
+  restored,
   origin,
   changedAt,
   detectedAt

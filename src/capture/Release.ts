@@ -29,7 +29,7 @@ const mostPaths = 1_000
 export interface Released {
   readonly state: StreamState
   readonly events: ReadonlyArray<Detected>
-  /** Opened or cancelled here. */
+  /** Opened, widened or cancelled here. */
   readonly holds: ReadonlyArray<Hold>
 }
 
@@ -131,19 +131,30 @@ const judge = Effect.fnUntraced(function*(
   const switched = [...tally.switched.values()].filter(({ path, records }) =>
     !masked.has(path) && Guard.isSwitched(guard, records, live)
   )
+  const scope = undecided.find((hold) => hold.kind === "scope" && hold.state === "open")
   if (switched.length > 0) {
-    const paths = [...new Set(switched.map(({ path }) => path))]
-    opened.push(yield* tx.openHold(opening("scope", inWords(switched, live), paths, occasion)))
+    const paths = [...new Set([...scope?.paths ?? [], ...switched.map(({ path }) => path)])]
+    const details = opening("scope", inWords(switched, live), paths, occasion)
+    // More fields of a scope that is held already: one decision for all of them.
+    if (scope === undefined) opened.push(yield* tx.openHold(details))
+    else {
+      const wider: Hold = { ...scope, paths, reason: details.reason }
+      yield* tx.saveHold(wider)
+      opened.push(wider)
+    }
   }
-  return { live, waves, opened, masks: masks([...undecided, ...opened]) }
+  const holds = [...undecided.filter(({ id }) => !opened.some((hold) => hold.id === id)), ...opened]
+  return { live, waves, opened, holds, masks: masks(holds) }
 })
+
+type Verdict = Effect.Success<ReturnType<typeof judge>>
 
 /** Publishes rows that are pending no more, or leaves them to a hold. */
 const act = Effect.fnUntraced(function*(
   tx: StreamTx,
   rows: ReadonlyArray<Weighed>,
   occasion: Occasion,
-  verdict: { readonly waves: Readonly<Record<Guard.Wave, Hold | null>>; readonly masks: ReadonlyArray<Hold> }
+  verdict: Pick<Verdict, "waves" | "masks">
 ) {
   const writes: Array<RecordWrite> = []
   const kept: Array<Pending> = []
@@ -164,7 +175,7 @@ const act = Effect.fnUntraced(function*(
   }
   yield* tx.putPending(kept)
   yield* tx.write(writes)
-  return writes.flatMap((write) => write.events)
+  return writes.flatMap((write) => write.events.map(detected))
 })
 
 /** What is left of a wave and was met again by this sweep is no wave any more (C8). */
@@ -182,10 +193,34 @@ const releaseRemainder = Effect.fnUntraced(function*(
     const verdict = { waves: { deletes: null, restores: null }, masks: others }
     const weighed = yield* weigh(tx, rows, occasion)
     yield* tx.dropPending(rows.map((row) => row.id))
-    events.push(...(yield* act(tx, weighed, occasion, verdict)).map(detected))
+    events.push(...yield* act(tx, weighed, occasion, verdict))
     if (page.length < chunk) return events
     after = page.at(-1)!.id
   }
+})
+
+/** Ends holds of which nothing is left, and lets small remainders go; gives what ended. */
+const endHolds = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  occasion: Occasion,
+  verdict: Verdict,
+  events: Array<Detected>
+) {
+  const ended: Array<Hold> = []
+  for (const hold of verdict.holds.filter(({ state }) => state !== "approving")) {
+    const isSmall = hold.kind === "scope"
+      ? !Guard.isSwitched(occasion.guard, yield* tx.holdSize(hold.id), verdict.live)
+      : verdict.waves[hold.kind] === null
+    if (occasion.origin === "sweep" && hold.state === "open" && isSmall) {
+      const others = verdict.masks.filter(({ id }) => id !== hold.id)
+      events.push(...yield* releaseRemainder(tx, hold, occasion, others))
+    }
+    if ((yield* tx.holdSize(hold.id)) > 0) continue
+    const over: Hold = { ...hold, state: "cancelled", decidedAt: occasion.now }
+    yield* tx.saveHold(over)
+    ended.push(over)
+  }
+  return ended
 })
 
 /** Runs in the last transaction of a reading. `occasion.origin` says which kind of reading is complete. */
@@ -197,40 +232,24 @@ export const release = Effect.fnUntraced(function*(
   const undecided = yield* tx.holds
   const tally = yield* count(tx, occasion)
   if (tally.rows === 0 && undecided.length === 0) return { state, events: [], holds: [] }
-  const { live, opened, ...verdict } = yield* judge(tx, state, occasion, tally, undecided)
-
+  const verdict = yield* judge(tx, state, occasion, tally, undecided)
   const events: Array<Detected> = []
-  const passed = { deletes: 0, restores: 0 }
   yield* eachStaged(
     tx,
     occasion,
     Effect.fnUntraced(function*(rows, all) {
       yield* tx.dropPending(all.map((row) => row.id))
-      for (const event of yield* act(tx, rows, occasion, verdict)) {
-        events.push(detected(event))
-        if (event.kind === "deleted") passed.deletes++
-        if (event.restored) passed.restores++
-      }
+      events.push(...yield* act(tx, rows, occasion, verdict))
     })
   )
-
-  const cancelled: Array<Hold> = []
-  for (const hold of undecided.filter(({ state }) => state !== "approving")) {
-    const size = yield* tx.holdSize(hold.id)
-    const isSmall = hold.kind === "scope"
-      ? !Guard.isSwitched(occasion.guard, size, live)
-      : verdict.waves[hold.kind] === null
-    if (occasion.origin === "sweep" && hold.state === "open" && isSmall) {
-      events.push(...yield* releaseRemainder(tx, hold, occasion, verdict.masks.filter((mask) => mask.id !== hold.id)))
-    }
-    if ((yield* tx.holdSize(hold.id)) > 0) continue
-    const over: Hold = { ...hold, state: "cancelled", decidedAt: occasion.now }
-    yield* tx.saveHold(over)
-    cancelled.push(over)
+  const ended = yield* endHolds(tx, occasion, verdict, events)
+  const passed = {
+    deletes: events.filter(({ kind }) => kind === "deleted").length,
+    restores: events.filter(({ restored }) => restored).length
   }
   return {
     events,
-    holds: [...opened, ...cancelled],
+    holds: [...verdict.opened, ...ended],
     state: { ...state, recent: Guard.remember(occasion.guard, state.recent ?? [], occasion.now, passed) }
   }
 })

@@ -8,9 +8,11 @@ import type { JsonObject } from "../domain/Canonical.ts"
 import { keep } from "../domain/Scope.ts"
 import type { Hold, PendingStatus } from "../store/Store.ts"
 
-/** Of a stream's holds those that mask paths; a rejected one goes on to do so. */
-export const masks = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> =>
-  holds.filter((hold) => hold.kind === "scope" && hold.state !== "approving")
+/** Of a stream's holds those that mask paths, open ones first; a rejected one goes on to do so. */
+export const masks = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> => {
+  const scopes = holds.filter(({ kind, state }) => kind === "scope" && state !== "approving")
+  return [...scopes.filter(({ state }) => state === "open"), ...scopes.filter(({ state }) => state !== "open")]
+}
 
 /** Status of a row that belongs to `hold`. */
 export const statusIn = (hold: Hold): PendingStatus => hold.state === "rejected" ? "disputed" : "held"

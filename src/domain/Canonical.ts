@@ -29,8 +29,7 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 export const isArray = (value: unknown): value is ReadonlyArray<JsonValue> => Array.isArray(value)
 
-/** What a member of a set-like array is known by. */
-export const memberKey = (member: JsonValue): string | undefined => {
+const memberKey = (member: JsonValue): string | undefined => {
   if (!isObject(member)) return undefined
   if (typeof member["id"] === "string") return member["id"]
   return typeof member["skill_id"] === "string" ? member["skill_id"] : undefined

@@ -50,7 +50,9 @@ export const suspicion = (limits: Thresholds, wave: Wave, amount: number, record
     return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; up to ${most} may pass`
   }
   if (amount >= limits.smallCount && amount >= limits.smallShare * records) {
-    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}, a small stream's half`
+    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; from ${
+      limits.smallShare * 100
+    } % on they are held`
   }
   return null
 }

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -461,6 +462,44 @@ describe("what an operator asks for", () => {
         const published = yield* (yield* Store).log({ after: before, limit: 10 })
         assert.deepStrictEqual(published.map(({ id }) => id), ["e"])
       })
+    ))
+
+  it.effect("X7: a decision is carried out as soon as it is written down, and by the next process if this one ended before", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        const store = yield* Store
+        const approve = Effect.fnUntraced(function*() {
+          const [hold] = yield* store.holds({ states: ["open"], limit: 1 })
+          yield* store.decide(hold!.id, { state: "approving", release: { origin: null, silent: false } }, start)
+          return hold!.id
+        })
+        const state = (id: number) => Effect.map(store.hold(id), (hold) => hold?.state)
+        api.flag(start, "a")
+        api.flag(start, "b")
+        yield* TestClock.adjust("2 minutes")
+        const deletes = yield* approve()
+        yield* Effect.yieldNow
+        yield* TestClock.adjust("10 millis")
+        assert.strictEqual(yield* state(deletes), "approved")
+
+        for (const id of ["a", "b"]) api.put(start + 120_000, { id, title: "back" })
+        yield* TestClock.adjust("2 minutes")
+        yield* Fiber.interrupt(started)
+        const restores = yield* approve()
+        assert.strictEqual(yield* state(restores), "approving")
+        const next = yield* Layer.build(capturing(["ats.application"]))
+        yield* Effect.forkChild(Context.get(next, Capture).run)
+        yield* TestClock.adjust("10 millis")
+        assert.strictEqual(yield* state(restores), "approved")
+        const events = yield* store.log({ after: 2, limit: 10 })
+        assert.deepStrictEqual(events.map(({ id, kind }) => `${kind} ${id}`), [
+          "deleted a",
+          "deleted b",
+          "created a",
+          "created b"
+        ])
+      }, Effect.scoped)
     ))
 
   it.effect("a stream that is not read is told", () =>

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { carryOut } from "../../../src/capture/Holds.ts"
-import { type Source, Transient } from "../../../src/source/Source.ts"
+import { PermissionMissing, type Source, Transient } from "../../../src/source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { type Rig, scenario, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
@@ -125,6 +125,27 @@ describe("Guard", () => {
         assert.deepStrictEqual([over?.state, over?.released, over?.rows], ["approved", 150, 0])
       })))
 
+  it.effect("D6: a wave of absences of which only a part is certain yet is judged whole", () =>
+    filled(2000, (rig, ids) =>
+      Effect.gen(function*() {
+        for (const id of ids.slice(0, 450)) rig.api.vanish(id)
+        yield* rig.sweep
+        yield* rig.wait("11 minutes")
+        let asked = 0
+        rig.api.intercept = (request, answer) =>
+          request.ids !== null && ++asked > 1
+            ? refuse(new Transient({ code: null, message: "502" }))
+            : Effect.succeed(answer)
+        yield* Effect.flip(rig.confirm)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 248)
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.confirm
+        yield* rig.poll
+        assert.deepStrictEqual((yield* rig.holds).map(({ rows }) => rows), [450])
+      })))
+
   it.effect("D7: a slow bleed of 3 % an hour is stopped by the sliding window, and goes on to be held", () =>
     filled(1000, (rig, ids) =>
       Effect.gen(function*() {
@@ -202,6 +223,28 @@ describe("Guard", () => {
         yield* rig.wait("25 hours")
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
+      })))
+
+  it.effect("D17: rejected restores that change meanwhile are not asked about again, and would be released as they are now", () =>
+    filled(10, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* each(ids, rig.flag)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id)
+        yield* each(ids, (id) => rig.put(row(id)))
+        yield* rig.poll
+        const { id } = yield* hold(rig)
+        yield* rig.reject(id)
+        yield* rig.wait("1 minute")
+        yield* each(ids, (id) => rig.put(row(id, { title: "later" })))
+        yield* rig.poll
+        assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.state, hold.rows]), [[
+          id,
+          "rejected",
+          10
+        ]])
+        yield* rig.approve(id)
+        assert.strictEqual((yield* after(rig, ids[0]!)).title, "later")
       })))
 
   it.effect("D18: held records that really change while held have gapless versions and current content after the release", () =>
@@ -364,6 +407,23 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 20)
       })))
 
+  it.effect("C3: fields switched off one after the other are one hold, which one decision releases", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids)
+        yield* rig.poll
+        yield* rig.wait("1 hour")
+        yield* each(ids, (id) => rig.put(row(id, { title: null, source: null })))
+        yield* rig.poll
+        yield* rig.sweep
+        const [held, ...others] = yield* rig.holds
+        assert.deepStrictEqual([held?.paths, held?.rows, others], [["/title", "/source"], 20, []])
+        assert.deepStrictEqual(yield* published(rig), {})
+        yield* rig.approve(held!.id)
+        assert.deepStrictEqual(JSON.parse((yield* rig.events).at(-1)!.changes).length, 2)
+        assert.deepStrictEqual(yield* published(rig), { updated: 20 })
+      })))
+
   it.effect("C7: a rejected scope hold goes on masking its paths, listed, until the values are back", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
@@ -413,6 +473,22 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 2)
         yield* rig.sweep
         assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+      })))
+
+  it.effect("C8: a remainder that the sweep could not confirm goes on being held", () =>
+    filled(400, (rig, ids) =>
+      Effect.gen(function*() {
+        const back = yield* vanished(rig, ids.slice(0, 300))
+        back()
+        for (const id of ids.slice(0, 2)) rig.api.vanish(id)
+        rig.api.intercept = (request, answer) =>
+          request.ids === null
+            ? Effect.succeed(answer)
+            : refuse(new PermissionMissing({ code: null, message: "403" }))
+        yield* rig.wait("1 hour")
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, 2)
       })))
 
   it.effect("C9: model off, approved, on again: the restored wave is held too", () =>

@@ -29,6 +29,7 @@ import { carryOut } from "./Holds.ts"
 import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
+import { refresh, type RefreshOptions } from "./Refresh.ts"
 import { backoff, failed, initial, type StreamSettings, stumbled } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
 
@@ -80,6 +81,8 @@ interface Held extends Stream {
   pollAsked: boolean
   /** Our clock, ms: not before this after a failure. */
   retryAt: number
+  /** What the last refresh left to do. */
+  owes: "done" | "more" | "sweep"
   jitter: number
 }
 
@@ -90,6 +93,9 @@ const backPressurePause = 5_000
 /** How often a paused stream looks whether it still is; who resumes it here wakes it. */
 const pausedPause = 60_000
 
+/** Requests for owed records after each poll; more only while nothing else is due (N4). */
+const refreshBudget = 4
+
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
   if (isWhole(held)) {
@@ -99,7 +105,7 @@ const due = (held: Held, state: StreamState, now: number) => {
   const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter)
   const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now
   const pollAt = state.watermark === null ? now + interval : lastRead + interval
-  const sweepAt = state.watermark === null || state.sweep !== null
+  const sweepAt = state.watermark === null || state.sweep !== null || held.owes === "sweep"
     ? -Infinity
     : (state.lastSweep?.endedAt ?? -Infinity) + sweepInterval
   const away = state.lastPoll !== null && now - state.lastPoll.endedAt > memory &&
@@ -133,6 +139,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       called: yield* Latch.make(false),
       pollAsked: false,
       retryAt: 0,
+      owes: "done",
       jitter: 0
     })
   }
@@ -174,6 +181,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const sweepUntil = (held: Held, yieldTurn: Effect.Effect<boolean>) =>
     sweep(held, { confirmInterval: options.confirmInterval, yieldTurn })
 
+  const refreshes = Effect.fnUntraced(function*(held: Held, yieldTurn: RefreshOptions["yieldTurn"]) {
+    held.owes = yield* refresh(held, { budget: refreshBudget, yieldTurn })
+  })
+
   const never = Effect.succeed(false)
 
   let waiting = false
@@ -207,10 +218,14 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       held.pollAsked = false
       yield* poll(held)
       yield* confirmAbsences(held, options.confirmInterval)
+      yield* refreshes(held, never)
       held.jitter = yield* Random.nextBetween(-0.1, 0.1)
     } else if (sweepAt <= now || away || held.pollAsked) {
       held.pollAsked = false
+      held.owes = "done"
       yield* sweepUntil(held, away ? called : interrupted)
+    } else if (held.owes === "more") {
+      yield* refreshes(held, interrupted)
     } else {
       return Math.min(pollAt, sweepAt) - now
     }
@@ -270,6 +285,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     const state = yield* stateOf(held)
     if (state.phase !== "live" && !isWhole(held)) yield* sweepUntil(held, never)
     yield* pollNow(held)
+    if (!isWhole(held)) yield* refreshes(held, never)
   })
 
   return Capture.of({

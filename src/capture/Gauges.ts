@@ -41,6 +41,11 @@ const drift = Metric.counter("rollcall_sweep_drift_total", {
   incremental: true
 })
 
+const refreshes = Metric.counter("rollcall_refreshed_records_total", {
+  description: "Records re-read because content they repeat was seen changed elsewhere, by what came of it",
+  incremental: true
+})
+
 const labels = (key: StreamKey) => ({ stream: key.integration, model: key.model })
 const count = (
   metric: Metric.Counter<number>,
@@ -75,3 +80,5 @@ export const readingEnded = (key: StreamKey, kind: string, outcome: string) =>
 export const clockOutOfLine = (key: StreamKey) => count(outOfLine, 1, labels(key))
 export const readingUnbalanced = (key: StreamKey) => count(unbalanced, 1, labels(key))
 export const driftFound = (key: StreamKey, amount: number) => count(drift, amount, labels(key))
+export const refreshed = (key: StreamKey, outcome: "changed" | "unchanged" | "uncounted", amount: number) =>
+  count(refreshes, amount, { ...labels(key), outcome })

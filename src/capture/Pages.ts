@@ -100,7 +100,7 @@ export interface Committed {
 export const commitPage = Effect.fnUntraced(function*(
   stream: Stream,
   results: ReadonlyArray<unknown>,
-  reading: Pick<Reading, "id" | "kind" | "backfill">,
+  reading: Pick<Reading, "id" | "backfill"> & { readonly kind: Reading["kind"] | "refresh" },
   options: {
     readonly decisive: boolean
     /** What the page itself makes of the stream before its rows are judged. */

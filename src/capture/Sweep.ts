@@ -51,12 +51,7 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   if (state === null) return yield* new ReadingAborted({ message: "the stream is not registered in the store" })
-  const open = state.sweep ??
-    newReading(state, "sweep", {
-      from: null,
-      startedAt: yield* Clock.currentTimeMillis,
-      backfill: state.backfilledAt === null
-    })
+  const open = state.sweep ?? (yield* begin(stream))
   const read = open.phase === "confirm"
     ? { reading: open, done: true }
     : yield* readAll(stream, open, options, state.lastSweep?.balance.read ?? null)
@@ -65,6 +60,26 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   yield* finish(stream, read.reading)
   yield* settleDisputes(stream, read.reading.id)
   return true
+})
+
+/** It will meet every record: what refreshes were owed until now, it does. */
+const begin = Effect.fnUntraced(function*(stream: Stream) {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  return yield* store.transact(
+    stream.owner,
+    stream.key,
+    Effect.fnUntraced(function*({ forgiveOwed, save, state }) {
+      if (state.sweep !== null) return state.sweep
+      const reading = newReading(state, "sweep", {
+        from: null,
+        startedAt: now,
+        backfill: state.backfilledAt === null
+      })
+      if ((yield* forgiveOwed) > 0) yield* save({ ...state, reading: reading.id, sweep: reading })
+      return reading
+    })
+  )
 })
 
 /** Gives up the open sweep, if it still is this one; what it staged passes to the next (X17). */

@@ -16,6 +16,7 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import type { Hour } from "../domain/Guard.ts"
+import type { Mentions } from "../domain/Mention.ts"
 import type { StreamKey } from "../domain/Model.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
@@ -160,7 +161,15 @@ export interface RecordWrite {
   /** `position` is that of the row *before* `events`; the store replaces it by that of the last event. */
   readonly head: Head
   readonly events: ReadonlyArray<NewEvent>
+  /**
+   * What the record shows of others, before and now; absent = the same. `before` null = not known, nobody is owed a
+   * re-read for it.
+   */
+  readonly mentions?: { readonly before: Mentions | null; readonly after: Mentions }
 }
+
+/** Records to be re-read because content they repeat was seen changed elsewhere; too many to name = everything. */
+export type Owed = ReadonlyArray<string> | "everything"
 
 export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive"
 
@@ -275,8 +284,17 @@ export interface StreamTx {
   readonly putPending: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
   readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
+  /** Who is owed a re-read, in id order, at most `limit`. */
+  readonly takeOwed: (limit: number) => Effect.Effect<Owed, StoreError>
+  /** These were re-read after they were taken; what was owed anew since then stays owed. */
+  readonly settleOwed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  /** Nobody of the stream is owed anything any more: how many were. */
+  readonly forgiveOwed: Effect.Effect<number, StoreError>
   readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
-  /** Heads and events; call it last, the log's counter is locked from here to the commit. */
+  /**
+   * Heads and events, and what the records mention; whoever shows changed content otherwise, in any stream of the
+   * integration, is owed a re-read from here on. Call it last, the log's counter is locked from here to the commit.
+   */
   readonly write: (records: ReadonlyArray<RecordWrite>) => Effect.Effect<void, StoreError>
 }
 
@@ -338,6 +356,8 @@ export class Store extends Context.Service<Store, {
       StreamKey & {
         readonly live: number
         readonly quarantined: number
+        /** Records owed a re-read. */
+        readonly owed: number
         readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
       }
     >,

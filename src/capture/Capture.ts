@@ -30,7 +30,7 @@ import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
 import { refresh, type RefreshOptions } from "./Refresh.ts"
-import { backoff, failed, initial, type StreamSettings, stumbled } from "./StreamState.ts"
+import { backoff, failed, initial, type StreamSettings } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
 
 export interface CaptureOptions {
@@ -96,15 +96,23 @@ const pausedPause = 60_000
 /** Requests for owed records after each poll; more only while nothing else is due (N4). */
 const refreshBudget = 4
 
+/** Polls that read the whole list come this much less often (W12). */
+const gentle = 10
+/** Sweeps that have to find what polls cannot come this much more often (C6). */
+const hurried = 6
+
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
   if (isWhole(held)) {
     const sweepAt = state.sweep === null ? (state.lastSweep?.endedAt ?? -Infinity) + interval : -Infinity
     return { pollAt: Infinity, sweepAt, away: false }
   }
-  const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter)
+  const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter) /
+    (state.polls === "nothing" ? hurried : 1)
   const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now
-  const pollAt = state.watermark === null ? now + interval : lastRead + interval
+  const pollAt = state.watermark === null
+    ? now + interval
+    : lastRead + interval * (state.polls === "everything" ? gentle : 1)
   const sweepAt = state.watermark === null || state.sweep !== null || held.owes === "sweep"
     ? -Infinity
     : (state.lastSweep?.endedAt ?? -Infinity) + sweepInterval
@@ -158,9 +166,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       held.owner,
       held.key,
       Effect.fnUntraced(function*(tx) {
-        const after = error._tag === "SourceError"
-          ? failed(tx.state, error, now, held.settings.interval)
-          : stumbled(tx.state, error.message, now)
+        const after = failed(tx.state, error, now, held.settings.interval)
         yield* tx.save(after)
         return { before: tx.state, after }
       })

@@ -10,10 +10,10 @@
  * - A re-read that still shows the old content owes nobody anything: no circle of two models that differ (N7).
  */
 import * as Effect from "effect/Effect"
-import type { Source, SourceError } from "../source/Source.ts"
-import { Store, type StoreError } from "../store/Store.ts"
+import type { Source } from "../source/Source.ts"
+import { Store } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
-import { commitPage, type Stream } from "./Pages.ts"
+import { commitPage, type ReadingError, type Stream } from "./Pages.ts"
 import { type Answer, controlsFor, mostAsked, pointRead } from "./PointRead.ts"
 
 /** `more`: it gave way or did what it may in one turn. `sweep`: too many are owed, reading everything is cheaper. */
@@ -29,7 +29,7 @@ export interface RefreshOptions {
 export const refresh = Effect.fn("Refresh.run")(function*(
   stream: Stream,
   options: RefreshOptions
-): Effect.fn.Return<Outcome, SourceError | StoreError, Store | Source> {
+): Effect.fn.Return<Outcome, ReadingError, Store | Source> {
   const store = yield* Store
   for (let spent = 0; spent < options.budget; spent++) {
     const owed = yield* store.transact(stream.owner, stream.key, (tx) => tx.takeOwed(mostAsked))
@@ -45,7 +45,7 @@ export const refresh = Effect.fn("Refresh.run")(function*(
 const reread = Effect.fnUntraced(function*(
   stream: Stream,
   ids: ReadonlyArray<string>
-): Effect.fn.Return<boolean, SourceError | StoreError, Store | Source> {
+): Effect.fn.Return<boolean, ReadingError, Store | Source> {
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   const controls = yield* controlsFor(stream, state?.lastSweep?.id ?? 0, ids)

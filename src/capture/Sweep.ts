@@ -27,14 +27,13 @@ import {
   isBalanced,
   isWhole,
   newReading,
-  ReadingAborted,
   type ReadingError,
   readPages,
   type Stream
 } from "./Pages.ts"
 import { type Answer, controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
-import { healthy } from "./StreamState.ts"
+import { healthy, ReadingAborted } from "./StreamState.ts"
 
 export interface SweepOptions {
   /** Spacing of the two confirms of an absence. */
@@ -142,7 +141,11 @@ const readAll = Effect.fnUntraced(function*(
           }
         }))(tx, state, occasion, balance)
     })
-    const read = { ...reading, balance: addBalance(reading.balance, committed.balance) }
+    const read = {
+      ...reading,
+      balance: addBalance(reading.balance, committed.balance),
+      unheard: (reading.unheard ?? 0) + committed.unheard
+    }
     yield* report(read)
     return { committed, reading: read }
   })
@@ -175,15 +178,24 @@ const begun = (state: StreamState, reading: Reading, page: Page): StreamState =>
 
 const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
   const now = yield* Clock.currentTimeMillis
+  let deaf = false
   yield* commitPage(stream, [], reading, {
     decisive: false,
     conclude: (tx, state, occasion) => {
+      // C6: [] may mean "no change" or "not supported"; a sweep that meets what polls should have shown tells which
+      deaf = state.polls !== "nothing" && (reading.unheard ?? 0) > 0
       const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
-      const sweep = isSuperseded(state, reading) ? state.sweep : null
-      const swept: StreamState = { ...state, phase: "live", sweep, lastSweep: ended }
+      const swept: StreamState = {
+        ...state,
+        phase: "live",
+        sweep: isSuperseded(state, reading) ? state.sweep : null,
+        lastSweep: ended,
+        ...deaf ? { polls: "nothing" } : {}
+      }
       return release(tx, isWhole(stream) ? polled(swept, ended) : swept, occasion)
     }
   })
+  if (deaf) yield* Gauges.pollsAnswered(stream.key, "nothing")
   yield* Gauges.readingEnded(stream.key, reading.backfill ? "backfill" : "sweep", "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
   const log = isWhole(stream) && !reading.backfill ? Effect.logDebug : Effect.logInfo

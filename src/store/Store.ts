@@ -171,7 +171,7 @@ export interface RecordWrite {
 /** Records to be re-read because content they repeat was seen changed elsewhere; too many to name = everything. */
 export type Owed = ReadonlyArray<string> | "everything"
 
-export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive"
+export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive" | "unreadable"
 
 /** Rows of one reading: read = sum of all the others. */
 export interface Balance {
@@ -203,6 +203,10 @@ export interface Reading {
   /** What the watermark becomes when a poll's last page commits; server ms. */
   readonly complete: number | null
   readonly balance: Balance
+  /** Rows of a poll that did not change since `from`. */
+  readonly unasked?: number
+  /** Changes a sweep met that polls should have shown, had they shown anything. */
+  readonly unheard?: number
 }
 
 /** Everything durable about one stream but its records. */
@@ -224,8 +228,12 @@ export interface StreamState extends StreamKey {
   readonly watermark: number | null
   /** P: the watermark before; polls read from P − margin. */
   readonly previous: number | null
-  /** ms */
+  /** ms; only ever raised. */
   readonly margin: number
+  /** What polls are answered instead of what changed; absent = what changed (W12, C6). */
+  readonly polls?: "everything" | "nothing"
+  /** Up to when the last poll was complete that was answered anything, server ms. */
+  readonly heard?: number
   /** Newest samples of (server clock − our clock), ms. */
   readonly offsets: ReadonlyArray<number>
   /** Server ms: start and end of the first sweep. */

@@ -76,8 +76,6 @@ export interface Absorbed {
   readonly balance: Balance
   /** For `tx.write`, last of all. */
   readonly writes: ReadonlyArray<RecordWrite>
-  /** Some record of the page now waits for a point re-read. */
-  readonly disputed: boolean
   /** By how much the latest change was late that a complete poll should have shown, ms; 0 = none was. */
   readonly lag: number
   /** How many of those happened after the last poll that was answered anything. */
@@ -157,7 +155,6 @@ export const absorb = Effect.fnUntraced(function*(
       quarantined: prepared.unreadable.length
     },
     writes: outcome.writes,
-    disputed: [...outcome.stage.values()].some((row) => row.status === "reread"),
     lag: Math.max(0, ...lags),
     unheard: lags.filter((lag) => lag < (lastPoll?.complete ?? 0) - (heard ?? 0)).length
   }

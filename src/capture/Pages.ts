@@ -88,7 +88,7 @@ export type Conclude = (
 export const concludeWith = (change: (state: StreamState) => StreamState): Conclude => (_, state) =>
   Effect.succeed({ state: change(state), events: [], holds: [] })
 
-export type Committed = Pick<Absorbed, "balance" | "disputed" | "unheard">
+export type Committed = Pick<Absorbed, "balance" | "unheard">
 
 /** One transaction: the rows of a page and what `conclude` makes of the stream. */
 export const commitPage = Effect.fnUntraced(function*(
@@ -165,7 +165,7 @@ export interface PageLoop {
   readonly commit: (
     reading: Reading,
     page: Page
-  ) => Effect.Effect<{ readonly reading: Reading; readonly committed: Committed }, ReadingError, Store | Source>
+  ) => Effect.Effect<{ readonly reading: Reading; readonly committed: Pick<Committed, "balance"> }, ReadingError, Store | Source>
   /** Asked after each page: true leaves the reading where it stands. */
   readonly yieldTurn: Effect.Effect<boolean>
 }

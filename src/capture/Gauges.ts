@@ -46,6 +46,11 @@ const beyond = Metric.counter("rollcall_changes_beyond_margin_total", {
   description: "Pages with a change shown so late that polls had stopped looking back for it; a sweep found it",
   incremental: true
 })
+const schemaDrift = Metric.counter("rollcall_schema_drift_total", {
+  description:
+    "Records, of a sample of those that changed, that are not what the contract says, by path; published all the same",
+  incremental: true
+})
 const filterless = Metric.counter("rollcall_polls_unfiltered_total", {
   description: "Times it was noticed that updated_after does not work: everything comes back, or nothing",
   incremental: true
@@ -118,4 +123,10 @@ export const pollsAnswered = Effect.fnUntraced(function*(key: StreamKey, polls: 
   yield* (polls === undefined ? Effect.logInfo : Effect.logWarning)(said).pipe(
     Effect.annotateLogs({ stream: key.integration, model: key.model })
   )
+})
+/** JSON Pointers of the schema, one for each record that departs there. */
+export const schemaDrifted = Effect.fnUntraced(function*(key: StreamKey, paths: ReadonlyArray<string>) {
+  for (const [path, records] of Map.groupBy(paths, (path) => path)) {
+    yield* count(schemaDrift, records.length, { model: key.model, path })
+  }
 })

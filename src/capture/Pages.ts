@@ -138,7 +138,10 @@ export const commitPage = Effect.fnUntraced(function*(
       const absorbed = yield* absorb(tx, prepared, occasion)
       yield* tx.write(absorbed.writes)
       const unreadable = isUnreadable(addBalance(reading.balance ?? emptyBalance, absorbed.balance))
-      if (unreadable) return { absorbed, concluded: null, before: begun.margin }
+      if (unreadable) {
+        yield* tx.save({ ...tx.state, reading: Math.max(tx.state.reading, reading.id) })
+        return { absorbed, concluded: null, before: begun.margin }
+      }
       const concluded = yield* options.conclude(
         tx,
         {

@@ -76,8 +76,10 @@ export interface Absorbed {
   readonly balance: Balance
   /** For `tx.write`, last of all. */
   readonly writes: ReadonlyArray<RecordWrite>
-  /** Some record of the page now waits for a point re-read. */
-  readonly disputed: boolean
+  /** By how much the latest change was late that a complete poll should have shown, ms; 0 = none was. */
+  readonly lag: number
+  /** How many of those happened after the last poll that was answered anything. */
+  readonly unheard: number
 }
 
 export const emptyBalance: Balance = {
@@ -135,6 +137,8 @@ export const absorb = Effect.fnUntraced(function*(
   // C7: what scope holds mask keeps its published value, the record goes on
   const masking = updated.length === 0 ? [] : masks(yield* tx.holds)
 
+  const { heard, lastPoll } = occasion.stream
+  const lags = sightings.flatMap(({ meaning, observed }) => lagOf(meaning, observed, heads.get(observed.id), occasion))
   const outcome = settle(sightings, stored, befores, masking, occasion)
   const written = new Set(outcome.writes.map((write) => write.head.id))
   yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
@@ -151,7 +155,8 @@ export const absorb = Effect.fnUntraced(function*(
       quarantined: prepared.unreadable.length
     },
     writes: outcome.writes,
-    disputed: [...outcome.stage.values()].some((row) => row.status === "reread")
+    lag: Math.max(0, ...lags),
+    unheard: lags.filter((lag) => lag < (lastPoll?.complete ?? 0) - (heard ?? 0)).length
   }
 })
 
@@ -221,6 +226,24 @@ const settingOf = (occasion: Occasion): Setting => ({
   backfilledAt: occasion.stream.backfilledAt,
   margin: occasion.stream.margin
 })
+
+/**
+ * How long before the start of the last complete poll a change happened that only now is shown (W3). A change of nested
+ * content leaves `changed_at` as it is and says nothing of it (W13); nor does what lies before the backfill.
+ */
+const lagOf = (
+  meaning: Meaning,
+  { changedAtMs }: Observation,
+  head: Head | undefined,
+  { backfill, stream }: Occasion
+): ReadonlyArray<number> => {
+  const { backfilledAt, backfillStartedAt, lastPoll } = stream
+  const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
+  if (!isChange || backfill || backfilledAt === null || changedAtMs === null) return []
+  if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
+  const lag = (lastPoll?.complete ?? -Infinity) - changedAtMs
+  return lag > 0 ? [lag] : []
+}
 
 const settle = (
   sightings: ReadonlyArray<Sighting>,

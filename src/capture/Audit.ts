@@ -152,7 +152,7 @@ export const audit = Effect.fn("Audit.run")(function*(
       note(yield* store.transact(stream.owner, stream.key, (tx) => compare(stream, tx, page.results, start.id)))
       const balance = { ...emptyBalance, read: page.results.length }
       return {
-        committed: { balance, disputed: false },
+        committed: { balance },
         reading: { ...reading, balance: addBalance(reading.balance, balance) }
       }
     })

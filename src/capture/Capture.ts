@@ -31,7 +31,8 @@ import { carryOut } from "./Holds.ts"
 import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
-import { backoff, failed, initial, type StreamSettings, stumbled } from "./StreamState.ts"
+import { refresh, type RefreshOptions } from "./Refresh.ts"
+import { backoff, failed, initial, type StreamSettings } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
 
 export interface CaptureOptions {
@@ -90,6 +91,8 @@ interface Held extends Stream {
   pollAsked: boolean
   /** Our clock, ms: not before this after a failure. */
   retryAt: number
+  /** What the last refresh left to do. */
+  owes: "done" | "more" | "sweep"
   jitter: number
 }
 
@@ -100,16 +103,27 @@ const backPressurePause = 5_000
 /** How often a paused stream looks whether it still is; who resumes it here wakes it. */
 const pausedPause = 60_000
 
+/** Requests for owed records after each poll; more only while nothing else is due (N4). */
+const refreshBudget = 4
+
+/** Polls that read the whole list come this much less often (W12). */
+const gentle = 10
+/** Sweeps that have to find what polls cannot come this much more often (C6). */
+const hurried = 6
+
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
   if (isWhole(held)) {
     const sweepAt = state.sweep === null ? (state.lastSweep?.endedAt ?? -Infinity) + interval : -Infinity
     return { pollAt: Infinity, sweepAt, away: false }
   }
-  const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter)
+  const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter) /
+    (state.polls === "nothing" ? hurried : 1)
   const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now
-  const pollAt = state.watermark === null ? now + interval : lastRead + interval
-  const sweepAt = state.watermark === null || state.sweep !== null
+  const pollAt = state.watermark === null
+    ? now + interval
+    : lastRead + interval * (state.polls === "everything" ? gentle : 1)
+  const sweepAt = state.watermark === null || state.sweep !== null || held.owes === "sweep"
     ? -Infinity
     : (state.lastSweep?.endedAt ?? -Infinity) + sweepInterval
   const away = state.lastPoll !== null && now - state.lastPoll.endedAt > memory &&
@@ -140,9 +154,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       held.owner,
       held.key,
       Effect.fnUntraced(function*(tx) {
-        const after = error._tag === "SourceError"
-          ? failed(tx.state, error, now, held.settings.interval)
-          : stumbled(tx.state, error.message, now)
+        const after = failed(tx.state, error, now, held.settings.interval)
         yield* tx.save(after)
         return { before: tx.state, after }
       })
@@ -162,6 +174,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const sweepUntil = (held: Held, yieldTurn: Effect.Effect<boolean>) =>
     sweep(held, { confirmInterval: options.confirmInterval, yieldTurn })
+
+  const refreshes = Effect.fnUntraced(function*(held: Held, yieldTurn: RefreshOptions["yieldTurn"]) {
+    held.owes = yield* refresh(held, { budget: refreshBudget, yieldTurn })
+  })
 
   const never = Effect.succeed(false)
 
@@ -196,10 +212,14 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       held.pollAsked = false
       yield* poll(held)
       yield* confirmAbsences(held, options.confirmInterval)
+      yield* refreshes(held, never)
       held.jitter = yield* Random.nextBetween(-0.1, 0.1)
     } else if (sweepAt <= now || away || held.pollAsked) {
       held.pollAsked = false
+      held.owes = "done"
       yield* sweepUntil(held, away ? called : interrupted)
+    } else if (held.owes === "more") {
+      yield* refreshes(held, interrupted)
     } else {
       return Math.min(pollAt, sweepAt) - now
     }
@@ -248,6 +268,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       left: yield* Latch.make(false),
       pollAsked: false,
       retryAt: 0,
+      owes: "done",
       jitter: 0
     }
     streams.set(streamName(key), held)
@@ -322,6 +343,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     const state = yield* stateOf(held)
     if (state.phase !== "live" && !isWhole(held)) yield* sweepUntil(held, never)
     yield* pollNow(held)
+    if (!isWhole(held)) yield* refreshes(held, never)
   })
 
   return Capture.of({

@@ -1,9 +1,10 @@
 /** What capture measures. Labels are stream parts and reasons, never record ids (I11). */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { StreamKey } from "../domain/Model.ts"
 import { parseTime } from "../domain/Watermark.ts"
-import type { Balance } from "../store/Store.ts"
+import type { Balance, StreamState } from "../store/Store.ts"
 import type { Detected } from "./PendingRows.ts"
 
 const seconds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 14_400, 86_400]
@@ -41,6 +42,24 @@ const drift = Metric.counter("rollcall_sweep_drift_total", {
   incremental: true
 })
 
+const beyond = Metric.counter("rollcall_changes_beyond_margin_total", {
+  description: "Pages with a change shown so late that polls had stopped looking back for it; a sweep found it",
+  incremental: true
+})
+const schemaDrift = Metric.counter("rollcall_schema_drift_total", {
+  description:
+    "Records, of a sample of those that changed, that are not what the contract says, by path; published all the same",
+  incremental: true
+})
+const filterless = Metric.counter("rollcall_polls_unfiltered_total", {
+  description: "Times it was noticed that updated_after does not work: everything comes back, or nothing",
+  incremental: true
+})
+const refreshes = Metric.counter("rollcall_refreshed_records_total", {
+  description: "Records re-read because content they repeat was seen changed elsewhere, by what came of it",
+  incremental: true
+})
+
 const labels = (key: StreamKey) => ({ stream: key.integration, model: key.model })
 const count = (
   metric: Metric.Counter<number>,
@@ -75,3 +94,39 @@ export const readingEnded = (key: StreamKey, kind: string, outcome: string) =>
 export const clockOutOfLine = (key: StreamKey) => count(outOfLine, 1, labels(key))
 export const readingUnbalanced = (key: StreamKey) => count(unbalanced, 1, labels(key))
 export const driftFound = (key: StreamKey, amount: number) => count(drift, amount, labels(key))
+export const refreshed = (key: StreamKey, outcome: "changed" | "unchanged" | "uncounted", amount: number) =>
+  count(refreshes, amount, { ...labels(key), outcome })
+/** All ms: how late a change was shown, and how far polls look back before and from now on. */
+export const shownLate = Effect.fnUntraced(
+  function*(key: StreamKey, lag: number, margin: { readonly before: number; readonly after: number }) {
+    const isBeyond = lag > margin.before
+    if (isBeyond) yield* count(beyond, 1, labels(key))
+    if (!isBeyond && margin.after === margin.before) return
+    const log = isBeyond ? Effect.logWarning : Effect.logInfo
+    yield* log("a change was shown late; polls look back as far as margin says").pipe(
+      Effect.annotateLogs({
+        stream: key.integration,
+        model: key.model,
+        late: Duration.format(Duration.millis(lag)),
+        margin: Duration.format(Duration.millis(margin.after))
+      })
+    )
+  }
+)
+export const pollsAnswered = Effect.fnUntraced(function*(key: StreamKey, polls: StreamState["polls"]) {
+  if (polls !== undefined) yield* count(filterless, 1, { ...labels(key), polls })
+  const said = polls === "everything"
+    ? "updated_after is ignored: every poll reads the whole list, so polls come less often"
+    : polls === "nothing"
+    ? "polls found nothing of what a sweep then found: updated_after is not answered, so sweeps come more often"
+    : "polls are answered what changed again"
+  yield* (polls === undefined ? Effect.logInfo : Effect.logWarning)(said).pipe(
+    Effect.annotateLogs({ stream: key.integration, model: key.model })
+  )
+})
+/** JSON Pointers of the schema, one for each record that departs there. */
+export const schemaDrifted = Effect.fnUntraced(function*(key: StreamKey, paths: ReadonlyArray<string>) {
+  for (const [path, records] of Map.groupBy(paths, (path) => path)) {
+    yield* count(schemaDrift, records.length, { model: key.model, path })
+  }
+})

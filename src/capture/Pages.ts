@@ -12,7 +12,7 @@
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
+import { driftOf } from "../domain/Drift.ts"
 import type * as Guard from "../domain/Guard.ts"
 import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
@@ -26,16 +26,11 @@ import {
   type StreamState,
   type StreamTx
 } from "../store/Store.ts"
-import { absorb, emptyBalance, type Occasion, prepare } from "./Absorb.ts"
+import { absorb, type Absorbed, emptyBalance, type Occasion, prepare, type Prepared } from "./Absorb.ts"
 import * as Gauges from "./Gauges.ts"
 import { detected } from "./PendingRows.ts"
 import { type Released, tellHolds } from "./Release.ts"
-import type { StreamSettings } from "./StreamState.ts"
-
-/** The reading cannot go on; nothing it committed is lost, the watermark stays. */
-export class ReadingAborted extends Schema.TaggedError<ReadingAborted>()("ReadingAborted", {
-  message: Schema.String
-}) {}
+import { ReadingAborted, type StreamSettings, widened } from "./StreamState.ts"
 
 export type ReadingError = SourceError | ReadingAborted | StoreError
 
@@ -54,6 +49,9 @@ export interface Stream {
 export const isWhole = ({ key }: Pick<Stream, "key">): boolean => registry[key.model].full === true
 
 const fruitlessPages = 100
+
+/** So many unreadable rows are no accident: what is read past them would be half a list (S2). */
+const isUnreadable = ({ quarantined, read }: Balance): boolean => quarantined >= 10 && quarantined > read / 5
 
 export const newReading = (
   state: StreamState,
@@ -91,27 +89,38 @@ export type Conclude = (
 export const concludeWith = (change: (state: StreamState) => StreamState): Conclude => (_, state) =>
   Effect.succeed({ state: change(state), events: [], holds: [] })
 
-export interface Committed {
-  readonly balance: Balance
-  readonly disputed: boolean
+export type Committed = Pick<Absorbed, "balance" | "unheard">
+
+/** Holding a record against its schema costs as much as a sixth of taking it in: a few of each page tell enough. */
+const heldAgainstSchema = 25
+
+const driftIn = (stream: Stream, { rows }: Prepared, { writes }: Absorbed): ReadonlyArray<string> => {
+  if (writes.length === 0) return []
+  const changed = new Set(writes.filter((write) => write.events.length > 0).map((write) => write.head.id))
+  return rows.filter((row) => changed.has(row.id)).slice(0, heldAgainstSchema)
+    .flatMap((row) => driftOf(stream.key.model, row.raw))
 }
 
 /** One transaction: the rows of a page and what `conclude` makes of the stream. */
 export const commitPage = Effect.fnUntraced(function*(
   stream: Stream,
   results: ReadonlyArray<unknown>,
-  reading: Pick<Reading, "id" | "kind" | "backfill">,
+  reading: Pick<Reading, "id" | "backfill"> & {
+    readonly kind: Reading["kind"] | "refresh"
+    /** Of the pages before. */
+    readonly balance?: Balance
+  },
   options: {
     readonly decisive: boolean
     /** What the page itself makes of the stream before its rows are judged. */
     readonly begin?: (state: StreamState) => StreamState
     readonly conclude: Conclude
   }
-): Effect.fn.Return<Committed, StoreError, Store> {
+): Effect.fn.Return<Committed, StoreError | ReadingAborted, Store> {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const prepared = prepare(stream.processing, results, now)
-  const { absorbed, concluded } = yield* store.transact(
+  const { absorbed, before, concluded } = yield* store.transact(
     stream.owner,
     stream.key,
     Effect.fnUntraced(function*(tx) {
@@ -128,22 +137,40 @@ export const commitPage = Effect.fnUntraced(function*(
       }
       const absorbed = yield* absorb(tx, prepared, occasion)
       yield* tx.write(absorbed.writes)
+      const unreadable = isUnreadable(addBalance(reading.balance ?? emptyBalance, absorbed.balance))
+      if (unreadable) {
+        yield* tx.save({ ...tx.state, reading: Math.max(tx.state.reading, reading.id) })
+        return { absorbed, concluded: null, before: begun.margin }
+      }
       const concluded = yield* options.conclude(
         tx,
-        { ...begun, reading: Math.max(begun.reading, reading.id) },
+        {
+          ...begun,
+          reading: Math.max(begun.reading, reading.id),
+          margin: widened(begun, absorbed.lag, stream.settings.interval)
+        },
         occasion,
         absorbed.balance
       )
       yield* tx.save(concluded.state)
-      return { absorbed, concluded }
+      return { absorbed, concluded, before: begun.margin }
     })
   )
   yield* Gauges.pageCommitted(stream.key, absorbed.balance, (yield* Clock.currentTimeMillis) - now)
+  yield* Gauges.schemaDrifted(stream.key, driftIn(stream, prepared, absorbed))
   yield* Gauges.eventsDetected(stream.key, [
     ...absorbed.writes.flatMap((write) => write.events.map(detected)),
-    ...concluded.events
+    ...concluded?.events ?? []
   ])
+  if (concluded === null) {
+    const { quarantined, read } = addBalance(reading.balance ?? emptyBalance, absorbed.balance)
+    return yield* new ReadingAborted({
+      message: `${quarantined} of ${read} rows have no usable id; they are in the quarantine, the watermark stays`,
+      blocks: "unreadable"
+    })
+  }
   yield* tellHolds(stream.key, concluded.holds)
+  yield* Gauges.shownLate(stream.key, absorbed.lag, { before, after: concluded.state.margin })
   return absorbed
 })
 
@@ -153,7 +180,11 @@ export interface PageLoop {
   readonly commit: (
     reading: Reading,
     page: Page
-  ) => Effect.Effect<{ readonly reading: Reading; readonly committed: Committed }, ReadingError, Store | Source>
+  ) => Effect.Effect<
+    { readonly reading: Reading; readonly committed: Pick<Committed, "balance"> },
+    ReadingError,
+    Store | Source
+  >
   /** Asked after each page: true leaves the reading where it stands. */
   readonly yieldTurn: Effect.Effect<boolean>
 }

@@ -63,7 +63,7 @@ type Place = Pick<Occasion, "stream" | "processing">
 export const asFound: Release = { origin: null, silent: false }
 
 const stepOf = ({ head, kind, published, row }: Weighed, content: JsonObject, place: Place, how: Release): Step => {
-  if (kind === "deletes") return { kind: "deleted", reason: row.reason ?? "flagged" }
+  if (kind === "deletes") return { kind: "deleted", reason: row.reason ?? "flagged", before: published }
   if (kind === "restores") return { kind: "restored", before: published }
   if (kind === "nothing" || how.silent) return { kind: head.live ? "same" : "tombstone" }
   const before = published ?? {}

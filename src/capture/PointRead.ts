@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import { readRow } from "../domain/Observation.ts"
 import { type Priority, Source, type SourceError } from "../source/Source.ts"
 import { type Pending, type PendingStatus, Store, type StoreError } from "../store/Store.ts"
-import { commitPage, concludeWith, type Stream } from "./Pages.ts"
+import { commitPage, concludeWith, type ReadingError, type Stream } from "./Pages.ts"
 
 /** Ids of one request, controls included. */
 const mostIds = 250
@@ -102,7 +102,7 @@ export const eachPending = Effect.fnUntraced(function*<E, R>(
 export const settleDisputes = Effect.fn("PointRead.settle")(function*(
   stream: Stream,
   reading: number
-): Effect.fn.Return<void, SourceError | StoreError, Store | Source> {
+): Effect.fn.Return<void, ReadingError, Store | Source> {
   yield* eachPending(
     stream,
     "reread",

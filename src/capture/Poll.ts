@@ -11,9 +11,11 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { readClock } from "../domain/Watermark.ts"
+import { pageSize } from "../api/Lists.ts"
+import { isObject } from "../domain/Canonical.ts"
+import { parseTime, readClock } from "../domain/Watermark.ts"
 import type { Page, Source } from "../source/Source.ts"
-import { type Reading, Store } from "../store/Store.ts"
+import { type Reading, Store, type StreamState } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
 import {
   addBalance,
@@ -21,14 +23,13 @@ import {
   concludeWith,
   isBalanced,
   newReading,
-  ReadingAborted,
   type ReadingError,
   readPages,
   type Stream
 } from "./Pages.ts"
 import { settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
-import { healthy } from "./StreamState.ts"
+import { healthy, ReadingAborted } from "./StreamState.ts"
 
 const restarts = 2
 
@@ -68,20 +69,22 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
       if (clock.outOfLine) yield* Gauges.clockOutOfLine(stream.key)
     }
     const watermark = complete
-    const read: Reading = { ...reading, complete }
+    const read: Reading = { ...reading, complete, unasked: (reading.unasked ?? 0) + unasked(reading, page) }
     const endedAt = yield* Clock.currentTimeMillis
     const committed = yield* commitPage(stream, page.results, read, {
       decisive: false,
       conclude: page.next !== null ?
         concludeWith((state) => state) :
-        (tx, state, occasion, balance) =>
-          release(tx, {
-            ...healthy(state),
+        (tx, state, occasion, balance) => {
+          const whole = { ...read, balance: addBalance(read.balance, balance) }
+          return release(tx, {
+            ...answered(healthy(state), whole),
             offsets,
             previous: state.watermark,
             watermark: Math.max(state.watermark ?? watermark, watermark),
-            lastPoll: { ...read, balance: addBalance(read.balance, balance), endedAt }
+            lastPoll: { ...whole, endedAt }
           }, occasion)
+        }
     })
     return { committed, reading: { ...read, balance: addBalance(read.balance, committed.balance) } }
   })
@@ -90,6 +93,8 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
     commit,
     yieldTurn: Effect.succeed(false)
   })
+  const after = yield* store.stream(stream.key)
+  if (after?.polls !== state.polls) yield* Gauges.pollsAnswered(stream.key, after?.polls)
   yield* Gauges.readingEnded(stream.key, "poll", "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
   yield* Effect.logDebug("poll complete").pipe(
@@ -97,3 +102,22 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
   )
   return reading
 })
+
+/** Rows that did not change since the poll's start of window: nested changes bring some, an ignored filter all. */
+const unasked = ({ from }: Reading, page: Page): number =>
+  page.results.filter((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) < (from ?? 0)).length
+
+/** A list of one page is not worth a difference. */
+const worthwhile = pageSize.max
+
+/** Whether the poll was answered what changed, or the whole list (W12). */
+const answered = (state: StreamState, { balance: { read }, complete, unasked = 0 }: Reading): StreamState => {
+  const { polls, ...rest } = state
+  const isEverything = read > worthwhile && unasked > 0.9 * read && read >= 0.9 * (state.lastSweep?.balance.read ?? 0)
+  const found = isEverything ? "everything" : polls === "nothing" && read === 0 ? "nothing" : undefined
+  return {
+    ...rest,
+    ...read > 0 && complete !== null ? { heard: complete } : {},
+    ...found === undefined ? {} : { polls: found }
+  }
+}

@@ -8,6 +8,7 @@
 import { isObject, type JsonObject } from "../domain/Canonical.ts"
 import { type DeleteReason, eventIdOf, type Kind, type NewEvent, type Origin } from "../domain/ChangeEvent.ts"
 import type { PathChange } from "../domain/Diff.ts"
+import { mentionsOf, none } from "../domain/Mention.ts"
 import type { StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
@@ -28,7 +29,7 @@ export type Step =
   | { readonly kind: "created"; readonly old: boolean }
   | { readonly kind: "unseen"; readonly old: boolean }
   | { readonly kind: "updated"; readonly before: JsonObject; readonly changes: ReadonlyArray<PathChange> }
-  | { readonly kind: "deleted"; readonly reason: DeleteReason }
+  | { readonly kind: "deleted"; readonly reason: DeleteReason; readonly before: JsonObject | null }
   /** `before`: content before the delete, if it is still kept. */
   | { readonly kind: "restored"; readonly before: JsonObject | null }
   /** Nothing to publish: the head only remembers what was met. */
@@ -103,7 +104,9 @@ export const publication = (
     }
   }
   const events = eventsOf()
+  const mentions = mentionsBy(step, head, next, circumstances)
   return {
+    ...mentions === undefined ? {} : { mentions },
     head: {
       id: next.id,
       version: version + events.length,
@@ -118,5 +121,28 @@ export const publication = (
     },
     events,
     silent: stream.fill === true && (step.kind === "created" || step.kind === "unseen") && step.old
+  }
+}
+
+/** Silent where hashes were only made anew; a deleted record shows nothing. */
+const mentionsBy = (
+  step: Step,
+  head: Head | undefined,
+  next: Next,
+  { processing, stream }: Circumstances
+): RecordWrite["mentions"] => {
+  const of = (content: JsonObject) => mentionsOf(stream, processing, content)
+  switch (step.kind) {
+    case "created":
+    case "restored":
+      return { before: none, after: of(next.content) }
+    case "updated":
+      return { before: of(step.before), after: of(next.content) }
+    case "deleted":
+      return step.before === null ? undefined : { before: of(step.before), after: none }
+    case "same":
+      return head?.fingerprint === processing.fingerprint ? undefined : { before: null, after: of(next.content) }
+    default:
+      return undefined
   }
 }

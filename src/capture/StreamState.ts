@@ -5,10 +5,18 @@
  * - A blocked stream keeps its watermark and infers nothing; it is probed, rarely, and goes on where it stopped (C1, C4).
  */
 import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
 import { registry, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { SourceError } from "../source/Source.ts"
 import type { BlockReason, StreamState } from "../store/Store.ts"
+
+/** The reading cannot go on; nothing it committed is lost, the watermark stays. */
+export class ReadingAborted extends Schema.TaggedError<ReadingAborted>()("ReadingAborted", {
+  message: Schema.String,
+  /** Trying again soon does not help: the stream is blocked. */
+  blocks: Schema.optionalKey(Schema.Literal("unreadable"))
+}) {}
 
 /** What configuration says of one stream. */
 export interface StreamSettings {
@@ -58,6 +66,7 @@ const probeAfter: Record<BlockReason, Duration.Duration | null> = {
   permission: Duration.minutes(15),
   key: Duration.minutes(5),
   inactive: Duration.minutes(15),
+  unreadable: Duration.minutes(15),
   not_ready: null
 }
 
@@ -72,18 +81,18 @@ const blockReasons: Partial<Record<SourceError["reason"]["_tag"], BlockReason>> 
 /** The state after a reading failed: blocked where waiting is all one can do, failing where it will be tried again. */
 export const failed = (
   state: StreamState,
-  error: SourceError,
+  error: SourceError | ReadingAborted,
   now: number,
   interval: Duration.Duration
 ): StreamState => {
-  const reason = blockReasons[error.reason._tag]
+  const reason = error._tag === "ReadingAborted" ? error.blocks : blockReasons[error.reason._tag]
   if (reason === undefined) return stumbled(state, error.message, now)
   return {
     ...state,
     failing: null,
     blocked: {
       reason,
-      code: error.reason.code,
+      code: error._tag === "ReadingAborted" ? null : error.reason.code,
       message: error.message,
       since: state.blocked?.reason === reason ? state.blocked.since : now,
       probeAt: now + Duration.toMillis(probeAfter[reason] ?? interval)
@@ -91,10 +100,21 @@ export const failed = (
   }
 }
 
-export const stumbled = (state: StreamState, message: string, now: number): StreamState => ({
+const stumbled = (state: StreamState, message: string, now: number): StreamState => ({
   ...state,
   failing: { count: (state.failing?.count ?? 0) + 1, message, since: state.failing?.since ?? now }
 })
+
+const mostMargin = Duration.toMillis(Duration.hours(6))
+
+/**
+ * Twice the largest lag that was seen, at most six hours. A lag counts as no more than polls look back in regular
+ * operation: what lies further back a sweep found, or drift hid it after an outage.
+ */
+export const widened = (state: StreamState, lag: number, interval: Duration.Duration): number => {
+  const regular = state.margin + 3 * Duration.toMillis(interval)
+  return Math.max(state.margin, Math.min(2 * Math.min(lag, regular), mostMargin))
+}
 
 /** Any complete page shows that nothing blocks. */
 export const healthy = (state: StreamState): StreamState =>

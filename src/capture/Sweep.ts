@@ -27,14 +27,13 @@ import {
   isBalanced,
   isWhole,
   newReading,
-  ReadingAborted,
   type ReadingError,
   readPages,
   type Stream
 } from "./Pages.ts"
 import { type Answer, controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
-import { healthy } from "./StreamState.ts"
+import { healthy, ReadingAborted } from "./StreamState.ts"
 
 export interface SweepOptions {
   /** Spacing of the two confirms of an absence. */
@@ -51,12 +50,7 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   if (state === null) return yield* new ReadingAborted({ message: "the stream is not registered in the store" })
-  const open = state.sweep ??
-    newReading(state, "sweep", {
-      from: null,
-      startedAt: yield* Clock.currentTimeMillis,
-      backfill: state.backfilledAt === null
-    })
+  const open = state.sweep ?? (yield* begin(stream))
   const read = open.phase === "confirm"
     ? { reading: open, done: true }
     : yield* readAll(stream, open, options, state.lastSweep?.balance.read ?? null)
@@ -65,6 +59,26 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   yield* finish(stream, read.reading)
   yield* settleDisputes(stream, read.reading.id)
   return true
+})
+
+/** It will meet every record: what refreshes were owed until now, it does. */
+const begin = Effect.fnUntraced(function*(stream: Stream) {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  return yield* store.transact(
+    stream.owner,
+    stream.key,
+    Effect.fnUntraced(function*({ forgiveOwed, save, state }) {
+      if (state.sweep !== null) return state.sweep
+      const reading = newReading(state, "sweep", {
+        from: null,
+        startedAt: now,
+        backfill: state.backfilledAt === null
+      })
+      if ((yield* forgiveOwed) > 0) yield* save({ ...state, reading: reading.id, sweep: reading })
+      return reading
+    })
+  )
 })
 
 /** Gives up the open sweep, if it still is this one; what it staged passes to the next (X17). */
@@ -127,7 +141,11 @@ const readAll = Effect.fnUntraced(function*(
           }
         }))(tx, state, occasion, balance)
     })
-    const read = { ...reading, balance: addBalance(reading.balance, committed.balance) }
+    const read = {
+      ...reading,
+      balance: addBalance(reading.balance, committed.balance),
+      unheard: (reading.unheard ?? 0) + committed.unheard
+    }
     yield* report(read)
     return { committed, reading: read }
   })
@@ -160,15 +178,24 @@ const begun = (state: StreamState, reading: Reading, page: Page): StreamState =>
 
 const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
   const now = yield* Clock.currentTimeMillis
+  let deaf = false
   yield* commitPage(stream, [], reading, {
     decisive: false,
     conclude: (tx, state, occasion) => {
+      // C6: [] may mean "no change" or "not supported"; a sweep that meets what polls should have shown tells which
+      deaf = state.polls !== "nothing" && (reading.unheard ?? 0) > 0
       const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
-      const sweep = isSuperseded(state, reading) ? state.sweep : null
-      const swept: StreamState = { ...state, phase: "live", sweep, lastSweep: ended }
+      const swept: StreamState = {
+        ...state,
+        phase: "live",
+        sweep: isSuperseded(state, reading) ? state.sweep : null,
+        lastSweep: ended,
+        ...deaf ? { polls: "nothing" } : {}
+      }
       return release(tx, isWhole(stream) ? polled(swept, ended) : swept, occasion)
     }
   })
+  if (deaf) yield* Gauges.pollsAnswered(stream.key, "nothing")
   yield* Gauges.readingEnded(stream.key, reading.backfill ? "backfill" : "sweep", "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
   const log = isWhole(stream) && !reading.backfill ? Effect.logDebug : Effect.logInfo

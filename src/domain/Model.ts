@@ -42,14 +42,17 @@ export interface TransitionRule {
   readonly when: ReadonlyArray<string> | "set" | "moves"
 }
 
-/** A place where another record's content is repeated inside this one. */
-export interface NestedReference {
-  /** Path of property names; arrays are walked through. */
-  readonly path: ReadonlyArray<string>
-  /** What is repeated there: equal kind and id mean the same thing. */
+/** What a record shows of another one: equal kind and id mean the same thing, wherever in an integration it is shown. */
+export interface NestedKind {
   readonly kind: string
   /** The properties that every place showing this kind has. */
   readonly shared: ReadonlyArray<string>
+}
+
+/** A place where another record's content is repeated inside this one. */
+export interface NestedReference extends NestedKind {
+  /** Path of property names; arrays are walked through. */
+  readonly path: ReadonlyArray<string>
 }
 
 export interface ModelEntry {
@@ -58,29 +61,44 @@ export interface ModelEntry {
   readonly full?: true
   readonly path: string
   readonly propagation: Readonly<Record<string, Propagation>>
+  /** As what other records repeat a record of this model; null = none does. */
+  readonly self: NestedKind | null
   readonly nested: ReadonlyArray<NestedReference>
   /** Names of arrays without ids in which order means nothing: compared by content. */
   readonly unordered: ReadonlyArray<string>
   readonly transitions: ReadonlyArray<TransitionRule>
 }
 
-const person = ["first_name", "last_name"]
-const named = ["name"]
-const at = (path: string, kind: string, shared: ReadonlyArray<string>): NestedReference => ({
-  path: path.split("."),
-  kind,
-  shared
-})
+const kind = (name: string, ...shared: ReadonlyArray<string>): NestedKind => ({ kind: name, shared })
 
-const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" | "transitions">> = {
+const candidate = kind("candidate", "first_name", "last_name", "email_addresses")
+const tag = kind("tag", "name")
+const stage = kind("stage", "name", "status", "index")
+const job = kind("job", "name")
+const interview = kind("interview", "title", "starting_at", "ending_at", "location", "canceled")
+const offer = kind("offer", "status")
+const user = kind("user", "first_name", "last_name", "email")
+const employee = kind("employee", "first_name", "last_name", "display_full_name", "work_email", "remote_deleted_at")
+const payRun = kind("pay_run", "start_date", "end_date", "legal_entity_id")
+const reviewCycle = kind("review_cycle", "name", "review_period_start_date")
+const location = kind("location", "name", "type")
+const legalEntity = kind("legal_entity", "name")
+const group = kind("group", "name", "type")
+const skill = kind("skill", "name")
+const proficiencyScale = kind("proficiency_scale", "type", "min", "max", "step", "ordered_options")
+
+const at = (path: string, nested: NestedKind): NestedReference => ({ path: path.split("."), ...nested })
+
+const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "unordered" | "transitions">> = {
   "ats.application": {
+    self: null,
     nested: [
-      at("candidate", "candidate", person),
-      at("candidate.tags", "tag", named),
-      at("current_stage", "stage", named),
-      at("job", "job", named),
-      at("interviews", "interview", ["title"]),
-      at("offers", "offer", ["status"])
+      at("candidate", candidate),
+      at("candidate.tags", tag),
+      at("current_stage", stage),
+      at("job", job),
+      at("interviews", interview),
+      at("offers", offer)
     ],
     unordered: ["phone_numbers", "email_addresses", "social_media"],
     transitions: [
@@ -90,12 +108,14 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
     ]
   },
   "ats.scorecard": {
-    nested: [at("author", "user", person)],
+    self: null,
+    nested: [at("author", user)],
     unordered: [],
     transitions: []
   },
   "ats.offer": {
-    nested: [at("application.candidate", "candidate", person), at("application.job", "job", named)],
+    self: offer,
+    nested: [at("application.candidate", candidate), at("application.job", job)],
     unordered: ["email_addresses"],
     transitions: [
       { name: "offer_accepted", path: ["status"], when: ["ACCEPTED"] },
@@ -103,28 +123,28 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
       { name: "offer_sent", path: ["status"], when: ["SENT"] }
     ]
   },
-  "ats.tag": { nested: [], unordered: [], transitions: [] },
+  "ats.tag": { self: tag, nested: [], unordered: [], transitions: [] },
   "hris.payslip": {
-    nested: [at("employee", "employee", person), at("pay_run", "pay_run", ["start_date", "end_date"])],
+    self: null,
+    nested: [at("employee", employee), at("pay_run", payRun)],
     unordered: [],
     transitions: []
   },
   "hris.performance_review": {
-    nested: [
-      at("reviewee", "employee", person),
-      at("reviewer", "employee", person),
-      at("review_cycle", "review_cycle", named)
-    ],
+    self: null,
+    nested: [at("reviewee", employee), at("reviewer", employee), at("review_cycle", reviewCycle)],
     unordered: [],
     transitions: [{ name: "rated", path: ["summary_rating", "value"], when: "set" }]
   },
-  "hris.performance_review_cycle": { nested: [], unordered: [], transitions: [] },
+  "hris.performance_review_cycle": { self: reviewCycle, nested: [], unordered: [], transitions: [] },
   "hris.staffing_entity": {
+    self: null,
     nested: [
-      at("locations", "location", named),
-      at("legal_entities", "legal_entity", named),
-      at("groups", "group", named),
-      at("skills.skill", "skill", named)
+      at("locations", location),
+      at("legal_entities", legalEntity),
+      at("groups", group),
+      at("skills.skill", skill),
+      at("skills.skill.proficiency_scale", proficiencyScale)
     ],
     unordered: ["employment_types"],
     transitions: [
@@ -134,13 +154,9 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "nested" | "unordered" 
       { name: "frozen", path: ["status"], when: ["FROZEN"] }
     ]
   },
-  "hris.legal_entity": { nested: [], unordered: [], transitions: [] },
-  "hris.skill": {
-    nested: [at("proficiency_scale", "proficiency_scale", ["type"])],
-    unordered: [],
-    transitions: []
-  },
-  "hris.absence_type": { nested: [], unordered: [], transitions: [] }
+  "hris.legal_entity": { self: legalEntity, nested: [], unordered: [], transitions: [] },
+  "hris.skill": { self: skill, nested: [at("proficiency_scale", proficiencyScale)], unordered: [], transitions: [] },
+  "hris.absence_type": { self: null, nested: [], unordered: [], transitions: [] }
 }
 
 const packages: ModelEntry = {
@@ -148,6 +164,7 @@ const packages: ModelEntry = {
   full: true,
   path: reads.assessmentPackages.path,
   propagation: {},
+  self: null,
   nested: [],
   unordered: [],
   transitions: []

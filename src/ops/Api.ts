@@ -168,6 +168,10 @@ export const StreamView = Schema.Struct({
   records_live: Schema.Number,
   pending: Schema.Record(Schema.String, Schema.Number),
   quarantined: Schema.Number,
+  /** Records to be re-read because content they repeat was seen changed elsewhere. */
+  owed: Schema.Number,
+  /** What polls are answered: the changes, everything (`updated_after` is ignored) or nothing (it finds nothing). */
+  polls: Schema.Literals(["changes", "everything", "nothing"]),
   progress: Schema.NullOr(Progress),
   last_poll_at: Instant,
   last_sweep_at: Instant

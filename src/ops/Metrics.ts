@@ -17,6 +17,9 @@ const freshness = Metric.gauge("rollcall_stream_freshness_seconds", {
 const live = Metric.gauge("rollcall_records_live", { description: "Records that exist, as last published" })
 const pending = Metric.gauge("rollcall_pending_rows", { description: "Changes observed and not yet published" })
 const quarantined = Metric.gauge("rollcall_quarantined_rows", { description: "Unreadable records that were set aside" })
+const owed = Metric.gauge("rollcall_owed_refreshes", {
+  description: "Records to be re-read because content they repeat was seen changed elsewhere"
+})
 const blocked = Metric.gauge("rollcall_stream_blocked", { description: "1 while the stream cannot be read" })
 const openHolds = Metric.gauge("rollcall_holds_open", {
   description: "Waves of changes that the guard keeps back until someone decides"
@@ -31,6 +34,7 @@ const streamGauges = ({ holds, streams }: Overview) =>
       set(live, view.records_live),
       set(quarantined, view.quarantined),
       set(openHolds, holds.filter(({ stream }) => stream === view.stream).length),
+      set(owed, view.owed),
       ...Object.entries(view.pending).map(([reason, rows]) => set(pending, rows, { reason })),
       ...(view.blocked === null ? [] : [set(blocked, 1, { reason: view.blocked.reason })])
     ])

@@ -100,6 +100,8 @@ export const overview = Effect.gen(function*() {
       records_live: count?.live ?? 0,
       pending: { ...count?.pending },
       quarantined: count?.quarantined ?? 0,
+      owed: count?.owed ?? 0,
+      polls: state.polls ?? "changes",
       progress: progressOf(state, count?.live ?? 0, now),
       last_poll_at: instantOrNull(state.lastPoll?.endedAt),
       last_sweep_at: instantOrNull(state.lastSweep?.endedAt)

@@ -10,11 +10,17 @@ import { attempt } from "./Attempt.ts"
 import { initial } from "./migrations/0001_initial.ts"
 import { integrations } from "./migrations/0002_integrations.ts"
 import { holds } from "./migrations/0003_holds.ts"
+import { mentions } from "./migrations/0004_mentions.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
 /** In order, never edited once released: a change of the schema is a new entry. */
-const migrations = { "0001_initial": initial, "0002_integrations": integrations, "0003_holds": holds }
+const migrations = {
+  "0001_initial": initial,
+  "0002_integrations": integrations,
+  "0003_holds": holds,
+  "0004_mentions": mentions
+}
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
 

@@ -43,7 +43,7 @@ import {
 import * as StreamTransaction from "./StreamTransaction.ts"
 
 /** What belongs to one stream, beside the log. */
-const tablesOfStream = ["heads", "pending", "quarantine"] as const
+const tablesOfStream = ["heads", "pending", "quarantine", "holds", "owed", "mentions"] as const
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -216,21 +216,23 @@ const make = Effect.gen(function*() {
     )
   }
 
-  // three narrow indexes are counted, no row is read
+  // narrow indexes are counted, no row is read
   const counts = Effect.gen(function*() {
-    const streams = yield* sql<StreamKey & { live: Integer; quarantined: Integer }>`
+    const streams = yield* sql<StreamKey & { live: Integer; quarantined: Integer; owed: Integer }>`
       SELECT s.integration, s.model,
         (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
-        (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined
+        (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
+        (SELECT count(*) FROM owed o WHERE o.stream = s.key) AS owed
       FROM streams s ORDER BY s.integration, s.model`
     const pending = yield* sql<StreamKey & { status: PendingStatus; count: Integer }>`
       SELECT s.integration, s.model, p.status, count(*) AS count
       FROM pending p JOIN streams s ON s.key = p.stream GROUP BY s.integration, s.model, p.status`
-    return streams.map(({ integration, live, model, quarantined }) => ({
+    return streams.map(({ integration, live, model, owed, quarantined }) => ({
       integration,
       model,
       live: Number(live),
       quarantined: Number(quarantined),
+      owed: Number(owed),
       pending: Object.fromEntries(
         pending.filter((row) => row.integration === integration && row.model === model)
           .map((row) => [row.status, Number(row.count)])

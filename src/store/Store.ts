@@ -17,6 +17,7 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import type { Hour } from "../domain/Guard.ts"
+import type { Mentions } from "../domain/Mention.ts"
 import type { StreamKey, StreamModel } from "../domain/Model.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
@@ -163,9 +164,17 @@ export interface RecordWrite {
   readonly events: ReadonlyArray<NewEvent>
   /** The events are for no reader: rows of the log like others, which `log` passes over. */
   readonly silent?: boolean
+  /**
+   * What the record shows of others, before and now; absent = the same. `before` null = not known, nobody is owed a
+   * re-read for it.
+   */
+  readonly mentions?: { readonly before: Mentions | null; readonly after: Mentions }
 }
 
-export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive"
+/** Records to be re-read because content they repeat was seen changed elsewhere; too many to name = everything. */
+export type Owed = ReadonlyArray<string> | "everything"
+
+export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive" | "unreadable"
 
 /** Rows of one reading: read = sum of all the others. */
 export interface Balance {
@@ -197,6 +206,10 @@ export interface Reading {
   /** What the watermark becomes when a poll's last page commits; server ms. */
   readonly complete: number | null
   readonly balance: Balance
+  /** Rows of a poll that did not change since `from`. */
+  readonly unasked?: number
+  /** Changes a sweep met that polls should have shown, had they shown anything. */
+  readonly unheard?: number
 }
 
 /** Everything durable about one stream but its records. */
@@ -220,8 +233,12 @@ export interface StreamState extends StreamKey {
   readonly watermark: number | null
   /** P: the watermark before; polls read from P − margin. */
   readonly previous: number | null
-  /** ms */
+  /** ms; only ever raised. */
   readonly margin: number
+  /** What polls are answered instead of what changed; absent = what changed (W12, C6). */
+  readonly polls?: "everything" | "nothing"
+  /** Up to when the last poll was complete that was answered anything, server ms. */
+  readonly heard?: number
   /** Newest samples of (server clock − our clock), ms. */
   readonly offsets: ReadonlyArray<number>
   /** Server ms: start and end of the first sweep. */
@@ -310,10 +327,19 @@ export interface StreamTx {
   readonly putPending: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
   readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
+  /** Who is owed a re-read, in id order, at most `limit`. */
+  readonly takeOwed: (limit: number) => Effect.Effect<Owed, StoreError>
+  /** These were re-read after they were taken; what was owed anew since then stays owed. */
+  readonly settleOwed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  /** Nobody of the stream is owed anything any more: how many were. */
+  readonly forgiveOwed: Effect.Effect<number, StoreError>
   readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
   /** Writes down what an operator did. */
   readonly record: (entry: AuditEntry) => Effect.Effect<void, StoreError>
-  /** Heads and events; call it last, the log's counter is locked from here to the commit. */
+  /**
+   * Heads and events, and what the records mention; whoever shows changed content otherwise, in any stream of the
+   * integration, is owed a re-read from here on. Call it last, the log's counter is locked from here to the commit.
+   */
   readonly write: (records: ReadonlyArray<RecordWrite>) => Effect.Effect<void, StoreError>
 }
 
@@ -393,6 +419,8 @@ export class Store extends Context.Service<Store, {
       StreamKey & {
         readonly live: number
         readonly quarantined: number
+        /** Records owed a re-read. */
+        readonly owed: number
         readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
       }
     >,

@@ -11,6 +11,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { step } from "./Attempt.ts"
 import type { EventLog } from "./EventLog.ts"
 import type { HoldTable } from "./HoldTable.ts"
+import * as MentionIndex from "./MentionIndex.ts"
 import {
   fromHead,
   fromPending,
@@ -105,6 +106,8 @@ export const make = (
         sql`UPDATE heads SET seen = ${reading} WHERE stream = ${stream} AND id IN ${sql.in(ids)} AND seen < ${reading}`
     )
 
+  const mentions = MentionIndex.make(sql, stream)
+
   return {
     state,
     heads: (ids) => Effect.map(headRows(ids), (rows) => new Map(rows.map((row) => [row.id, toHead(row)]))),
@@ -133,11 +136,15 @@ export const make = (
     putPending: (rows) => Effect.asVoid(putPending(rows.map((row) => fromPending(stream, row)))),
     dropPending: (ids) => Effect.asVoid(dropPending(ids)),
     quarantine: (rows) => Effect.asVoid(quarantine(rows.map((row) => fromQuarantined(stream, row)))),
+    takeOwed: mentions.take,
+    settleOwed: mentions.settle,
+    forgiveOwed: mentions.forgive,
     save: (next) =>
       sql`UPDATE streams SET state = ${fromState(next).state} WHERE key = ${stream}`.pipe(Effect.asVoid, step("save")),
     record: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`.pipe(Effect.asVoid, step("record")),
     write: (records) =>
-      log.append(stream, records).pipe(
+      mentions.record(records).pipe(
+        Effect.andThen(log.append(stream, records)),
         Effect.flatMap((heads) => putHeads(heads.map((head) => fromHead(stream, head)))),
         Effect.asVoid
       )

@@ -114,7 +114,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           assert.deepStrictEqual(yield* store.logRange, { oldest: 0, newest: 0 })
           assert.strictEqual((yield* store.stream(tags))?.watermark, null)
           assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
-          assert.deepStrictEqual((yield* store.counts)[0], { ...tags, live: 0, quarantined: 0, pending: {} })
+          assert.deepStrictEqual((yield* store.counts)[0], { ...tags, live: 0, quarantined: 0, owed: 0, pending: {} })
         })
       )
 
@@ -189,7 +189,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             })
           )
           const [counts] = yield* store.counts
-          assert.deepStrictEqual(counts, { ...tags, live: 3000, quarantined: 0, pending: { staged: 1 } })
+          assert.deepStrictEqual(counts, { ...tags, live: 3000, quarantined: 0, owed: 0, pending: { staged: 1 } })
           assert.deepStrictEqual(yield* store.unseen(tags, 4, null, 10), [])
         })
       )
@@ -428,8 +428,8 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           assert.strictEqual((yield* store.pendingRows({ key: skills, limit: 10 })).length, 1)
           assert.strictEqual((yield* store.pendingRows({ limit: 2 })).length, 2)
           assert.deepStrictEqual(yield* store.counts, [
-            { ...tags, live: 0, quarantined: 1, pending: { staged: 1, held: 1 } },
-            { ...skills, live: 0, quarantined: 0, pending: { staged: 1 } }
+            { ...tags, live: 0, quarantined: 1, owed: 0, pending: { staged: 1, held: 1 } },
+            { ...skills, live: 0, quarantined: 0, owed: 0, pending: { staged: 1 } }
           ])
         })
       )

@@ -136,6 +136,88 @@ describe("Capture", () => {
       })
     ))
 
+  it.effect("W12: where `updated_after` is ignored and everything comes back, that is noticed and polls come less often", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        for (let i = 0; i < 300; i++) api.put(start - 30 * 86_400_000, { id: `r${i}`, title: "z" })
+        yield* TestClock.adjust("7 hours")
+        assert.isUndefined((yield* stateOf("ats.application")).polls)
+        const ignore = (ignored: boolean) => {
+          for (const held of api.rows.values()) held.matchedAt = ignored ? Infinity : 0
+        }
+        const polls = Effect.fnUntraced(function*(time: Duration.Input) {
+          const from = api.requests.length
+          yield* TestClock.adjust(time)
+          return api.requests.slice(from).filter((request) => request.updatedAfter !== null && request.cursor === null)
+            .length
+        })
+        ignore(true)
+        yield* TestClock.adjust("2 minutes")
+        assert.strictEqual((yield* stateOf("ats.application")).polls, "everything")
+        assert.isAtMost(yield* polls("1 hour"), 7)
+        const store = yield* Store
+        assert.strictEqual((yield* store.logRange).newest, 302)
+        ignore(false)
+        yield* TestClock.adjust("12 minutes")
+        assert.isUndefined((yield* stateOf("ats.application")).polls)
+        assert.isAtLeast(yield* polls("1 hour"), 50)
+      })
+    ))
+
+  it.effect("C6: polls that are answered [] although a sweep finds changes are noticed; sweeps come more often until polls work", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("10 minutes")
+        api.intercept = (request, answer) =>
+          Effect.succeed(request.updatedAfter === null ? answer : { ...answer, results: [], next: null })
+        api.put(start + 10 * 60_000, { id: "a", title: "late" })
+        yield* TestClock.adjust("6 hours")
+        assert.strictEqual((yield* stateOf("ats.application")).polls, "nothing")
+        const store = yield* Store
+        assert.strictEqual((yield* store.log({ after: 0, limit: 10 })).at(-1)!.origin, "sweep")
+        const from = api.requests.length
+        api.put(start + 6 * 3_600_000, { id: "b", title: "late" })
+        yield* TestClock.adjust("3 hours")
+        const sweeps = api.requests.slice(from).filter((request) => request.updatedAfter === null)
+        assert.isAtLeast(sweeps.length, 2)
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        api.put(start + 9 * 3_600_000, { id: "a", title: "in time" })
+        yield* TestClock.adjust("2 minutes")
+        assert.isUndefined((yield* stateOf("ats.application")).polls)
+      })
+    ))
+
+  it.effect("S2: a stream whose rows are unreadable stops and says why, loses nothing, and the others go on", () =>
+    running(
+      ["ats.application", "ats.tag"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        const before = yield* stateOf("ats.application")
+        for (let i = 0; i < 20; i++) api.put(start + 5 * 60_000, { id: `r${i}`, title: "new" })
+        api.intercept = (request, answer) =>
+          Effect.succeed(
+            request.model === "ats.tag"
+              ? answer
+              : { ...answer, results: answer.results.map((row) => ({ ...row as object, id: null })) }
+          )
+        yield* TestClock.adjust("10 minutes")
+        const blocked = yield* stateOf("ats.application")
+        assert.strictEqual(blocked.blocked?.reason, "unreadable")
+        assert.include(blocked.blocked?.message, "of 22 rows")
+        assert.isAtMost(blocked.watermark! - before.watermark!, 2 * 60_000)
+        assert.isNull((yield* stateOf("ats.tag")).blocked)
+        assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* TestClock.adjust("20 minutes")
+        assert.isNull((yield* stateOf("ats.application")).blocked)
+        const store = yield* Store
+        const events = yield* store.log({ after: 0, limit: 100, model: "ats.application" })
+        assert.strictEqual(events.length, 22)
+      })
+    ))
+
   it.effect("R3: a stream that fails, or hangs, never delays another", () =>
     running(
       ["ats.application", "ats.offer", "ats.tag"],

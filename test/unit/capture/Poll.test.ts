@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Rejected, Transient } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -352,6 +353,26 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2", "created 3"])
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
+
+  it.effect("S1: a record that does not fit the contract is published all the same, and counted by model and path", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", outcome: 7, job: { id: "j", name: { de: "Ada" } } })
+      yield* rig.put({ id: "b", outcome: "PENDING" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", outcome: 8, job: { id: "j", name: { de: "Ada" } } })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      const drift = (yield* Metric.snapshot).filter((metric) => metric.id === "rollcall_schema_drift_total")
+      const counted = drift.map(({ attributes, state }) => ({
+        ...attributes,
+        count: "count" in state ? state.count : 0
+      }))
+      assert.sameDeepMembers(
+        counted,
+        ["/job/name", "/outcome"].map((path) => ({ model: "ats.application", path, count: 2 }))
+      )
+    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.effect("S1: a record without id is set aside, the page goes on", () =>
     scenario(Effect.fnUntraced(function*(rig) {

@@ -85,15 +85,20 @@ const answer = (api: ScriptedApi, request: PageRequest, now: number): Page => {
   }
 }
 
+const serve = Effect.fnUntraced(function*(api: ScriptedApi, request: PageRequest) {
+  const now = (yield* Clock.currentTimeMillis) + api.skew
+  api.requests.push(request)
+  api.meanwhile(request, api.requests.length)
+  return yield* api.intercept(request, answer(api, request, now))
+})
+
+/** The same list for every model. */
 export const layer = (api: ScriptedApi): Layer.Layer<Source> =>
-  Layer.succeed(Source)(
-    listsOnly(Effect.fnUntraced(function*(request) {
-      const now = (yield* Clock.currentTimeMillis) + api.skew
-      api.requests.push(request)
-      api.meanwhile(request, api.requests.length)
-      return yield* api.intercept(request, answer(api, request, now))
-    }))
-  )
+  Layer.succeed(Source)(listsOnly((request) => serve(api, request)))
+
+/** A list for each model. */
+export const layerOf = (apis: Readonly<Partial<Record<PageRequest["model"], ScriptedApi>>>): Layer.Layer<Source> =>
+  Layer.succeed(Source)(listsOnly((request) => serve(apis[request.model]!, request)))
 
 export const refuse = (reason: SourceError["reason"]): Effect.Effect<never, SourceError> =>
   Effect.fail(new SourceError({ reason }))

@@ -203,3 +203,45 @@ describe("a SQLite store", () => {
       )
     }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
 })
+
+it.effect("X19: what is erased leaves no row in any table but those of the log, which are empty", () =>
+  Effect.gen(function*() {
+    const store = yield* Store
+    const sql = yield* SqlClient.SqlClient
+    const mentions = { before: new Map(), after: new Map([[1, { content: 2, silent: true }]]) }
+    yield* store.ensureStreams([stateOf(tags)])
+    const owner = yield* store.claim("capture")
+    yield* store.transact(
+      owner,
+      tags,
+      Effect.fnUntraced(function*(tx) {
+        yield* tx.openHold({
+          kind: "scope",
+          state: "open",
+          reason: "a test",
+          paths: ["/name"],
+          openedAt: 1,
+          decidedAt: null,
+          released: 0,
+          release: null
+        })
+        yield* tx.putPending([pendingOf("p")])
+        yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
+        yield* tx.write([{ ...changeOf(headOf("a"), "created"), mentions }])
+      })
+    )
+    yield* sql`INSERT INTO owed (stream, id, taken) SELECT key, 'a', 0 FROM streams`
+    const tables = yield* sql<{ name: string }>`
+      SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'stream'`
+    const filled = Effect.map(
+      Effect.forEach(
+        tables,
+        ({ name }) => sql`SELECT 1 FROM ${sql(name)}`.pipe(Effect.map((rows) => [name, rows.length]))
+      ),
+      (counts) => counts.filter(([, count]) => count !== 0).map(([name]) => name)
+    )
+    assert.sameMembers(yield* filled, tables.map(({ name }) => name))
+    yield* store.erase(owner, tags)
+    assert.deepStrictEqual(yield* filled, ["events"])
+    assert.deepStrictEqual(yield* sql`SELECT content, changes FROM events`, [{ content: null, changes: "[]" }])
+  }).pipe(Effect.provide(SqlStore.layer.pipe(Layer.provideMerge(Sqlite.client({ file: ":memory:" }))))))

@@ -1,0 +1,111 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { initial, widened } from "../../../src/capture/StreamState.ts"
+import { type Rig, scenario, start } from "./Rig.ts"
+
+const minutes = (count: number) => Duration.toMillis(Duration.minutes(count))
+
+const pollFor = (rig: Rig, count: number) =>
+  Effect.forEach(Array.from({ length: count }), () => Effect.andThen(rig.wait("1 minute"), rig.poll), { discard: true })
+
+/** A stream that is backfilled and polled. */
+const begun = Effect.fnUntraced(function*(rig: Rig) {
+  yield* rig.put({ id: "zero", title: "x" })
+  yield* rig.sweep
+  yield* pollFor(rig, 10)
+})
+
+describe("lateness", () => {
+  it.effect("W3: what is shown later than the margin is found by the sweep, which raises it until polls find the next", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* begun(rig)
+      const late = (id: string) =>
+        Effect.gen(function*() {
+          yield* rig.put({ id, remote_created_at: new Date(start).toISOString() }, { visibleAfter: minutes(12) })
+          yield* pollFor(rig, 20)
+          const byPolls = yield* rig.kinds(id)
+          yield* rig.sweep
+          assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
+          return byPolls.length
+        })
+      assert.strictEqual(yield* late("a"), 0)
+      const { margin } = yield* rig.state
+      assert.isAbove(margin, minutes(10))
+      assert.isAtMost(margin, minutes(20))
+      assert.strictEqual(yield* late("b"), 1)
+      assert.isAtLeast((yield* rig.state).margin, minutes(20))
+      assert.isAtMost((yield* rig.state).margin, minutes(24))
+    })))
+
+  it.effect("W3: the margin is twice the largest lag that polls saw, and is never lowered", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* begun(rig)
+      yield* rig.put({ id: "zero", title: "y" }, { visibleAfter: minutes(4) })
+      yield* pollFor(rig, 6)
+      const { margin } = yield* rig.state
+      assert.isAbove(margin, minutes(5))
+      assert.isAtMost(margin, minutes(8))
+      yield* rig.put({ id: "zero", title: "z" })
+      yield* pollFor(rig, 30)
+      assert.strictEqual((yield* rig.state).margin, margin)
+    })))
+
+  it("W3: it grows at most twofold or so at a time, to six hours and no further", () => {
+    const settings = {
+      integration: "t:a",
+      model: "ats.tag",
+      account: "default",
+      interval: Duration.minutes(1),
+      sweepInterval: Duration.hours(6)
+    } as const
+    let state = initial(settings, Duration.minutes(5))
+    const margins = Array.from({ length: 8 }, () => {
+      state = { ...state, margin: widened(state, minutes(24 * 60), settings.interval) }
+      return state.margin / minutes(1)
+    })
+    assert.deepStrictEqual(margins, [16, 38, 82, 170, 346, 360, 360, 360])
+  })
+
+  it.effect("W13: a nested change on a record unchanged for a year, met by a sweep or a poll, leaves the margin alone", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const tagged = (name: string) => ({
+        id: "a",
+        changed_at: "2025-03-01T00:00:00.000Z",
+        candidate: { id: "c", tags: [{ id: "t", name }] }
+      })
+      yield* rig.put(tagged("one"))
+      yield* begun(rig)
+      const { margin } = yield* rig.state
+      yield* rig.put(tagged("two"), { silent: true })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put(tagged("three"))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
+      assert.strictEqual((yield* rig.state).margin, margin)
+    })))
+
+  it.effect("W13, B1: an old record found late leaves the margin alone", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* begun(rig)
+      yield* rig.put({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
+      yield* rig.sweep
+      assert.strictEqual((yield* rig.state).margin, minutes(5))
+    })))
+
+  it.effect("W6: after days down, what drift hid from the first poll is no lag of days", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* begun(rig)
+      yield* rig.wait("1 day")
+      yield* rig.put({ id: "zero", title: "y" })
+      yield* rig.wait("2 days")
+      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [] })
+      yield* rig.poll
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("zero"), ["created 1", "updated 2"])
+      assert.isAtMost((yield* rig.state).margin, minutes(20))
+    })))
+})

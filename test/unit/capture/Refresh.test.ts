@@ -1,0 +1,289 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import { TestClock } from "effect/testing"
+import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import { Capture, layer } from "../../../src/capture/Capture.ts"
+import type { PageRequest } from "../../../src/source/Source.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { start } from "./Rig.ts"
+import * as Scripted from "./ScriptedApi.ts"
+
+const integration = "greenhouse:acme"
+const models = ["ats.application", "ats.offer", "ats.tag"] as const
+type Model = (typeof models)[number]
+
+const streams = models.map((model) => ({
+  integration,
+  model,
+  account: "default",
+  interval: Duration.minutes(1),
+  sweepInterval: Duration.hours(1)
+}))
+
+const capturing = Layer.effectDiscard(Effect.flatMap(Capture, ({ assign }) => assign(integration, streams))).pipe(
+  Layer.provideMerge(layer({ overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) }))
+)
+
+/** Applications, offers and tags of one integration, each a list of its own, and the service that reads them. */
+const integrationOf = () => {
+  const apis = { "ats.application": Scripted.make(), "ats.offer": Scripted.make(), "ats.tag": Scripted.make() }
+  const put = (model: Model, row: Scripted.Row, silent = false) =>
+    Effect.map(Clock.currentTimeMillis, (now) => apis[model].put(now, row, { silent }))
+  const log = Effect.flatMap(Store, (store) => store.log({ after: 0, limit: 30_000 }))
+  return {
+    apis,
+    put,
+    /** `updated refresh` … of one record, oldest first. */
+    seen: (model: IncrementalModel, id: string) =>
+      Effect.map(log, (entries) =>
+        entries.filter((entry) => entry.model === model && entry.id === id)
+          .map((entry) => `${entry.kind} ${entry.origin}`)),
+    latest: (model: Model, id: string) =>
+      Effect.map(log, (entries) => entries.findLast((entry) => entry.model === model && entry.id === id)!),
+    /** Requests by ids of one list from the `from`-th request on. */
+    asked: (model: Model, from = 0): ReadonlyArray<PageRequest> =>
+      apis[model].requests.slice(from).filter((request) => request.ids !== null),
+    running: <A, E, R>(body: Effect.Effect<A, E, R>) =>
+      Effect.gen(function*() {
+        const capture = yield* Capture
+        const fiber = yield* Effect.forkChild(capture.run)
+        const result = yield* body
+        yield* Fiber.interrupt(fiber)
+        return result
+      }).pipe(Effect.provide(capturing))
+  }
+}
+type Integration = ReturnType<typeof integrationOf>
+
+const scenario = <A, E>(
+  test: (integration: Integration) => Effect.Effect<A, E, Store | Layer.Success<ReturnType<typeof Scripted.layerOf>>>
+) => {
+  const made = integrationOf()
+  return TestClock.setTime(start).pipe(
+    Effect.andThen(test(made)),
+    Effect.provide(Layer.merge(Scripted.layerOf(made.apis), Sqlite.layer({ file: ":memory:" }))),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  )
+}
+
+const job = (name: string) => ({ id: "j1", remote_id: "r-j1", name })
+const application = (id: string, details: Readonly<Record<string, unknown>> = {}) => ({
+  id,
+  title: "x",
+  candidate: { id: `c-${id}`, first_name: "Ada", last_name: id, tags: [] },
+  job: job("Engineer"),
+  ...details
+})
+const offer = (id: string, details: Readonly<Record<string, unknown>> = {}) => ({
+  id,
+  status: "SENT",
+  application: { candidate: { id: `c-${id}`, first_name: "Ada", last_name: id }, job: job("Engineer") },
+  ...details
+})
+
+describe("Refresh", () => {
+  it.effect("N1: a job renamed inside one application is refreshed in its siblings of every model, and nobody else is read", () =>
+    scenario(Effect.fnUntraced(function*({ apis, asked, latest, put, running, seen }) {
+      for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
+      yield* put("ats.application", application("other", { job: { id: "j2", name: "Baker" } }))
+      yield* put("ats.offer", offer("o"))
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        const renamed = { job: job("Architect") }
+        yield* put("ats.application", application("a", { title: "y", ...renamed }))
+        for (const id of ["b", "c"]) yield* put("ats.application", application(id, renamed), true)
+        yield* put("ats.offer", offer("o", { application: { job: job("Architect") } }), true)
+        yield* TestClock.adjust("3 minutes")
+      }))
+      assert.deepStrictEqual(yield* seen("ats.application", "a"), ["created backfill", "updated poll"])
+      for (const id of ["b", "c"]) {
+        assert.deepStrictEqual(yield* seen("ats.application", id), ["created backfill", "updated refresh"])
+      }
+      assert.deepStrictEqual(yield* seen("ats.application", "other"), ["created backfill"])
+      assert.deepStrictEqual(yield* seen("ats.offer", "o"), ["created backfill", "updated refresh"])
+      assert.strictEqual(JSON.parse((yield* latest("ats.offer", "o")).after!).application.job.name, "Architect")
+      assert.isTrue(asked("ats.application").every((request) => request.priority === "refresh"))
+      assert.deepStrictEqual(asked("ats.application").map((request) => [...request.ids!].slice(1, -1)), [["b", "c"]])
+      assert.strictEqual(asked("ats.offer").length, 1)
+      assert.deepStrictEqual(asked("ats.tag"), [])
+      assert.isTrue(apis["ats.application"].requests.filter((request) => request.updatedAfter === null).length <= 3)
+    })))
+
+  it.effect("N1: a tag renamed on its own endpoint is refreshed in the applications that show it", () =>
+    scenario(Effect.fnUntraced(function*({ put, running, seen }) {
+      const tagged = (name: string) => ({
+        candidate: { id: "c", first_name: "Ada", last_name: "L", tags: [{ id: "t", remote_id: "r-t", name }] }
+      })
+      yield* put("ats.tag", { id: "t", name: "urgent" })
+      yield* put("ats.application", application("a", tagged("urgent")))
+      yield* put("ats.application", application("b"))
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        yield* put("ats.tag", { id: "t", name: "late" })
+        yield* put("ats.application", application("a", tagged("late")), true)
+        yield* TestClock.adjust("3 minutes")
+      }))
+      assert.deepStrictEqual(yield* seen("ats.application", "a"), ["created backfill", "updated refresh"])
+      assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill"])
+    })))
+
+  it.effect("N1: what a kill left owed is refreshed after the restart", () =>
+    scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
+      for (const id of ["a", "b"]) yield* put("ats.application", application(id))
+      yield* running(TestClock.adjust("10 minutes"))
+      const store = yield* Store
+      yield* put("ats.application", application("a", { job: job("Architect") }))
+      yield* put("ats.application", application("b", { job: job("Architect") }), true)
+      // the first run ends while the answer to the refresh is under way
+      apis["ats.application"].intercept = (request, answer) =>
+        request.ids === null ? Effect.succeed(answer) : Effect.never
+      yield* running(TestClock.adjust("3 minutes"))
+      const owed = Effect.map(store.counts, (counts) => counts.map((count) => count.owed))
+      assert.deepStrictEqual(yield* owed, [1, 0, 0])
+      apis["ats.application"].intercept = (_, answer) => Effect.succeed(answer)
+      yield* running(TestClock.adjust("3 minutes"))
+      assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated refresh"])
+      assert.deepStrictEqual(yield* owed, [0, 0, 0])
+    })))
+
+  it.effect("N1: a change that happens while the refresh is under way is owed anew", () =>
+    scenario(Effect.fnUntraced(function*({ apis, latest, put, running }) {
+      for (const id of ["a", "b"]) yield* put("ats.application", application(id))
+      yield* put("ats.offer", offer("o"))
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        yield* put("ats.application", application("a", { job: job("Architect") }))
+        yield* put("ats.offer", offer("o", { application: { job: job("Architect") } }), true)
+        apis["ats.offer"].intercept = Effect.fnUntraced(function*(request, answer) {
+          if (request.ids === null) return answer
+          apis["ats.offer"].intercept = (_, answer) => Effect.succeed(answer)
+          yield* put("ats.application", application("a", { job: job("Director") }))
+          yield* put("ats.offer", offer("o", { application: { job: job("Director") } }), true)
+          return yield* Effect.delay(Effect.succeed(answer), "3 minutes")
+        })
+        yield* TestClock.adjust("10 minutes")
+      }))
+      assert.strictEqual(JSON.parse((yield* latest("ats.offer", "o")).after!).application.job.name, "Director")
+    })))
+
+  it.effect("N1, I7: an answer without its controls settles nothing and infers nothing; the sweep finds it", () =>
+    scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
+      for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
+      apis["ats.application"].intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
+      const store = yield* Store
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        yield* put("ats.application", application("a", { job: job("Architect") }))
+        for (const id of ["b", "c"]) yield* put("ats.application", application(id, { job: job("Architect") }), true)
+        yield* TestClock.adjust("20 minutes")
+        assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill"])
+        assert.strictEqual((yield* store.counts)[0]!.owed, 2)
+        assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
+        yield* TestClock.adjust("1 hour")
+      }))
+      assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated sweep"])
+      assert.strictEqual((yield* store.counts)[0]!.owed, 0)
+    })))
+
+  it.effect("a delete that a refresh sees is staged, and published by the next poll", () =>
+    scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
+      for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        yield* put("ats.application", application("a", { job: job("Architect") }))
+        apis["ats.application"].put(start, application("b", { remote_deleted_at: "2026-03-01T12:00:00.000Z" }), {
+          silent: true
+        })
+        yield* TestClock.adjust("3 minutes")
+      }))
+      assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "deleted refresh"])
+    })))
+
+  it.effect("N7: two models that show different shapes of one candidate refresh each other once a change, and stop", () =>
+    scenario(Effect.fnUntraced(function*({ asked, put, running, seen }) {
+      const person = (first: string) => ({ id: "c", first_name: first, last_name: "L" })
+      // the offer's copy has no e-mail addresses, ever
+      const inApplication = (first: string) => ({ ...person(first), email_addresses: [{ email_address: "a@b" }] })
+      for (const id of ["a", "b"]) yield* put("ats.application", application(id, { candidate: inApplication("Ada") }))
+      yield* put("ats.offer", offer("o", { application: { candidate: person("Ada") } }))
+      yield* put("ats.offer", offer("control"))
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        const before = asked("ats.offer").length
+        for (const id of ["a", "b"]) yield* put("ats.application", application(id, { candidate: inApplication("Eve") }))
+        yield* put("ats.offer", offer("o", { application: { candidate: person("Eve") } }), true)
+        yield* TestClock.adjust("40 minutes")
+        assert.isAtMost(asked("ats.offer").length - before, 1)
+        assert.isAtMost(asked("ats.application").length, 1)
+        // a change of something else is none of the candidate's
+        yield* put("ats.application", application("a", { title: "z", candidate: inApplication("Eve") }))
+        yield* TestClock.adjust("5 minutes")
+        assert.isAtMost(asked("ats.offer").length - before, 1)
+      }))
+      assert.deepStrictEqual(yield* seen("ats.offer", "o"), ["created backfill", "updated refresh"])
+    })))
+
+  it.effect("N7: a new record that shows content known already makes nobody be read again", () =>
+    scenario(Effect.fnUntraced(function*({ asked, put, running }) {
+      for (const id of ["a", "b"]) yield* put("ats.application", application(id))
+      yield* put("ats.offer", offer("o", { application: { job: job("Engineer (all)") } }))
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        const before = asked("ats.offer").length
+        for (const id of ["d", "e", "f"]) {
+          yield* put("ats.application", application(id))
+          yield* TestClock.adjust("2 minutes")
+        }
+        assert.strictEqual(asked("ats.offer").length, before)
+      }))
+    })))
+
+  it.effect("N4: one change with 10,000 siblings asks for each once, 250 at a time, and delays no poll", () =>
+    scenario(Effect.fnUntraced(function*({ apis, asked, put, running, seen }) {
+      const ids = Array.from({ length: 10_001 }, (_, index) => `a${String(index).padStart(5, "0")}`)
+      for (const id of ids) yield* put("ats.application", { id, job: job("Engineer") })
+      for (const id of ["t", "u"]) yield* put("ats.tag", { id, name: id })
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        const from = apis["ats.application"].requests.length
+        const [first, ...others] = ids
+        yield* put("ats.application", { id: first!, job: job("Architect") })
+        for (const id of others) yield* put("ats.application", { id, job: job("Architect") }, true)
+        apis["ats.application"].intercept = (request, answer) =>
+          request.ids === null ? Effect.succeed(answer) : Effect.delay(Effect.succeed(answer), "10 seconds")
+        yield* TestClock.adjust("12 minutes")
+        const requests = asked("ats.application", from)
+        assert.strictEqual(requests.length, Math.ceil(10_000 / 248))
+        assert.isTrue(requests.every((request) => request.ids!.length <= 250))
+        const polls = apis["ats.application"].requests.slice(from).filter((request) => request.updatedAfter !== null)
+        assert.isAtLeast(polls.length, 8)
+      }))
+      assert.deepStrictEqual(yield* seen("ats.application", ids.at(-1)!), ["created backfill", "updated refresh"])
+    })))
+
+  it.effect("N4: where more records are owed than a sweep would read, the sweep is brought forward instead", () =>
+    scenario(Effect.fnUntraced(function*({ apis, asked, put, running, seen }) {
+      const ids = Array.from({ length: 10_002 }, (_, index) => `a${String(index).padStart(5, "0")}`)
+      for (const id of ids) yield* put("ats.application", { id, job: job("Engineer") })
+      yield* running(Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        const from = apis["ats.application"].requests.length
+        const [first, ...others] = ids
+        yield* put("ats.application", { id: first!, job: job("Architect") })
+        for (const id of others) yield* put("ats.application", { id, job: job("Architect") }, true)
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(asked("ats.application", from), [])
+        const sweeps = apis["ats.application"].requests.slice(from)
+          .filter((request) => request.updatedAfter === null && request.cursor === null)
+        assert.strictEqual(sweeps.length, 1)
+      }))
+      assert.deepStrictEqual(yield* seen("ats.application", ids.at(-1)!), ["created backfill", "updated sweep"])
+    })))
+})

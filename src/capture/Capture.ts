@@ -23,6 +23,7 @@ import { type StreamKey, streamName } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
+import * as Adoption from "./Adoption.ts"
 import { audit, type AuditReport } from "./Audit.ts"
 import * as Gauges from "./Gauges.ts"
 import { carryOut } from "./Holds.ts"
@@ -112,7 +113,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
   const owner: Owner = yield* store.claim("capture")
-  yield* store.ensureStreams(options.streams.map((settings) => initial(settings, options.overlapMin)))
+  const { lineage } = store.identity
+  const processings = new Map(options.streams.map((settings) => [streamName(settings), settings.processing]))
+  yield* Adoption.finish(owner, lineage, (stream) => processings.get(streamName(stream)) ?? null)
+  yield* store.ensureStreams(options.streams.map((settings) => ({ ...initial(settings, options.overlapMin), lineage })))
   const configured = new Set(options.streams.map(streamName))
   for (const state of yield* store.streams) {
     const retired = !configured.has(streamName(state))

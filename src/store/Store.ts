@@ -162,6 +162,15 @@ export interface RecordWrite {
   readonly events: ReadonlyArray<NewEvent>
 }
 
+/** A record that was last published in an earlier lineage. */
+export interface Outlived {
+  readonly head: Head
+  readonly remoteId: string | null
+  readonly changedAt: string | null
+  /** Content as it was published; null on a delete. */
+  readonly content: string | null
+}
+
 export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive"
 
 /** Rows of one reading: read = sum of all the others. */
@@ -275,6 +284,14 @@ export interface StreamTx {
   readonly putPending: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
   readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
+  /** Heads whose log row is of a lineage before `lineage`, with that row; in id order after `after`, at most `limit`. */
+  readonly outlived: (
+    lineage: number,
+    after: string | null,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<Outlived>, StoreError>
+  /** Deletes log rows of lineages before `lineage`, which no head may refer to any more; at most `limit`, returns how many. */
+  readonly dropOutlived: (lineage: number, limit: number) => Effect.Effect<number, StoreError>
   readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
   /** Heads and events; call it last, the log's counter is locked from here to the commit. */
   readonly write: (records: ReadonlyArray<RecordWrite>) => Effect.Effect<void, StoreError>
@@ -304,6 +321,11 @@ export class Store extends Context.Service<Store, {
   readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Effect.Effect<void, StoreError>
   readonly streams: Effect.Effect<ReadonlyArray<StreamState>, StoreError>
   readonly stream: (key: StreamKey) => Effect.Effect<StreamState | null, StoreError>
+  /** All streams and the newest position of one moment: what their watermarks promise lies at or before it. */
+  readonly standing: Effect.Effect<
+    { readonly position: number; readonly streams: ReadonlyArray<StreamState> },
+    StoreError
+  >
   /** One transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock time-out). */
   readonly transact: <A, E>(
     owner: Owner,
@@ -317,6 +339,8 @@ export class Store extends Context.Service<Store, {
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+  /** Which of these records are live. */
+  readonly living: (key: StreamKey, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
   /** Some ids met live by `reading` or later: controls of a confirm. */
   readonly controls: (
     key: StreamKey,
@@ -389,6 +413,12 @@ export class Store extends Context.Service<Store, {
   >
   /** Deletes log rows appended before `before` (our clock, ms), not past `upTo`, as the retention rule allows; returns how many. */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
+
+  /**
+   * Begins the log anew in a later lineage: no row before this moment is read any more, and every reader stands at its
+   * beginning. Positions go on. Whoever has the store open keeps the identity it knows. Not later than now: nothing happens.
+   */
+  readonly raise: (owner: Owner, lineage: number) => Effect.Effect<void, StoreError>
 
   // readers of the log
   readonly readerPosition: (reader: string) => Effect.Effect<number, StoreError>

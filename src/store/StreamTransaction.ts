@@ -105,6 +105,31 @@ export const make = (
         sql`UPDATE heads SET seen = ${reading} WHERE stream = ${stream} AND id IN ${sql.in(ids)} AND seen < ${reading}`
     )
 
+  const outlived: StreamTx["outlived"] = (lineage, after, limit) =>
+    sql<HeadRow & { remote_id: string | null; event_changed_at: string | null; content: string | null }>`
+      SELECT h.id, h.version, h.live, h.position, h.text_hash, h.canonical_hash, h.fingerprint, h.changed_at, h.seen,
+        e.remote_id, e.changed_at AS event_changed_at, e.content
+      FROM heads h JOIN events e ON e.position = h.position
+      WHERE h.stream = ${stream} AND h.id > ${after ?? ""} AND e.lineage < ${lineage}
+      ORDER BY h.id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map((row) => ({
+        head: toHead(row),
+        remoteId: row.remote_id,
+        changedAt: row.event_changed_at,
+        content: row.content
+      }))),
+      step("outlived")
+    )
+
+  // what `raise` left behind `pruned` is looked at, not the whole log
+  const dropOutlived: StreamTx["dropOutlived"] = (lineage, limit) =>
+    sql`
+      DELETE FROM events WHERE position IN (
+        SELECT position FROM events
+        WHERE stream = ${stream} AND position <= (SELECT pruned FROM log_counter) AND lineage < ${lineage}
+        ORDER BY position LIMIT ${limit}
+      ) RETURNING position`.pipe(Effect.map((rows) => rows.length), step("dropOutlived"))
+
   return {
     state,
     heads: (ids) => Effect.map(headRows(ids), (rows) => new Map(rows.map((row) => [row.id, toHead(row)]))),
@@ -133,6 +158,8 @@ export const make = (
     putPending: (rows) => Effect.asVoid(putPending(rows.map((row) => fromPending(stream, row)))),
     dropPending: (ids) => Effect.asVoid(dropPending(ids)),
     quarantine: (rows) => Effect.asVoid(quarantine(rows.map((row) => fromQuarantined(stream, row)))),
+    outlived,
+    dropOutlived,
     save: (next) =>
       sql`UPDATE streams SET state = ${fromState(next).state} WHERE key = ${stream}`.pipe(Effect.asVoid, step("save")),
     write: (records) =>

@@ -22,11 +22,11 @@ import { createRequire } from "node:module"
 import { join } from "node:path"
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
-import type { StreamSettings } from "./capture/StreamState.ts"
+import { isReadable, type StreamSettings } from "./capture/StreamState.ts"
 import * as Config from "./Config.ts"
 import { defaultFile, environment, input } from "./ConfigInput.ts"
 import { parseLength } from "./ConfigValue.ts"
-import { streamModels } from "./domain/Model.ts"
+import { type StreamKey, type StreamModel, streamModels } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
@@ -35,7 +35,7 @@ import type { Dependency } from "./ops/Overview.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
-import { Relay } from "./publish/Relay.ts"
+import { divergence, Relay } from "./publish/Relay.ts"
 import * as Retention from "./publish/Retention.ts"
 import type { SandboxHandle } from "./sandbox/Sandbox.ts"
 import * as UnifiedApi from "./source/UnifiedApi.ts"
@@ -54,17 +54,23 @@ interface Plan extends Config.Settings {
 
 const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
+const processingFor = ({ models, redactKey }: Config.Settings, model: StreamModel) => {
+  const treatment = models[model] ?? { remoteData: "drop", redact: {} }
+  return Processing.make(model, { ...treatment, key: redactKey === null ? "" : Redacted.value(redactKey) })
+}
+
 /** Where configuration leaves open which models are read, the tool catalogue is asked. */
 const planOf = Effect.fnUntraced(function*(settings: Config.Settings) {
   const undecided = settings.integrations.filter(({ models }) => models === "auto")
   const discovered = yield* Discovery.discover(undecided)
-  const key = settings.redactKey === null ? "" : Redacted.value(settings.redactKey)
   const streams = settings.integrations.flatMap(({ id, models, ...rest }) => {
     const chosen = models === "auto" ? discovered.get(id) ?? streamModels : models
-    return chosen.map((model): StreamSettings => {
-      const treatment = settings.models[model] ?? { remoteData: "drop", redact: {} }
-      return { ...rest, integration: id, model, processing: Processing.make(model, { ...treatment, key }) }
-    })
+    return chosen.map((model): StreamSettings => ({
+      ...rest,
+      integration: id,
+      model,
+      processing: processingFor(settings, model)
+    }))
   })
   const plan: Plan = { ...settings, streams }
   return plan
@@ -83,8 +89,9 @@ const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, streams }: Pl
     ...(kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
   })
 
+const loadExamination = Effect.promise(() => import("./store/SqliteExamination.ts"))
 const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))
-const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, { streams }: Plan) => ({
+const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, streams: Plan["streams"]) => ({
   ...kafka,
   ...(sasl === null ? {} : { sasl }),
   streams
@@ -92,7 +99,7 @@ const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, { streams }: Plan) => ({
 
 const relayLayer = (plan: Plan) => {
   if (plan.kafka === null) return Layer.empty
-  const options = kafkaOptions(plan.kafka, plan)
+  const options = kafkaOptions(plan.kafka, plan.streams)
   return Relay.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
 }
 
@@ -192,21 +199,37 @@ const start = Command.make("start", {
     ])
   )
 
+/** Of the operating API that is configured. */
+const address = Effect.fnUntraced(function*(file: Option.Option<string>) {
+  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* input(file)))
+  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token }
+})
+
 // ---- doctor -------------------------------------------------------------------------------------------------------
 
 /** Who asks waits for the answer. */
 const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
-const missingTopics = (settings: Config.Settings, own: Config.Kafka) =>
+/** What Kafka has of the topics and of this store. Only the event that Kafka says was last is asked of the store. */
+const kafkaFindings = (settings: Config.Settings, own: Config.Kafka) =>
   Effect.gen(function*() {
-    const { examine } = yield* loadKafka
-    return yield* examine(kafkaOptions(own, yield* planOf(settings)))
+    const kafka = yield* loadKafka
+    const { eventIdAt, examine } = yield* loadExamination
+    const { file } = settings.store
+    const log = yield* Effect.orElseSucceed(Effect.map(examine(file), ({ log }) => log), () => null)
+    const { published, ...topics } = yield* kafka.examine(
+      kafkaOptions(own, (yield* planOf(settings)).streams),
+      log?.store ?? null
+    )
+    if (log === null) return { ...topics, divergence: null }
+    const eventId = published === null ? null : yield* eventIdAt(file, published.position)
+    return { ...topics, divergence: divergence(published, { ...log, eventId }) }
   })
 
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
   Effect.gen(function*() {
     const Doctor = yield* Effect.promise(() => import("./ops/Doctor.ts"))
-    const { examine } = yield* Effect.promise(() => import("./store/SqliteExamination.ts"))
+    const { examine } = yield* loadExamination
     const checked = Config.check(yield* input(config))
     if (Result.isFailure(checked)) return yield* Doctor.reject(checked.failure.faults, { json })
     const settings = checked.success
@@ -214,20 +237,53 @@ const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
     const patient = {
       ...settings,
       store: { ...store, examine: examine(store.file) },
-      kafka: kafka === null ? null : { brokers: kafka.brokers, missing: missingTopics(settings, kafka) }
+      kafka: kafka === null ? null : { brokers: kafka.brokers, examine: kafkaFindings(settings, kafka) }
     }
     yield* Effect.provide(Doctor.examine(patient, { json }), sourceLayer({ ...settings, ...impatient }))
   }).pipe(tool)).pipe(
     Command.withDescription("Check configuration, accounts, integrations, store, Kafka and clock, and say what to do")
   )
 
-// ---- sandbox, demo ------------------------------------------------------------------------------------------------
+// ---- store --------------------------------------------------------------------------------------------------------
 
-/** Of the operating API that is configured. */
-const address = Effect.fnUntraced(function*(file: Option.Option<string>) {
-  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* input(file)))
-  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token }
-})
+const adopt = Command.make("adopt", {
+  config,
+  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask"), Flag.withDefault(false)),
+  json
+}, ({ config, json, yes }) =>
+  Effect.gen(function*() {
+    const Adopt = yield* Effect.promise(() => import("./ops/Adopt.ts"))
+    const settings = yield* Effect.fromResult(Config.check(yield* input(config)))
+    const { file } = settings.store
+    const { log } = yield* Effect.flatMap(loadExamination, ({ examine }) => examine(file))
+    if (log === null) {
+      return yield* new Adopt.NotAdopted({ message: `${file} holds no store`, hint: "Set ROLLCALL_STORE." })
+    }
+    const { kafka } = settings
+    const published = kafka === null ? null : loadKafka.pipe(
+      Effect.flatMap(({ examine }) => examine(kafkaOptions(kafka, []), log.store)),
+      Effect.map(({ published }) => published)
+    )
+    const { ready, url } = yield* Effect.flatMap(address(config), (address) =>
+      Effect.map(Client.make(address), ({ ready }) => ({ ready, url: address.url })))
+    const processingOf = (stream: StreamKey) =>
+      isReadable(stream) ? processingFor(settings, stream.model) : null
+    const running = Effect.match(ready, { onSuccess: () => url, onFailure: () => null })
+    yield* Adopt.adopt({ file, published, running, processingOf, yes, json }).pipe(
+      Effect.provide(Sqlite.layer(settings.store))
+    )
+  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    Command.withDescription(
+      "Make a restored or exchanged store the truth: publish every live record anew, in a later lineage"
+    )
+  )
+
+const store = Command.make("store").pipe(
+  Command.withDescription("What is done to the store as a whole, while Rollcall is stopped"),
+  Command.withSubcommands([adopt])
+)
+
+// ---- sandbox, demo ------------------------------------------------------------------------------------------------
 
 const sandbox = Command.make("sandbox", sandboxFlags, ({ json, ...options }) =>
   Effect.gen(function*() {
@@ -319,6 +375,7 @@ const rollcall = Command.make("rollcall").pipe(
     demo,
     sandbox,
     doctor,
+    store,
     status(config, address),
     tail(config, address),
     streams(config, address),

@@ -115,6 +115,25 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   partitionkey: partitionKey(entry)
 })
 
+/** Of the notice that a record is gone of which the log of this lineage knows nothing. */
+export const removalAttributesOf = (
+  { lineage }: LogIdentity,
+  record: { readonly integration: string; readonly model: Model; readonly id: string },
+  now: number
+) => ({
+  specversion: "1.0",
+  id: eventIdOf({ ...record, lineage }, 0, "deleted", null),
+  source: encodeSource(record.integration),
+  type: `rollcall.${record.model}.state`,
+  subject: record.id,
+  time: new Date(now).toISOString(),
+  integration: record.integration,
+  model: record.model,
+  lineage,
+  recordversion: 0,
+  partitionkey: partitionKey(record)
+})
+
 /** The `data` member as JSON text. */
 export const dataTextOf = (entry: LogEntry): Json => {
   const head = JSON.stringify({

@@ -13,6 +13,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -23,12 +24,16 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
+import { streamName } from "../domain/Model.ts"
 import { type Owner, Store, type StoreError } from "../store/Store.ts"
-import { type Published, Sink, SinkError, Unreachable } from "./Sink.ts"
+import * as Progress from "./Progress.ts"
+import { type Published, type RecordKey, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface RelayStatus {
   /** Newest position that is in the sink, as far as we know. */
   readonly position: number
+  /** Up to where the sink has been told how far streams are complete. */
+  readonly told: number
   /** `waiting`: sink or store are away, it goes on by itself. `stopped`: someone has to act. */
   readonly state: "starting" | "running" | "waiting" | "stopped"
   /** Of `waiting` and `stopped`; `since` is our clock in milliseconds. */
@@ -37,7 +42,7 @@ export interface RelayStatus {
 
 export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
-  /** Returns once everything up to `position` is in the sink, or the relay has stopped. */
+  /** Returns once everything up to `position`, and the streams' progress, is in the sink, or the relay has stopped. */
   readonly reached: (position: number) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
   /** Publishes in the background for as long as the layer lives. */
@@ -51,8 +56,36 @@ export class Relay extends Context.Service<Relay, {
 class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
   readonly hint =
     "was the store restored from a backup, or exchanged, or the sink emptied? Publishing stays stopped so that no consumer " +
-    "mixes the two. Bring back the store that published last, or begin anew with an empty store and other topics " +
-    "(ROLLCALL_STORE, ROLLCALL_TOPIC); `rollcall store adopt`, which raises the lineage instead, is not in this version."
+    "mixes the two. Bring back the store that published last, or stop Rollcall and let `rollcall store adopt` publish " +
+    "this one anew, in a later lineage."
+}
+
+/** What a log says of itself to who compares it with a sink. */
+export interface LogFacts {
+  readonly lineage: number
+  /** Position of our own that was saved; 0 = none. */
+  readonly saved: number
+  /** Oldest position that is read. */
+  readonly oldest: number
+  /** The event at the sink's position; null where there is none. */
+  readonly eventId: string | null
+}
+
+/** Why what the sink holds cannot be of this log, in words; null when it is   (X14, X18). */
+export const divergence = (published: Published | null, log: LogFacts): string | null => {
+  if (published === null) {
+    // A saved position before the oldest is where adopting put it: nothing of this lineage is published.
+    return log.saved > 0 && log.saved >= log.oldest
+      ? `position ${log.saved} was published, the sink knows of none`
+      : null
+  }
+  if (published.lineage > log.lineage) {
+    return `the sink holds lineage ${published.lineage} of this store, the store is at ${log.lineage}`
+  }
+  if (published.lineage < log.lineage || log.eventId === published.eventId) return null
+  return `position ${published.position} of the sink is ${
+    log.eventId === null ? "missing" : "another event"
+  } in the log`
 }
 
 type RelayFault = SinkError | StoreError | Diverged
@@ -130,14 +163,16 @@ const make = Effect.gen(function*() {
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
-  const status = yield* SubscriptionRef.make<RelayStatus>({ position: 0, state: "starting", reason: null })
+  const status = yield* SubscriptionRef.make<RelayStatus>({ position: 0, told: 0, state: "starting", reason: null })
   let failures = 0
+  /** Done when someone waits to hear that all is told. */
+  let hurried = Deferred.makeUnsafe<void>()
 
   const advance = Effect.fnUntraced(function*(position: number) {
     failures = 0
     const { state } = yield* SubscriptionRef.get(status)
     if (state === "waiting" || state === "stopped") yield* Effect.logInfo("publishing again")
-    yield* SubscriptionRef.set(status, { position, state: "running", reason: null })
+    yield* SubscriptionRef.update(status, ({ told }) => ({ position, told, state: "running" as const, reason: null }))
     yield* Metric.update(positionGauge, position)
     const { newest } = yield* store.logRange
     yield* Metric.update(lagGauge, Math.max(0, newest - position))
@@ -146,30 +181,34 @@ const make = Effect.gen(function*() {
   /** The position to go on from, once it is sure that the sink holds this log. */
   const whereToGoOn = Effect.fnUntraced(function*(published: Published | null) {
     const saved = yield* store.readerPosition(reader)
-    if (published === null) {
-      if (saved > 0) return yield* new Diverged({ message: `position ${saved} was published, the sink knows of none` })
-      const { oldest } = yield* store.logRange
-      if (oldest > 1) {
-        yield* Effect.logWarning(`the log begins at position ${oldest}: what was before is not published`)
-      }
-      return 0
+    const { oldest } = yield* store.logRange
+    const [row] = published === null ? [] : yield* store.log({ after: published.position - 1, limit: 1 })
+    const eventId = row !== undefined && row.position === published?.position ? row.eventId : null
+    const fault = divergence(published, { lineage: identity.lineage, saved, oldest, eventId })
+    if (fault !== null) return yield* new Diverged({ message: fault })
+    if (published?.lineage === identity.lineage) return published.position
+    if (identity.lineage > 1) yield* reconcile
+    if (published === null && saved === 0 && oldest > 1) {
+      yield* Effect.logWarning(`the log begins at position ${oldest}: what was before is not published`)
     }
-    if (published.lineage > identity.lineage) {
-      return yield* new Diverged({
-        message: `the sink holds lineage ${published.lineage} of this store, the store is at ${identity.lineage}`
-      })
-    }
-    // Adopting raised the lineage and left the reader's position where the new one begins.
-    if (published.lineage < identity.lineage) return saved
-    const [row] = yield* store.log({ after: published.position - 1, limit: 1 })
-    if (row?.position !== published.position || row.eventId !== published.eventId) {
-      return yield* new Diverged({
-        message: `position ${published.position} of the sink is ${
-          row?.position === published.position ? "another event" : "missing"
-        } in the log`
-      })
-    }
-    return published.position
+    return saved
+  })
+
+  /** The store was adopted: what the sink keeps of records that it lacks goes, before anything of it is published. */
+  const reconcile = Effect.gen(function*() {
+    const streams = yield* store.streams
+    const ours = new Map(streams.map((stream) => [streamName(stream), stream]))
+    yield* sink.reconcile(identity, streams, (records) =>
+      Effect.gen(function*() {
+        const lacking: Array<RecordKey> = []
+        for (const [name, own] of Map.groupBy(records, streamName)) {
+          const stream = ours.get(name)
+          if (stream === undefined) continue
+          const living = yield* store.living(stream, own.map(({ id }) => id))
+          lacking.push(...own.filter(({ id }) => !living.has(id)))
+        }
+        return lacking
+      }))
   })
 
   const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, position: number) {
@@ -179,15 +218,33 @@ const make = Effect.gen(function*() {
     yield* advance(position)
   }, finishing)
 
+  /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
+  const news = (position: number) =>
+    Effect.raceFirst(
+      Effect.timeoutOption(store.awaitLog(position), Progress.every),
+      Effect.suspend(() => Deferred.await(hurried))
+    )
+
   /** Opens the sink and publishes until something fails. */
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayFault> {
     let position = yield* Effect.flatMap(sink.open(identity), whereToGoOn)
+    const progress = Progress.make(store)
     while (true) {
+      if (Deferred.isDoneUnsafe(hurried)) {
+        hurried = Deferred.makeUnsafe()
+        progress.hurry()
+      }
+      const note = yield* progress.due(position)
+      if (note !== null) {
+        yield* finishing(sink.report(identity, note.streams))
+        progress.told(note)
+        yield* SubscriptionRef.update(status, (now) => ({ ...now, told: note.position }))
+      }
       const batch = yield* store.log({ after: position, limit: batchRows })
       const last = batch.at(-1)
       if (last === undefined) {
         yield* advance(position)
-        yield* store.awaitLog(position)
+        yield* news(position)
         continue
       }
       yield* publish(owner, batch, last.position)
@@ -216,7 +273,7 @@ const make = Effect.gen(function*() {
     const since = before.state === state && before.reason !== null
       ? before.reason.since
       : yield* Clock.currentTimeMillis
-    yield* SubscriptionRef.set(status, { position: before.position, state, reason: { message, hint, since } })
+    yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint, since } })
     if (next === "stop") return yield* Effect.never
     const { newest } = yield* Effect.orElseSucceed(store.logRange, () => ({ newest: before.position }))
     yield* Metric.update(lagGauge, Math.max(0, newest - before.position))
@@ -237,9 +294,13 @@ const make = Effect.gen(function*() {
   return Relay.of({
     status: SubscriptionRef.get(status),
     reached: (position) =>
-      SubscriptionRef.changes(status).pipe(
-        Stream.filter((now) => now.position >= position || now.state === "stopped"),
-        Stream.runHead,
+      Effect.suspend(() => Deferred.succeed(hurried, undefined)).pipe(
+        Effect.andThen(
+          SubscriptionRef.changes(status).pipe(
+            Stream.filter((now) => now.told >= position || now.state === "stopped"),
+            Stream.runHead
+          )
+        ),
         Effect.flatMap((now) => now._tag === "Some" ? Effect.succeed(now.value) : SubscriptionRef.get(status))
       )
   })

@@ -4,11 +4,13 @@
  * Invariants
  * 1. `publish` keeps the order of its batch per record   (I5)
  * 2. After `open` whoever published before is fenced   (I10, X15)
+ * 3. What `report` tells is seen by nobody before the events that were published until then
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
 
 /** The sink is away: keep the position, try again. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
@@ -43,6 +45,21 @@ export interface Published extends LogIdentity {
   readonly eventId: string
 }
 
+/** How far what is published shows a stream completely. */
+export interface StreamProgress extends StreamKey {
+  readonly lineage: number
+  /** Server time, ms: every change up to then is published or pending. */
+  readonly completeTo: number
+  /** Of the log: everything up to it is published. */
+  readonly position: number
+  /** When that was found, our clock, ms. */
+  readonly at: number
+}
+
+export interface RecordKey extends StreamKey {
+  readonly id: string
+}
+
 export class Sink extends Context.Service<Sink, {
   /** Fences older publishers of this store, then says what was last published; null = nothing yet. */
   readonly open: (identity: LogIdentity) => Effect.Effect<Published | null, SinkError>
@@ -51,4 +68,15 @@ export class Sink extends Context.Service<Sink, {
    * is durable at the other end. An event too large for the sink is replaced by a stub that points at the log (K1).
    */
   readonly publish: (identity: LogIdentity, batch: ReadonlyArray<LogEntry>) => Effect.Effect<void, SinkError>
+  /** Tells how far streams are complete; of each the newest word is kept. */
+  readonly report: (identity: LogIdentity, streams: ReadonlyArray<StreamProgress>) => Effect.Effect<void, SinkError>
+  /**
+   * Where the latest content of records is kept: removes what `lacking` picks out of it. For a store that was adopted,
+   * and does not know of all that was published   (X14)
+   */
+  readonly reconcile: <E>(
+    identity: LogIdentity,
+    streams: ReadonlyArray<StreamKey>,
+    lacking: (records: ReadonlyArray<RecordKey>) => Effect.Effect<ReadonlyArray<RecordKey>, E>
+  ) => Effect.Effect<void, SinkError | E>
 }>()("rollcall/publish/Sink") {}

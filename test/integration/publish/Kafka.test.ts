@@ -12,6 +12,7 @@ import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import { eventSchemaOf } from "../../../src/publish/EventSchema.ts"
 import * as Kafka from "../../../src/publish/Kafka.ts"
+import { controlTopic } from "../../../src/publish/KafkaControl.ts"
 import { stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
@@ -269,7 +270,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         yield* sink.open(identity)
         const names = yield* admin((admin) => admin.listTopics())
         const expected = topic.replace("{integration}.{model}", "a_2fb_3ac.hris.skill")
-        assert.includeMembers(names, [expected, `${expected}.state`, Kafka.controlTopic])
+        assert.includeMembers(names, [expected, `${expected}.state`, controlTopic])
       }))
 
     it.effect("a state topic that is not compacted is refused with what to do", () =>

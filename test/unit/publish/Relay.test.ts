@@ -60,7 +60,7 @@ describe("Relay", () => {
       yield* relay.reached(1210)
       assert.deepStrictEqual(ids(broker), expected(1, 1210))
       assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 1210)
-      assert.deepStrictEqual(yield* relay.status, { position: 1210, state: "running", reason: null })
+      assert.deepStrictEqual(yield* relay.status, { position: 1210, told: 1210, state: "running", reason: null })
     }).pipe(Effect.provide(store)))
 
   it.effect("X10: while the sink is away the position stays, and all goes out once it is back", () =>
@@ -218,7 +218,7 @@ describe("Relay", () => {
       assert.strictEqual(stopped.reason?.hint, "give permission.")
       broker.fault = null
       yield* once(relay, "running")
-      assert.deepStrictEqual(yield* relay.status, { position: 10, state: "running", reason: null })
+      assert.deepStrictEqual(yield* relay.status, { position: 10, told: 10, state: "running", reason: null })
     }).pipe(Effect.provide(store)))
 
   describe("shutdown", () => {
@@ -231,7 +231,7 @@ describe("Relay", () => {
         Sink,
         Effect.map(Sink, (sink) =>
           Sink.of({
-            open: sink.open,
+            ...sink,
             publish: (identity, batch) =>
               Deferred.succeed(entered, undefined).pipe(
                 Effect.andThen(Deferred.await(release)),

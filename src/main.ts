@@ -35,7 +35,7 @@ import type { Dependency } from "./ops/Overview.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
-import { divergence, Relay } from "./publish/Relay.ts"
+import { divergence, evidence, Relay } from "./publish/Relay.ts"
 import * as Retention from "./publish/Retention.ts"
 import type { SandboxHandle } from "./sandbox/Sandbox.ts"
 import * as UnifiedApi from "./source/UnifiedApi.ts"
@@ -210,11 +210,11 @@ const address = Effect.fnUntraced(function*(file: Option.Option<string>) {
 /** Who asks waits for the answer. */
 const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
-/** What Kafka has of the topics and of this store. Only the event that Kafka says was last is asked of the store. */
+/** What Kafka has of the topics and of this store. Of the store only what must be the same is read. */
 const kafkaFindings = (settings: Config.Settings, own: Config.Kafka) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
-    const { eventIdAt, examine } = yield* loadExamination
+    const { eventIds, examine } = yield* loadExamination
     const { file } = settings.store
     const log = yield* Effect.orElseSucceed(Effect.map(examine(file), ({ log }) => log), () => null)
     const { published, ...topics } = yield* kafka.examine(
@@ -222,8 +222,8 @@ const kafkaFindings = (settings: Config.Settings, own: Config.Kafka) =>
       log?.store ?? null
     )
     if (log === null) return { ...topics, divergence: null }
-    const eventId = published === null ? null : yield* eventIdAt(file, published.position)
-    return { ...topics, divergence: divergence(published, { ...log, eventId }) }
+    const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, log)
+    return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(file, after, upTo) }) }
   })
 
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>

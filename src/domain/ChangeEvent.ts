@@ -87,6 +87,10 @@ export const eventIdOf = (
     .update(JSON.stringify([key.lineage, key.integration, key.model, key.id, version, kind, canonicalAfter]))
     .digest("base64url")
 
+/** One word for many event ids in their order. */
+export const digestOf = (eventIds: ReadonlyArray<string>): string =>
+  createHash("sha256").update(eventIds.join("\n")).digest("base64url")
+
 const encodeSource = (integration: string): string =>
   `/integrations/${encodeURIComponent(integration).replaceAll("%3A", ":").replaceAll("%40", "@")}`
 

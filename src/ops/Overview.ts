@@ -8,7 +8,9 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { formatPosition } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
+import { completeTo } from "../domain/Watermark.ts"
 import { type ListedHold, Store, type StreamState } from "../store/Store.ts"
 import type { Check, HoldView, IntegrationView, StreamView } from "./Api.ts"
 
@@ -58,7 +60,9 @@ export const overview = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
-  const states = (yield* store.streams).filter((state) => state.retired !== true)
+  const standing = yield* store.standing
+  const position = formatPosition(store.identity, standing.position)
+  const states = standing.streams.filter((state) => state.retired !== true)
   const streams = states.map((state): StreamView => {
     const stream = streamName(state)
     const count = counts.get(stream)
@@ -72,6 +76,9 @@ export const overview = Effect.gen(function*() {
       blocked: blocked && { reason: blocked.reason, message: blocked.message, since: instant(blocked.since) },
       failing: failing && { count: failing.count, message: failing.message, since: instant(failing.since) },
       watermark: instantOrNull(state.watermark),
+      lineage: state.lineage,
+      complete_to: instantOrNull(completeTo(state)),
+      position,
       freshness_seconds: state.watermark === null ? null : Math.max(0, (now - state.watermark) / 1000),
       records_live: count?.live ?? 0,
       pending: { ...count?.pending },

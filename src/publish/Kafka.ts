@@ -37,7 +37,7 @@ import {
   topicOf
 } from "./KafkaMessage.ts"
 import { ensure, type KafkaTopic, look, type TopicFacts } from "./KafkaTopics.ts"
-import { type Published, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
+import { type Published, type Reached, reachedBy, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaOptions extends KafkaConnection {
   /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` unless told otherwise. */
@@ -83,11 +83,10 @@ const topicsOf = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<Kafka
     : [])
 ]
 /** Those that must be there before anything is published. */
-const neededBy = (options: KafkaOptions) => [
-  Control.control,
-  progress,
-  ...(options.streams ?? []).flatMap((stream) => topicsOf(options, stream))
-]
+const neededBy = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
+  const topics = [Control.control, progress, ...(options.streams ?? []).flatMap((stream) => topicsOf(options, stream))]
+  return [...new Map(topics.map((topic) => [topic.name, topic])).values()]
+}
 
 const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const fault = templateFault(options.topic)
@@ -204,20 +203,19 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   const publish = Effect.fn("Kafka.publish")(function*(
     identity: LogIdentity,
-    batch: ReadonlyArray<LogEntry>
+    batch: ReadonlyArray<LogEntry>,
+    reached: Reached | undefined = reachedBy(batch)
   ): Effect.fn.Return<void, SinkError> {
-    const last = batch.at(-1)
-    if (last === undefined) return
+    if (reached === undefined) return
     const session = yield* current
     yield* meet(session, batch.flatMap((entry) => topicsOf(options, entry)))
     const encoding = { identity, topic: options.topic, state: options.state === true, limitOf: limitOf(session) }
     const encoded = batch.map((entry) => messagesOf(encoding, entry))
-    const { eventId, position } = last
     yield* send(
       identity,
       session,
       encoded.flatMap((one) => one.messages),
-      Control.lastPublished({ ...identity, position, eventId })
+      Control.lastPublished({ ...identity, ...reached })
     )
     const stubbed = encoded.filter((one) => one.stubbed).length
     if (stubbed > 0) yield* Metric.update(stubs, stubbed)
@@ -249,7 +247,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   return Sink.of({
     open: (identity) => turn.withPermit(open(identity)),
-    publish: (identity, batch) => turn.withPermit(publish(identity, batch)),
+    publish: (identity, batch, reached) => turn.withPermit(publish(identity, batch, reached)),
     report: (identity, streams) => turn.withPermit(report(identity, streams)),
     reconcile: (identity, streams, lacking) => turn.withPermit(reconcile(identity, streams, lacking))
   })
@@ -271,8 +269,7 @@ export const examine = Effect.fn("Kafka.examine")(function*(
   store: string | null
 ): Effect.fn.Return<Examination, SinkError> {
   const client = yield* makeClient(options)
-  const topics = new Map(neededBy(options).map((topic) => [topic.name, topic]))
-  const { missing, present } = yield* look(client, [...topics.values()])
+  const { missing, present } = yield* look(client, neededBy(options))
   if (store === null || !present.has(Control.controlTopic)) return { missing, widened: [], published: null }
   const { published, spread } = yield* Control.recall(client, store)
   const widened = [...present].flatMap(([topic, { partitions }]) => {

@@ -30,7 +30,14 @@ export const control: KafkaTopic = {
 }
 
 const LastPublished = Schema.fromJsonString(
-  Schema.Struct({ store: Schema.String, lineage: Schema.Int, position: Schema.Int, eventId: Schema.String })
+  Schema.Struct({
+    store: Schema.String,
+    lineage: Schema.Int,
+    after: Schema.Int,
+    position: Schema.Int,
+    eventId: Schema.String,
+    digest: Schema.String
+  })
 )
 const Spread = Schema.fromJsonString(
   Schema.Struct({ lineage: Schema.Int, partitions: Schema.Record(Schema.String, Schema.Int) })

@@ -8,7 +8,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Kind, type LogEntry, type LogIdentity, partitionKey } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
-import { Fenced, type Published, type RecordKey, Sink, SinkError, type StreamProgress, Unreachable } from "./Sink.ts"
+import {
+  Fenced,
+  type Published,
+  type Reached,
+  reachedBy,
+  type RecordKey,
+  Sink,
+  SinkError,
+  type StreamProgress,
+  Unreachable
+} from "./Sink.ts"
 
 export interface MemoryEvent {
   readonly key: string
@@ -72,12 +82,15 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
         broker.openings.set(identity.store, mine)
         return broker.published.get(identity.store) ?? null
       }),
-      publish: Effect.fnUntraced(function*(identity: LogIdentity, batch: ReadonlyArray<LogEntry>) {
+      publish: Effect.fnUntraced(function*(
+        identity: LogIdentity,
+        batch: ReadonlyArray<LogEntry>,
+        reached: Reached | undefined = reachedBy(batch)
+      ) {
         yield* opened(identity)
-        const last = batch.at(-1)
-        if (last === undefined) return
+        if (reached === undefined) return
         for (const entry of batch) take(entry)
-        broker.published.set(identity.store, { ...identity, position: last.position, eventId: last.eventId })
+        broker.published.set(identity.store, { ...identity, ...reached })
         if (broker.lostAnswers > 0) {
           broker.lostAnswers--
           return yield* new SinkError({ reason: new Unreachable({ message: "the answer was lost", cause: null }) })

@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. Where the sink stands decides where to go on: a crash between the sink's commit and ours publishes nothing twice.
- * 2. What the sink holds must be what this log holds at that position, or nothing is published   (X14, X18)
+ * 2. What the sink holds must be what this log holds up to that position, or nothing is published   (X14, X18)
  * 3. Of two relays of one store one has effect: the store's claim and the sink's fence see to it   (I10, X15)
  *
  * Gotchas
@@ -23,11 +23,11 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
-import type { LogEntry } from "../domain/ChangeEvent.ts"
+import { digestOf, type LogEntry } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
 import { type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
-import { type Published, type RecordKey, Sink, SinkError, Unreachable } from "./Sink.ts"
+import { type Published, type Reached, reachedBy, type RecordKey, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface RelayStatus {
   /** Newest position that is in the sink, as far as we know. */
@@ -63,15 +63,28 @@ class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Sch
 /** What a log says of itself to who compares it with a sink. */
 export interface LogFacts {
   readonly lineage: number
-  /** Position of our own that was saved; 0 = none. */
+  /** Position that was noted after publishing; 0 = none. */
   readonly saved: number
   /** Oldest position that is read. */
   readonly oldest: number
-  /** The event at the sink's position; null where there is none. */
-  readonly eventId: string | null
+  /** Ids of the events in `evidence`. */
+  readonly eventIds: ReadonlyArray<string>
 }
 
-/** Why what the sink holds cannot be of this log, in words; null when it is   (X14, X18). */
+/** The part of the log, behind one position up to another, that is compared with what a sink holds. */
+export const evidence = (
+  { after, position }: Published,
+  { saved }: { readonly saved: number }
+): { readonly after: number; readonly upTo: number } => ({
+  after: saved < position ? after : position - 1,
+  upTo: position
+})
+
+/**
+ * Why what the sink holds cannot be of this log, in words; null when it is. A log that noted the sink's position is told
+ * by the event there. One that did not may have died before: then it lacks one batch at most, and has that very batch. A
+ * restored one may have another event before the one at the position, or not know of an earlier batch   (X14, X18).
+ */
 export const divergence = (published: Published | null, log: LogFacts): string | null => {
   if (published === null) {
     // A saved position before the oldest is where adopting put it: nothing of this lineage is published.
@@ -79,13 +92,15 @@ export const divergence = (published: Published | null, log: LogFacts): string |
       ? `position ${log.saved} was published, the sink knows of none`
       : null
   }
-  if (published.lineage > log.lineage) {
-    return `the sink holds lineage ${published.lineage} of this store, the store is at ${log.lineage}`
-  }
-  if (published.lineage < log.lineage || log.eventId === published.eventId) return null
-  return `position ${published.position} of the sink is ${
-    log.eventId === null ? "missing" : "another event"
-  } in the log`
+  const { after, digest, eventId, lineage, position } = published
+  if (lineage > log.lineage) return `the sink holds lineage ${lineage} of this store, the store is at ${log.lineage}`
+  if (lineage < log.lineage) return null
+  if (log.saved < after) return `the sink holds position ${position}, the store knows of ${log.saved}`
+  const last = log.eventIds.at(-1)
+  if (last === undefined) return `position ${position} of the sink is missing in the log`
+  return last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)
+    ? null
+    : `position ${position} of the sink is another event in the log, or comes after others`
 }
 
 type RelayFault = SinkError | StoreError | Diverged
@@ -168,29 +183,37 @@ const make = Effect.gen(function*() {
   /** Done when someone waits to hear that all is told. */
   let hurried = Deferred.makeUnsafe<void>()
 
-  const advance = Effect.fnUntraced(function*(position: number) {
+  const advance = Effect.fnUntraced(function*(position: number, newlyTold?: number) {
     failures = 0
-    const { state } = yield* SubscriptionRef.get(status)
+    const { state, told } = yield* SubscriptionRef.get(status)
     if (state === "waiting" || state === "stopped") yield* Effect.logInfo("publishing again")
-    yield* SubscriptionRef.update(status, ({ told }) => ({ position, told, state: "running" as const, reason: null }))
+    yield* SubscriptionRef.set(status, { position, told: newlyTold ?? told, state: "running", reason: null })
     yield* Metric.update(positionGauge, position)
     const { newest } = yield* store.logRange
     yield* Metric.update(lagGauge, Math.max(0, newest - position))
   })
 
-  /** The position to go on from, once it is sure that the sink holds this log. */
-  const whereToGoOn = Effect.fnUntraced(function*(published: Published | null) {
-    const saved = yield* store.readerPosition(reader)
+  const factsFor = Effect.fnUntraced(function*(published: Published | null, saved: number) {
     const { oldest } = yield* store.logRange
-    const [row] = published === null ? [] : yield* store.log({ after: published.position - 1, limit: 1 })
-    const eventId = row !== undefined && row.position === published?.position ? row.eventId : null
-    const fault = divergence(published, { lineage: identity.lineage, saved, oldest, eventId })
+    const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, { saved })
+    const rows = upTo > after ? yield* store.log({ after, limit: upTo - after }) : []
+    const eventIds = rows.filter(({ position }) => position <= upTo).map(({ eventId }) => eventId)
+    return { lineage: identity.lineage, saved, oldest, eventIds }
+  })
+
+  /** The position to go on from, once it is sure that the sink holds this log. */
+  const whereToGoOn = Effect.fnUntraced(function*(owner: Owner, published: Published | null) {
+    const saved = yield* store.readerPosition(reader)
+    const facts = yield* factsFor(published, saved)
+    const fault = divergence(published, facts)
     if (fault !== null) return yield* new Diverged({ message: fault })
-    if (published?.lineage === identity.lineage) return published.position
-    if (identity.lineage > 1) yield* reconcile
-    if (published === null && saved === 0 && oldest > 1) {
-      yield* Effect.logWarning(`the log begins at position ${oldest}: what was before is not published`)
+    if (published?.lineage === identity.lineage) {
+      yield* store.saveReaderPosition(owner, reader, published.position)
+      return published.position
     }
+    if (identity.lineage > 1) yield* reconcile
+    if (saved > 0 || facts.oldest <= 1) return saved
+    yield* Effect.logWarning(`the log begins at position ${facts.oldest}: what was before is not published`)
     return saved
   })
 
@@ -211,11 +234,11 @@ const make = Effect.gen(function*() {
       }))
   })
 
-  const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, position: number) {
-    yield* sink.publish(identity, batch)
-    yield* store.saveReaderPosition(owner, reader, position)
+  const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, reached: Reached) {
+    yield* sink.publish(identity, batch, reached)
+    yield* store.saveReaderPosition(owner, reader, reached.position)
     yield* measure(batch)
-    yield* advance(position)
+    yield* advance(reached.position)
   }, finishing)
 
   /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
@@ -227,7 +250,7 @@ const make = Effect.gen(function*() {
 
   /** Opens the sink and publishes until something fails. */
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayFault> {
-    let position = yield* Effect.flatMap(sink.open(identity), whereToGoOn)
+    let position = yield* Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published))
     const progress = Progress.make(store)
     while (true) {
       if (Deferred.isDoneUnsafe(hurried)) {
@@ -238,17 +261,17 @@ const make = Effect.gen(function*() {
       if (note !== null) {
         yield* finishing(sink.report(identity, note.streams))
         progress.told(note)
-        yield* SubscriptionRef.update(status, (now) => ({ ...now, told: note.position }))
+        yield* advance(position, note.position)
       }
       const batch = yield* store.log({ after: position, limit: batchRows })
-      const last = batch.at(-1)
-      if (last === undefined) {
+      const reached = reachedBy(batch, position)
+      if (reached === undefined) {
         yield* advance(position)
         yield* news(position)
         continue
       }
-      yield* publish(owner, batch, last.position)
-      position = last.position
+      yield* publish(owner, batch, reached)
+      position = reached.position
     }
   })
 

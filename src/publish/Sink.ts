@@ -9,7 +9,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
+import { digestOf, type LogEntry, type LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 
 /** The sink is away: keep the position, try again. */
@@ -39,10 +39,32 @@ export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
   }
 }
 
-/** What the sink itself remembers of the last thing published. */
-export interface Published extends LogIdentity {
+/** How far a batch came in the log, and what proves it. */
+export interface Reached {
+  /** The batch is what the log has behind this position … */
+  readonly after: number
+  /** … up to this one, where this event stands. */
   readonly position: number
   readonly eventId: string
+  /** Of the batch's event ids: who died before noting that it was published knows the batch again   (X4, X18). */
+  readonly digest: string
+}
+
+/** What the sink itself remembers of the last thing published. */
+export interface Published extends LogIdentity, Reached {}
+
+/** Undefined for an empty batch. */
+export const reachedBy = (
+  batch: ReadonlyArray<LogEntry>,
+  after = (batch[0]?.position ?? 1) - 1
+): Reached | undefined => {
+  const last = batch.at(-1)
+  return last && {
+    after,
+    position: last.position,
+    eventId: last.eventId,
+    digest: digestOf(batch.map(({ eventId }) => eventId))
+  }
 }
 
 /** How far what is published shows a stream completely. */
@@ -64,10 +86,14 @@ export class Sink extends Context.Service<Sink, {
   /** Fences older publishers of this store, then says what was last published; null = nothing yet. */
   readonly open: (identity: LogIdentity) => Effect.Effect<Published | null, SinkError>
   /**
-   * Publishes in order and remembers the last one, in one transaction where the sink has them; returns once every event
+   * Publishes in order and remembers how far it came, in one transaction where the sink has them; returns once every event
    * is durable at the other end. An event too large for the sink is replaced by a stub that points at the log (K1).
    */
-  readonly publish: (identity: LogIdentity, batch: ReadonlyArray<LogEntry>) => Effect.Effect<void, SinkError>
+  readonly publish: (
+    identity: LogIdentity,
+    batch: ReadonlyArray<LogEntry>,
+    reached?: Reached
+  ) => Effect.Effect<void, SinkError>
   /** Tells how far streams are complete; of each the newest word is kept. */
   readonly report: (identity: LogIdentity, streams: ReadonlyArray<StreamProgress>) => Effect.Effect<void, SinkError>
   /**

@@ -113,15 +113,14 @@ export const examine = (file: string): Effect.Effect<Examination, StoreError> =>
     return { exists: schema !== null, locked, log }
   }).pipe(attempt("examine"))
 
-/** Id of the event at a position of the log; null if there is none that is read. */
-export const eventIdAt = (file: string, position: number): Effect.Effect<string | null, StoreError> =>
+/** Ids of the events of the log behind one position up to another. */
+export const eventIds = (file: string, after: number, upTo: number): Effect.Effect<ReadonlyArray<string>, StoreError> =>
   Effect.try({
     try: () =>
-      reading(file, (reader) => {
-        const row = reader.prepare(
-          "SELECT event_id AS id FROM events WHERE position = ? AND position > (SELECT pruned FROM log_counter)"
-        ).get(position)
-        return row === undefined ? null : String(row["id"])
-      }),
+      reading(file, (reader) =>
+        reader.prepare(
+          `SELECT event_id AS id FROM events
+          WHERE position > max(?, (SELECT pruned FROM log_counter)) AND position <= ? ORDER BY position`
+        ).all(after, upTo).map((row) => String(row["id"]))),
     catch: toOpenError(file)
   }).pipe(attempt("examine"))

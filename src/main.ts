@@ -283,6 +283,19 @@ const store = Command.make("store").pipe(
   Command.withSubcommands([adopt])
 )
 
+// ---- schema -------------------------------------------------------------------------------------------------------
+
+const schema = Command.make("schema", { config }, ({ config }) =>
+  Effect.gen(function*() {
+    const { asyncApiOf } = yield* Effect.promise(() => import("./publish/AsyncApi.ts"))
+    const checked = Config.check(yield* input(config))
+    const kafka = Result.isSuccess(checked) ? checked.success.kafka : null
+    const { state, topic } = { state: false, topic: "rollcall.{model}", ...kafka }
+    yield* print(JSON.stringify(asyncApiOf({ version, models: streamModels, topic, state }), null, 2))
+  }).pipe(tool)).pipe(
+    Command.withDescription("Print the AsyncAPI document of what is published to Kafka, under the topics configured")
+  )
+
 // ---- sandbox, demo ------------------------------------------------------------------------------------------------
 
 const sandbox = Command.make("sandbox", sandboxFlags, ({ json, ...options }) =>
@@ -376,6 +389,7 @@ const rollcall = Command.make("rollcall").pipe(
     sandbox,
     doctor,
     store,
+    schema,
     status(config, address),
     tail(config, address),
     streams(config, address),

@@ -22,6 +22,7 @@ import type { Stream } from "../../../src/capture/Pages.ts"
 import { poll } from "../../../src/capture/Poll.ts"
 import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
 import { sweep } from "../../../src/capture/Sweep.ts"
+import * as Guard from "../../../src/domain/Guard.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import * as Memory from "../../../src/publish/Memory.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
@@ -50,6 +51,9 @@ const settings: StreamSettings = {
 }
 const patience = Duration.minutes(5)
 
+/** So many records that stay that no wave of deletes makes the guard suspicious. */
+const steady = Array.from({ length: 20 }, (_, index) => `steady-${index}`)
+
 /** What was told when so many events had been published. */
 interface Told extends StreamProgress {
   readonly after: number
@@ -77,7 +81,14 @@ const makeScene = Effect.gen(function*() {
         const owner = yield* claim("capture")
         yield* Adoption.finish(owner, identity.lineage, () => null)
         yield* ensureStreams([{ ...initial(settings, patience), lineage: identity.lineage }])
-        yield* reading({ key, settings, processing: Processing.plain(key.model), overlapMin: patience, owner })
+        yield* reading({
+          key,
+          settings,
+          processing: Processing.plain(key.model),
+          overlapMin: patience,
+          guard: Guard.thresholds,
+          owner
+        })
       }).pipe(Effect.provide(Scripted.layer(api)))
     )
 
@@ -181,7 +192,7 @@ describe("a store restored from an older copy", () => {
       Effect.gen(function*() {
         yield* TestClock.setTime(Date.parse("2026-03-01T12:00:00Z"))
         const scene = yield* makeScene
-        for (const id of ["a", "b", "c"]) scene.api.put(yield* Clock.currentTimeMillis, { id, title: "x" })
+        for (const id of ["a", "b", "c", ...steady]) scene.api.put(yield* Clock.currentTimeMillis, { id, title: "x" })
         yield* scene.backfill
         yield* scene.publish
         for (const step of first) yield* scene.act(step)

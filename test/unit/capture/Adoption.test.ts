@@ -83,7 +83,8 @@ describe("Adoption", () => {
           changedAt: null,
           detectedAt: 0,
           confirms: 0,
-          confirmedAt: null
+          confirmedAt: null,
+          hold: null
         }]))
       const before = yield* rig.state
       const plan = yield* adopted

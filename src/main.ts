@@ -23,10 +23,11 @@ import { join } from "node:path"
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import * as Integrations from "./capture/Integrations.ts"
+import { isReadable } from "./capture/StreamState.ts"
 import * as Config from "./Config.ts"
 import { defaultFile, environment, type Input, input } from "./ConfigInput.ts"
 import { parseLength } from "./ConfigValue.ts"
-import type { StreamKey, StreamModel } from "./domain/Model.ts"
+import { type StreamKey, type StreamModel, streamModels } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
@@ -36,7 +37,7 @@ import type { Dependency } from "./ops/Overview.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
-import { Relay } from "./publish/Relay.ts"
+import { divergence, evidence, Relay } from "./publish/Relay.ts"
 import * as Retention from "./publish/Retention.ts"
 import type { SandboxHandle } from "./sandbox/Sandbox.ts"
 import * as UnifiedApi from "./source/UnifiedApi.ts"
@@ -58,6 +59,11 @@ interface Plan extends Config.Settings {
 
 const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
+const processingFor = ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">, model: StreamModel) => {
+  const treatment = models[model] ?? { remoteData: "drop", redact: {} }
+  return Processing.make(model, { ...treatment, key: redactKey === null ? "" : Redacted.value(redactKey) })
+}
+
 /** Where configuration leaves open which models are read, the tool catalogue is asked. */
 const planOf = Effect.fnUntraced(function*(settings: Config.Settings, input: Input) {
   const undecided = settings.integrations.filter(({ models }) => models === "auto")
@@ -75,29 +81,29 @@ const relayReader = "relay"
 
 const readersOf = ({ kafka }: Plan) => kafka === null ? [] : [relayReader]
 
-const captureLayer = ({ confirmInterval, guard, kafka, overlapMin }: Plan) =>
+const processingsOf = (settings: Pick<Config.Settings, "models" | "redactKey">) => (stream: StreamKey) =>
+  isReadable(stream) ? processingFor(settings, stream.model) : null
+
+const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, ...settings }: Plan) =>
   Capture.layer({
     overlapMin,
     confirmInterval,
     guard,
+    processingOf: processingsOf(settings),
     ...(kafka === null ? {} : { backPressure: { reader: relayReader, limit: mostUnpublished } })
   })
 
-const integrationsLayer = (plan: Plan) => {
-  const key = plan.redactKey === null ? "" : Redacted.value(plan.redactKey)
-  return Integrations.layer({
+const integrationsLayer = (plan: Plan) =>
+  Integrations.layer({
     declared: plan.integrations,
     discovered: plan.discovered,
     readers: readersOf(plan),
-    processing: (model) => {
-      const treatment = plan.models[model] ?? { remoteData: "drop", redact: {} }
-      return Processing.make(model, { ...treatment, key })
-    }
+    processing: (model) => processingFor(plan, model)
   })
-}
 
+const loadExamination = Effect.promise(() => import("./store/SqliteExamination.ts"))
 const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))
-const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, { streams }: Plan) => ({
+const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, streams: Plan["streams"]) => ({
   ...kafka,
   ...(sasl === null ? {} : { sasl }),
   streams
@@ -105,7 +111,7 @@ const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, { streams }: Plan) => ({
 
 const relayLayer = (plan: Plan) => {
   if (plan.kafka === null) return Layer.empty
-  const options = kafkaOptions(plan.kafka, plan)
+  const options = kafkaOptions(plan.kafka, plan.streams)
   return Relay.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
 }
 
@@ -212,21 +218,37 @@ const start = Command.make("start", {
     ])
   )
 
+/** Of the operating API that is configured. */
+const address = Effect.fnUntraced(function*(file: Option.Option<string>) {
+  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* input(file)))
+  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token }
+})
+
 // ---- doctor -------------------------------------------------------------------------------------------------------
 
 /** Who asks waits for the answer. */
 const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
-const missingTopics = (settings: Config.Settings, input: Input, own: Config.Kafka) =>
+/** What Kafka has of the topics and of this store. Of the store only what must be the same is read. */
+const kafkaFindings = (settings: Config.Settings, input: Input, own: Config.Kafka) =>
   Effect.gen(function*() {
-    const { examine } = yield* loadKafka
-    return yield* examine(kafkaOptions(own, yield* planOf(settings, input)))
+    const kafka = yield* loadKafka
+    const { eventIds, examine } = yield* loadExamination
+    const { file } = settings.store
+    const log = yield* Effect.orElseSucceed(Effect.map(examine(file), ({ log }) => log), () => null)
+    const { published, ...topics } = yield* kafka.examine(
+      kafkaOptions(own, (yield* planOf(settings, input)).streams),
+      log?.store ?? null
+    )
+    if (log === null) return { ...topics, divergence: null }
+    const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, log)
+    return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(file, after, upTo) }) }
   })
 
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
   Effect.gen(function*() {
     const Doctor = yield* Effect.promise(() => import("./ops/Doctor.ts"))
-    const { examine } = yield* Effect.promise(() => import("./store/SqliteExamination.ts"))
+    const { examine } = yield* loadExamination
     const found = yield* input(config)
     const checked = Config.check(found)
     if (Result.isFailure(checked)) return yield* Doctor.reject(checked.failure.faults, { json })
@@ -235,20 +257,68 @@ const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
     const patient = {
       ...settings,
       store: { ...store, examine: examine(store.file) },
-      kafka: kafka === null ? null : { brokers: kafka.brokers, missing: missingTopics(settings, found, kafka) }
+      kafka: kafka === null ? null : { brokers: kafka.brokers, examine: kafkaFindings(settings, found, kafka) }
     }
     yield* Effect.provide(Doctor.examine(patient, { json }), sourceLayer({ ...settings, ...impatient }))
   }).pipe(tool)).pipe(
     Command.withDescription("Check configuration, accounts, integrations, store, Kafka and clock, and say what to do")
   )
 
-// ---- sandbox, demo ------------------------------------------------------------------------------------------------
+// ---- store --------------------------------------------------------------------------------------------------------
 
-/** Of the operating API that is configured. */
-const address = Effect.fnUntraced(function*(file: Option.Option<string>) {
-  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* input(file)))
-  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token }
-})
+const adopt = Command.make("adopt", {
+  config,
+  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask"), Flag.withDefault(false)),
+  json
+}, ({ config, json, yes }) =>
+  Effect.gen(function*() {
+    const Adopt = yield* Effect.promise(() => import("./ops/Adopt.ts"))
+    const settings = yield* Effect.fromResult(Config.check(yield* input(config)))
+    const { file } = settings.store
+    const { log } = yield* Effect.flatMap(loadExamination, ({ examine }) => examine(file))
+    if (log === null) {
+      return yield* new Adopt.NotAdopted({ message: `${file} holds no store`, hint: "Set ROLLCALL_STORE." })
+    }
+    const { kafka } = settings
+    const published = kafka === null ? null : loadKafka.pipe(
+      Effect.flatMap(({ examine }) => examine(kafkaOptions(kafka, []), log.store)),
+      Effect.map(({ published }) => published)
+    )
+    const { ready, url } = yield* Effect.flatMap(address(config), (address) =>
+      Effect.map(Client.make(address), ({ ready }) => ({ ready, url: address.url })))
+    const running = Effect.match(ready, {
+      onSuccess: () =>
+        url,
+      onFailure: () => null
+    })
+    yield* Adopt.adopt({ file, published, running, processingOf: processingsOf(settings), yes, json }).pipe(
+      Effect.provide(Sqlite.layer(settings.store))
+    )
+  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    Command.withDescription(
+      "Make a restored or exchanged store the truth: publish every live record anew, in a later lineage"
+    )
+  )
+
+const store = Command.make("store").pipe(
+  Command.withDescription("What is done to the store as a whole, while Rollcall is stopped"),
+  Command.withSubcommands([adopt])
+)
+
+// ---- schema -------------------------------------------------------------------------------------------------------
+
+const schema = Command.make("schema", { config }, ({ config }) =>
+  Effect.gen(function*() {
+    const { asyncApiOf } = yield* Effect.promise(() => import("./publish/AsyncApi.ts"))
+    const checked = Config.check(yield* input(config))
+    const kafka = Result.isSuccess(checked) ? checked.success.kafka : null
+    const { state, topic } = { state: false, topic: "rollcall.{model}", ...kafka }
+    yield* print(JSON.stringify(asyncApiOf({ version, models: streamModels, topic, state }), null, 2))
+  }).pipe(tool)).pipe(
+    Command.withDescription("Print the AsyncAPI document of what is published to Kafka, under the topics configured")
+  )
+
+// ---- sandbox, demo ------------------------------------------------------------------------------------------------
 
 const sandbox = Command.make("sandbox", sandboxFlags, ({ json, ...options }) =>
   Effect.gen(function*() {
@@ -339,6 +409,8 @@ const rollcall = Command.make("rollcall").pipe(
     demo,
     sandbox,
     doctor,
+    store,
+    schema,
     status(config, address),
     tail(config, address),
     streams(config, address),

@@ -46,7 +46,7 @@ const layers: ReadonlyArray<Layer> = [
     imports: ["port", "domain", "api"],
     packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url)$)/
   },
-  { name: "relay", files: /^publish\/(Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
+  { name: "relay", files: /^publish\/(Progress|Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
   { name: "publish", files: /^publish\//, imports: [...ports, "domain", "api"], packages: /^(kafkajs|node:crypto)$/ },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: none },

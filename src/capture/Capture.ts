@@ -25,6 +25,7 @@ import { type StreamKey, streamName } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
+import * as Adoption from "./Adoption.ts"
 import { audit, type AuditReport } from "./Audit.ts"
 import * as Gauges from "./Gauges.ts"
 import { carryOut } from "./Holds.ts"
@@ -41,6 +42,8 @@ export interface CaptureOptions {
   readonly confirmInterval: Duration.Duration
   /** What waves of changes are held; the usual thresholds where it is left out. */
   readonly guard?: Guard.Thresholds
+  /** Of an adoption that was begun and not ended. */
+  readonly processingOf?: Adoption.ProcessingOf
   /** Reading waits while this reader of the log is more than `limit` events behind (X10). */
   readonly backPressure?: { readonly reader: string; readonly limit: number }
 }
@@ -136,6 +139,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
   const owner: Owner = yield* store.claim("capture")
+  yield* Adoption.finish(owner, store.identity.lineage, options.processingOf ?? (() => null))
   const streams = new Map<string, Held>()
   /** One for each stream while `run` runs. */
   let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
@@ -285,7 +289,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {
     const before = [...streams.values()].filter((held) => held.key.integration === integration)
     yield* Effect.forEach(before, release, { concurrency: "unbounded", discard: true })
-    yield* store.ensureStreams(wanted.map((settings) => initial(settings, options.overlapMin)))
+    yield* store.ensureStreams(wanted.map((settings) => ({
+      ...initial(settings, options.overlapMin),
+      lineage: Math.max(settings.lineage ?? 1, store.identity.lineage)
+    })))
     const fills = new Map(wanted.map((settings) => [streamName(settings), settings.backfill === "fill"]))
     for (const state of yield* store.streams) {
       if (state.integration !== integration) continue

@@ -197,7 +197,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     if (before.state === "removed" && data === "keep") return before
     const after: IntegrationState = data === "keep"
       ? { ...before, state: "removed" }
-      : { ...before, state: "erasing", lineage: before.lineage + 1 }
+      : { ...before, state: "erasing", lineage: Math.max(before.lineage, store.identity.lineage) + 1 }
     const act = yield* actOf("integrations.remove", id, `data ${data}`)
     known.delete(id)
     yield* save(after, act).pipe(

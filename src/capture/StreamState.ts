@@ -6,7 +6,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { registry, type StreamModel } from "../domain/Model.ts"
+import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { SourceError } from "../source/Source.ts"
 import type { BlockReason, StreamState } from "../store/Store.ts"
@@ -36,7 +36,8 @@ export interface StreamSettings {
 /** A stream that capture can read: of a model that has a list of its own. */
 export type ReadableState = StreamState & { readonly model: StreamModel }
 
-export const isReadable = (state: StreamState): state is ReadableState => Object.hasOwn(registry, state.model)
+export const isReadable = <S extends StreamKey>(stream: S): stream is S & { readonly model: StreamModel } =>
+  Object.hasOwn(registry, stream.model)
 
 export const initial = (settings: StreamSettings, overlapMin: Duration.Duration): ReadableState => ({
   integration: settings.integration,

@@ -87,6 +87,10 @@ export const eventIdOf = (
     .update(JSON.stringify([key.lineage, key.integration, key.model, key.id, version, kind, canonicalAfter]))
     .digest("base64url")
 
+/** One word for many event ids in their order. */
+export const digestOf = (eventIds: ReadonlyArray<string>): string =>
+  createHash("sha256").update(eventIds.join("\n")).digest("base64url")
+
 const encodeSource = (integration: string): string =>
   `/integrations/${encodeURIComponent(integration).replaceAll("%3A", ":").replaceAll("%40", "@")}`
 
@@ -113,6 +117,25 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   origin: entry.origin,
   position: formatPosition(identity, entry.position),
   partitionkey: partitionKey(entry)
+})
+
+/** Of the notice that a record is gone of which the log of this lineage knows nothing. */
+export const removalAttributesOf = (
+  { lineage }: LogIdentity,
+  record: { readonly integration: string; readonly model: Model; readonly id: string },
+  now: number
+) => ({
+  specversion: "1.0",
+  id: eventIdOf({ ...record, lineage }, 0, "deleted", null),
+  source: encodeSource(record.integration),
+  type: `rollcall.${record.model}.state`,
+  subject: record.id,
+  time: new Date(now).toISOString(),
+  integration: record.integration,
+  model: record.model,
+  lineage,
+  recordversion: 0,
+  partitionkey: partitionKey(record)
 })
 
 /** The `data` member as JSON text. */

@@ -51,6 +51,13 @@ export const readClock = (offsets: ReadonlyArray<number>, sample: ClockSample): 
   return { complete: outOfLine ? Math.min(byTheirs, byOurs) : byTheirs, offsets: next, outOfLine }
 }
 
+/** Until when every change of a stream is published or pending: server ms; null before its backfill is complete. */
+export const completeTo = (stream: {
+  readonly backfilledAt: number | null
+  readonly previous: number | null
+  readonly margin: number
+}): number | null => stream.backfilledAt === null || stream.previous === null ? null : stream.previous - stream.margin
+
 /** Timestamps of records, in any ISO form; null where there is none or it cannot be read (W7, W9). */
 export const parseTime = (value: unknown): number | null => {
   if (typeof value !== "string") return null

@@ -163,6 +163,11 @@ export const StreamView = Schema.Struct({
   blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, message: Schema.String, since: Schema.String })),
   failing: Schema.NullOr(Schema.Struct({ count: Schema.Number, message: Schema.String, since: Schema.String })),
   watermark: Instant,
+  lineage: Schema.Number,
+  /** Every change up to then is in the log or pending; null before the backfill is complete. */
+  complete_to: Instant,
+  /** Of the log: what made that so lies at or before it. */
+  position: Schema.String,
   /** Now − watermark, seconds; null until the first answer. */
   freshness_seconds: Schema.NullOr(Schema.Number),
   records_live: Schema.Number,

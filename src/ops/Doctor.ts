@@ -42,6 +42,15 @@ interface Integration {
   readonly models: "auto" | ReadonlyArray<StreamModel>
 }
 
+export interface KafkaFindings {
+  /** Topics that are missing and can be made. */
+  readonly missing: ReadonlyArray<string>
+  /** Topics of which some partitions stay unused. */
+  readonly widened: ReadonlyArray<{ readonly topic: string; readonly partitions: number; readonly used: number }>
+  /** Why what Kafka holds cannot be of this store; null when it is. */
+  readonly divergence: string | null
+}
+
 export interface Patient {
   /** Names and base addresses. */
   readonly accounts: Readonly<Record<string, { readonly url: string }>>
@@ -52,10 +61,10 @@ export interface Patient {
   }
   /** Where the operating API listens. */
   readonly http: { readonly host: string; readonly port: number }
-  /** Names of the topics that are missing and can be made; null without Kafka. */
+  /** null without Kafka. */
   readonly kafka: {
     readonly brokers: ReadonlyArray<string>
-    readonly missing: Effect.Effect<ReadonlyArray<string>, SinkError, Source>
+    readonly examine: Effect.Effect<KafkaFindings, SinkError | StoreError, Source>
   } | null
 }
 
@@ -235,13 +244,24 @@ const http = ({ host, port }: Patient["http"]) =>
     )
   })
 
-const kafka = ({ brokers, missing }: NonNullable<Patient["kafka"]>) =>
-  Effect.match(missing, {
-    onFailure: ({ reason }) => problem("kafka", reason.message, reason.hint),
-    onSuccess: (topics) =>
-      topics.length === 0
+const adopt = "Bring back the store that published last, or stop Rollcall and run `rollcall store adopt`"
+const widenedHint =
+  "So each record's events stay in order. To use all of them, stop Rollcall and run `rollcall store adopt`, which publishes everything anew"
+
+const kafka = ({ brokers, examine }: NonNullable<Patient["kafka"]>) =>
+  Effect.match(examine, {
+    onFailure: ({ reason }): ReadonlyArray<Finding> => [problem("kafka", reason.message, reason.hint)],
+    onSuccess: ({ divergence, missing, widened }) => [
+      missing.length === 0
         ? ok("kafka", `${brokers.join(",")} answers and has every topic`)
-        : ok("kafka", `${brokers.join(",")} answers; topics that will be made: ${topics.join(", ")}`)
+        : ok("kafka", `${brokers.join(",")} answers; topics that will be made: ${missing.join(", ")}`),
+      ...widened.map(({ partitions, topic, used }) =>
+        warning("kafka", `topic ${topic} has ${partitions} partitions, of which ${used} are used`, widenedHint)
+      ),
+      ...(divergence === null
+        ? []
+        : [problem("kafka", `holds what this store did not publish: ${divergence}`, adopt)])
+    ]
   })
 
 // ---- the whole ----------------------------------------------------------------------------------------------------
@@ -253,7 +273,7 @@ const groups = (patient: Patient): ReadonlyArray<Effect.Effect<ReadonlyArray<Fin
   Effect.map(store(patient.store), (finding) => [finding]),
   disk(patient.store.file),
   Effect.map(http(patient.http), (finding) => [finding]),
-  ...(patient.kafka === null ? [] : [Effect.map(kafka(patient.kafka), (finding) => [finding])])
+  ...(patient.kafka === null ? [] : [kafka(patient.kafka)])
 ]
 
 /** Something is wrong; what has been told. */

@@ -8,7 +8,9 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { formatPosition } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
+import { completeTo } from "../domain/Watermark.ts"
 import { type IntegrationState, type ListedHold, Store, type StreamState } from "../store/Store.ts"
 import type { Check, HoldView, IntegrationView, StreamView } from "./Api.ts"
 
@@ -70,7 +72,7 @@ export const integrationView = (
     backfill,
     interval_seconds: interval / 1000,
     sweep_interval_seconds: sweepInterval / 1000,
-    lineage,
+    lineage: Math.max(lineage, ...own.map((stream) => stream.lineage)),
     streams: own.length,
     live: own.filter((stream) => stream.phase === "live").length,
     blocked: own.filter((stream) => stream.blocked !== null).length,
@@ -82,7 +84,9 @@ export const overview = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
-  const states = (yield* store.streams).filter((state) => state.retired !== true)
+  const standing = yield* store.standing
+  const position = formatPosition(store.identity, standing.position)
+  const states = standing.streams.filter((state) => state.retired !== true)
   const streams = states.map((state): StreamView => {
     const stream = streamName(state)
     const count = counts.get(stream)
@@ -96,6 +100,9 @@ export const overview = Effect.gen(function*() {
       blocked: blocked && { reason: blocked.reason, message: blocked.message, since: instant(blocked.since) },
       failing: failing && { count: failing.count, message: failing.message, since: instant(failing.since) },
       watermark: instantOrNull(state.watermark),
+      lineage: state.lineage,
+      complete_to: instantOrNull(completeTo(state)),
+      position,
       freshness_seconds: state.watermark === null ? null : Math.max(0, (now - state.watermark) / 1000),
       records_live: count?.live ?? 0,
       pending: { ...count?.pending },

@@ -1,5 +1,6 @@
 /**
- * The shape of what is published: an event's `data`, as a schema to decode with and as JSON Schema to publish.
+ * The shape of what is published: an event's `data` and a stream's progress, as schemas to decode with and as JSON Schema
+ * to publish.
  *
  * Invariants
  * 1. It only grows: new properties may appear, so readers must accept properties they do not know.
@@ -65,3 +66,21 @@ export const eventSchemaOf = (model: Model) => ({
   title: `Change of ${model}`,
   ...Schema.toJsonSchemaDocument(EventData).schema
 })
+
+const instant = (description: string) => Schema.String.annotate({ description, format: "date-time" })
+
+/** A value of `rollcall.progress`; its key is the stream's name, `<integration>/<model>`. */
+export const ProgressData = Schema.Struct({
+  lineage: Schema.Int.annotate({ description: "What is known of the stream in an earlier lineage is void" }),
+  complete_to: instant("Server time: every change up to then is published, or pending"),
+  position: Schema.String.annotate({ description: "Of the log: every event up to it is published" }),
+  at: instant("When that was found")
+})
+export type ProgressData = typeof ProgressData.Type
+
+export const progressSchema = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  $id: "urn:rollcall:schema:progress:1",
+  title: "How far a stream is complete",
+  ...Schema.toJsonSchemaDocument(ProgressData).schema
+}

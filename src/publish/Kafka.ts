@@ -5,31 +5,39 @@
  * 1. Events and the control record `{store, lineage, position, eventId}` become visible together: readers with
  *    `read_committed` see each event once, whenever we die   (X4)
  * 2. After `open` an older publisher of this store cannot commit   (I10, X15)
- * 3. An event too large for its topic is replaced by a stub; the stream goes on   (K1)
+ * 3. The events of a record stay in one partition when partitions are added to its topic   (I5, K2)
+ * 4. An event too large for its topic is replaced by a stub; the stream goes on   (K1)
  *
  * Gotchas
- * - `open` learns the newest control record by writing a marker behind it and reading up to that marker: offsets would
- *   not do, commit markers and aborted messages occupy them too.
- * - Who died inside its last send keeps readers of the control topic waiting until the broker ends its transaction: its
- *   own next `open` does that at once, other stores on the same broker wait for it, at most 45 seconds.
  * - Without transactions nothing fences at the broker, and a batch of which the answer was lost is published again with
  *   the same event ids.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import * as ScopedRef from "effect/ScopedRef"
 import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
-import { inSends, type KafkaMessage, messagesOf, stateTopicOf, templateFault, topicOf } from "./KafkaMessage.ts"
-import { ensure, type KafkaTopic, missing } from "./KafkaTopics.ts"
-import { type Published, type Reached, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
+import * as Control from "./KafkaControl.ts"
+import {
+  inSends,
+  type KafkaMessage,
+  messagesOf,
+  progressMessage,
+  progressTopic,
+  recordOf,
+  stateRemoval,
+  stateTopicOf,
+  templateFault,
+  topicOf
+} from "./KafkaMessage.ts"
+import { ensure, type KafkaTopic, look, type TopicFacts } from "./KafkaTopics.ts"
+import { type Published, type Reached, reachedBy, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaOptions extends KafkaConnection {
   /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` unless told otherwise. */
@@ -42,29 +50,8 @@ export interface KafkaOptions extends KafkaConnection {
   readonly streams?: ReadonlyArray<StreamKey>
 }
 
-export const controlTopic = "rollcall.relay"
 const eventPartitions = 6
-/** Small segments: only what is not in the newest one is compacted, and `open` reads all that is left. */
-const control: KafkaTopic = {
-  name: controlTopic,
-  keeps: "latest",
-  partitions: 1,
-  settings: { "segment.bytes": "1048576", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.01" }
-}
-
-const ControlRecord = Schema.fromJsonString(
-  Schema.Struct({ store: Schema.String, lineage: Schema.Int, position: Schema.Int, eventId: Schema.String })
-)
-const encodeControl = Schema.encodeSync(ControlRecord)
-const decodeControl = Schema.decodeUnknownOption(ControlRecord)
-
-const controlMessage = (key: string, value: string): KafkaMessage => ({
-  topic: controlTopic,
-  key,
-  value: Buffer.from(value),
-  headers: { "content-type": "application/json" },
-  partition: 0
-})
+const progress: KafkaTopic = { name: progressTopic, keeps: "latest", partitions: 1 }
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
   description: "Events too large for the sink, published as stubs that point at the event log",
@@ -74,8 +61,14 @@ const stubs = Metric.counter("rollcall_relay_stubs_total", {
 /** What lives from one `open` to the next, or to the first failure. */
 interface Session {
   readonly producer: KafkaProducer
-  /** Largest batch in bytes of every topic met. */
-  readonly limits: Map<string, number>
+  /** Every topic met. */
+  readonly topics: Map<string, TopicFacts>
+  /** Over how many partitions of each the keys are spread. */
+  readonly spread: Map<string, number>
+  /** Whether the broker has yet to remember that. */
+  spreadIsNews: boolean
+  /** Topics that have more partitions than are used: how many, and whether that was told. */
+  readonly widened: Map<string, { readonly partitions: number; readonly told: boolean }>
 }
 
 const refused = (message: string, hint: string) => new SinkError({ reason: new Refused({ message, hint }) })
@@ -90,10 +83,10 @@ const topicsOf = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<Kafka
     : [])
 ]
 /** Those that must be there before anything is published. */
-const neededBy = (options: KafkaOptions) => [
-  control,
-  ...(options.streams ?? []).flatMap((stream) => topicsOf(options, stream))
-]
+const neededBy = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
+  const topics = [Control.control, progress, ...(options.streams ?? []).flatMap((stream) => topicsOf(options, stream))]
+  return [...new Map(topics.map((topic) => [topic.name, topic])).values()]
+}
 
 const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const fault = templateFault(options.topic)
@@ -110,14 +103,38 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   /** Lowered when a broker refuses what its configuration promised. */
   let ceiling = Number.POSITIVE_INFINITY
 
-  const meet = Effect.fnUntraced(function*(limits: Map<string, number>, topics: Iterable<KafkaTopic>) {
+  const acquaint = (session: Session, topics: ReadonlyMap<string, TopicFacts>) => {
+    for (const [name, facts] of topics) {
+      session.topics.set(name, facts)
+      const used = session.spread.get(name)
+      if (used !== undefined && used <= facts.partitions) continue
+      session.spread.set(name, facts.partitions)
+      session.spreadIsNews = true
+    }
+  }
+
+  const meet = Effect.fnUntraced(function*(session: Session, topics: Iterable<KafkaTopic>) {
     const unmet = new Map<string, KafkaTopic>()
-    for (const topic of topics) if (!limits.has(topic.name)) unmet.set(topic.name, topic)
-    for (const [name, bytes] of yield* ensure(client, [...unmet.values()])) limits.set(name, bytes)
+    for (const topic of topics) if (!session.topics.has(topic.name)) unmet.set(topic.name, topic)
+    acquaint(session, yield* ensure(client, [...unmet.values()]))
   })
 
+  const tellWidened = Effect.fnUntraced(function*({ spread, widened }: Session) {
+    for (const [topic, { partitions, told }] of widened) {
+      if (told) continue
+      widened.set(topic, { partitions, told: true })
+      yield* Effect.logWarning(
+        `topic ${topic} has ${partitions} partitions; events go to ${spread.get(topic)} of them as before, so that ` +
+          "those of a record stay in order. `rollcall store adopt` publishes everything anew, over all of them"
+      )
+    }
+  })
+
+  const limitOf = ({ topics }: Session) => (topic: string) =>
+    Math.min(ceiling, topics.get(topic)?.batchBytes ?? ceiling)
+
   /** Any failure, and an interruption in the middle, leaves the producer in an unknown state: it is thrown away. */
-  const send = (producer: KafkaProducer, sends: ReadonlyArray<ReadonlyArray<KafkaMessage>>) =>
+  const sendWith = (producer: KafkaProducer, sends: ReadonlyArray<ReadonlyArray<KafkaMessage>>) =>
     producer.send(sends).pipe(
       Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : close),
       Effect.catchTag("BatchTooLarge", () => {
@@ -131,75 +148,135 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
       })
     )
 
-  const lastPublished = Effect.fnUntraced(function*(identity: LogIdentity, marker: string) {
-    let found: string | undefined
-    yield* client.read(controlTopic, `rollcall-relay-${identity.store}-${marker}`, (key, value) => {
-      if (key === identity.store) found = value
-      return value === marker ? "enough" : "more"
-    })
-    if (found === undefined) return null
-    return yield* Option.match(decodeControl(found), {
-      onNone: () =>
-        refused(
-          `the newest record of ${identity.store} on ${controlTopic} is none that Rollcall wrote`,
-          `find out who else writes to ${controlTopic}.`
-        ),
-      onSome: (record) => Effect.succeed(record)
-    })
+  /** Without transactions `last` must not be durable before the others are: it goes on its own. */
+  const send = Effect.fnUntraced(function*(
+    identity: LogIdentity,
+    session: Session,
+    messages: ReadonlyArray<KafkaMessage>,
+    last?: KafkaMessage
+  ) {
+    const first = session.spreadIsNews ? [Control.spreadOver(identity, session.spread)] : []
+    const closing = last === undefined ? [] : [last]
+    const fitting = (some: ReadonlyArray<KafkaMessage>) => inSends(some, limitOf(session))
+    yield* sendWith(
+      session.producer,
+      options.transactions
+        ? fitting([...first, ...messages, ...closing])
+        : [...fitting(first), ...fitting(messages), ...fitting(closing)]
+    )
+    session.spreadIsNews = false
+    yield* tellWidened(session)
+  })
+
+  const current = Effect.flatMap(
+    ScopedRef.get(session),
+    (session): Effect.Effect<Session, SinkError> => session === null ? Effect.fail(notOpen) : Effect.succeed(session)
+  )
+
+  const begin = Effect.fnUntraced(function*(transactionalId: string | null) {
+    const spread: Session["spread"] = new Map()
+    const widened: Session["widened"] = new Map()
+    const keys = (topic: string, partitions: number) => {
+      const used = spread.get(topic) ?? partitions
+      if (used < partitions && !widened.has(topic)) widened.set(topic, { partitions, told: false })
+      return used
+    }
+    const producer = yield* Effect.interruptible(client.producer(transactionalId, keys))
+    const begun: Session = { producer, topics: new Map(), spread, spreadIsNews: false, widened }
+    return begun
   })
 
   const open = Effect.fn("Kafka.open")(function*(identity: LogIdentity): Effect.fn.Return<Published | null, SinkError> {
     yield* close
-    const limits = new Map<string, number>()
-    yield* meet(limits, neededBy(options))
-    const transactionalId = options.transactions ? `rollcall-relay-${identity.store}` : null
-    yield* ScopedRef.set(
-      session,
-      Effect.map(Effect.interruptible(client.producer(transactionalId)), (producer): Session => ({ producer, limits }))
-    )
-    const { producer } = (yield* ScopedRef.get(session)) ?? (yield* notOpen)
-    const marker = randomUUID()
-    yield* send(producer, [[controlMessage(`${identity.store}/opened`, marker)]])
-    return yield* lastPublished(identity, marker)
+    const topics = yield* ensure(client, neededBy(options))
+    yield* ScopedRef.set(session, begin(options.transactions ? `rollcall-relay-${identity.store}` : null))
+    const opened = yield* current
+    yield* sendWith(opened.producer, [[Control.opened(identity)]])
+    const { published, spread } = yield* Control.recall(client, identity.store)
+    // A later lineage begins anew, over all partitions that there are.
+    if (spread?.lineage === identity.lineage) {
+      for (const [topic, used] of spread.partitions) opened.spread.set(topic, used)
+    }
+    acquaint(opened, topics)
+    return published
   })
 
   const publish = Effect.fn("Kafka.publish")(function*(
     identity: LogIdentity,
     batch: ReadonlyArray<LogEntry>,
-    reached: Reached | undefined = batch.at(-1)
+    reached: Reached | undefined = reachedBy(batch)
   ): Effect.fn.Return<void, SinkError> {
     if (reached === undefined) return
-    const { producer, limits } = (yield* ScopedRef.get(session)) ?? (yield* notOpen)
-    yield* meet(limits, batch.flatMap((entry) => topicsOf(options, entry)))
-    const limitOf = (topic: string) => Math.min(ceiling, limits.get(topic) ?? ceiling)
-
-    const encoded = batch.map((entry) =>
-      messagesOf({ identity, topic: options.topic, state: options.state === true, limitOf }, entry)
-    )
-    const messages = encoded.flatMap((one) => one.messages)
-    const { position, eventId } = reached
-    const record = controlMessage(identity.store, encodeControl({ ...identity, position, eventId }))
-    // Without transactions the record must not be durable before the events are: it goes on its own, last.
+    const session = yield* current
+    yield* meet(session, batch.flatMap((entry) => topicsOf(options, entry)))
+    const encoding = { identity, topic: options.topic, state: options.state === true, limitOf: limitOf(session) }
+    const encoded = batch.map((entry) => messagesOf(encoding, entry))
     yield* send(
-      producer,
-      options.transactions ? inSends([...messages, record], limitOf) : [...inSends(messages, limitOf), [record]]
+      identity,
+      session,
+      encoded.flatMap((one) => one.messages),
+      Control.lastPublished({ ...identity, ...reached })
     )
-
     const stubbed = encoded.filter((one) => one.stubbed).length
     if (stubbed > 0) yield* Metric.update(stubs, stubbed)
   })
 
+  const report: Sink["Service"]["report"] = Effect.fn("Kafka.report")(function*(identity, streams) {
+    if (streams.length === 0) return
+    yield* send(identity, yield* current, streams.map((stream) => progressMessage(identity, stream)))
+  })
+
+  /** Memory is bounded by what a broker hands over at once, a mebibyte of a partition. */
+  const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
+    if (options.state !== true) return
+    const session = yield* current
+    yield* meet(session, streams.flatMap((stream) => topicsOf(options, stream)))
+    for (const topic of new Set(streams.map((stream) => stateTopicOf(options.topic, stream)))) {
+      yield* client.scan(
+        topic,
+        `rollcall-relay-${identity.store}-${randomUUID()}`,
+        (messages) =>
+          Effect.gen(function*() {
+            const gone = yield* lacking(messages.flatMap(recordOf))
+            const now = yield* Clock.currentTimeMillis
+            yield* send(identity, session, gone.map((record) => stateRemoval(identity, topic, record, now)))
+          })
+      )
+    }
+  })
+
   return Sink.of({
     open: (identity) => turn.withPermit(open(identity)),
-    publish: (identity, batch, reached) => turn.withPermit(publish(identity, batch, reached))
+    publish: (identity, batch, reached) => turn.withPermit(publish(identity, batch, reached)),
+    report: (identity, streams) => turn.withPermit(report(identity, streams)),
+    reconcile: (identity, streams, lacking) => turn.withPermit(reconcile(identity, streams, lacking))
   })
 })
 
-/** What a broker has of the topics that are needed, and lacks. Nothing is made or written; fails as `open` would. */
-export const examine = Effect.fn("Kafka.examine")(function*(options: KafkaOptions) {
+/** What a broker has, as `open` would meet it. */
+export interface Examination {
+  /** Topics that would be made. */
+  readonly missing: ReadonlyArray<string>
+  /** Topics of which some partitions stay unused. */
+  readonly widened: ReadonlyArray<{ readonly topic: string; readonly partitions: number; readonly used: number }>
+  /** Last published by this store; null = nothing yet. */
+  readonly published: Published | null
+}
+
+/** Nothing is made or written; fails as `open` would. `store`: null where there is none yet. */
+export const examine = Effect.fn("Kafka.examine")(function*(
+  options: KafkaOptions,
+  store: string | null
+): Effect.fn.Return<Examination, SinkError> {
   const client = yield* makeClient(options)
-  const topics = new Map(neededBy(options).map((topic) => [topic.name, topic]))
-  return yield* missing(client, [...topics.values()])
+  const { missing, present } = yield* look(client, neededBy(options))
+  if (store === null || !present.has(Control.controlTopic)) return { missing, widened: [], published: null }
+  const { published, spread } = yield* Control.recall(client, store)
+  const widened = [...present].flatMap(([topic, { partitions }]) => {
+    const used = spread?.partitions.get(topic) ?? partitions
+    return used < partitions ? [{ topic, partitions, used }] : []
+  })
+  return { missing, widened, published }
 })
 
 /** Connects with the first `open`; fails at once only for options that can never work. */

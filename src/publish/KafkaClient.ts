@@ -10,15 +10,19 @@
  * - A second producer with the same transactional id fences the first from its first transaction on, not from `connect`.
  * - A send that was given up goes on inside kafkajs and reconnects by itself: its partitioner stops it.
  * - Without a short first retry the first message after each commit waits 300 ms.
+ * - The end of a topic is an offset that no reader may ever be handed: commit markers and aborted messages have some too.
+ *   kafkajs tells of those it passes over.
  * - What kafkajs logs is repeated in the errors it throws: its log goes to our debug level.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { type BatchTooLarge, faultOf, isLoading } from "./KafkaFault.ts"
-import type { KafkaMessage } from "./KafkaMessage.ts"
+import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
 import { SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaConnection {
@@ -32,6 +36,9 @@ export interface KafkaConnection {
   } | undefined
 }
 
+/** Over how many partitions of a topic keys are spread; they are told how many it has. */
+export type KeyedPartitions = (topic: string, existing: number) => number
+
 export interface KafkaProducer {
   /** Sends one after the other; with transactions all become visible at once or none. Fails once, then use another. */
   readonly send: (
@@ -42,17 +49,21 @@ export interface KafkaProducer {
 export interface KafkaClient {
   readonly admin: <A>(doing: string, use: (admin: kafkajs.Admin) => Promise<A>) => Effect.Effect<A, SinkError>
   /** Idempotent; transactional when an id is given. */
-  readonly producer: (transactionalId: string | null) => Effect.Effect<KafkaProducer, SinkError, Scope.Scope>
-  /** Hands over a topic's committed messages from the oldest on, until `use` says that it has seen enough. */
-  readonly read: (
+  readonly producer: (
+    transactionalId: string | null,
+    keys: KeyedPartitions
+  ) => Effect.Effect<KafkaProducer, SinkError, Scope.Scope>
+  /** Hands over what a topic held when this was called, committed, partition by partition from the oldest on, and waits. */
+  readonly scan: <E>(
     topic: string,
     groupId: string,
-    use: (key: string | undefined, value: string | undefined) => "more" | "enough"
-  ) => Effect.Effect<void, SinkError>
+    use: (messages: ReadonlyArray<ReceivedMessage>) => Effect.Effect<void, E>
+  ) => Effect.Effect<void, SinkError | E>
 }
 
 /** How long a send or a reading may take before the broker counts as away; shorter than a transaction may stay open. */
 const patience = "30 seconds"
+const patienceMillis = Duration.toMillis(patience)
 const transactionTimeout = 45_000
 const disconnecting = "3 seconds"
 
@@ -70,8 +81,10 @@ const giveUp = (doing: string) =>
       )
   })
 
+const tried = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError | BatchTooLarge> =>
+  Effect.tryPromise({ try: run, catch: (error) => faultOf(doing, error) })
 const attempt = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError | BatchTooLarge> =>
-  giveUp(doing)(Effect.tryPromise({ try: run, catch: (error) => faultOf(doing, error) }))
+  giveUp(doing)(tried(doing, run))
 
 /** Asks again, with a new client each time, while a broker that just came up is not ready. */
 const patiently = <A>(effect: Effect.Effect<A, SinkError | BatchTooLarge>): Effect.Effect<A, SinkError> =>
@@ -86,9 +99,17 @@ const leave = (client: { readonly disconnect: () => Promise<void> }): Effect.Eff
 const byTopic = (messages: ReadonlyArray<KafkaMessage>): Array<kafkajs.TopicMessages> =>
   Array.from(Map.groupBy(messages, (message) => message.topic), ([topic, messages]) => ({ topic, messages }))
 
+const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessage => ({
+  key: key?.toString(),
+  value: value?.toString(),
+  header: (name) => headers?.[name]?.toString()
+})
+
 /** Connects to nothing yet. */
 export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const services = yield* Effect.context<never>()
+  const fork = Effect.runForkWith(services)
+  const run = Effect.runPromiseExitWith(services)
   const { sasl } = connection
   const kafka = new kafkajs.Kafka({
     clientId: "rollcall",
@@ -117,7 +138,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
       leave
     ).pipe(patiently)
 
-  const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId) {
+  const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
     let usable = true
     const producer = yield* Effect.acquireRelease(
       Effect.sync(() =>
@@ -132,7 +153,11 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
             const partition = kafkajs.Partitioners.DefaultPartitioner()
             return (args) => {
               if (!usable) throw Object.assign(new Error("the producer was given up"), { retriable: false })
-              return partition(args)
+              const used = keys(args.topic, args.partitionMetadata.length)
+              return partition({
+                ...args,
+                partitionMetadata: args.partitionMetadata.filter(({ partitionId }) => partitionId < used)
+              })
             }
           }
         })
@@ -157,23 +182,51 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
     }
   })
 
-  const read: KafkaClient["read"] = (topic, groupId, use) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
-      (consumer) =>
-        attempt(`reading ${topic}`, async () => {
-          await consumer.connect()
-          await consumer.subscribe({ topics: [topic], fromBeginning: true })
-          await new Promise<void>((resolve, reject) => {
-            consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error))
-            const eachMessage = async ({ message }: kafkajs.EachMessagePayload) => {
-              if (use(message.key?.toString(), message.value?.toString()) === "enough") resolve()
+  const scan = <E>(
+    topic: string,
+    groupId: string,
+    use: (messages: ReadonlyArray<ReceivedMessage>) => Effect.Effect<void, E>
+  ): Effect.Effect<void, SinkError | E> =>
+    Effect.gen(function*() {
+      const doing = `reading ${topic}`
+      const ends = yield* admin(doing, (admin) => admin.fetchTopicOffsets(topic))
+      const left = new Map(
+        ends.flatMap(({ high, low, partition }) => high === low ? [] : [[partition, BigInt(high) - 1n] as const])
+      )
+      if (left.size === 0) return
+      let outcome: Exit.Exit<void, E> = Exit.void
+      const until = (consumer: kafkajs.Consumer) =>
+        tried(doing, () =>
+          new Promise<void>((resolve, reject) => {
+            const silence = setTimeout(() => reject(new Error(`no answer within ${patience}`)), patienceMillis)
+            const end = (how: () => void) => {
+              clearTimeout(silence)
+              how()
             }
-            consumer.run({ autoCommit: false, eachMessage }).catch(reject)
-          })
-        }),
-      leave
-    ).pipe(patiently)
+            consumer.on(consumer.events.CRASH, ({ payload }) => end(() => reject(payload.error)))
+            consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload: { lastOffset, partition } }) => {
+              silence.refresh()
+              const last = left.get(partition)
+              if (last !== undefined && BigInt(lastOffset) >= last) left.delete(partition)
+              if (left.size === 0) end(resolve)
+            })
+            const eachBatch = async ({ batch }: kafkajs.EachBatchPayload) => {
+              if (left.size === 0 || Exit.isFailure(outcome)) return
+              outcome = await run(use(batch.messages.map(received)))
+              if (Exit.isFailure(outcome)) end(resolve)
+            }
+            consumer.connect()
+              .then(() => consumer.subscribe({ topics: [topic], fromBeginning: true }))
+              .then(() => consumer.run({ autoCommit: false, eachBatch }))
+              .catch((error) => end(() => reject(error)))
+          }))
+      yield* Effect.acquireUseRelease(
+        Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
+        until,
+        leave
+      ).pipe(patiently)
+      yield* outcome
+    })
 
-  return { admin, producer, read }
+  return { admin, producer, scan }
 })

@@ -8,8 +8,6 @@
  * Gotchas
  * - kafkajs makes one record batch per partition and send, and a broker refuses a batch that is too large as a whole.
  *   A batch is bounded as if all of a topic's messages went to one partition.
- * - Keys move to other partitions when partitions are added to a topic: order per key then holds only within what was
- *   sent before and within what was sent after   (K2)
  */
 import {
   attributesOf,
@@ -17,9 +15,12 @@ import {
   formatPosition,
   type Json,
   type LogEntry,
-  type LogIdentity
+  type LogIdentity,
+  partitionKey,
+  removalAttributesOf
 } from "../domain/ChangeEvent.ts"
-import type { StreamKey } from "../domain/Model.ts"
+import { isModel, type StreamKey, streamName } from "../domain/Model.ts"
+import type { RecordKey, StreamProgress } from "./Sink.ts"
 
 /** One message and where it goes; `value` null deletes the key of a compacted topic. */
 export interface KafkaMessage {
@@ -28,6 +29,12 @@ export interface KafkaMessage {
   readonly value: Buffer | null
   readonly headers: Readonly<Record<string, string>>
   readonly partition?: number
+}
+
+export interface ReceivedMessage {
+  readonly key: string | undefined
+  readonly value: string | undefined
+  readonly header: (name: string) => string | undefined
 }
 
 const placeholders = /\{([^}]*)\}/g
@@ -54,6 +61,9 @@ const escaped = (integration: string): string =>
         ? String.fromCharCode(byte)
         : `_${byte.toString(16).padStart(2, "0")}`
   ).join("")
+
+/** How far every stream is complete, by its name. */
+export const progressTopic = "rollcall.progress"
 
 /** The topic of a stream's events. */
 export const topicOf = (template: string, stream: StreamKey): string =>
@@ -136,6 +146,34 @@ export const messagesOf = (
   }
   return { messages, stubbed }
 }
+
+/** Takes a record out of a state topic that no event takes out. */
+export const stateRemoval = (identity: LogIdentity, topic: string, record: RecordKey, now: number): KafkaMessage => ({
+  topic,
+  key: partitionKey(record),
+  value: null,
+  headers: headersOf(removalAttributesOf(identity, record, now))
+})
+
+/** The record that a message of a state topic holds; none if it is gone, or not ours. */
+export const recordOf = ({ header, value }: ReceivedMessage): ReadonlyArray<RecordKey> => {
+  const [integration, model, id] = [header("ce_integration"), header("ce_model"), header("ce_subject")]
+  return value === undefined || integration === undefined || model === undefined || id === undefined || !isModel(model)
+    ? []
+    : [{ integration, model, id }]
+}
+
+export const progressMessage = (identity: LogIdentity, progress: StreamProgress): KafkaMessage => ({
+  topic: progressTopic,
+  key: streamName(progress),
+  value: Buffer.from(JSON.stringify({
+    lineage: progress.lineage,
+    complete_to: new Date(progress.completeTo).toISOString(),
+    position: formatPosition(identity, progress.position),
+    at: new Date(progress.at).toISOString()
+  })),
+  headers: { "content-type": "application/json" }
+})
 
 /** Splits messages, in order, into sends of which each topic's share fits one batch. */
 export const inSends = (

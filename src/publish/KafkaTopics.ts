@@ -1,5 +1,5 @@
 /**
- * Makes the topics that are missing, checks those that are there, and tells how large a batch each takes.
+ * Makes the topics that are missing, checks those that are there, and tells what of each matters to who writes to it.
  *
  * Gotchas
  * - Asking kafkajs about a topic that does not exist takes over a minute: topics are listed first.
@@ -17,6 +17,13 @@ export interface KafkaTopic {
   readonly partitions: number
   /** Further settings a new topic gets. */
   readonly settings?: Readonly<Record<string, string>>
+}
+
+/** A topic as it is at the broker. */
+export interface TopicFacts {
+  /** Largest batch it takes. */
+  readonly batchBytes: number
+  readonly partitions: number
 }
 
 /** The broker's own default of `max.message.bytes`. */
@@ -85,37 +92,47 @@ const create = Effect.fnUntraced(function*(
   })
 })
 
-const limitsOf = Effect.fnUntraced(function*(client: KafkaClient, topics: ReadonlyArray<KafkaTopic>) {
-  const described = yield* describe(client, topics.map((topic) => topic.name))
+const partitionsOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
+  client.admin("counting the topics' partitions", async (admin) => {
+    const { topics } = await admin.fetchTopicMetadata({ topics: [...names] })
+    return new Map(topics.map(({ name, partitions }) => [name, partitions.length]))
+  })
+
+const factsOf = Effect.fnUntraced(function*(client: KafkaClient, topics: ReadonlyArray<KafkaTopic>) {
+  const names = topics.map((topic) => topic.name)
+  const described = yield* describe(client, names)
   for (const { name, keeps } of topics) {
     const policy = described.get(name)?.get("cleanup.policy")
     if (keeps === "latest" && policy !== undefined && !policy.split(",").includes("compact")) {
       return yield* notCompacted(name)
     }
   }
-  return new Map(topics.map(({ name }) => [
-    name,
-    Number(described.get(name)?.get("max.message.bytes") ?? usualBatchBytes)
-  ]))
+  const counted = yield* partitionsOf(client, names)
+  return new Map(topics.map(({ name, partitions }): [string, TopicFacts] => [name, {
+    batchBytes: Number(described.get(name)?.get("max.message.bytes") ?? usualBatchBytes),
+    partitions: counted.get(name) ?? partitions
+  }]))
 })
 
-/** Makes nothing: the names of the topics that `ensure` would make, once the broker has said that it may. */
-export const missing = Effect.fn("KafkaTopics.missing")(function*(
+/** Makes nothing: the names of the topics that `ensure` would make, once the broker has said that it may; and the others. */
+export const look = Effect.fn("KafkaTopics.look")(function*(
   client: KafkaClient,
   topics: ReadonlyArray<KafkaTopic>
-): Effect.fn.Return<ReadonlyArray<string>, SinkError> {
+): Effect.fn.Return<
+  { readonly missing: ReadonlyArray<string>; readonly present: ReadonlyMap<string, TopicFacts> },
+  SinkError
+> {
   const absent = yield* create(client, topics, { validateOnly: true })
-  const present = topics.filter((topic) => !absent.includes(topic))
-  if (present.length > 0) yield* limitsOf(client, present)
-  return absent.map(({ name }) => name)
+  const others = topics.filter((topic) => !absent.includes(topic))
+  const present = others.length === 0 ? new Map<string, TopicFacts>() : yield* factsOf(client, others)
+  return { missing: absent.map(({ name }) => name), present }
 })
 
-/** Returns the largest batch in bytes that each topic takes. */
 export const ensure = Effect.fn("KafkaTopics.ensure")(function*(
   client: KafkaClient,
   topics: ReadonlyArray<KafkaTopic>
-): Effect.fn.Return<ReadonlyMap<string, number>, SinkError> {
+): Effect.fn.Return<ReadonlyMap<string, TopicFacts>, SinkError> {
   if (topics.length === 0) return new Map()
   yield* create(client, topics, { validateOnly: false })
-  return yield* limitsOf(client, topics)
+  return yield* factsOf(client, topics)
 })

@@ -6,19 +6,37 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type LogEntry, type LogIdentity, partitionKey } from "../domain/ChangeEvent.ts"
-import { Fenced, type Published, type Reached, Sink, SinkError, Unreachable } from "./Sink.ts"
+import { type Kind, type LogEntry, type LogIdentity, partitionKey } from "../domain/ChangeEvent.ts"
+import { streamName } from "../domain/Model.ts"
+import {
+  Fenced,
+  type Published,
+  type Reached,
+  reachedBy,
+  type RecordKey,
+  Sink,
+  SinkError,
+  type StreamProgress,
+  Unreachable
+} from "./Sink.ts"
 
 export interface MemoryEvent {
   readonly key: string
   readonly eventId: string
+  readonly lineage: number
   readonly version: number
+  readonly kind: Kind
+  readonly after: string | null
   readonly stub: boolean
 }
 
 /** What stands at the other end: it outlives the sinks that publish to it. */
 export class MemoryBroker {
   readonly events: Array<MemoryEvent> = []
+  /** Records of which the latest content is kept, by key. */
+  readonly state = new Map<string, RecordKey>()
+  /** By stream name. */
+  readonly progress = new Map<string, StreamProgress>()
   /** By store. */
   readonly published = new Map<string, Published>()
   readonly openings = new Map<string, number>()
@@ -40,9 +58,22 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
     const working = Effect.suspend(() =>
       broker.fault === null ? Effect.void : Effect.fail(new SinkError({ reason: broker.fault }))
     )
+    const opened = (identity: LogIdentity) =>
+      Effect.andThen(
+        working,
+        Effect.suspend(() =>
+          mine === broker.openings.get(identity.store)
+            ? Effect.void
+            : Effect.fail(new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) }))
+        )
+      )
     const take = (entry: LogEntry) => {
       const stub = (entry.before?.length ?? 0) + (entry.after?.length ?? 0) > broker.limit
-      broker.events.push({ key: partitionKey(entry), eventId: entry.eventId, version: entry.version, stub })
+      const { after, eventId, id, integration, kind, lineage, model, version } = entry
+      const key = partitionKey(entry)
+      broker.events.push({ key, eventId, lineage, version, kind, after, stub })
+      if (after === null) broker.state.delete(key)
+      else broker.state.set(key, { integration, model, id })
     }
     return Sink.of({
       open: Effect.fnUntraced(function*(identity: LogIdentity) {
@@ -54,19 +85,24 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
       publish: Effect.fnUntraced(function*(
         identity: LogIdentity,
         batch: ReadonlyArray<LogEntry>,
-        reached: Reached | undefined = batch.at(-1)
+        reached: Reached | undefined = reachedBy(batch)
       ) {
-        yield* working
-        if (mine !== broker.openings.get(identity.store)) {
-          return yield* new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) })
-        }
+        yield* opened(identity)
         if (reached === undefined) return
         for (const entry of batch) take(entry)
-        broker.published.set(identity.store, { ...identity, position: reached.position, eventId: reached.eventId })
+        broker.published.set(identity.store, { ...identity, ...reached })
         if (broker.lostAnswers > 0) {
           broker.lostAnswers--
           return yield* new SinkError({ reason: new Unreachable({ message: "the answer was lost", cause: null }) })
         }
+      }),
+      report: Effect.fnUntraced(function*(identity, streams) {
+        yield* opened(identity)
+        for (const stream of streams) broker.progress.set(streamName(stream), stream)
+      }),
+      reconcile: Effect.fnUntraced(function*(identity, _streams, lacking) {
+        yield* opened(identity)
+        for (const record of yield* lacking([...broker.state.values()])) broker.state.delete(partitionKey(record))
       })
     })
   })

@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. Where the sink stands decides where to go on: a crash between the sink's commit and ours publishes nothing twice.
- * 2. What the sink holds must be what this log holds at that position, or nothing is published   (X14, X18)
+ * 2. What the sink holds must be what this log holds up to that position, or nothing is published   (X14, X18)
  * 3. Of two relays of one store one has effect: the store's claim and the sink's fence see to it   (I10, X15)
  *
  * Gotchas
@@ -13,6 +13,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -22,13 +23,17 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
-import type { LogEntry } from "../domain/ChangeEvent.ts"
+import { digestOf, type LogEntry } from "../domain/ChangeEvent.ts"
+import { streamName } from "../domain/Model.ts"
 import { type Owner, Store, type StoreError } from "../store/Store.ts"
-import { type Published, type Reached, Sink, SinkError, Unreachable } from "./Sink.ts"
+import * as Progress from "./Progress.ts"
+import { type Published, type Reached, type RecordKey, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface RelayStatus {
   /** Newest position that is in the sink, as far as we know. */
   readonly position: number
+  /** Up to where the sink has been told how far streams are complete. */
+  readonly told: number
   /** `waiting`: sink or store are away, it goes on by itself. `stopped`: someone has to act. */
   readonly state: "starting" | "running" | "waiting" | "stopped"
   /** Of `waiting` and `stopped`; `since` is our clock in milliseconds. */
@@ -37,7 +42,7 @@ export interface RelayStatus {
 
 export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
-  /** Returns once everything up to `position` is in the sink, or the relay has stopped. */
+  /** Returns once everything up to `position`, and the streams' progress, is in the sink, or the relay has stopped. */
   readonly reached: (position: number) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
   /** Publishes in the background for as long as the layer lives. */
@@ -51,8 +56,51 @@ export class Relay extends Context.Service<Relay, {
 class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
   readonly hint =
     "was the store restored from a backup, or exchanged, or the sink emptied? Publishing stays stopped so that no consumer " +
-    "mixes the two. Bring back the store that published last, or begin anew with an empty store and other topics " +
-    "(ROLLCALL_STORE, ROLLCALL_TOPIC); `rollcall store adopt`, which raises the lineage instead, is not in this version."
+    "mixes the two. Bring back the store that published last, or stop Rollcall and let `rollcall store adopt` publish " +
+    "this one anew, in a later lineage."
+}
+
+/** What a log says of itself to who compares it with a sink. */
+export interface LogFacts {
+  readonly lineage: number
+  /** Position that was noted after publishing; 0 = none. */
+  readonly saved: number
+  /** Oldest position that is read. */
+  readonly oldest: number
+  /** Ids of the events in `evidence`. */
+  readonly eventIds: ReadonlyArray<string>
+}
+
+/** The part of the log, behind one position up to another, that is compared with what a sink holds. */
+export const evidence = (
+  { after, position }: Published,
+  { saved }: { readonly saved: number }
+): { readonly after: number; readonly upTo: number } => ({
+  after: saved < position ? after : position - 1,
+  upTo: position
+})
+
+/**
+ * Why what the sink holds cannot be of this log, in words; null when it is. A log that noted the sink's position is told
+ * by the event there. One that did not may have died before: then it lacks one batch at most, and has that very batch. A
+ * restored one may have another event before the one at the position, or not know of an earlier batch   (X14, X18).
+ */
+export const divergence = (published: Published | null, log: LogFacts): string | null => {
+  if (published === null) {
+    // A saved position before the oldest is where adopting put it: nothing of this lineage is published.
+    return log.saved > 0 && log.saved >= log.oldest
+      ? `position ${log.saved} was published, the sink knows of none`
+      : null
+  }
+  const { after, digest, eventId, lineage, position } = published
+  if (lineage > log.lineage) return `the sink holds lineage ${lineage} of this store, the store is at ${log.lineage}`
+  if (lineage < log.lineage) return null
+  if (log.saved < after) return `the sink holds position ${position}, the store knows of ${log.saved}`
+  const last = log.eventIds.at(-1)
+  if (last === undefined) return `position ${position} of the sink is missing in the log`
+  return last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)
+    ? null
+    : `position ${position} of the sink is another event in the log, or comes after others`
 }
 
 type RelayFault = SinkError | StoreError | Diverged
@@ -130,46 +178,59 @@ const make = Effect.gen(function*() {
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
-  const status = yield* SubscriptionRef.make<RelayStatus>({ position: 0, state: "starting", reason: null })
+  const status = yield* SubscriptionRef.make<RelayStatus>({ position: 0, told: 0, state: "starting", reason: null })
   let failures = 0
+  /** Done when someone waits to hear that all is told. */
+  let hurried = Deferred.makeUnsafe<void>()
 
-  const advance = Effect.fnUntraced(function*(position: number) {
+  const advance = Effect.fnUntraced(function*(position: number, newlyTold?: number) {
     failures = 0
-    const { state } = yield* SubscriptionRef.get(status)
+    const { state, told } = yield* SubscriptionRef.get(status)
     if (state === "waiting" || state === "stopped") yield* Effect.logInfo("publishing again")
-    yield* SubscriptionRef.set(status, { position, state: "running", reason: null })
+    yield* SubscriptionRef.set(status, { position, told: newlyTold ?? told, state: "running", reason: null })
     yield* Metric.update(positionGauge, position)
     const { newest } = yield* store.logRange
     yield* Metric.update(lagGauge, Math.max(0, newest - position))
   })
 
+  const factsFor = Effect.fnUntraced(function*(published: Published | null, saved: number) {
+    const { oldest } = yield* store.logRange
+    const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, { saved })
+    const eventIds = upTo > after ? yield* store.eventIds(after, upTo) : []
+    return { lineage: identity.lineage, saved, oldest, eventIds }
+  })
+
   /** The position to go on from, once it is sure that the sink holds this log. */
-  const whereToGoOn = Effect.fnUntraced(function*(published: Published | null) {
+  const whereToGoOn = Effect.fnUntraced(function*(owner: Owner, published: Published | null) {
     const saved = yield* store.readerPosition(reader)
-    if (published === null) {
-      if (saved > 0) return yield* new Diverged({ message: `position ${saved} was published, the sink knows of none` })
-      const { oldest } = yield* store.logRange
-      if (oldest > 1) {
-        yield* Effect.logWarning(`the log begins at position ${oldest}: what was before is not published`)
-      }
-      return 0
+    const facts = yield* factsFor(published, saved)
+    const fault = divergence(published, facts)
+    if (fault !== null) return yield* new Diverged({ message: fault })
+    if (published?.lineage === identity.lineage) {
+      yield* store.saveReaderPosition(owner, reader, published.position)
+      return published.position
     }
-    if (published.lineage > identity.lineage) {
-      return yield* new Diverged({
-        message: `the sink holds lineage ${published.lineage} of this store, the store is at ${identity.lineage}`
-      })
-    }
-    // Adopting raised the lineage and left the reader's position where the new one begins.
-    if (published.lineage < identity.lineage) return saved
-    const eventId = yield* store.eventId(published.position)
-    if (eventId !== published.eventId) {
-      return yield* new Diverged({
-        message: `position ${published.position} of the sink is ${
-          eventId === null ? "missing" : "another event"
-        } in the log`
-      })
-    }
-    return published.position
+    if (identity.lineage > 1) yield* reconcile
+    if (saved > 0 || facts.oldest <= 1) return saved
+    yield* Effect.logWarning(`the log begins at position ${facts.oldest}: what was before is not published`)
+    return saved
+  })
+
+  /** The store was adopted: what the sink keeps of records that it lacks goes, before anything of it is published. */
+  const reconcile = Effect.gen(function*() {
+    const streams = yield* store.streams
+    const ours = new Map(streams.map((stream) => [streamName(stream), stream]))
+    yield* sink.reconcile(identity, streams, (records) =>
+      Effect.gen(function*() {
+        const lacking: Array<RecordKey> = []
+        for (const [name, own] of Map.groupBy(records, streamName)) {
+          const stream = ours.get(name)
+          if (stream === undefined) continue
+          const living = yield* store.living(stream, own.map(({ id }) => id))
+          lacking.push(...own.filter(({ id }) => !living.has(id)))
+        }
+        return lacking
+      }))
   })
 
   const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, reached: Reached) {
@@ -181,22 +242,47 @@ const make = Effect.gen(function*() {
 
   /** The next events after a position, and how far one is with them: silent rows are passed over (see `Store.log`). */
   const nextAfter = Effect.fnUntraced(function*(position: number) {
-    const { newest } = yield* store.logRange
-    const batch = yield* store.log({ after: position, limit: batchRows })
-    const last = batch.at(-1)
-    if (last !== undefined && (batch.length === batchRows || last.position >= newest)) return { batch, reached: last }
-    const eventId = newest > position ? yield* store.eventId(newest) : null
-    return { batch, reached: eventId === null ? last : { position: newest, eventId } }
+    const { newest, oldest } = yield* store.logRange
+    const after = Math.max(position, oldest - 1)
+    const upTo = Math.min(newest, after + batchRows)
+    if (upTo <= after) return { batch: [], reached: undefined }
+    const eventIds = yield* store.eventIds(after, upTo)
+    const rows = yield* store.log({ after, limit: batchRows })
+    const reached: Reached = {
+      after: position,
+      position: upTo,
+      eventId: eventIds.at(-1) ?? "",
+      digest: digestOf(eventIds)
+    }
+    return { batch: rows.filter((row) => row.position <= upTo), reached }
   })
+
+  /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
+  const news = (position: number) =>
+    Effect.raceFirst(
+      Effect.timeoutOption(store.awaitLog(position), Progress.every),
+      Effect.suspend(() => Deferred.await(hurried))
+    )
 
   /** Opens the sink and publishes until something fails. */
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayFault> {
-    let position = yield* Effect.flatMap(sink.open(identity), whereToGoOn)
+    let position = yield* Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published))
+    const progress = Progress.make(store)
     while (true) {
+      if (Deferred.isDoneUnsafe(hurried)) {
+        hurried = Deferred.makeUnsafe()
+        progress.hurry()
+      }
+      const note = yield* progress.due(position)
+      if (note !== null) {
+        yield* finishing(sink.report(identity, note.streams))
+        progress.told(note)
+        yield* advance(position, note.position)
+      }
       const { batch, reached } = yield* nextAfter(position)
       if (reached === undefined) {
         yield* advance(position)
-        yield* store.awaitLog(position)
+        yield* news(position)
         continue
       }
       yield* publish(owner, batch, reached)
@@ -225,7 +311,7 @@ const make = Effect.gen(function*() {
     const since = before.state === state && before.reason !== null
       ? before.reason.since
       : yield* Clock.currentTimeMillis
-    yield* SubscriptionRef.set(status, { position: before.position, state, reason: { message, hint, since } })
+    yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint, since } })
     if (next === "stop") return yield* Effect.never
     const { newest } = yield* Effect.orElseSucceed(store.logRange, () => ({ newest: before.position }))
     yield* Metric.update(lagGauge, Math.max(0, newest - before.position))
@@ -246,9 +332,13 @@ const make = Effect.gen(function*() {
   return Relay.of({
     status: SubscriptionRef.get(status),
     reached: (position) =>
-      SubscriptionRef.changes(status).pipe(
-        Stream.filter((now) => now.position >= position || now.state === "stopped"),
-        Stream.runHead,
+      Effect.suspend(() => Deferred.succeed(hurried, undefined)).pipe(
+        Effect.andThen(
+          SubscriptionRef.changes(status).pipe(
+            Stream.filter((now) => now.told >= position || now.state === "stopped"),
+            Stream.runHead
+          )
+        ),
         Effect.flatMap((now) => now._tag === "Some" ? Effect.succeed(now.value) : SubscriptionRef.get(status))
       )
   })

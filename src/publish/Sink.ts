@@ -4,11 +4,13 @@
  * Invariants
  * 1. `publish` keeps the order of its batch per record   (I5)
  * 2. After `open` whoever published before is fenced   (I10, X15)
+ * 3. What `report` tells is seen by nobody before the events that were published until then
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
+import { digestOf, type LogEntry, type LogIdentity } from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
 
 /** The sink is away: keep the position, try again. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
@@ -37,10 +39,47 @@ export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
   }
 }
 
-/** A place in the log, and the event that stands there. */
+/** How far a batch came in the log, and what proves it. */
 export interface Reached {
+  /** The batch is what the log has for readers behind this position … */
+  readonly after: number
+  /** … up to this one, where this event stands, be it for readers or silent. */
   readonly position: number
   readonly eventId: string
+  /** Of all event ids between the two, silent rows' too: who died before noting that it was published knows the batch again   (X4, X18). */
+  readonly digest: string
+}
+
+/** What the sink itself remembers of the last thing published. */
+export interface Published extends LogIdentity, Reached {}
+
+/** Of a batch without silent rows between its events; undefined for an empty one. */
+export const reachedBy = (
+  batch: ReadonlyArray<LogEntry>,
+  after = (batch[0]?.position ?? 1) - 1
+): Reached | undefined => {
+  const last = batch.at(-1)
+  return last && {
+    after,
+    position: last.position,
+    eventId: last.eventId,
+    digest: digestOf(batch.map(({ eventId }) => eventId))
+  }
+}
+
+/** How far what is published shows a stream completely. */
+export interface StreamProgress extends StreamKey {
+  readonly lineage: number
+  /** Server time, ms: every change up to then is published or pending. */
+  readonly completeTo: number
+  /** Of the log: everything up to it is published. */
+  readonly position: number
+  /** When that was found, our clock, ms. */
+  readonly at: number
+}
+
+export interface RecordKey extends StreamKey {
+  readonly id: string
 }
 
 /** What the sink itself remembers of the last thing published. */
@@ -50,7 +89,7 @@ export class Sink extends Context.Service<Sink, {
   /** Fences older publishers of this store, then says what was last published; null = nothing yet. */
   readonly open: (identity: LogIdentity) => Effect.Effect<Published | null, SinkError>
   /**
-   * Publishes in order and remembers the last one, or `reached`, a later position of the log, in one transaction where the sink has them; returns once every event
+   * Publishes in order and remembers how far it came, in one transaction where the sink has them; returns once every event
    * is durable at the other end. An event too large for the sink is replaced by a stub that points at the log (K1).
    */
   readonly publish: (
@@ -58,4 +97,15 @@ export class Sink extends Context.Service<Sink, {
     batch: ReadonlyArray<LogEntry>,
     reached?: Reached
   ) => Effect.Effect<void, SinkError>
+  /** Tells how far streams are complete; of each the newest word is kept. */
+  readonly report: (identity: LogIdentity, streams: ReadonlyArray<StreamProgress>) => Effect.Effect<void, SinkError>
+  /**
+   * Where the latest content of records is kept: removes what `lacking` picks out of it. For a store that was adopted,
+   * and does not know of all that was published   (X14)
+   */
+  readonly reconcile: <E>(
+    identity: LogIdentity,
+    streams: ReadonlyArray<StreamKey>,
+    lacking: (records: ReadonlyArray<RecordKey>) => Effect.Effect<ReadonlyArray<RecordKey>, E>
+  ) => Effect.Effect<void, SinkError | E>
 }>()("rollcall/publish/Sink") {}

@@ -96,10 +96,12 @@ export const make = (sql: SqlClient) => {
     attempt("logRange")
   )
 
-  const eventId = (position: number) =>
-    sql<{ event_id: string }>`SELECT event_id FROM events WHERE position = ${position}`.pipe(
-      Effect.map(([row]) => row?.event_id ?? null),
-      attempt("eventId")
+  const eventIds = (after: number, upTo: number) =>
+    sql<{ id: string }>`
+      SELECT event_id AS id FROM events
+      WHERE position > ${after} AND position <= ${upTo} ORDER BY position`.pipe(
+      Effect.map(Arr.map(({ id }) => id)),
+      attempt("eventIds")
     )
 
   const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
@@ -168,7 +170,7 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { append, log, range, eventId, awaitAfter, prune, eraseSome }
+  return { append, log, range, eventIds, awaitAfter, prune, eraseSome }
 }
 
 export type EventLog = ReturnType<typeof make>

@@ -122,6 +122,18 @@ const make = Effect.gen(function*() {
       Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
     )
 
+  const standing = sql<StreamRow & { newest: Integer }>`
+    SELECT s.key, s.integration, s.model, s.state, c.position AS newest
+    FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
+    attempt("standing"),
+    Effect.flatMap((rows) =>
+      Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
+        position: Number(rows[0]?.newest),
+        streams
+      }))
+    )
+  )
+
   const begin = Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
     yield* fence(owner)
     const [row] = yield* sql<StreamRow>`
@@ -174,6 +186,14 @@ const make = Effect.gen(function*() {
       SELECT id FROM heads
       WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND seen < ${reading}
       ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), attempt("unseen"))
+
+  const living: Store["Service"]["living"] = (key, ids) =>
+    Effect.forEach(Arr.chunksOf(ids, rowsPerStatement), (some) =>
+      sql<{ id: string }>`
+        SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id IN ${sql.in(some)} AND live = 1`).pipe(
+        Effect.map((rows) => new Set(rows.flat().map((row) => row.id))),
+        attempt("living")
+      )
 
   const controls: Store["Service"]["controls"] = (key, reading, limit) =>
     sql<{ id: string }>`
@@ -258,6 +278,22 @@ const make = Effect.gen(function*() {
       attempt("saveReaderPosition")
     )
 
+  // ---- lineage
+
+  const raise: Store["Service"]["raise"] = (owner, lineage) =>
+    fence(owner).pipe(
+      Effect.andThen(sql`UPDATE meta SET lineage = ${lineage} WHERE lineage < ${lineage} RETURNING lineage`),
+      Effect.flatMap((raised) =>
+        raised.length === 0 ? Effect.void : Effect.andThen(
+          sql`UPDATE log_counter SET pruned = position`,
+          sql`UPDATE readers SET position = (SELECT position FROM log_counter)`
+        )
+      ),
+      Effect.asVoid,
+      sql.withTransaction,
+      attempt("raise")
+    )
+
   return Store.of({
     identity,
     claim,
@@ -266,10 +302,12 @@ const make = Effect.gen(function*() {
     audited,
     ensureStreams,
     streams,
+    standing,
     stream,
     erase,
     transact,
     unseen,
+    living,
     controls,
     pendingRows,
     counts,
@@ -279,10 +317,11 @@ const make = Effect.gen(function*() {
     awaitDecision: holds.awaitDecision,
     log: log.log,
     logRange: log.range,
-    eventId: log.eventId,
+    eventIds: log.eventIds,
     awaitLog: log.awaitAfter,
     records,
     prune: log.prune,
+    raise,
     readerPosition,
     saveReaderPosition
   })

@@ -13,6 +13,7 @@ import { accessSync, constants, existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
+import type { LogIdentity } from "../domain/ChangeEvent.ts"
 import { attempt } from "./Attempt.ts"
 import { notNewer, table } from "./Migrations.ts"
 import { applicationId, codes, foreign, toOpenError, unwritable, valueOf } from "./Sqlite.ts"
@@ -23,6 +24,15 @@ export interface Examination {
   readonly exists: boolean
   /** Whether another program keeps everybody from writing. */
   readonly locked: boolean
+  /** null where there is no store. */
+  readonly log: StoredLog | null
+}
+
+export interface StoredLog extends LogIdentity {
+  /** Saved position of the relay; 0 = none. */
+  readonly saved: number
+  /** Oldest position that is read. */
+  readonly oldest: number
 }
 
 const patienceMillis = 1000
@@ -58,33 +68,58 @@ const demandWritable = (file: string, paths: ReadonlyArray<string>): void => {
   }
 }
 
-/** The schema of the store in the file, null if there is none yet. */
-const look = (file: string) => {
-  const directory = dirname(file)
-  if (!existsSync(file)) {
-    if (existsSync(directory)) demandWritable(file, [directory])
-    else throw Object.assign(new Error("no directory"), { errcode: codes.cannotOpen })
-    return { schema: null, locked: false }
-  }
-  demandWritable(file, [file, directory])
+const reading = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean) => A): A => {
   const inUse = existsSync(`${file}-wal`)
   const reader = new DatabaseSync(inUse ? file : immutable(file), { readOnly: true, timeout: patienceMillis })
   try {
-    const isEmpty = valueOf(reader, "SELECT count(*) FROM sqlite_master") === 0
-    if (valueOf(reader, "PRAGMA application_id") !== applicationId && !isEmpty) throw foreign(file)
-    return {
-      schema: isEmpty ? null : Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`)),
-      locked: inUse && isLocked(file)
-    }
+    return use(reader, inUse)
   } finally {
     reader.close()
   }
 }
 
+const logIn = (reader: DatabaseSync): StoredLog => ({
+  store: String(valueOf(reader, "SELECT store FROM meta")),
+  lineage: Number(valueOf(reader, "SELECT lineage FROM meta")),
+  saved: Number(valueOf(reader, "SELECT position FROM readers WHERE name = 'relay'") ?? 0),
+  oldest: Number(valueOf(reader, "SELECT pruned + 1 FROM log_counter"))
+})
+
+/** Schema and log of the store in the file, null if there is none yet. */
+const look = (file: string) => {
+  const directory = dirname(file)
+  if (!existsSync(file)) {
+    if (existsSync(directory)) demandWritable(file, [directory])
+    else throw Object.assign(new Error("no directory"), { errcode: codes.cannotOpen })
+    return { schema: null, log: null, locked: false }
+  }
+  demandWritable(file, [file, directory])
+  return reading(file, (reader, inUse) => {
+    const isEmpty = valueOf(reader, "SELECT count(*) FROM sqlite_master") === 0
+    if (valueOf(reader, "PRAGMA application_id") !== applicationId && !isEmpty) throw foreign(file)
+    return {
+      schema: isEmpty ? null : Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`)),
+      log: isEmpty ? null : logIn(reader),
+      locked: inUse && isLocked(file)
+    }
+  })
+}
+
 /** Fails as opening the store would. */
 export const examine = (file: string): Effect.Effect<Examination, StoreError> =>
   Effect.gen(function*() {
-    const { locked, schema } = yield* Effect.try({ try: () => look(file), catch: toOpenError(file) })
+    const { locked, log, schema } = yield* Effect.try({ try: () => look(file), catch: toOpenError(file) })
     if (schema !== null) yield* notNewer(schema)
-    return { exists: schema !== null, locked }
+    return { exists: schema !== null, locked, log }
+  }).pipe(attempt("examine"))
+
+/** Ids of the events of the log behind one position up to another. */
+export const eventIds = (file: string, after: number, upTo: number): Effect.Effect<ReadonlyArray<string>, StoreError> =>
+  Effect.try({
+    try: () =>
+      reading(file, (reader) =>
+        reader.prepare(
+          "SELECT event_id AS id FROM events WHERE position > ? AND position <= ? ORDER BY position"
+        ).all(after, upTo).map((row) => String(row["id"]))),
+    catch: toOpenError(file)
   }).pipe(attempt("examine"))

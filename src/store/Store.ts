@@ -174,6 +174,15 @@ export interface RecordWrite {
 /** Records to be re-read because content they repeat was seen changed elsewhere; too many to name = everything. */
 export type Owed = ReadonlyArray<string> | "everything"
 
+/** A record that was last published in an earlier lineage. */
+export interface Outlived {
+  readonly head: Head
+  readonly remoteId: string | null
+  readonly changedAt: string | null
+  /** Content as it was published; null on a delete. */
+  readonly content: string | null
+}
+
 export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive" | "unreadable"
 
 /** Rows of one reading: read = sum of all the others. */
@@ -333,6 +342,14 @@ export interface StreamTx {
   readonly settleOwed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** Nobody of the stream is owed anything any more: how many were. */
   readonly forgiveOwed: Effect.Effect<number, StoreError>
+  /** Heads whose log row is of a lineage before `lineage`, with that row; in id order after `after`, at most `limit`. */
+  readonly outlived: (
+    lineage: number,
+    after: string | null,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<Outlived>, StoreError>
+  /** Deletes log rows of lineages before `lineage`, which no head may refer to any more; at most `limit`, returns how many. */
+  readonly dropOutlived: (lineage: number, limit: number) => Effect.Effect<number, StoreError>
   readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
   /** Writes down what an operator did. */
   readonly record: (entry: AuditEntry) => Effect.Effect<void, StoreError>
@@ -385,6 +402,11 @@ export class Store extends Context.Service<Store, {
    * In many small transactions; begun and not ended, it is to be called again.
    */
   readonly erase: (owner: Owner, key: StreamKey) => Effect.Effect<void, StoreError>
+  /** All streams and the newest position of one moment: what their watermarks promise lies at or before it. */
+  readonly standing: Effect.Effect<
+    { readonly position: number; readonly streams: ReadonlyArray<StreamState> },
+    StoreError
+  >
   /** One transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock time-out). */
   readonly transact: <A, E>(
     owner: Owner,
@@ -398,6 +420,8 @@ export class Store extends Context.Service<Store, {
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+  /** Which of these records are live. */
+  readonly living: (key: StreamKey, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
   /** Some ids met live by `reading` or later: controls of a confirm. */
   readonly controls: (
     key: StreamKey,
@@ -455,8 +479,8 @@ export class Store extends Context.Service<Store, {
   readonly log: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
   /** Oldest kept and newest position; both 0 when nothing was ever appended, `oldest` = newest + 1 when all was pruned. */
   readonly logRange: Effect.Effect<{ readonly oldest: number; readonly newest: number }, StoreError>
-  /** Id of the event at a position, silent or not; null if there is none, or no longer. */
-  readonly eventId: (position: number) => Effect.Effect<string | null, StoreError>
+  /** Ids of the rows behind one position up to another, silent ones too, in the order of positions. */
+  readonly eventIds: (after: number, upTo: number) => Effect.Effect<ReadonlyArray<string>, StoreError>
   /** Returns once the log holds more than `after`; other processes' appends may take a second to be noticed. */
   readonly awaitLog: (after: number) => Effect.Effect<void, StoreError>
   /** Current published content of a stream's live records in id order, and the newest position at that moment. */
@@ -475,6 +499,12 @@ export class Store extends Context.Service<Store, {
   >
   /** Deletes log rows appended before `before` (our clock, ms), not past `upTo`, as the retention rule allows; returns how many. */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
+
+  /**
+   * Begins the log anew in a later lineage: no row before this moment is read any more, and every reader stands at its
+   * beginning. Positions go on. Whoever has the store open keeps the identity it knows. Not later than now: nothing happens.
+   */
+  readonly raise: (owner: Owner, lineage: number) => Effect.Effect<void, StoreError>
 
   // readers of the log
   readonly readerPosition: (reader: string) => Effect.Effect<number, StoreError>

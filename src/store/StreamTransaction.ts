@@ -107,6 +107,30 @@ export const make = (
     )
 
   const mentions = MentionIndex.make(sql, stream)
+  const outlived: StreamTx["outlived"] = (lineage, after, limit) =>
+    sql<HeadRow & { remote_id: string | null; event_changed_at: string | null; content: string | null }>`
+      SELECT h.id, h.version, h.live, h.position, h.text_hash, h.canonical_hash, h.fingerprint, h.changed_at, h.seen,
+        e.remote_id, e.changed_at AS event_changed_at, e.content
+      FROM heads h JOIN events e ON e.position = h.position
+      WHERE h.stream = ${stream} AND h.id > ${after ?? ""} AND e.lineage < ${lineage}
+      ORDER BY h.id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map((row) => ({
+        head: toHead(row),
+        remoteId: row.remote_id,
+        changedAt: row.event_changed_at,
+        content: row.content
+      }))),
+      step("outlived")
+    )
+
+  // what `raise` left behind `pruned` is looked at, not the whole log
+  const dropOutlived: StreamTx["dropOutlived"] = (lineage, limit) =>
+    sql`
+      DELETE FROM events WHERE position IN (
+        SELECT position FROM events
+        WHERE stream = ${stream} AND position <= (SELECT pruned FROM log_counter) AND lineage < ${lineage}
+        ORDER BY position LIMIT ${limit}
+      ) RETURNING position`.pipe(Effect.map((rows) => rows.length), step("dropOutlived"))
 
   return {
     state,
@@ -139,6 +163,8 @@ export const make = (
     takeOwed: mentions.take,
     settleOwed: mentions.settle,
     forgiveOwed: mentions.forgive,
+    outlived,
+    dropOutlived,
     save: (next) =>
       sql`UPDATE streams SET state = ${fromState(next).state} WHERE key = ${stream}`.pipe(Effect.asVoid, step("save")),
     record: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`.pipe(Effect.asVoid, step("record")),

@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import type { Scope } from "effect/Scope"
 import { randomUUID } from "node:crypto"
 import { type LogIdentity, partitionKey } from "../../src/domain/ChangeEvent.ts"
-import { Sink, type SinkError } from "../../src/publish/Sink.ts"
+import { reachedBy, Sink, type SinkError } from "../../src/publish/Sink.ts"
 import { entries, entry } from "../integration/publish/Entries.ts"
 
 /** One event as a reader of the other end sees it. */
@@ -51,7 +51,7 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
       yield* sink.publish(mine, entries(1, 3, { integration: name }))
       yield* sink.publish(mine, entries(4, 5, { integration: name }))
       const next = yield* service(subject)
-      assert.deepStrictEqual(yield* next.open(mine), { ...mine, position: 5, eventId: "event-5" })
+      assert.deepStrictEqual(yield* next.open(mine), { ...mine, ...reachedBy(entries(4, 5))! })
       assert.isNull(yield* next.open(other))
     }))
 
@@ -76,12 +76,29 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
       const [mine, name] = [identity(), integration()]
       const sink = yield* service(subject)
       yield* sink.open(mine)
-      yield* sink.publish(mine, entries(1, 2, { integration: name }), { position: 5, eventId: "silent-5" })
+      yield* sink.publish(mine, entries(1, 2, { integration: name }), {
+        after: 0,
+        position: 5,
+        eventId: "silent-5",
+        digest: "d5"
+      })
       const second = yield* service(subject)
-      assert.deepStrictEqual(yield* second.open(mine), { ...mine, position: 5, eventId: "silent-5" })
-      yield* second.publish(mine, [], { position: 9, eventId: "silent-9" })
+      assert.deepStrictEqual(yield* second.open(mine), {
+        ...mine,
+        after: 0,
+        position: 5,
+        eventId: "silent-5",
+        digest: "d5"
+      })
+      yield* second.publish(mine, [], { after: 5, position: 9, eventId: "silent-9", digest: "d9" })
       const third = yield* service(subject)
-      assert.deepStrictEqual(yield* third.open(mine), { ...mine, position: 9, eventId: "silent-9" })
+      assert.deepStrictEqual(yield* third.open(mine), {
+        ...mine,
+        after: 5,
+        position: 9,
+        eventId: "silent-9",
+        digest: "d9"
+      })
       assert.strictEqual((yield* subject.seen(name)).length, 2)
     }))
 

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import * as Sqlite from "../../src/store/Sqlite.ts"
 import { storeSuite } from "./Store.ts"
 import { holdSuite } from "./StoreHolds.ts"
+import { lineageSuite } from "./StoreLineage.ts"
 import { logSuite } from "./StoreLog.ts"
 import { type Place, sharedStoreSuite } from "./StoreSharing.ts"
 
@@ -20,5 +21,6 @@ for (const [name, layer] of Object.entries(fresh)) {
   storeSuite(name, layer)
   logSuite(name, layer)
   holdSuite(name, layer)
+  lineageSuite(name, layer)
 }
 sharedStoreSuite("SQLite file", file)

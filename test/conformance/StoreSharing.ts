@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -9,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
-import { all, begin, created, ids, pendingOf, reasonOf, skills, stateOf, tags } from "./StoreSamples.ts"
+import { all, begin, created, ids, pendingOf, reasonOf, skills, stateOf, Stop, tags } from "./StoreSamples.ts"
 
 /** A place to keep a store in: each build of the layer is one more process that opens it. */
 export type Place = Effect.Effect<Layer.Layer<Store, StoreError>, never, Scope.Scope>
@@ -89,6 +90,39 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           assert.deepStrictEqual(seen, Array.from({ length: 240 }, (_, index) => index + 1))
           assert.deepStrictEqual(yield* first.log(all), yield* second.log(all))
           assert.deepStrictEqual((yield* first.counts).map((stream) => stream.live), [120, 120])
+        })
+      ))
+
+    it.live("X12: appends that stay open for long, and some that roll back, hide no row from who reads all the time", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const [first, second, reader] = [yield* open, yield* open, yield* open]
+          yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
+          const append = (store: Store["Service"], key: StreamKey, held: Duration.Input) =>
+            Effect.gen(function*() {
+              const owner = yield* store.claim(key.model)
+              for (const [index, id] of ids(12).entries()) {
+                yield* store.transact(owner, key, (tx) =>
+                  tx.write([created(id)]).pipe(
+                    Effect.andThen(Effect.sleep(index % 3 === 0 ? held : "1 millis")),
+                    Effect.andThen(index % 4 === 3 ? Effect.fail(new Stop()) : Effect.void)
+                  )).pipe(Effect.ignore)
+                yield* Effect.sleep("1 millis")
+              }
+            })
+          const seen: Array<number> = []
+          const look = Effect.gen(function*() {
+            const { newest } = yield* reader.logRange
+            const entries = yield* reader.log({ after: seen.length, limit: 1000 })
+            seen.push(...entries.map((entry) => entry.position))
+            assert.isAtLeast(seen.length, newest)
+          })
+          const writing = Effect.all([append(first, tags, "30 millis"), append(second, skills, "9 millis")], {
+            concurrency: "unbounded"
+          })
+          yield* Effect.raceFirst(writing, Effect.forever(Effect.andThen(look, Effect.sleep("1 millis"))))
+          yield* look
+          assert.deepStrictEqual(seen, Array.from({ length: 18 }, (_, index) => index + 1))
         })
       ))
 

@@ -12,8 +12,9 @@ import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import { eventSchemaOf } from "../../../src/publish/EventSchema.ts"
 import * as Kafka from "../../../src/publish/Kafka.ts"
+import { controlTopic } from "../../../src/publish/KafkaControl.ts"
 import { stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
-import { Sink } from "../../../src/publish/Sink.ts"
+import { reachedBy, type RecordKey, Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { entries, entry } from "./Entries.ts"
@@ -107,6 +108,89 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           admin.describeConfigs({
             includeSynonyms: false,
             resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ["cleanup.policy"] }]
+          })
+        )
+        assert.strictEqual(policy.resources[0]?.configEntries[0]?.configValue, "compact")
+      }))
+
+    it.effect("X14: what a store lacks is taken out of the state topic, the rest stays, and nothing is held in memory", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const sink = yield* sinkOf({ topic, state: true })
+        yield* sink.open(identity)
+        const after = JSON.stringify({ text: "x".repeat(2000) })
+        const records = Array.from(
+          { length: 3000 },
+          (_, index) => entry({ position: index + 1, id: `r${index}`, version: 1, kind: "created", after })
+        )
+        for (let first = 0; first < records.length; first += 500) {
+          yield* sink.publish(identity, records.slice(first, first + 500))
+        }
+        const gone = entry({ position: 3001, id: "r0", version: 2, kind: "deleted" })
+        yield* sink.publish(identity, [gone])
+
+        let most = 0
+        const asked = new Map<string, RecordKey>()
+        yield* sink.reconcile({ ...identity, lineage: 2 }, [stream], (some) =>
+          Effect.sync(() => {
+            most = Math.max(most, some.length)
+            for (const record of some) asked.set(record.id, record)
+            return some.filter(({ id }) => id.endsWith("7"))
+          }))
+        assert.deepStrictEqual(asked.get("r17"), { ...stream, id: "r17" })
+        assert.isBelow(most, 1000)
+        const state = new Map<string, Kcat.Message>()
+        for (const message of yield* Kcat.read(brokers, stateTopicOf(topic, stream))) state.set(message.key, message)
+        const live = [...state.values()].filter(({ payload }) => payload !== null)
+        assert.strictEqual(live.length, 3000 - 300 - 1)
+        assert.isFalse(live.some(({ key }) => key.endsWith("7")))
+        const removal = state.get("greenhouse:acme/ats.tag/r17")
+        assert.deepInclude(removal?.headers, {
+          ce_type: "rollcall.ats.tag.state",
+          ce_subject: "r17",
+          ce_lineage: "2",
+          ce_recordversion: "0"
+        })
+      }))
+
+    it.effect("progress is in rollcall.progress, a compacted topic, by the name of the stream", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
+        const sink = yield* sinkOf({ topic })
+        yield* sink.open(identity)
+        const integration = `test:${randomUUID()}`
+        const progress = {
+          integration,
+          model: "ats.tag",
+          lineage: 3,
+          completeTo: 1000,
+          position: 12,
+          at: 2000
+        } as const
+        yield* sink.report(identity, [progress, { ...progress, completeTo: 5000 }])
+        const own = (yield* Kcat.read(brokers, "rollcall.progress")).filter(({ key }) => key.startsWith(integration))
+        assert.deepStrictEqual(
+          own.map(({ key, payload }) => [key, JSON.parse(payload ?? "")]),
+          [1, 5].map((second) => [
+            `${integration}/ats.tag`,
+            {
+              lineage: 3,
+              complete_to: `1970-01-01T00:00:0${second}.000Z`,
+              position: `${identity.store}-1-12`,
+              at: "1970-01-01T00:00:02.000Z"
+            }
+          ])
+        )
+        const policy = yield* admin((admin) =>
+          admin.describeConfigs({
+            includeSynonyms: false,
+            resources: [{
+              type: kafkajs.ConfigResourceTypes.TOPIC,
+              name: "rollcall.progress",
+              configNames: ["cleanup.policy"]
+            }]
           })
         )
         assert.strictEqual(policy.resources[0]?.configEntries[0]?.configValue, "compact")
@@ -237,7 +321,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         const sink = yield* sinkOf({ topic, transactions: false })
         assert.isNull(yield* sink.open(identity))
         yield* sink.publish(identity, entries(1, 20))
-        assert.deepStrictEqual(yield* sink.open(identity), { ...identity, position: 20, eventId: "event-20" })
+        assert.deepStrictEqual(yield* sink.open(identity), { ...identity, ...reachedBy(entries(1, 20))! })
         assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream), "read_uncommitted")).length, 20)
         assert.strictEqual(lines.filter((line) => line.includes("without Kafka transactions")).length, 1)
       }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))
@@ -269,7 +353,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         yield* sink.open(identity)
         const names = yield* admin((admin) => admin.listTopics())
         const expected = topic.replace("{integration}.{model}", "a_2fb_3ac.hris.skill")
-        assert.includeMembers(names, [expected, `${expected}.state`, Kafka.controlTopic])
+        assert.includeMembers(names, [expected, `${expected}.state`, controlTopic])
       }))
 
     it.effect("a state topic that is not compacted is refused with what to do", () =>

@@ -5,8 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
+import kafkajs from "kafkajs"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { copyFile, mkdtemp, rm } from "node:fs/promises"
@@ -47,7 +49,7 @@ const start = Effect.fnUntraced(function*(topic: string, transactions = true) {
 /** Event ids as a `read_committed` reader gets them, in order of their positions; per key they must come in order. */
 const readBack = Effect.fnUntraced(function*(topic: string) {
   const { brokers } = yield* Broker.Broker
-  const messages = yield* Kcat.read(brokers, topicOf(topic, { integration: "greenhouse:acme", model: "ats.tag" }))
+  const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
   for (const [key, own] of Map.groupBy(messages, (message) => message.key)) {
     const versions = own.map((message) => Number(message.headers.ce_recordversion))
     assert.deepStrictEqual(versions, versions.map((_, index) => index + 1), key)
@@ -61,6 +63,17 @@ const past = Effect.fnUntraced(function*(position: number) {
   return yield* Effect.repeat(readerPosition("relay"), {
     until: (saved) => saved > position,
     schedule: Schedule.spaced("20 millis")
+  })
+})
+
+const tags = { integration: "greenhouse:acme", model: "ats.tag" } as const
+const widen = Effect.fnUntraced(function*(topic: string, count: number) {
+  const { brokers } = yield* Broker.Broker
+  const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
+  yield* Effect.promise(async () => {
+    await admin.connect()
+    await admin.createPartitions({ topicPartitions: [{ topic, count }] })
+    await admin.disconnect()
   })
 })
 
@@ -93,6 +106,40 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           yield* relay.reached(4200)
           assert.deepStrictEqual(yield* readBack(topic), upTo(4200))
         }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+      patience
+    )
+
+    it.effect(
+      "K2: partitions added to a topic leave each record's events in one partition, and are told",
+      () => {
+        const lines: Array<string> = []
+        const logger = Logger.make(({ message }) => lines.push(String(message)))
+        return Effect.gen(function*() {
+          const topic = template()
+          const { brokers } = yield* Broker.Broker
+          const relay = yield* start(topic)
+          yield* append(200)
+          yield* relay.reached(200)
+          yield* widen(topicOf(topic, tags), 12)
+          yield* relay.end
+          const next = yield* start(topic)
+          yield* append(400)
+          yield* next.reached(600)
+          assert.deepStrictEqual(yield* readBack(topic), upTo(600))
+          const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
+          for (const own of Map.groupBy(messages, (message) => message.key).values()) {
+            assert.strictEqual(new Set(own.map((message) => message.partition)).size, 1)
+          }
+          assert.strictEqual(lines.filter((line) => line.includes("has 12 partitions")).length, 1)
+          const { identity } = yield* Store
+          const options = { brokers, ssl: false, topic, transactions: true, streams: [tags] }
+          const { widened } = yield* Kafka.examine(options, identity.store)
+          assert.deepStrictEqual(widened, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
+        }).pipe(
+          Effect.provide(Sqlite.layer({ file: ":memory:" })),
+          Effect.provide(Logger.layer([logger]))
+        )
+      },
       patience
     )
 

@@ -96,7 +96,7 @@ const publishing = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
     Sink,
     Effect.map(Sink, (sink) =>
       Sink.of({
-        open: sink.open,
+        ...sink,
         publish: (identity, batch, reached) =>
           Effect.andThen(sink.publish(identity, batch, reached), Effect.sync(() => got.push(...batch)))
       }))

@@ -13,9 +13,10 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/publish/Memory.ts"
 import { Relay, type RelayStatus } from "../../../src/publish/Relay.ts"
 import * as Retention from "../../../src/publish/Retention.ts"
-import { Refused, Sink, Unreachable } from "../../../src/publish/Sink.ts"
+import { reachedBy, Refused, Sink, Unreachable } from "../../../src/publish/Sink.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
+import { entries } from "../../integration/publish/Entries.ts"
 import { append } from "../../integration/publish/Log.ts"
 
 const away = new Unreachable({ message: "connect ECONNREFUSED", cause: null })
@@ -60,7 +61,7 @@ describe("Relay", () => {
       yield* relay.reached(1210)
       assert.deepStrictEqual(ids(broker), expected(1, 1210))
       assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 1210)
-      assert.deepStrictEqual(yield* relay.status, { position: 1210, state: "running", reason: null })
+      assert.deepStrictEqual(yield* relay.status, { position: 1210, told: 1210, state: "running", reason: null })
     }).pipe(Effect.provide(store)))
 
   it.effect("X10: while the sink is away the position stays, and all goes out once it is back", () =>
@@ -114,8 +115,9 @@ describe("Relay", () => {
       yield* append(20, "silent", true)
       const first = yield* start(broker)
       yield* first.reached(20)
-      assert.deepStrictEqual(broker.published.get(store.identity.store), {
+      assert.deepInclude(broker.published.get(store.identity.store), {
         ...store.identity,
+        after: 0,
         position: 20,
         eventId: "silent-20"
       })
@@ -134,7 +136,7 @@ describe("Relay", () => {
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, position: 30, eventId: "event-30" })
+      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(1, 30))! })
       yield* append(20)
       const relay = yield* start(broker)
       const stopped = yield* once(relay, "stopped")
@@ -147,7 +149,7 @@ describe("Relay", () => {
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, position: 10, eventId: "event-10" })
+      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(1, 10))! })
       yield* append(20, "restored")
       const relay = yield* start(broker)
       const stopped = yield* once(relay, "stopped")
@@ -156,11 +158,46 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
+  it.effect("X18: the same event at the sink's position, but others before it, stops the relay", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      const other = entries(1, 20).map((one) => one.position === 7 ? { ...one, eventId: "lost" } : one)
+      broker.published.set(identity.store, { ...identity, ...reachedBy(other)! })
+      yield* append(20)
+      const relay = yield* start(broker)
+      assert.include((yield* once(relay, "stopped")).reason?.message, "after others")
+      assert.deepStrictEqual(broker.events, [])
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X18: a sink that is more than the last batch ahead of what was noted stops the relay", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(11, 20))! })
+      yield* append(20)
+      const relay = yield* start(broker)
+      yield* once(relay, "stopped")
+      assert.deepStrictEqual(broker.events, [])
+    }).pipe(Effect.provide(store)))
+
+  it.effect("X4: noted batch by batch, also when the answers of several got lost one after the other", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const relay = yield* start(broker)
+      for (let count = 5; count <= 50; count += 5) {
+        broker.lostAnswers = count % 10 === 0 ? 1 : 0
+        yield* append(5)
+        yield* whileTimePasses(relay.reached(count))
+      }
+      assert.deepStrictEqual(ids(broker), expected(1, 50))
+    }).pipe(Effect.provide(store)))
+
   it.effect("X14: a sink of a later lineage stops the relay", () =>
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { store: identity.store, lineage: 2, position: 10, eventId: "event-10" })
+      broker.published.set(identity.store, { store: identity.store, lineage: 2, ...reachedBy(entries(1, 10))! })
       yield* append(20)
       const relay = yield* start(broker)
       yield* once(relay, "stopped")
@@ -241,7 +278,7 @@ describe("Relay", () => {
       assert.strictEqual(stopped.reason?.hint, "give permission.")
       broker.fault = null
       yield* once(relay, "running")
-      assert.deepStrictEqual(yield* relay.status, { position: 10, state: "running", reason: null })
+      assert.deepStrictEqual(yield* relay.status, { position: 10, told: 10, state: "running", reason: null })
     }).pipe(Effect.provide(store)))
 
   describe("shutdown", () => {
@@ -254,7 +291,7 @@ describe("Relay", () => {
         Sink,
         Effect.map(Sink, (sink) =>
           Sink.of({
-            open: sink.open,
+            ...sink,
             publish: (identity, batch, reached) =>
               Deferred.succeed(entered, undefined).pipe(
                 Effect.andThen(Deferred.await(release)),

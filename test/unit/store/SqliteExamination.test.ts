@@ -23,7 +23,7 @@ describe("a store is looked at", () => {
   it.effect("that does not exist, and is not made", () =>
     Effect.gen(function*() {
       const path = yield* directory
-      assert.deepStrictEqual(yield* examine(join(path, "rollcall.db")), { exists: false, locked: false })
+      assert.deepInclude(yield* examine(join(path, "rollcall.db")), { exists: false, locked: false })
       assert.deepStrictEqual(readdirSync(path), [])
     }))
 
@@ -33,7 +33,7 @@ describe("a store is looked at", () => {
       const file = join(path, "rollcall.db")
       yield* Effect.scoped(opened(file))
       const before = contents(path)
-      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: false })
+      assert.deepInclude(yield* examine(file), { exists: true, locked: false })
       assert.deepStrictEqual(contents(path), before)
     }))
 
@@ -45,7 +45,7 @@ describe("a store is looked at", () => {
       yield* store.claim("capture")
       for (const end of ["", "-wal"]) copyFileSync(join(path, `rollcall.db${end}`), `${file}${end}`)
       const wal = readFileSync(`${file}-wal`)
-      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: false })
+      assert.deepInclude(yield* examine(file), { exists: true, locked: false })
       assert.deepStrictEqual(readFileSync(`${file}-wal`), wal)
     }))
 
@@ -54,7 +54,7 @@ describe("a store is looked at", () => {
       const file = join(yield* directory, "rollcall.db")
       const store = yield* opened(file)
       const owner = yield* store.claim("relay")
-      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: false })
+      assert.deepInclude(yield* examine(file), { exists: true, locked: false })
       yield* store.saveReaderPosition(owner, "relay", 0)
       assert.strictEqual((yield* store.claim("relay")).epoch, owner.epoch + 1)
     }))
@@ -65,7 +65,7 @@ describe("a store is looked at", () => {
       yield* opened(file)
       const shell = new DatabaseSync(file)
       shell.exec("BEGIN IMMEDIATE")
-      assert.deepStrictEqual(yield* examine(file), { exists: true, locked: true })
+      assert.deepInclude(yield* examine(file), { exists: true, locked: true })
       shell.close()
     }))
 

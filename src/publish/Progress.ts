@@ -1,0 +1,73 @@
+/**
+ * Decides when it may be said how far streams are complete: once everything is published that was in the log by then.
+ *
+ * Invariants
+ * 1. A watermark and the newest position are read in one moment. A page's events and its watermark are committed
+ *    together, so what the watermark promises lies at or before that position: it is handed out behind it, never before
+ * 2. A stream that was not yet published anew since the store was adopted is not spoken of   (X14)
+ *
+ * Gotchas
+ * - Nothing is said of a stream before its backfill is complete, nor twice of one that stands still.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { streamName } from "../domain/Model.ts"
+import { completeTo } from "../domain/Watermark.ts"
+import type { Store, StoreError } from "../store/Store.ts"
+import type { StreamProgress } from "./Sink.ts"
+
+/** Streams are looked at so often; of several steps in between only the last is told. */
+export const every = Duration.seconds(10)
+
+interface Note {
+  readonly position: number
+  readonly streams: ReadonlyArray<StreamProgress>
+}
+
+export interface Progress {
+  /** What is to be told by who has published everything up to `position`; null = nothing to tell from. */
+  readonly due: (position: number) => Effect.Effect<Note | null, StoreError>
+  /** It was told. */
+  readonly told: (note: Note) => void
+  /** Looks at the next occasion, not when it is time. */
+  readonly hurry: () => void
+}
+
+export const make = ({ identity, standing }: Store["Service"]): Progress => {
+  const last = new Map<string, string>()
+  let note: Note | null = null
+  let next = 0
+  const wordOf = ({ completeTo, lineage }: StreamProgress) => `${lineage} ${completeTo}`
+
+  const look = Effect.fnUntraced(function*(at: number) {
+    next = at + Duration.toMillis(every)
+    const { position, streams } = yield* standing
+    return {
+      position,
+      streams: streams.flatMap((state): ReadonlyArray<StreamProgress> => {
+        const { integration, lineage, model } = state
+        const complete = completeTo(state)
+        if (complete === null || state.retired === true || lineage < identity.lineage) return []
+        return [{ integration, model, lineage, completeTo: complete, position, at }]
+      })
+    }
+  })
+
+  return {
+    due: Effect.fnUntraced(function*(position) {
+      const now = yield* Clock.currentTimeMillis
+      if (note === null && now >= next) note = yield* look(now)
+      if (note === null || note.position > position) return null
+      const due = note
+      note = null
+      return { ...due, streams: due.streams.filter((stream) => last.get(streamName(stream)) !== wordOf(stream)) }
+    }),
+    told: ({ streams }) => {
+      for (const stream of streams) last.set(streamName(stream), wordOf(stream))
+    },
+    hurry: () => {
+      next = 0
+    }
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * Stores restored from older copies, at random moments of random histories: a consumer that does what docs/events.md says
+ * ends with the truth, and no version or event id ever carries two contents. The consumer shares no code with the relay.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Adoption from "../../../src/capture/Adoption.ts"
+import type { Stream } from "../../../src/capture/Pages.ts"
+import { poll } from "../../../src/capture/Poll.ts"
+import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
+import { sweep } from "../../../src/capture/Sweep.ts"
+import * as Guard from "../../../src/domain/Guard.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import * as Memory from "../../../src/publish/Memory.ts"
+import { Relay } from "../../../src/publish/Relay.ts"
+import { Sink, type StreamProgress } from "../../../src/publish/Sink.ts"
+import type { Source } from "../../../src/source/Source.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import * as Scripted from "../../unit/capture/ScriptedApi.ts"
+
+const id = Schema.Literals(["a", "b", "c", "d", "e"])
+const Step = Schema.Union([
+  Schema.TaggedStruct("put", { id, title: Schema.Literals(["x", "y", "z"]) }),
+  Schema.TaggedStruct("flag", { id }),
+  Schema.TaggedStruct("poll", {}),
+  Schema.TaggedStruct("publish", {})
+])
+type Step = typeof Step.Type
+const Steps = Schema.Array(Step)
+
+const key = { integration: "greenhouse:acme", model: "ats.application" } as const
+const settings: StreamSettings = {
+  ...key,
+  account: "default",
+  interval: Duration.minutes(1),
+  sweepInterval: Duration.hours(6)
+}
+const patience = Duration.minutes(5)
+
+/** So many records that stay that no wave of deletes makes the guard suspicious. */
+const steady = Array.from({ length: 20 }, (_, index) => `steady-${index}`)
+
+/** What was told when so many events had been published. */
+interface Told extends StreamProgress {
+  readonly after: number
+}
+
+/** The world, the place of the store, and what stands at the other end. */
+const makeScene = Effect.gen(function*() {
+  const directory = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-adoption-"))),
+    (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
+  )
+  const api = Scripted.make()
+  const broker = new Memory.MemoryBroker()
+  const told: Array<Told> = []
+  const store = Sqlite.layer({ file: join(directory, "rollcall.db") })
+
+  /** The store is opened for it and closed again. */
+  const opened = <A, E>(body: Effect.Effect<A, E, Store | Scope.Scope>) =>
+    Effect.scoped(Effect.provide(body, Layer.fresh(store)))
+
+  const read = (reading: (stream: Stream) => Effect.Effect<unknown, unknown, Store | Source>) =>
+    opened(
+      Effect.gen(function*() {
+        const { claim, ensureStreams, identity } = yield* Store
+        const owner = yield* claim("capture")
+        yield* Adoption.finish(owner, identity.lineage, () => null)
+        yield* ensureStreams([{ ...initial(settings, patience), lineage: identity.lineage }])
+        yield* reading({
+          key,
+          settings,
+          processing: Processing.plain(key.model),
+          overlapMin: patience,
+          guard: Guard.thresholds,
+          owner
+        })
+      }).pipe(Effect.provide(Scripted.layer(api)))
+    )
+
+  /** Publishes all there is; `stopped` when the relay refuses. */
+  const publish = opened(Effect.gen(function*() {
+    const noting = Layer.effect(
+      Sink,
+      Effect.map(Sink, (sink) =>
+        Sink.of({
+          ...sink,
+          report: (identity, streams) =>
+            Effect.andThen(
+              sink.report(identity, streams),
+              Effect.sync(() => told.push(...streams.map((stream) => ({ ...stream, after: broker.events.length }))))
+            )
+        }))
+    ).pipe(Layer.provide(Memory.layer(broker)))
+    const { newest } = yield* (yield* Store).logRange
+    const scope = yield* Scope.make()
+    const context = yield* Layer.buildWithScope(
+      Layer.fresh(Relay.layer).pipe(Layer.provide(noting), Layer.provide(Layer.succeed(Store, yield* Store))),
+      scope
+    )
+    const reached = yield* Effect.forkChild(Context.get(context, Relay).reached(newest))
+    while (reached.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+    const { state } = yield* Fiber.join(reached)
+    yield* Scope.close(scope, Exit.void)
+    return state
+  }))
+
+  const now = Clock.currentTimeMillis
+  const act = Effect.fnUntraced(function*(step: Step) {
+    yield* TestClock.adjust("1 minute")
+    switch (step._tag) {
+      case "put":
+        return api.put(yield* now, { id: step.id, title: step.title })
+      case "flag":
+        return api.rows.has(step.id) ? api.flag(yield* now, step.id) : undefined
+      case "poll":
+        return yield* read(poll)
+      case "publish":
+        return yield* publish
+    }
+  })
+  const copy = (from: string, to: string) => Effect.sync(() => copyFileSync(join(directory, from), join(directory, to)))
+  return {
+    api,
+    broker,
+    told,
+    act,
+    publish,
+    poll: read(poll),
+    backfill: read((stream) => sweep(stream, { confirmInterval: patience, yieldTurn: Effect.succeed(false) })),
+    backUp: copy("rollcall.db", "backup.db"),
+    restore: copy("backup.db", "rollcall.db"),
+    adopt: opened(Effect.flatMap(Adoption.plan(0), (plan) => Adoption.adopt(plan, () => null)))
+  }
+})
+
+/** As docs/events.md says: newer (lineage, version) wins, and what progress of a later lineage does not know goes. */
+const consume = (events: ReadonlyArray<Memory.MemoryEvent>, told: ReadonlyArray<Told>) => {
+  const records = new Map<
+    string,
+    { readonly lineage: number; readonly version: number; readonly after: string | null }
+  >()
+  const obey = ({ lineage }: Told) => {
+    for (const [key, record] of records) if (record.lineage < lineage) records.delete(key)
+  }
+  events.forEach(({ after, key, lineage, version }, index) => {
+    for (const word of told) if (word.after === index) obey(word)
+    const known = records.get(key)
+    const newer = known === undefined || lineage > known.lineage ||
+      (lineage === known.lineage && version > known.version)
+    if (newer) records.set(key, { lineage, version, after })
+  })
+  for (const word of told) if (word.after === events.length) obey(word)
+  return new Map([...records].flatMap(([key, { after }]) => after === null ? [] : [[key, JSON.parse(after).title]]))
+}
+
+/** I4: an id, and a (record, lineage, version), mean one content; versions of a lineage are 1, 2, 3 …. */
+const assertIdentities = (events: ReadonlyArray<Memory.MemoryEvent>) => {
+  const contents = new Map<string, string>()
+  const versions = new Map<string, number>()
+  for (const { after, eventId, key, kind, lineage, version } of events) {
+    const content = JSON.stringify([key, lineage, version, kind, after])
+    for (const name of [eventId, `${key} ${lineage} ${version}`]) {
+      assert.strictEqual(contents.get(name) ?? content, content)
+      contents.set(name, content)
+    }
+    const before = versions.get(`${key} ${lineage}`) ?? 0
+    assert.isAtMost(version, before + 1, `${key} lacks a version`)
+    versions.set(`${key} ${lineage}`, Math.max(before, version))
+  }
+}
+
+describe("a store restored from an older copy", () => {
+  it.effect.prop(
+    "X11, X14, X18: the relay stops, and after store adopt every consumer ends with the truth",
+    [Steps, Steps, Steps, Steps, Schema.Boolean],
+    ([first, lost, unseen, last, twice]) =>
+      Effect.gen(function*() {
+        yield* TestClock.setTime(Date.parse("2026-03-01T12:00:00Z"))
+        const scene = yield* makeScene
+        for (const id of ["a", "b", "c", ...steady]) scene.api.put(yield* Clock.currentTimeMillis, { id, title: "x" })
+        yield* scene.backfill
+        yield* scene.publish
+        for (const step of first) yield* scene.act(step)
+        yield* scene.backUp
+        // Known to the store that is lost, and gone before another one reads.
+        scene.api.put(yield* Clock.currentTimeMillis, { id: "ghost", title: "x" })
+        for (const step of lost) yield* scene.act(step)
+        yield* scene.poll
+        yield* scene.publish
+        scene.api.vanish("ghost")
+
+        for (let time = 0; time < (twice ? 2 : 1); time++) {
+          yield* scene.restore
+          // The broker is away: what the restored store finds takes positions that the lost one has published.
+          for (const step of unseen) yield* step._tag === "publish" ? Effect.void : scene.act(step)
+          assert.strictEqual(yield* scene.publish, "stopped")
+          yield* scene.adopt
+          for (const step of last) yield* scene.act(step)
+          yield* TestClock.adjust("1 minute")
+        }
+        yield* scene.poll
+        assert.strictEqual(yield* scene.publish, "running")
+
+        const truth = new Map(
+          [...scene.api.rows.values()].flatMap(({ row }) =>
+            row["remote_deleted_at"] === null
+              ? [[`greenhouse:acme/ats.application/${row.id}`, row["title"]] as const]
+              : []
+          )
+        )
+        assertIdentities(scene.broker.events)
+        assert.deepStrictEqual([...consume(scene.broker.events, scene.told)].sort(), [...truth].sort())
+        assert.deepStrictEqual([...scene.broker.state.keys()].sort(), [...truth.keys()].sort())
+      }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
+    { arbitrary: { runs: 40, size: 12 }, timeout: 120_000 }
+  )
+})

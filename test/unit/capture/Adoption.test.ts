@@ -1,0 +1,147 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as TestClock from "effect/testing/TestClock"
+import * as Adoption from "../../../src/capture/Adoption.ts"
+import { poll } from "../../../src/capture/Poll.ts"
+import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { type Rig, scenario } from "./Rig.ts"
+
+const asIs = () => null
+
+const adopted = Effect.gen(function*() {
+  const plan = yield* Adoption.plan(0)
+  yield* Adoption.adopt(plan, asIs)
+  return plan
+})
+
+const brief = ({ id, kind, lineage, origin, position, version }: LogEntry) =>
+  `${position} ${id} ${lineage}/${version} ${kind} ${origin}`
+
+/** Three records, one of them changed, one deleted and published as such, one about to be deleted. */
+const history = Effect.fnUntraced(function*(rig: Rig) {
+  for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "1" })
+  yield* rig.sweep
+  yield* rig.wait("1 minute")
+  yield* rig.put({ id: "a", title: "2" })
+  yield* rig.flag("b")
+  yield* rig.poll
+})
+
+describe("Adoption", () => {
+  it.effect("X11: every live record is created anew in a later lineage, deleted ones are not, positions go on", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const store = yield* Store
+      yield* history(rig)
+      const before = yield* rig.events
+      const plan = yield* adopted
+      const after = yield* rig.events
+      assert.deepStrictEqual(after.map(brief), [
+        `6 a ${plan.to}/1 created backfill`,
+        `7 c ${plan.to}/1 created backfill`
+      ])
+      assert.deepStrictEqual(after.map((event) => event.before), [null, null])
+      assert.deepStrictEqual(after[0]?.after, before.find((event) => event.id === "a" && event.version === 2)?.after)
+      const ids = new Set([...before, ...after].map((event) => event.eventId))
+      assert.strictEqual(ids.size, before.length + after.length)
+      assert.strictEqual((yield* rig.state).lineage, plan.to)
+      assert.deepStrictEqual(yield* store.logRange, { oldest: 6, newest: 7 })
+    })))
+
+  it.effect("what happens afterwards goes on in the new lineage: version 2 of a live record, version 1 of a restored one", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* history(rig)
+      const { to } = yield* adopted
+      const owner = yield* Effect.flatMap(Store, (store) => store.claim("capture"))
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "3" })
+      yield* rig.put({ id: "b", title: "back" })
+      yield* poll({ ...rig.stream, owner })
+      const events = (yield* rig.events).slice(2)
+      assert.deepStrictEqual(events.map(brief), [`8 a ${to}/2 updated poll`, `9 b ${to}/1 created poll`])
+      assert.strictEqual(JSON.parse(events[0]?.before ?? "").title, "2")
+    })))
+
+  it.effect("watermarks and what is pending stay", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const store = yield* Store
+      yield* history(rig)
+      yield* store.transact(rig.stream.owner, rig.stream.key, (tx) =>
+        tx.putPending([{
+          id: "a",
+          status: "held",
+          reading: 3,
+          origin: "poll",
+          content: null,
+          deleted: true,
+          reason: "erased",
+          textHash: "t",
+          canonicalHash: "c",
+          remoteId: null,
+          changedAt: null,
+          detectedAt: 0,
+          confirms: 0,
+          confirmedAt: null,
+          hold: null
+        }]))
+      const before = yield* rig.state
+      const plan = yield* adopted
+      assert.strictEqual(plan.pending, 1)
+      assert.deepStrictEqual(yield* rig.state, { ...before, lineage: plan.to })
+      assert.deepStrictEqual(yield* rig.pending, { a: "held" })
+    })))
+
+  it.effect("X11: adopted twice from one copy, the second lineage is still the later one", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* history(rig)
+      const first = yield* Adoption.plan(0)
+      yield* TestClock.adjust("5 minutes")
+      const second = yield* Adoption.plan(0)
+      assert.isAbove(second.to, first.to)
+      assert.strictEqual((yield* Adoption.plan(second.to + 9)).to, second.to + 10)
+    })))
+
+  it.effect("X11: killed after any of its transactions and begun again, it ends as if it had not been", () =>
+    Effect.gen(function*() {
+      const outcome = (killedAfter: number) =>
+        scenario(Effect.fnUntraced(function*(rig) {
+          const store = yield* Store
+          for (let i = 0; i < 600; i++) yield* rig.put({ id: `r${i}`, title: "1" })
+          yield* history(rig)
+          const plan = yield* Adoption.plan(0)
+          let left = killedAfter
+          const mortal = Store.of({
+            ...store,
+            transact: (owner, key, body) =>
+              Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("killed here"))
+          })
+          const exit = yield* Effect.exit(Effect.provideService(Adoption.adopt(plan, asIs), Store, mortal))
+          if (Exit.isFailure(exit)) yield* Adoption.finish(yield* store.claim("capture"), plan.to, asIs)
+          const events = yield* rig.events
+          return { died: Exit.isFailure(exit), state: yield* rig.state, events: events.map(brief) }
+        }))
+      const { died, ...whole } = yield* outcome(1000)
+      assert.isFalse(died)
+      assert.strictEqual(whole.events.length, 602)
+      for (let killedAfter = 0; killedAfter < 12; killedAfter++) {
+        const { died, ...other } = yield* outcome(killedAfter)
+        if (!died) return assert.isAbove(killedAfter, 6)
+        assert.deepStrictEqual(other, whole)
+      }
+      assert.fail("it was killed every time")
+    }))
+
+  it.effect("what may no longer be shown is not published anew", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* history(rig)
+      const redacting = Processing.make("ats.application", {
+        remoteData: "drop",
+        redact: { "/title": "drop" },
+        key: ""
+      })
+      yield* Adoption.adopt(yield* Adoption.plan(0), () => redacting)
+      for (const event of yield* rig.events) assert.notProperty(JSON.parse(event.after ?? ""), "title")
+    })))
+})

@@ -1,0 +1,172 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as TestClock from "effect/testing/TestClock"
+import { parsePosition } from "../../../src/domain/ChangeEvent.ts"
+import { progressMessage } from "../../../src/publish/KafkaMessage.ts"
+import * as Memory from "../../../src/publish/Memory.ts"
+import { Relay } from "../../../src/publish/Relay.ts"
+import { Sink, type StreamProgress, Unreachable } from "../../../src/publish/Sink.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store, type StreamState } from "../../../src/store/Store.ts"
+import { created, skills, stateOf, tags } from "../../conformance/StoreSamples.ts"
+
+const margin = 300_000
+
+/** A log to which readings are committed: some records, and the time up to which their stream is then complete. */
+const begin = Effect.fnUntraced(function*(states: Partial<StreamState> = { backfilledAt: 1 }) {
+  const store = yield* Store
+  yield* store.ensureStreams([stateOf(tags, { margin, ...states }), stateOf(skills, { margin, ...states })])
+  const owner = yield* store.claim("capture")
+  let records = 0
+  return (key: typeof tags, count: number, completeTo: number) =>
+    store.transact(owner, key, (tx) =>
+      Effect.gen(function*() {
+        yield* tx.save({ ...tx.state, previous: completeTo + margin, watermark: completeTo + margin })
+        yield* tx.write(Array.from({ length: count }, () => created(`r${records++}`)))
+      }))
+})
+
+/** A relay whose reports are noted with how many events were at the broker when they came. */
+const start = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+  const store = yield* Store
+  const reports: Array<StreamProgress & { readonly published: number }> = []
+  const noting = Layer.effect(
+    Sink,
+    Effect.map(Sink, (sink) =>
+      Sink.of({
+        ...sink,
+        report: (identity, streams) =>
+          Effect.gen(function*() {
+            yield* sink.report(identity, streams)
+            for (const stream of streams) reports.push({ ...stream, published: broker.events.length })
+          })
+      }))
+  ).pipe(Layer.provide(Memory.layer(broker)))
+  const context = yield* Layer.build(
+    Layer.fresh(Relay.layer).pipe(Layer.provide(noting), Layer.provide(Layer.succeed(Store, store)))
+  )
+  return { reports, relay: yield* Effect.provide(Relay, context) }
+})
+
+const store = Sqlite.layer({ file: ":memory:" })
+const seconds = (count: number) => Effect.repeat(TestClock.adjust("1 second"), { times: count - 1 })
+const brief = (report: StreamProgress) => `${report.model} ${report.completeTo} at ${report.position}`
+
+describe("progress", () => {
+  it.effect("says of every stream how far it is complete, once what was in the log by then is published", () =>
+    Effect.gen(function*() {
+      const commit = yield* begin()
+      yield* commit(tags, 3, 1000)
+      const { relay, reports } = yield* start(new Memory.MemoryBroker())
+      yield* relay.reached(3)
+      assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3"])
+      yield* commit(skills, 0, 2000)
+      yield* seconds(30)
+      assert.deepStrictEqual(reports.map(brief).slice(1), ["hris.skill 2000 at 3"])
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
+  it.effect("never says more than is published, however fast the log grows and wherever the sink fails", () =>
+    Effect.gen(function*() {
+      const commit = yield* begin()
+      const broker = new Memory.MemoryBroker()
+      /** Stream → time up to which it is complete → position by which that is so. */
+      const truth = new Map<string, number>()
+      let position = 0
+      const { relay, reports } = yield* start(broker)
+      for (let round = 1; round <= 60; round++) {
+        const key = round % 3 === 0 ? skills : tags
+        yield* commit(key, 700, round)
+        position += 700
+        truth.set(`${key.model} ${round}`, position)
+        if (round % 20 === 7) broker.fault = new Unreachable({ message: "away", cause: null })
+        if (round % 20 === 9) broker.fault = null
+        if (round % 10 === 4) broker.lostAnswers = 1
+        yield* TestClock.adjust("700 millis")
+      }
+      const whole = yield* Effect.forkChild(relay.reached(position))
+      while (whole.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+      for (const report of reports) {
+        assert.isAtLeast(report.published, truth.get(`${report.model} ${report.completeTo}`)!, brief(report))
+        assert.isAtLeast(report.published, report.position)
+      }
+      assert.isAbove(reports.length, 4)
+      assert.deepStrictEqual(
+        ["ats.tag", "hris.skill"].map((model) => reports.findLast((report) => report.model === model)?.completeTo),
+        [59, 60]
+      )
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
+  it.effect("is told while the relay never catches up", () =>
+    Effect.gen(function*() {
+      const commit = yield* begin()
+      yield* commit(tags, 1, 0)
+      const { reports } = yield* start(new Memory.MemoryBroker())
+      yield* Effect.forkChild(
+        Effect.repeat(Effect.flatMap(Clock.currentTimeMillis, (now) => commit(tags, 120, now)), {
+          schedule: Schedule.spaced("200 millis")
+        })
+      )
+      yield* seconds(60)
+      assert.isAtLeast(reports.length, 5)
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
+  it.effect("is told at most every ten seconds, the last word only, and not again while a stream stands still", () =>
+    Effect.gen(function*() {
+      const commit = yield* begin()
+      const { reports } = yield* start(new Memory.MemoryBroker())
+      for (let second = 1; second <= 100; second++) {
+        yield* commit(tags, 1, second)
+        yield* TestClock.adjust("1 second")
+      }
+      const count = reports.length
+      assert.isAtMost(count, 11)
+      for (const [index, report] of reports.entries()) {
+        if (index > 0) assert.isAtLeast(report.at - reports[index - 1]!.at, 10_000)
+      }
+      yield* seconds(300)
+      assert.isAtMost(reports.length, count + 1)
+      assert.strictEqual(reports.at(-1)?.completeTo, 100)
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
+  it.effect("nothing is said of a stream before its backfill is complete, nor of a retired one", () =>
+    Effect.gen(function*() {
+      const commit = yield* begin({ backfilledAt: null })
+      yield* commit(tags, 3, 1000)
+      const { relay, reports } = yield* start(new Memory.MemoryBroker())
+      yield* relay.reached(3)
+      const store = yield* Store
+      const owner = yield* store.claim("capture")
+      yield* store.transact(owner, tags, (tx) => tx.save({ ...tx.state, backfilledAt: 1, retired: true }))
+      yield* seconds(60)
+      assert.deepStrictEqual(reports, [])
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
+  it.effect("X14: nothing is said of a stream that was not published anew since the store was adopted", () =>
+    Effect.gen(function*() {
+      const { identity } = yield* Store
+      const commit = yield* begin({ backfilledAt: 1, lineage: identity.lineage - 1 })
+      yield* commit(tags, 3, 1000)
+      const { relay, reports } = yield* start(new Memory.MemoryBroker())
+      yield* relay.reached(3)
+      yield* seconds(60)
+      assert.deepStrictEqual(reports, [])
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
+  it("its message has the stream's name as key and a position that readers of the log know", () => {
+    const identity = { store: "s", lineage: 4 }
+    const message = progressMessage(identity, { ...tags, lineage: 4, completeTo: 60_000, position: 17, at: 90_000 })
+    assert.strictEqual(message.topic, "rollcall.progress")
+    assert.strictEqual(message.key, "greenhouse:acme/ats.tag")
+    const value = JSON.parse(String(message.value))
+    assert.deepStrictEqual(value, {
+      lineage: 4,
+      complete_to: "1970-01-01T00:01:00.000Z",
+      position: value.position,
+      at: "1970-01-01T00:01:30.000Z"
+    })
+    assert.strictEqual(parsePosition(identity, value.position), 17)
+  })
+})

@@ -255,10 +255,37 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       )
     )
 
-  const begin = (held: Held) =>
-    loops === null ? Effect.void : Effect.asVoid(FiberMap.run(loops, streamName(held.key), keep(held)))
+  const deciding = { while: (error: StoreError) => error.reason.retryable, schedule: Schedule.spaced("2 seconds") }
 
-  const hold = Effect.fnUntraced(function*(settings: StreamSettings) {
+  const decide = (held: Held) =>
+    exclusively(held, Effect.suspend(() => held.left.isOpen() ? Effect.void : carryOut(held)))
+
+  /** Carries out what was approved, in whatever process, of the streams that are read here. */
+  const decided = Effect.gen(function*() {
+    const approved = yield* store.holds({ states: ["approving"], limit: 100 })
+    for (const name of new Set(approved.map(streamName))) {
+      const held = streams.get(name)
+      if (held !== undefined) yield* decide(held)
+    }
+  })
+
+  const keepDeciding = Effect.gen(function*() {
+    let seen = 0
+    for (;;) {
+      yield* Effect.retry(decided, deciding)
+      seen = yield* store.awaitDecision(seen)
+    }
+  })
+
+  /** What was approved while nobody read the stream comes first. */
+  const begin = (held: Held) =>
+    loops === null
+      ? Effect.void
+      : Effect.asVoid(
+        FiberMap.run(loops, streamName(held.key), Effect.andThen(Effect.retry(decide(held), deciding), keep(held)))
+      )
+
+  const take = Effect.fnUntraced(function*(settings: StreamSettings) {
     const key = { integration: settings.integration, model: settings.model }
     const held: Held = {
       key,
@@ -279,7 +306,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* begin(held)
   })
 
-  const release = Effect.fnUntraced(function*(held: Held) {
+  const leave = Effect.fnUntraced(function*(held: Held) {
     streams.delete(streamName(held.key))
     yield* held.left.open
     if (loops !== null) yield* FiberMap.remove(loops, streamName(held.key))
@@ -288,7 +315,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {
     const before = [...streams.values()].filter((held) => held.key.integration === integration)
-    yield* Effect.forEach(before, release, { concurrency: "unbounded", discard: true })
+    yield* Effect.forEach(before, leave, { concurrency: "unbounded", discard: true })
     yield* store.ensureStreams(wanted.map((settings) => ({
       ...initial(settings, options.overlapMin),
       lineage: Math.max(settings.lineage ?? 1, store.identity.lineage)
@@ -302,26 +329,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       const condition = retired ? { retired } : { retired, fill }
       yield* store.transact(owner, state, (tx) => tx.save({ ...tx.state, ...condition }))
     }
-    yield* Effect.forEach(wanted, hold, { discard: true })
-  })
-
-  const pollNow = (held: Held) => isWhole(held) ? Effect.asVoid(sweepUntil(held, never)) : poll(held)
-
-  /** Carries out what was approved, in whatever process, of the streams that are read here. */
-  const decided = Effect.gen(function*() {
-    const approved = yield* store.holds({ states: ["approving"], limit: 100 })
-    for (const name of new Set(approved.map(streamName))) {
-      const held = streams.get(name)
-      if (held !== undefined) yield* exclusively(held, carryOut(held))
-    }
-  })
-
-  const keepDeciding = Effect.gen(function*() {
-    let seen = 0
-    for (;;) {
-      yield* Effect.retry(decided, { while: (error) => error.reason.retryable, schedule: Schedule.spaced("2 seconds") })
-      seen = yield* store.awaitDecision(seen)
-    }
+    yield* Effect.forEach(wanted, take, { discard: true })
   })
 
   const run = Effect.scoped(Effect.gen(function*() {
@@ -329,9 +337,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     loops = own
     yield* Effect.addFinalizer(() => Effect.sync(() => loops = null))
     yield* Effect.forEach(streams.values(), begin, { discard: true })
-    yield* Effect.raceFirst(FiberMap.join(own), keepDeciding)
-    return yield* Effect.never
+    return yield* Effect.raceFirst(Effect.andThen(FiberMap.join(own), Effect.never), keepDeciding)
   }))
+
+  const pollNow = (held: Held) => isWhole(held) ? Effect.asVoid(sweepUntil(held, never)) : poll(held)
 
   const unknown = (key: StreamKey) => Effect.fail(new UnknownStream({ stream: streamName(key) }))
   const find = (key: StreamKey) => {
@@ -357,14 +366,15 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     owner,
     assign,
     run,
-    once: Effect.andThen(
-      decided,
-      Effect.suspend(() =>
-        Effect.forEach([...streams.values()], (held) =>
-          exclusively(held, readOnce(held)).pipe(
+    once: Effect.suspend(() =>
+      Effect.forEach(
+        [...streams.values()],
+        (held) =>
+          Effect.andThen(decide(held), exclusively(held, readOnce(held))).pipe(
             Effect.as<ReadonlyArray<Problem>>([]),
             Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
-          ), { concurrency: "unbounded" })
+          ),
+        { concurrency: "unbounded" }
       )
     ).pipe(Effect.map((problems) => problems.flat())),
     poll: (key) => asked(key, pollNow),

@@ -221,6 +221,7 @@ export const HoldPage = Schema.Struct({
   records: Schema.Array(HeldRecord),
   next: Schema.NullOr(Schema.String)
 })
+
 /** `auto`: all that the integration's tool is not known to lack. */
 const Models = Schema.Union([Schema.Literal("auto"), Schema.Array(Schema.Literals(streamModels))])
 const Backfill = Schema.Literals(["publish", "fill"])

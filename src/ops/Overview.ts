@@ -55,6 +55,7 @@ export const holdView = ({ integration, model, openedAt, decidedAt, rows, ...hol
 })
 
 const mostHolds = 1_000
+
 /** None of one that was erased. */
 export const integrationView = (
   integration: IntegrationState,

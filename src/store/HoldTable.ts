@@ -95,6 +95,10 @@ export const make = (sql: SqlClient) => {
       if (changed.length > 0 && decision.state === "rejected") {
         yield* sql`UPDATE pending SET status = 'disputed' WHERE hold = ${id}`
       }
+      if (changed.length > 0) {
+        const act = decision.state === "rejected" ? "holds.reject" : "holds.approve"
+        yield* sql`INSERT INTO audit ${sql.insert({ at: now, act, target: String(id), detail: release ?? "" })}`
+      }
       yield* sql.afterCommit(signal)
       return changed.length > 0
     }).pipe(sql.withTransaction, attempt("decide"))

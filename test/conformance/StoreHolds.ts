@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import type { Hold, Store, StoreError } from "../../src/store/Store.ts"
-import { begin, headOf, ids, pendingOf, skills } from "./StoreSamples.ts"
+import { begin, headOf, ids, pendingOf, skills, stateOf, tags } from "./StoreSamples.ts"
 
 const opening: Omit<Hold, "id"> = {
   kind: "deletes",
@@ -83,6 +83,17 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
+      "X19: go with their stream when it is erased",
+      Effect.gen(function*() {
+        const { hold, owner, statuses, store } = yield* held
+        yield* store.erase(owner, tags)
+        yield* store.ensureStreams([stateOf(tags)])
+        assert.isNull(yield* store.hold(hold.id))
+        assert.deepStrictEqual(yield* statuses, [])
+      })
+    )
+
+    test(
       "I2: are not opened by a transaction that fails",
       Effect.gen(function*() {
         const { inTags, store } = yield* begin
@@ -102,6 +113,10 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         assert.deepStrictEqual([rejected?.state, rejected?.decidedAt, rejected?.release], ["rejected", 7, null])
         assert.isTrue(yield* store.decide(hold.id, approving, 9))
         assert.isFalse(yield* store.decide(hold.id, { state: "rejected" }, 10))
+        assert.deepStrictEqual((yield* store.audited(10)).map(({ act, at, target }) => [at, act, target]), [
+          [9, "holds.approve", String(hold.id)],
+          [7, "holds.reject", String(hold.id)]
+        ])
       })
     )
 

@@ -22,7 +22,8 @@ import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink, Unreachable } from "../../../src/publish/Sink.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { Store, type StoreError } from "../../../src/store/Store.ts"
+import { type Hold, Store, type StoreError } from "../../../src/store/Store.ts"
+import { pendingOf } from "../../conformance/StoreSamples.ts"
 import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
@@ -35,6 +36,17 @@ const acme: IntegrationSettings = {
   backfill: "publish"
 }
 const other = { ...acme, id: "workday:acme" }
+
+const holding: Omit<Hold, "id"> = {
+  kind: "deletes",
+  state: "open",
+  reason: "all records deleted",
+  paths: [],
+  openedAt: start,
+  decidedAt: null,
+  released: 0,
+  release: null
+}
 
 /** What a process does with the store and the API at hand, until it is stopped. */
 const begin = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
@@ -181,6 +193,33 @@ describe("Integrations", () => {
       yield* TestClock.adjust("1 second")
       assert.isNull(api.requests[before]?.updatedAfter)
       assert.strictEqual((yield* entries).length, 2)
+    })))
+
+  it.effect("X7: a hold approved while the integration was removed is released once it is added again", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const { add, remove } = yield* begin()
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* remove(acme.id, "keep")
+      const key = { integration: acme.id, model: "ats.tag" } as const
+      const hold = yield* store.transact(
+        yield* store.claim("capture"),
+        key,
+        (tx) =>
+          Effect.tap(
+            tx.openHold(holding),
+            ({ id }) => tx.putPending([pendingOf("a", { status: "held", hold: id, deleted: true, reason: "flagged" })])
+          )
+      )
+      yield* store.decide(hold.id, { state: "approving", release: { origin: null, silent: false } }, start)
+      yield* TestClock.adjust("1 minute")
+      const again = yield* begin()
+      assert.strictEqual((yield* entries).length, 2)
+      yield* again.add(acme)
+      yield* TestClock.adjust("1 second")
+      const released = (yield* entries)[2]
+      assert.deepStrictEqual([released?.id, released?.kind, released?.version], ["a", "deleted", 2])
     })))
 
   it.effect("X19: erased and added again it has a new lineage from version 1; a consumer misses nothing and mixes nothing", () =>

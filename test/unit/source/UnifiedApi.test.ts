@@ -68,6 +68,15 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("nothing, where the account of an integration is no longer configured: its key counts as refused", () => {
+    const { layer, sent } = withReplies(success)
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read({ account: "gone" }))
+      assert.deepInclude(reason, { _tag: "KeyRefused", message: 'the configuration has no account "gone"' })
+      assert.deepStrictEqual(sent, [])
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("leaves out what is not asked for", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {

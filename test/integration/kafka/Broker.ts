@@ -182,7 +182,10 @@ const make = Effect.gen(function*() {
   ]
   yield* attempt("formatting the broker's storage", async () => {
     await writeFile(config, properties(folder, port, controller, sasl))
-    const id = randomBytes(16).toString("base64url")
+    const bytes = randomBytes(16)
+    // the text must not begin with a dash, it would be taken for an option
+    bytes[0]! &= 0x7f
+    const id = bytes.toString("base64url")
     await exec("java", java("kafka.tools.StorageTool", "format", "-t", id, "-c", config), { timeout: 60_000 })
   })
 

@@ -42,8 +42,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("client-clock", "the watermark comes from the server's clock", [
     "domain/Watermark.ts",
-    "  const known = median(offsets)\n",
-    "  if (sample.requestedAt > 0) return { complete: sample.requestedAt, offsets, outOfLine: false }\n  const known = median(offsets)\n"
+    "  const known = knownOffset(offsets)\n",
+    "  if (sample.requestedAt > 0) return { complete: sample.requestedAt, offsets, outOfLine: false }\n  const known = knownOffset(offsets)\n"
   ]),
   mutant("newest-timestamp", "the watermark is never the newest timestamp seen", [
     "capture/Poll.ts",
@@ -77,7 +77,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   mutant("one-sighting-absent", "an absence is asked for, with controls, before it counts", [
     "capture/Sweep.ts",
     '  const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(',
-    "  const answer = yield* Effect.succeed<Answer>({ counts: controls.length >= 0, rows: [] } as Answer).pipe("
+    "  const answer = yield* Effect.succeed<Answer>({ counts: controls.length >= 0, rows: [], absent: ids } as Answer).pipe("
   ], [
     "capture/Sweep.ts",
     "    Effect.catchIf(\n      (error) => !error.reason.retryable,\n      (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })\n    )\n",

@@ -8,6 +8,8 @@ export interface Fleet {
   readonly from: number
   readonly worlds: number
   readonly mutant?: string | undefined
+  /** Processes; by default one for each core. */
+  readonly crew?: number
   readonly onVerdict: (verdict: Verdict) => void
   /** Asked before each world: true ends it. */
   readonly enough?: () => boolean
@@ -17,11 +19,13 @@ const here = (file: string): string => fileURLToPath(new URL(file, import.meta.u
 /** Worlds under way in one process: the next is there when one ends. */
 const ahead = 2
 
-export const run = async ({ enough = () => false, from, mutant, onVerdict, worlds }: Fleet): Promise<void> => {
+export const run = async (
+  { crew = availableParallelism(), enough = () => false, from, mutant, onVerdict, worlds }: Fleet
+): Promise<void> => {
   let next = from
   const end = from + worlds
-  const crew = Array.from(
-    { length: Math.min(availableParallelism(), worlds) },
+  const workers = Array.from(
+    { length: Math.min(crew, worlds) },
     () =>
       new Promise<void>((resolve, reject) => {
         const worker = fork(here("./Worker.ts"), {
@@ -45,5 +49,5 @@ export const run = async ({ enough = () => false, from, mutant, onVerdict, world
         for (let i = 0; i < ahead; i++) give()
       })
   )
-  await Promise.all(crew)
+  await Promise.all(workers)
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --worlds 20000 [--from seed] [--seed n] [--mutant name] [--trace] [--json]`: lives through worlds
+ * `npm run simulate -- --worlds 20000 [--from seed] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives through worlds
  * and says what went wrong, with a line that replays it and a shrunk history. Exit code 1 on a violation.
  */
 import { spawnSync } from "node:child_process"
@@ -8,6 +8,7 @@ import { parseArgs } from "node:util"
 import { run } from "./Fleet.ts"
 import { planOf } from "./Generator.ts"
 import { describe } from "./Plan.ts"
+import { writeSection } from "./Report.ts"
 import { shrink, signOf } from "./Shrink.ts"
 import { simulate, start, type Verdict } from "./Simulation.ts"
 import { Statistics } from "./Statistics.ts"
@@ -21,6 +22,8 @@ const { values } = parseArgs({
     mutant: { type: "string" },
     /** With a seed: every answer and every commit of the shrunk history. */
     trace: { type: "boolean", default: false },
+    /** Writes the section "Worlds" of docs/fidelity.md. */
+    report: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
 })
@@ -79,6 +82,7 @@ const survey = async (): Promise<number> => {
     }
   })
   if (!quiet) process.stdout.write("\r\x1b[K")
+  if (values.report) writeSection("docs/fidelity.md", "Worlds", statistics.markdown(Number(values.from)))
   if (values.json) console.log(JSON.stringify(statistics.summary()))
   else {
     console.log(statistics.table())

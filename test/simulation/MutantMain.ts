@@ -1,7 +1,11 @@
-/** `npm run mutants -- --worlds 500 [--only name,…] [--json]`: takes out one defence after the other and says in how many worlds that was noticed. */
+/**
+ * `npm run mutants -- --worlds 500 [--only name,…] [--report] [--json]`: takes out one defence after the other and says
+ * in how many worlds that was noticed. Exit code 1 if one never was.
+ */
 import { parseArgs } from "node:util"
 import { run } from "./Fleet.ts"
 import { checkMutants, mutants } from "./Mutants.ts"
+import { writeSection } from "./Report.ts"
 
 const { values } = parseArgs({
   options: {
@@ -10,6 +14,8 @@ const { values } = parseArgs({
     /** Stops looking at a mutant once it was caught this often. */
     until: { type: "string", default: "Infinity" },
     only: { type: "string" },
+    /** Writes the section "Mutants" of docs/fidelity.md. */
+    report: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
 })
@@ -17,6 +23,7 @@ const { values } = parseArgs({
 checkMutants()
 const only = values.only?.split(",")
 let missed = 0
+const rows: Array<string> = []
 for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant.name) ?? true)) {
   let worlds = 0
   let caught = 0
@@ -37,6 +44,7 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   })
   if (caught === 0) missed++
   const by = [...invariants].sort()
+  rows.push(`| ${name} | ${without} | ${caught} of ${worlds} | ${by.join(" ")} |`)
   if (values.json) console.log(JSON.stringify({ mutant: name, without, worlds, caught, first, by }))
   else {
     console.log(
@@ -45,5 +53,10 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
       } worlds, by ${by.join(" ") || "nothing"}${first === null ? "" : `, first in ${first}`}`
     )
   }
+}
+if (values.report) {
+  const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${values.from} --report\``
+  const table = ["| mutant | what it is without | caught in worlds | by |", "| --- | --- | --- | --- |", ...rows]
+  writeSection("docs/fidelity.md", "Mutants", `${command}\n\n${table.join("\n")}`)
 }
 process.exitCode = missed === 0 ? 0 : 1

@@ -54,6 +54,29 @@ export class Statistics {
     }
   }
 
+  /** For the page of results. */
+  markdown(from: number): string {
+    const { failed, perWorld, seconds, worlds } = this.summary()
+    const kinds = (names: ReadonlyArray<string>) => names.map((kind) => `${kind} ${this.#kinds[kind] ?? 0}`).join(", ")
+    return [
+      `\`npm run simulate -- --worlds ${worlds} --from ${from} --report\`: **${worlds} worlds, ${failed} with a violation**, ${
+        seconds.toFixed(0)
+      } s (${(worlds / seconds).toFixed(1)} a second).`,
+      "",
+      "| per world | least | median | most |",
+      "| --- | --- | --- | --- |",
+      ...Object.entries(perWorld).map(([name, { least, median, most }]) =>
+        `| ${name} | ${least} | ${median} | ${most} |`
+      ),
+      "",
+      `Mutations: ${kinds(mutations)}.`,
+      "",
+      `Requests that met a fault of the API: ${kinds(faults)}.`,
+      "",
+      `Troubles of ours: ${kinds(troubles)}.`
+    ].join("\n")
+  }
+
   table(): string {
     const { failed, perWorld, seconds, worlds } = this.summary()
     const lines = [

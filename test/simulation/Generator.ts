@@ -44,7 +44,10 @@ const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = 
   keyRefused: 0.4,
   inactive: 0.4,
   permission: 0.4,
-  rival: 0.5
+  rival: 0.5,
+  // Not drawn yet. After a restore the relay compares one event, the sink's last: a log that found out the same at that
+  // very place, and something else before it, goes unnoticed and uses versions again (X11).
+  restore: 0
 }
 
 const picker = <K extends MutationKind | FaultKind | TroubleKind>(chance: Chance, kinds: ReadonlyArray<K>) => {

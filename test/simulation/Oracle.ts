@@ -63,6 +63,12 @@ interface Stream {
   namelessShown: number
 }
 
+/** What the oracle knew of the store when a copy of it was made. */
+export interface Memory {
+  readonly events: ReadonlyArray<NewEvent>
+  readonly streams: ReadonlyMap<string, Pick<Stream, "records" | "pending" | "polls">>
+}
+
 const day = 86_400_000
 /**
  * Changes that became visible later than this after their timestamp are for the sweep (W3). The margin less a minute: a
@@ -78,6 +84,8 @@ export class Oracle implements Witness {
   readonly #streams = new Map<string, Stream>()
   readonly #open = new Map<string, Open>()
   readonly #epochs = new Map<string, number>()
+  /** The sink holds this many events, of which the restored store knows fewer: nothing may follow them (X14, X18). */
+  #diverged: number | null = null
   readonly #ids = new Map<string, string>()
 
   constructor(world: World, time: VirtualTime, setting: Setting) {
@@ -151,6 +159,33 @@ export class Oracle implements Witness {
       }
     }
     this.#progress(process, stream, written.before, written.after)
+  }
+
+  /** null: some stream has not polled yet, a copy would be of next to nothing. */
+  remember(): Memory | null {
+    if ([...this.#streams.values()].some(({ polls }) => polls.length === 0)) return null
+    return {
+      events: [...this.events],
+      streams: new Map([...this.#streams].map(([name, { pending, polls, records }]) => [name, {
+        polls: [...polls],
+        pending: new Map(pending),
+        records: new Map(records)
+      }]))
+    }
+  }
+
+  /** The store is the one remembered; the sink had taken so many events by then. */
+  restore(memory: Memory, taken: number): void {
+    if (taken > memory.events.length) this.#diverged ??= taken
+    this.events.splice(0, this.events.length, ...memory.events)
+    this.#ids.clear()
+    for (const { after, eventId } of memory.events) this.#ids.set(eventId, after ?? "")
+    for (const [name, { pending, polls, records }] of memory.streams) {
+      const stream = this.#streams.get(name)!
+      this.#streams.set(name, { ...stream, pending: new Map(pending), records: new Map(records), polls: [...polls] })
+    }
+    this.#open.clear()
+    this.#epochs.clear()
   }
 
   // ---- events
@@ -352,12 +387,24 @@ export class Oracle implements Witness {
     if (log.length !== this.events.length) {
       this.#reportAt("I2", "log", `${this.events.length} events were committed, ${log.length} are there`)
     }
-    // The sink takes a batch and its position in one step: what it has is the log, once and in order.
+    this.#arrived(log, sink)
+    for (const stream of this.#streams.values()) this.#folded(stream, pending)
+  }
+
+  /** The sink takes a batch and its position in one step: what it has is the log, once and in order. */
+  #arrived(log: ReadonlyArray<LogEntry>, sink: ReadonlyArray<LogEntry>): void {
+    if (this.#diverged !== null) {
+      // A consumer would mix two histories: nothing more is published until somebody adopts the store, or until the store
+      // has found out the same again: event ids say that it is the same.
+      const again = new Set(log.slice(0, this.#diverged).map(({ eventId }) => eventId))
+      const same = sink.slice(0, this.#diverged).every(({ eventId }) => again.has(eventId))
+      if (sink.length !== this.#diverged && !same) this.#reportAt("X14", "sink", "a restored store went on publishing")
+      return
+    }
     sink.forEach((entry, index) => {
       if (entry.eventId !== log[index]?.eventId) this.#reportAt("I5", "sink", `another event in place ${index + 1}`)
     })
     if (sink.length !== log.length) this.#reportAt("I1", "sink", `${sink.length} of ${log.length} events arrived`)
-    for (const stream of this.#streams.values()) this.#folded(stream, pending)
   }
 
   /** I8. */

@@ -123,6 +123,8 @@ export const troubles = [
   "sinkAway",
   /** The sink takes a batch and the answer is lost. */
   "sinkUnsure",
+  /** The store is replaced by a copy made up to an hour ago (X14, X18). */
+  "restore",
   /** Our clock is set. */
   "clock"
 ] as const

@@ -64,7 +64,8 @@ type Trap = "killBefore" | "killAfter" | "away" | "unsure"
 export interface Surroundings {
   readonly time: VirtualTime
   readonly api: FaultyApi
-  readonly store: Store["Service"]
+  /** The one there is now; a process keeps the one it began with. */
+  readonly store: () => Store["Service"]
   readonly outlet: Outlet
   readonly setting: Setting
   readonly witness: Witness
@@ -78,6 +79,7 @@ const away = new StoreError({ reason: new Unavailable({ operation: "simulated", 
 export class Process {
   readonly number: number
   readonly #around: Surroundings
+  readonly #held: Store["Service"]
   readonly #scope = Effect.runSync(Scope.make())
   #dead = false
   #running: Fiber.Fiber<unknown> | null = null
@@ -89,6 +91,7 @@ export class Process {
   constructor(number: number, around: Surroundings) {
     this.number = number
     this.#around = around
+    this.#held = around.store()
   }
 
   get dead(): boolean {
@@ -178,7 +181,8 @@ export class Process {
   }
 
   #store(): Store["Service"] {
-    const { store, witness } = this.#around
+    const store = this.#held
+    const { witness } = this.#around
     return {
       ...store,
       claim: (scope) => this.gate(Effect.tap(store.claim(scope), (owner) => Effect.sync(() => witness.claimed(owner)))),
@@ -201,7 +205,7 @@ export class Process {
     return Effect.suspend(() => {
       const next = this.#appended
       return Effect.flatMap(
-        this.#around.store.logRange,
+        this.#held.logRange,
         ({ newest }) => newest > after ? Effect.void : Effect.andThen(Deferred.await(next), this.#awaitLog(after))
       )
     })
@@ -219,7 +223,8 @@ export class Process {
     key: StreamKey,
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ): Effect.Effect<A, E | StoreError> {
-    const { store, witness } = this.#around
+    const store = this.#held
+    const { witness } = this.#around
     return Effect.suspend(() => {
       const number = ++this.#commits
       const trap = this.#traps.find(({ at }) => at === number)?.trap

@@ -36,6 +36,15 @@ describe("Simulation", () => {
     assert.isAtMost(perWorld["requests"]!.median, 150)
   }, 20 * minute)
 
+  it("X14: a store restored from a copy publishes nothing that the sink has otherwise", () => {
+    for (const seed of [3, 5, 11]) {
+      const plan = planOf(seed)
+      const restore = { at: plan.setting.duration * 0.8, trouble: "restore", count: 0, value: 0.5 } as const
+      const { faults, violations } = simulate({ ...plan, steps: [...plan.steps, restore] })
+      assert.deepStrictEqual([faults["restore"], violations], [1, []])
+    }
+  })
+
   it("every patch of every mutant applies", () => checkMutants())
 
   for (const { name, without } of mutants) {

@@ -6,15 +6,10 @@
  * - Peace is three things: the faults end, the service is started anew (what it holds in memory is nothing to rely on),
  *   and an operator asks for sweeps, because a blocked stream is rightly left alone for a day.
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
-import * as Scope from "effect/Scope"
-import * as Sqlite from "../../src/store/Sqlite.ts"
-import { Store } from "../../src/store/Store.ts"
+import { Backup } from "./Backup.ts"
 import { FaultyApi } from "./FaultyApi.ts"
-import { Oracle, type Violation } from "./Oracle.ts"
+import { type Memory, Oracle, type Violation } from "./Oracle.ts"
 import { Outlet } from "./Outlet.ts"
 import { kindOf, type Mutation, type Plan, type Step, type Trouble } from "./Plan.ts"
 import { Process, type Surroundings } from "./Process.ts"
@@ -34,7 +29,8 @@ export interface Verdict {
 
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
-const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * 3_600_000)
+const hour = 3_600_000
+const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * hour)
 
 /** `told`: hears of every answer and every commit, in words. */
 export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => {
@@ -44,10 +40,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const api = new FaultyApi(world, time, setting, seed)
   const oracle = new Oracle(world, time, setting)
   const outlet = new Outlet()
-  const scope = Effect.runSync(Scope.make())
-  const built = time.run(Layer.buildWithScope(Sqlite.layer({ file: ":memory:" }), scope), Infinity)
-  if (built === undefined) throw new Error("the store did not open")
-  const store = Context.get(built, Store)
+  const backup = new Backup(time)
 
   const mutations: Record<string, number> = {}
   const troubled: Record<string, number> = {}
@@ -63,7 +56,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const around: Surroundings = {
     time,
     api,
-    store,
+    store: () => backup.store,
     outlet,
     setting,
     witness: {
@@ -137,11 +130,22 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         return outlet.trap("away", step.count)
       case "sinkUnsure":
         return outlet.trap("unsure", step.count)
+      case "restore": {
+        const copy = copies.get(step)
+        if (copy === undefined) return
+        for (const process of processes) process.kill()
+        backup.restore(copy.file)
+        oracle.restore(copy.memory, outlet.entries.length)
+        return
+      }
       case "clock":
         skew = Math.floor((step.value - 0.5) * 480_000)
         return
     }
   }
+
+  /** Made for a restore to come, while all went well. */
+  const copies = new Map<Step, { readonly file: string; readonly memory: Memory }>()
 
   const take = (step: Step) => {
     if ("fault" in step) return api.begin(step)
@@ -150,10 +154,17 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     else happen(step, start + step.at)
   }
 
+  const copyFor = (step: Trouble) => () => {
+    const memory = oracle.remember()
+    if (memory !== null) copies.set(step, { file: backup.copy(), memory })
+  }
   /** What happens when: a change that lags happens to the API when it becomes visible. */
-  const agenda = plan.steps
-    .map((step) => ({ at: start + step.at + ("mutation" in step && !step.midway ? step.lag : 0), step }))
-    .sort((a, b) => a.at - b.at)
+  const agenda = plan.steps.flatMap((step) => {
+    const at = start + step.at
+    const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
+    if (!("trouble" in step) || step.trouble !== "restore") return [act]
+    return [{ at: at - Math.floor(step.value * hour), act: copyFor(step) }, act]
+  }).sort((a, b) => a.at - b.at)
 
   const advance = (to: number) => {
     for (;;) {
@@ -167,9 +178,9 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     }
   }
 
-  for (const { at, step } of agenda) {
+  for (const { act, at } of agenda) {
     advance(Math.max(at, time.now))
-    take(step)
+    act()
   }
   advance(Math.max(time.now, start + setting.duration))
 
@@ -183,7 +194,6 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   restartAt = null
   skew = 0
   current = launch()
-  const hour = 3_600_000
   const ask = (what: "poll" | "sweep") => {
     time.advance(time.now + 1_000)
     for (const key of setting.streams) {
@@ -202,15 +212,15 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   // ---- verdict
 
   oracle.windows()
-  const log = time.run(store.log({ after: 0, limit: 100_000 }), Infinity) ?? []
-  const pending = time.run(store.pendingRows({ limit: 100_000 }), Infinity) ?? []
+  const log = time.run(backup.store.log({ after: 0, limit: 100_000 }), Infinity) ?? []
+  const pending = time.run(backup.store.pendingRows({ limit: 100_000 }), Infinity) ?? []
   oracle.conclude(
     log,
     outlet.entries,
     new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`))
   )
   current.stop()
-  time.run(Scope.close(scope, Exit.void), Infinity)
+  backup.close()
   return {
     seed,
     violations: oracle.violations,

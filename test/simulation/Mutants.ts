@@ -112,13 +112,13 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-staging", "deletes are staged until the reading is complete", [
     "capture/Absorb.ts",
-    '      case "Deleted":\n        put("staged", "flagged")\n',
+    '      case "Deleted":\n        stageOrKeep("flagged")\n',
     '      case "Deleted":\n        write("changed", { kind: "deleted", reason: "flagged" })\n'
   ]),
   mutant("release-lost", "what a reading staged is released by the next complete one", [
     "capture/Release.ts",
-    "const rows = page.filter((row) => releases(occasion.origin, row.origin))",
-    "const rows = page.filter((row) => releases(occasion.origin, row.origin) && row.reading === occasion.reading)"
+    "const rows = page.filter(releases(occasion))",
+    "const rows = page.filter((row) => releases(occasion)(row) && row.reading === occasion.reading)"
   ]),
   mutant("no-fencing", "a transaction of an older owner fails", [
     "store/SqlStore.ts",

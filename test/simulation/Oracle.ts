@@ -148,7 +148,7 @@ export class Oracle implements Witness {
     if (this.#epochs.get(written.owner.scope) !== written.owner.epoch) {
       this.#report("I10", stream, `a fenced owner committed (epoch ${written.owner.epoch})`)
     }
-    if (!concluded(written)) this.#unfinished(stream, written.events)
+    if (!concluded(written) && !written.approved) this.#unfinished(stream, written.events)
     for (const event of written.events) this.#event(stream, event)
     stream.quarantined += written.quarantined
     for (const [id, row] of written.pending) {
@@ -425,12 +425,12 @@ export class Oracle implements Witness {
         if (pending !== undefined) this.#report("I1", stream, `${row.id} is as published and ${pending.status}`)
         continue
       }
-      // An absence is kept, not published: there is no guard yet that could judge it.
-      if (is === null && pending?.status === "absent") continue
+      // A list that ran empty has nobody left to vouch for an answer: its absences are shown, never published.
+      if (is === null && pending?.status === "absent" && stream.table.rows.every((row) => !row.shown.at(-1)!.live)) {
+        continue
+      }
       // Met for the first time with nothing left in it, a record is what it shows.
       if (published?.bornEmpty === true && says === contentOf(truth.record)) continue
-      // So does a live record that was shown with nothing left in it, whatever became of it.
-      if (pending?.status === "held" && emptied(row, published?.state ?? 0)) continue
       this.#report(
         "I8",
         stream,
@@ -458,8 +458,8 @@ const concluded = ({ after, before }: Written): boolean =>
 
 const nameOf = (table: Table): string => `${table.integration}/${table.model}`
 
-const emptied = (row: Row, since: number): boolean =>
-  row.shown.slice(since).some(({ live, record }) => !live && record["remote_deleted_at"] === null)
+const without = (record: Shape, names: ReadonlySet<string>): Shape =>
+  names.size === 0 ? record : Object.fromEntries(Object.entries(record).filter(([name]) => !names.has(name)))
 
 /** The state that a published content was: none the record never had, and none out of order. */
 const liveState = (
@@ -469,8 +469,11 @@ const liveState = (
   after: Shape,
   report: (invariant: string, what: string) => void
 ): number | undefined => {
-  const content = contentOf(after)
-  const states = row.shown.flatMap((shown, index) => contentOf(shown.record) === content ? [index] : [])
+  // While a scope hold masks a switched field, records go on with the value of it that was published (C7).
+  const content = contentOf(without(after, stream.table.switched))
+  const states = row.shown.flatMap((shown, index) =>
+    contentOf(without(shown.record, stream.table.switched)) === content ? [index] : []
+  )
   const next = states.find((state) => state >= known.state)
   if (next !== undefined) return next
   const back = states.at(-1)

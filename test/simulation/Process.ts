@@ -50,6 +50,8 @@ export interface Written {
   /** null: dropped. */
   readonly pending: Map<string, Pending | null>
   quarantined: number
+  /** It carried out what a person approved. */
+  approved: boolean
 }
 
 /** Who watches all processes. */
@@ -256,7 +258,8 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     after: tx.state,
     events: [],
     pending: new Map(),
-    quarantined: 0
+    quarantined: 0,
+    approved: false
   }
   const watched: StreamTx = {
     ...tx,
@@ -271,6 +274,10 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     dropPending: (ids) => {
       for (const id of ids) written.pending.set(id, null)
       return tx.dropPending(ids)
+    },
+    saveHold: (hold) => {
+      if (hold.state === "approving" || hold.state === "approved") written.approved = true
+      return tx.saveHold(hold)
     },
     quarantine: (rows) => {
       written.quarantined += rows.length

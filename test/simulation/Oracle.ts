@@ -61,6 +61,8 @@ interface Stream {
   readonly liveShown: Map<string, { readonly state: number; readonly at: number }>
   readonly olderShown: Map<string, Set<number>>
   namelessShown: number
+  /** Properties that a scope hold ever masked. */
+  readonly masked: Set<string>
 }
 
 /** What the oracle knew of the store when a copy of it was made. */
@@ -102,7 +104,8 @@ export class Oracle implements Witness {
         deadShown: new Map(),
         liveShown: new Map(),
         olderShown: new Map(),
-        namelessShown: 0
+        namelessShown: 0,
+        masked: new Set()
       })
     }
   }
@@ -148,6 +151,7 @@ export class Oracle implements Witness {
     if (this.#epochs.get(written.owner.scope) !== written.owner.epoch) {
       this.#report("I10", stream, `a fenced owner committed (epoch ${written.owner.epoch})`)
     }
+    for (const path of written.masked) stream.masked.add(path.split("/")[1] ?? "")
     if (!concluded(written) && !written.approved) this.#unfinished(stream, written.events)
     for (const event of written.events) this.#event(stream, event)
     stream.quarantined += written.quarantined
@@ -469,15 +473,18 @@ const liveState = (
   after: Shape,
   report: (invariant: string, what: string) => void
 ): number | undefined => {
-  // While a scope hold masks a switched field, records go on with the value of it that was published (C7).
-  const content = contentOf(without(after, stream.table.switched))
-  const states = row.shown.flatMap((shown, index) =>
-    contentOf(without(shown.record, stream.table.switched)) === content ? [index] : []
-  )
+  const exact = contentOf(after)
+  const statesWithout = (names: ReadonlySet<string>, content: string) =>
+    row.shown.flatMap((shown, index) => contentOf(without(shown.record, names)) === content ? [index] : [])
+  const whole = statesWithout(new Set(), exact)
+  // While a scope hold masks some paths, records go on with what was published there (C7).
+  const states = whole.some((state) => state >= known.state) || stream.masked.size === 0
+    ? whole
+    : statesWithout(stream.masked, contentOf(without(after, stream.masked)))
   const next = states.find((state) => state >= known.state)
   if (next !== undefined) return next
   const back = states.at(-1)
-  if (back === undefined) return void report("I8", `was never so: ${content}`)
+  if (back === undefined) return void report("I8", `was never so: ${exact}`)
   // An older copy of which `changed_at` is no older (a change on a path that does not move it, or none readable) cannot
   // be told from the record having gone back (P3).
   const [then, now] = [row.shown[back]!.changedAt, row.shown[Math.max(0, known.state)]!.changedAt]

@@ -52,6 +52,8 @@ export interface Written {
   quarantined: number
   /** It carried out what a person approved. */
   approved: boolean
+  /** Paths of scope holds that it opened. */
+  readonly masked: Array<string>
 }
 
 /** Who watches all processes. */
@@ -259,7 +261,8 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     events: [],
     pending: new Map(),
     quarantined: 0,
-    approved: false
+    approved: false,
+    masked: []
   }
   const watched: StreamTx = {
     ...tx,
@@ -274,6 +277,10 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     dropPending: (ids) => {
       for (const id of ids) written.pending.set(id, null)
       return tx.dropPending(ids)
+    },
+    openHold: (hold) => {
+      if (hold.kind === "scope") written.masked.push(...hold.paths)
+      return tx.openHold(hold)
     },
     saveHold: (hold) => {
       if (hold.state === "approving" || hold.state === "approved") written.approved = true

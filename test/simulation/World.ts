@@ -68,8 +68,6 @@ export class Table {
   readonly announced: Array<Announced> = []
   /** Switched off in the scope configuration. */
   hidden: string | null = null
-  /** Every field that ever was. */
-  readonly switched = new Set<string>()
   serial = 0
 
   constructor(integration: string, model: IncrementalModel) {
@@ -230,7 +228,6 @@ export class World {
         const hidden = step.mutation === "fieldOn" ? null : names[Math.floor(step.value * names.length)] ?? null
         if (hidden === table.hidden) return false
         table.hidden = hidden
-        if (hidden !== null) table.switched.add(hidden)
         // whether the service dates such a change is not known: both
         const announced = step.who < 0.5
         return each([...table.rows], (row) => {

@@ -53,7 +53,7 @@ interface Stream {
   readonly records: Map<string, Published>
   readonly pending: Map<string, Pending>
   readonly polls: Array<CommittedPoll>
-  /** First request that the watermark could have been taken from. */
+  /** First request of the backfill, of which the first answer was committed: it set the watermark. */
   since: number | null
   quarantined: number
   /** States handed out as deleted; live ones; older copies. */
@@ -124,7 +124,6 @@ export class Oracle implements Witness {
       }
       open.pages.set(request.cursor ?? "", copies)
       open.ended = last
-      if (stream.since === null) stream.since = requestedAt
     }
     for (const { named, row, state } of copies) {
       if (!named) {
@@ -150,6 +149,9 @@ export class Oracle implements Witness {
     if (stream === undefined) return
     if (this.#epochs.get(written.owner.scope) !== written.owner.epoch) {
       this.#report("I10", stream, `a fenced owner committed (epoch ${written.owner.epoch})`)
+    }
+    if (written.before.watermark === null && written.after.watermark !== null) {
+      stream.since = this.#open.get(`${process.number} sweep ${nameOf(stream.table)}`)?.startedAt ?? null
     }
     for (const path of written.masked) stream.masked.add(path.split("/")[1] ?? "")
     if (!concluded(written) && !written.approved) this.#unfinished(stream, written.events)
@@ -344,6 +346,8 @@ export class Oracle implements Witness {
       if (!shown.live && (published === undefined || published.after === null)) continue
       if (published !== undefined && published.state >= state) continue
       if (published?.after != null && contentOf(published.after) === contentOf(shown.record)) continue
+      // An old live copy, and the re-read it caused says that the record is gone.
+      if ((stream.deadShown.get(row.id) ?? -1) > state && (published?.after ?? null) === null) continue
       // A poll between the pages of the sweep has met it since, as it is published.
       const since = stream.liveShown.get(row.id)
       if (since !== undefined && since.state > state && published?.after != null) {
@@ -430,12 +434,11 @@ export class Oracle implements Witness {
         truth.live ? contentOf(truth.record) : null,
         published?.after == null ? null : contentOf(published.after)
       ]
+      // A list that ran empty has nobody left to vouch for an answer: what was to be confirmed or asked again stays visible.
+      const unanswerable = stream.table.rows.every((row) => !row.shown.at(-1)!.live)
+      if (unanswerable && is === null && (pending?.status === "absent" || pending?.status === "reread")) continue
       if (is === says) {
         if (pending !== undefined) this.#report("I1", stream, `${row.id} is as published and ${pending.status}`)
-        continue
-      }
-      // A list that ran empty has nobody left to vouch for an answer: its absences are shown, never published.
-      if (is === null && pending?.status === "absent" && stream.table.rows.every((row) => !row.shown.at(-1)!.live)) {
         continue
       }
       // Met for the first time with nothing left in it, a record is what it shows.

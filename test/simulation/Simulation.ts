@@ -192,7 +192,8 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   midway = []
   for (const process of processes) process.stop()
   restartAt = null
-  skew = 0
+  // Where our clock was set back, what was confirmed lies in its future: that much time has to pass first.
+  if (skew < setting.skew) time.advance(time.now + setting.skew - skew)
   current = launch()
   const ask = (what: "poll" | "sweep") => {
     time.advance(time.now + 1_000)
@@ -209,6 +210,11 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       time.run(current.within(backup.store.decide(id, decision, time.now)), time.now + 1_000)
     }
   }
+  ask("sweep")
+  ask("poll")
+  // Nothing blocks any more, and whoever sleeps until its next probe of tomorrow is woken.
+  current.stop()
+  current = launch()
   for (let round = 0; round < 2; round++) {
     ask("sweep")
     ask("poll")

@@ -8,8 +8,8 @@
 import * as Effect from "effect/Effect"
 import { readRow } from "../domain/Observation.ts"
 import { type Priority, Source, type SourceError } from "../source/Source.ts"
-import { type Pending, type PendingStatus, Store, type StoreError } from "../store/Store.ts"
-import { commitPage, concludeWith, type ReadingError, type Stream } from "./Pages.ts"
+import { type Pending, type PendingStatus, Store, type StoreError, type StreamTx } from "../store/Store.ts"
+import { commitPage, type ReadingError, type Stream } from "./Pages.ts"
 
 /** Ids of one request, controls included. */
 const mostIds = 250
@@ -17,8 +17,8 @@ const mostIds = 250
 export const mostAsked = mostIds - 2
 
 export type Answer =
-  /** Rows of the asked records, without the controls. */
-  | { readonly counts: true; readonly rows: ReadonlyArray<unknown> }
+  /** Rows of the asked records, without the controls, and which of them were not there. */
+  | { readonly counts: true; readonly rows: ReadonlyArray<unknown>; readonly absent: ReadonlyArray<string> }
   | { readonly counts: false; readonly why: string; readonly noControl?: true }
 
 /** Up to two live records to ask beside `ids`, preferring those met since `reading`. */
@@ -71,7 +71,7 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
   if (controls.length === 0 && missing.size > 0) {
     return { counts: false, why: "no live record is known that could show whether ids are answered", noControl: true }
   }
-  return { counts: true, rows }
+  return { counts: true, rows, absent: ids.filter((id) => missing.has(id)) }
 })
 
 /** Pending rows of one status, as many at a time as one point read may ask for. */
@@ -116,8 +116,14 @@ export const settleDisputes = Effect.fn("PointRead.settle")(function*(
       }
       yield* commitPage(stream, answer.rows, { id: reading, kind: "poll", backfill: false }, {
         decisive: true,
-        conclude: concludeWith((state) => state)
+        conclude: (tx, state) => Effect.as(dropSettled(tx, answer.absent), { state, events: [], holds: [] })
       })
     })
   )
+})
+
+/** Known as deleted and not there when asked for: an old live copy said nothing. A live one is the next sweep's (D2). */
+const dropSettled = Effect.fnUntraced(function*(tx: StreamTx, absent: ReadonlyArray<string>) {
+  const heads = yield* tx.heads(absent)
+  yield* tx.dropPending(absent.filter((id) => heads.get(id)?.live === false))
 })

@@ -298,18 +298,13 @@ const confirm = Effect.fnUntraced(function*(
     )
   }
   const now = yield* Clock.currentTimeMillis
-  const met = new Set(answer.rows.flatMap((row) => idOf(row)))
-  const absent = ids.filter((id) => !met.has(id))
-  yield* Gauges.driftFound(stream.key, met.size)
+  yield* Gauges.driftFound(stream.key, ids.length - answer.absent.length)
   yield* commitPage(stream, answer.rows, { ...reading, backfill: false }, {
     decisive: true,
     conclude: (tx, state) =>
-      markAbsent(tx, absent, reading.id, now, 1).pipe(Effect.as({ state, events: [], holds: [] }))
+      markAbsent(tx, answer.absent, reading.id, now, 1).pipe(Effect.as({ state, events: [], holds: [] }))
   })
 })
-
-const idOf = (row: unknown): ReadonlyArray<string> =>
-  typeof row === "object" && row !== null && "id" in row && typeof row.id === "string" ? [row.id] : []
 
 const countAbsent = Effect.fnUntraced(function*(
   stream: Stream,

@@ -32,12 +32,20 @@ const resolution = 1_000
 const bound = 30_000
 const kept = 9
 
-const median = (values: ReadonlyArray<number>): number | null =>
-  values.length === 0 ? null : [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)]!
+/** Samples among which one wrong one is outvoted; with fewer the earlier clock counts. */
+const enough = 3
+
+/** Server clock − our clock, as far as the history tells. */
+const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
+  if (offsets.length === 0) return null
+  const sorted = [...offsets].sort((a, b) => a - b)
+  const middle = sorted[Math.floor((sorted.length - 1) / 2)]!
+  return sorted.length < enough && middle > bound ? 0 : middle
+}
 
 /** `offsets`: recent samples of server clock − our clock. */
 export const readClock = (offsets: ReadonlyArray<number>, sample: ClockSample): ClockReading => {
-  const known = median(offsets)
+  const known = knownOffset(offsets)
   const duration = Math.ceil(sample.duration)
   const byOurs = sample.requestedAt + (known ?? 0) - resolution - duration
   if (sample.serverTime === null) return { complete: byOurs, offsets, outOfLine: false }

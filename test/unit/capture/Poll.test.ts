@@ -159,6 +159,23 @@ describe("Poll", () => {
       assert.strictEqual(balance.duplicates + balance.pending + balance.unchanged, balance.read)
     })))
 
+  it.effect("P3: an old live copy of a deleted record that is gone when asked for leaves nothing pending", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b" })
+      yield* rig.sweep
+      const live = structuredClone(rig.api.rows.get("a")!.row)
+      yield* rig.wait("1 minute")
+      yield* rig.flag("a")
+      yield* rig.poll
+      rig.api.vanish("a")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? { ...answer, results: [...answer.results, live] } : answer)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
+    })))
+
   it.effect("P4: a cursor that repeats aborts the reading, the watermark stays", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a" })

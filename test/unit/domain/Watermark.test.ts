@@ -13,8 +13,12 @@ describe("Watermark", () => {
     for (const skew of [-120_000, 120_000]) {
       const first = readClock([], answer(noon, noon + skew))
       assert.isAtMost(first.complete, noon - 1_000)
-      const second = readClock(first.offsets, answer(noon + 60_000, noon + 60_000 + skew))
-      assert.strictEqual(second.complete, noon + 60_000 - 1_000 - 200)
+      let { offsets } = first
+      for (const later of [60_000, 120_000]) {
+        offsets = readClock(offsets, answer(noon + later, noon + later + skew)).offsets
+      }
+      const fourth = readClock(offsets, answer(noon + 180_000, noon + 180_000 + skew))
+      assert.strictEqual(fourth.complete, noon + 180_000 - 1_000 - 200)
     }
   })
 
@@ -26,7 +30,8 @@ describe("Watermark", () => {
   })
 
   it("W5: without a Date our own clock and the known offset stand in", () => {
-    const { offsets } = readClock([], answer(noon + 90_000))
+    let offsets: ReadonlyArray<number> = []
+    for (let i = 0; i < 3; i++) offsets = readClock(offsets, answer(noon + 90_000)).offsets
     const reading = readClock(offsets, answer(null, noon + 60_000))
     assert.approximately(reading.complete, noon + 150_000 - 1_200, 200)
   })
@@ -42,6 +47,12 @@ describe("Watermark", () => {
     const mad = readClock(offsets, answer(noon + 86_400_000 + 60_000, noon + 60_000))
     assert.isTrue(mad.outOfLine)
     assert.isAtMost(mad.complete, noon + 60_000)
+  })
+
+  it("W5, W10: a first Date that is a day ahead is not believed when there is none afterwards, or a second such", () => {
+    const { offsets } = readClock([], answer(noon + 86_400_000))
+    assert.isAtMost(readClock(offsets, answer(null, noon + 60_000)).complete, noon + 60_000)
+    assert.isAtMost(readClock(offsets, answer(noon + 86_460_000, noon + 60_000)).complete, noon + 60_000)
   })
 
   it("one mad Date does not become the known offset", () => {

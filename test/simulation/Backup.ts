@@ -1,0 +1,59 @@
+/**
+ * A store that can be copied and replaced by its copy, as an operator does with a file: hides the files and the connections.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Sqlite from "../../src/store/Sqlite.ts"
+import * as SqlStore from "../../src/store/SqlStore.ts"
+import { Store } from "../../src/store/Store.ts"
+import type { VirtualTime } from "./VirtualTime.ts"
+
+export class Backup {
+  readonly #time: VirtualTime
+  readonly #scope = Effect.runSync(Scope.make())
+  #directory: string | null = null
+  #copies = 0
+  #services: Context.Context<Store | SqlClient.SqlClient>
+
+  constructor(time: VirtualTime) {
+    this.#time = time
+    this.#services = this.#open(":memory:")
+  }
+
+  get store(): Store["Service"] {
+    return Context.get(this.#services, Store)
+  }
+
+  /** Copies the store as it stands. */
+  copy(): string {
+    this.#directory ??= mkdtempSync(join(tmpdir(), "rollcall-simulation-"))
+    const file = join(this.#directory, `copy-${++this.#copies}.db`)
+    const sql = Context.get(this.#services, SqlClient.SqlClient)
+    this.#time.run(sql`VACUUM INTO ${file}`, Infinity)
+    return file
+  }
+
+  /** From now on the store is the one in `file`. */
+  restore(file: string): void {
+    this.#services = this.#open(file)
+  }
+
+  close(): void {
+    this.#time.run(Scope.close(this.#scope, Exit.void), Infinity)
+    if (this.#directory !== null) rmSync(this.#directory, { recursive: true })
+  }
+
+  #open(file: string): Context.Context<Store | SqlClient.SqlClient> {
+    const layer = Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))
+    const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
+    if (services === undefined) throw new Error("the store did not open")
+    return services
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * The world as a `Source` that does all the wrong things of a plan: hides paging, cursors, and which fault meets which
+ * request. Tells the oracle what it really handed out.
+ *
+ * Gotchas
+ * - A cursor is a place in a list that moves; only a stable list is paged by serial number.
+ * - An answer is made in the middle of its request and handed out at the end: what it says may be old by then.
+ */
+import * as Effect from "effect/Effect"
+import { Chance, hash } from "../../src/sandbox/Chance.ts"
+import {
+  Inactive,
+  KeyRefused,
+  listsOnly,
+  NotReady,
+  type Page,
+  type PageRequest,
+  PermissionMissing,
+  RateLimited,
+  Rejected,
+  type Source,
+  SourceError,
+  Transient,
+  Unreadable,
+  Unsupported
+} from "../../src/source/Source.ts"
+import type { Fault, FaultKind, Setting } from "./Plan.ts"
+import type { VirtualTime } from "./VirtualTime.ts"
+import type { Row, Shape, Table, World } from "./World.ts"
+
+/** A row as it was handed out: which of the states of its record it was. */
+export interface Copy {
+  readonly row: Row
+  readonly state: number
+  /** With an id, so that it can be told whose it is. */
+  readonly named: boolean
+}
+
+export interface Delivery {
+  readonly table: Table
+  readonly request: PageRequest
+  readonly copies: ReadonlyArray<Copy>
+  readonly last: boolean
+  /** Server ms at which the request was made. */
+  readonly requestedAt: number
+}
+
+/** What a request may answer with; faults turn one into another. */
+interface Draft {
+  copies: Array<Copy>
+  next: string | null
+}
+
+const detail = { code: null, message: "simulated" }
+const refusals: Partial<Record<FaultKind, () => SourceError["reason"]>> = {
+  rateLimited: () => new RateLimited({ ...detail, retryAfter: 20_000 }),
+  transient: () => new Transient(detail),
+  keyRefused: () => new KeyRefused(detail),
+  permission: () => new PermissionMissing(detail),
+  unsupported: () => new Unsupported(detail),
+  notReady: () => new NotReady(detail),
+  inactive: () => new Inactive(detail),
+  rejected: () => new Rejected(detail),
+  unreadable: () => new Unreadable(detail),
+  lost: () => new Transient(detail)
+}
+
+/** Which requests a fault can meet: those of lists, those for ids, or both. */
+const meetsIds: Partial<Record<FaultKind, boolean>> = {
+  idsIgnored: true,
+  idsMute: true,
+  idsFew: true,
+  short: false,
+  emptyPage: false,
+  endsEarly: false,
+  cycle: false,
+  expired: false,
+  deaf: false,
+  mute: false,
+  // who asks for a record by its id and gets an old copy has nobody left to ask
+  stale: false,
+  // of an answer to ids only the service's own limits leave something out: see idsFew
+  dropped: false
+}
+
+const timeOut = 30_000
+const clocked: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateMad", "dateCached"])
+
+interface Active extends Fault {
+  left: number
+}
+
+export class FaultyApi {
+  readonly world: World
+  readonly #time: VirtualTime
+  readonly #setting: Setting
+  readonly #chance: Chance
+  #faults: Array<Active> = []
+  /** How many requests each kind of fault met. */
+  readonly met = new Map<FaultKind, number>()
+  requests = 0
+  /** Called between two pages of a list: what waited for that happens now. */
+  betweenPages: () => void = () => {}
+
+  constructor(world: World, time: VirtualTime, setting: Setting, seed: number) {
+    this.world = world
+    this.#time = time
+    this.#setting = setting
+    this.#chance = new Chance(hash(`answers ${seed}`))
+  }
+
+  begin(fault: Fault): void {
+    this.#faults.push({ ...fault, left: fault.count })
+  }
+
+  calm(): void {
+    this.#faults = []
+  }
+
+  /** As one process sees it; `clock`: its own, ms. */
+  source(clock: () => number, delivered: (delivery: Delivery) => void): Source["Service"] {
+    return listsOnly(Effect.fnUntraced({ self: this }, function*(request: PageRequest) {
+      this.requests++
+      const table = this.world.table(request.integration, request.model)
+      if (table === undefined) return yield* new SourceError({ reason: new Unsupported(detail) })
+      const requestedAt = clock()
+      const serverRequestedAt = this.#time.now
+      const takes = Math.ceil(this.#chance.next() * 2 * this.#setting.latency)
+      yield* this.#time.sleep(takes / 2)
+      if (request.ids === null && request.cursor !== null) this.betweenPages()
+      const met = this.#meet(table, request)
+      const refusal = met.find((fault) => refusals[fault.fault] !== undefined)
+      if (refusal !== undefined) {
+        if (refusal.fault === "lost") yield* this.#time.sleep(timeOut)
+        return yield* new SourceError({ reason: refusals[refusal.fault]!() })
+      }
+      const draft = this.#answer(table, request, met)
+      if (draft === null) return yield* new SourceError({ reason: new Rejected(detail) })
+      const serverTime = this.#date(met)
+      const results = draft.copies.map((copy) => serialized(copy))
+      const late = met.find((fault) => fault.fault === "late")
+      yield* this.#time.sleep(takes / 2 + (late === undefined ? 0 : Math.floor(late.value * 600_000)))
+      delivered({ table, request, copies: draft.copies, last: draft.next === null, requestedAt: serverRequestedAt })
+      const page: Page = {
+        results,
+        next: draft.next,
+        serverTime,
+        requestedAt,
+        duration: this.#time.now - serverRequestedAt
+      }
+      return page
+    }))
+  }
+
+  #meet(table: Table, request: PageRequest): ReadonlyArray<Active> {
+    const page = placeOf(request.cursor)?.page ?? 0
+    const met = this.#faults.filter((fault) =>
+      this.world.tables[fault.stream % this.world.tables.length] === table &&
+      (meetsIds[fault.fault] === undefined || meetsIds[fault.fault] === (request.ids !== null)) &&
+      (fault.page === null || request.ids !== null || fault.page === page)
+    )
+    for (const fault of met) {
+      fault.left--
+      this.met.set(fault.fault, (this.met.get(fault.fault) ?? 0) + 1)
+    }
+    this.#faults = this.#faults.filter((fault) => fault.left > 0)
+    return met
+  }
+
+  #date(met: ReadonlyArray<Active>): number | null {
+    const fault = met.find(({ fault }) => clocked.has(fault))
+    const date = Math.floor(this.#time.now / 1000) * 1000
+    switch (fault?.fault) {
+      case "dateMissing":
+        return null
+      case "dateMad":
+        return date + (fault.value < 0.5 ? 86_400_000 : -86_400_000)
+      case "dateCached":
+        return date - Math.floor(fault.value * 300) * 1000
+      default:
+        return date
+    }
+  }
+
+  /** null: the cursor is refused. */
+  #answer(table: Table, request: PageRequest, met: ReadonlyArray<Active>): Draft | null {
+    const fault = (kind: FaultKind) => met.find((active) => active.fault === kind)
+    const place = placeOf(request.cursor)
+    if (place === null || (request.cursor !== null && fault("expired") !== undefined)) return null
+    const ids = fault("idsIgnored") === undefined ? request.ids : null
+    const asked = ids === null
+      ? null
+      : new Set(fault("idsMute") === undefined ? fault("idsFew") === undefined ? ids : ids.slice(0, 3) : [])
+    // what is asked for by id fits on one page of 250
+    const size = request.ids !== null ? 250 : fault("short") === undefined
+      ? this.#setting.pageSize
+      : Math.max(1, Math.floor(this.#setting.pageSize / 2))
+    const order = place.order === 0 ? this.requests : place.order
+    const rows = this.#ordered(table, order).filter((row) =>
+      (asked === null || asked.has(row.id)) &&
+      (request.updatedAfter === null || fault("deaf") !== undefined || this.#after(row, request.updatedAfter)) &&
+      fault("mute") === undefined
+    )
+    const stable = this.#setting.order === "stable"
+    const from = stable ? rows.findIndex((row) => row.serial > place.at) : place.at
+    const selected = from < 0 ? [] : rows.slice(from, from + size)
+    const end = stable ? selected.at(-1)?.serial ?? 0 : from + size
+    const more = from >= 0 && from + size < rows.length
+    const next = (at: number) => `${at}.${place.page + 1}.${order}`
+    const draft: Draft = {
+      copies: selected.map((row) => ({ row, state: row.shown.length - 1, named: true })),
+      next: more ? next(end) : null
+    }
+    for (const active of met) this.#spoil(table, draft, active, () => next(place.at), request.cursor)
+    return draft
+  }
+
+  #spoil(table: Table, draft: Draft, fault: Active, again: () => string, cursor: string | null): void {
+    const some = <A>(list: ReadonlyArray<A>): number => Math.floor(fault.value * list.length)
+    const { copies } = draft
+    const nameless = 1 + Math.floor(fault.value * table.serial)
+    switch (fault.fault) {
+      case "emptyPage":
+        draft.copies = []
+        draft.next = again()
+        break
+      case "dropped":
+        draft.copies = copies.filter((_, index) => (index + Math.floor(fault.value * 2)) % 2 === 0)
+        break
+      case "endsEarly":
+        draft.next = null
+        break
+      case "repeated":
+        draft.copies = [...copies, ...copies.slice(some(copies))]
+        break
+      case "stale": {
+        const copy = copies[some(copies)]
+        if (copy === undefined || copy.state === 0) break
+        const older = { ...copy, state: Math.floor(((fault.value * 97) % 1) * copy.state) }
+        const at = copies.indexOf(copy)
+        if (fault.value < 0.33) copies.splice(at, 1, older)
+        else if (fault.value < 0.66) copies.splice(at, 0, older)
+        else copies.push(older)
+        break
+      }
+      case "nothing":
+        draft.copies = []
+        draft.next = null
+        break
+      case "cycle":
+        draft.next = cursor ?? again()
+        break
+      case "nameless":
+        // one and the same record, in whatever answer it comes (D14)
+        draft.copies = copies.map((copy) => copy.row.serial === nameless ? { ...copy, named: false } : copy)
+        break
+    }
+  }
+
+  #ordered(table: Table, order: number): ReadonlyArray<Row> {
+    if (this.#setting.order === "stable") return [...table.rows].sort((a, b) => a.serial - b.serial)
+    if (this.#setting.order !== "shuffled") return table.rows
+    const rank = (row: Row) => Math.imul(row.serial + order * 7919, 0x9e3779b1) >>> 0
+    return [...table.rows].sort((a, b) => rank(a) - rank(b))
+  }
+
+  #after(row: Row, updatedAfter: number): boolean {
+    const { inclusive, resolution } = this.#setting
+    const [matched, bound] = [Math.floor(row.matchedAt / resolution), Math.floor(updatedAfter / resolution)]
+    return inclusive ? matched >= bound : matched > bound
+  }
+}
+
+const serialized = ({ named, row, state }: Copy): Shape => {
+  const { record } = row.shown[state]!
+  if (named) return record
+  const { id: _, ...rest } = record
+  return rest
+}
+
+/** `<place>.<page>.<order>`; null if it cannot be read. */
+const placeOf = (cursor: string | null): { at: number; page: number; order: number } | null => {
+  if (cursor === null) return { at: 0, page: 0, order: 0 }
+  const [at, page, order] = cursor.split(".").map(Number)
+  return at === undefined || page === undefined || order === undefined ? null : { at, page, order }
+}

@@ -1,0 +1,152 @@
+/**
+ * Draws a plan from a seed. Every world has its own weights, so that one is full of deletes, another of broken pages, a
+ * third of dying processes.
+ */
+import { Chance, hash } from "../../src/sandbox/Chance.ts"
+import {
+  type FaultKind,
+  faults,
+  type Mutation,
+  type MutationKind,
+  mutations,
+  type Plan,
+  type Setting,
+  type Step,
+  type Trouble,
+  type TroubleKind,
+  troubles
+} from "./Plan.ts"
+
+const minute = 60_000
+
+const catalogue: Setting["streams"] = [
+  { integration: "greenhouse:acme", model: "ats.application" },
+  { integration: "greenhouse:acme", model: "ats.tag" },
+  { integration: "workday:acme", model: "hris.skill" }
+]
+
+/** Mostly small, now and then ten times as much: a few kinds make the character of a world. */
+const weights = (chance: Chance, count: number): ReadonlyArray<number> =>
+  Array.from({ length: count }, () => chance.next() ** 3 * 10 + 0.05)
+
+/** What would end too many worlds at once is rarer. */
+const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = {
+  modelOff: 0.3,
+  flagMany: 0.4,
+  vanishMany: 0.4,
+  fieldOff: 0.5,
+  empty: 0.4,
+  edit: 4,
+  create: 3,
+  outcome: 2,
+  flag: 1.5,
+  unsupported: 0.2,
+  keyRefused: 0.4,
+  inactive: 0.4,
+  permission: 0.4,
+  rival: 0.5,
+  // Not drawn yet. After a restore the relay compares one event, the sink's last: a log that found out the same at that
+  // very place, and something else before it, goes unnoticed and uses versions again (X11).
+  restore: 0
+}
+
+const picker = <K extends MutationKind | FaultKind | TroubleKind>(chance: Chance, kinds: ReadonlyArray<K>) => {
+  const drawn = weights(chance, kinds.length).map((weight, index) => weight * (rarity[kinds[index]!] ?? 1))
+  return () => kinds[chance.weighted(drawn)]!
+}
+
+const settingOf = (chance: Chance, clock: Clock): Setting => {
+  const interval = chance.int(1, 10) * minute
+  const streams = chance.shuffled(catalogue).slice(0, chance.int(1, 3))
+  const overlapMin = chance.int(2, 5) * minute
+  const polls = Math.floor(chance.int(24, 42) / streams.length)
+  return {
+    streams,
+    records: chance.int(3, 14),
+    interval,
+    sweepInterval: interval * chance.int(4, 15),
+    confirmInterval: interval * chance.int(1, 3),
+    overlapMin,
+    duration: polls * interval,
+    latency: chance.pick([400, 400, 8_000, 8_000, 50_000]),
+    skew: clock === "right" ? 0 : chance.int(-15, 15) * minute,
+    pageSize: chance.int(2, 9),
+    order: chance.pick(["toEnd", "toEnd", "toFront", "stable", "shuffled"]),
+    inclusive: chance.happens(0.5),
+    resolution: chance.happens(0.5) ? 1 : 1000
+  }
+}
+
+/** Mostly none, else less than polls overlap, now and then so much that only a sweep can find the change (W3). */
+const lagOf = (chance: Chance, { overlapMin }: Setting): number => {
+  if (chance.happens(0.7)) return 0
+  return chance.happens(0.8) ? Math.floor(chance.next() * (overlapMin - minute)) : chance.int(10, 60) * minute
+}
+
+/**
+ * How often a fault may come in a row. Five wrong `Date`s among nine answers, or two before there is a history, cannot be
+ * told from a server whose clock really is another: what then holds is the sweep.
+ */
+const mostInARow: Partial<Record<FaultKind, number>> = { dateMad: 1 }
+
+/** What blocks a stream for longer than a world lasts comes towards its end. */
+const blocking: ReadonlySet<FaultKind> = new Set(["keyRefused", "permission", "unsupported", "inactive"])
+
+/**
+ * Our clock. Without a `Date` that can be believed it is all there is: a world in which it is wrong has one in each answer.
+ * Both wrong at once is for the margin and the sweep.
+ */
+type Clock = "right" | "wrong" | "set"
+const byOurs: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateMad"])
+
+export const planOf = (seed: number): Plan => {
+  const chance = new Chance(hash(`plan ${seed}`))
+  const clock = chance.pick<Clock>(["right", "right", "wrong", "set"])
+  const setting = settingOf(chance, clock)
+  const mutation = picker(chance, mutations)
+  const fault = picker(chance, faults)
+  const trouble = picker(chance, troubles)
+  const at = () => Math.floor(chance.next() * setting.duration)
+  const stream = () => chance.int(0, setting.streams.length - 1)
+  const steps: Array<Step> = []
+  for (let left = chance.int(32, 60); left > 0; left--) {
+    const step: Mutation = {
+      at: at(),
+      mutation: mutation(),
+      stream: stream(),
+      who: chance.next(),
+      value: chance.next(),
+      lag: lagOf(chance, setting),
+      midway: chance.happens(0.25)
+    }
+    steps.push(step)
+  }
+  const drawn = (): FaultKind => {
+    const kind = fault()
+    return clock !== "right" && byOurs.has(kind) ? drawn() : kind
+  }
+  const kinds = new Set<FaultKind>()
+  for (let left = chance.int(6, 16); left > 0 || kinds.size < 5; left--) {
+    const kind = drawn()
+    // the first few meet a request for certain: early, and on whatever page
+    const certain = kinds.size < 4
+    kinds.add(kind)
+    steps.push({
+      at: blocking.has(kind)
+        ? Math.floor((0.6 + 0.4 * chance.next()) * setting.duration)
+        : certain
+        ? Math.floor(at() / 2)
+        : at(),
+      fault: kind,
+      stream: stream(),
+      count: Math.min(mostInARow[kind] ?? Infinity, chance.happens(0.7) ? chance.int(1, 3) : chance.int(3, 12)),
+      page: certain || chance.happens(0.5) ? null : chance.int(0, 3),
+      value: chance.next()
+    })
+  }
+  for (let left = chance.int(0, 6); left > 0; left--) {
+    const step: Trouble = { at: at(), trouble: trouble(), count: chance.int(0, 6), value: chance.next() }
+    if (step.trouble !== "clock" || clock === "set") steps.push(step)
+  }
+  return { seed, setting, steps: steps.sort((a, b) => a.at - b.at) }
+}

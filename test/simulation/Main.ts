@@ -1,0 +1,104 @@
+/**
+ * `npm run simulate -- --worlds 20000 [--from seed] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives through worlds
+ * and says what went wrong, with a line that replays it and a shrunk history. Exit code 1 on a violation.
+ */
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
+import { run } from "./Fleet.ts"
+import { planOf } from "./Generator.ts"
+import { describe } from "./Plan.ts"
+import { writeSection } from "./Report.ts"
+import { shrink, signOf } from "./Shrink.ts"
+import { simulate, start, type Verdict } from "./Simulation.ts"
+import { Statistics } from "./Statistics.ts"
+import { minutes } from "./Trace.ts"
+
+const { values } = parseArgs({
+  options: {
+    worlds: { type: "string", default: "200" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    mutant: { type: "string" },
+    /** With a seed: every answer and every commit of the shrunk history. */
+    trace: { type: "boolean", default: false },
+    /** Writes the section "Worlds" of docs/fidelity.md. */
+    report: { type: "boolean", default: false },
+    json: { type: "boolean", default: false }
+  }
+})
+const replayOf = (seed: number): string =>
+  `npm run simulate -- --seed ${seed}${values.mutant === undefined ? "" : ` --mutant ${values.mutant}`}`
+
+/** A mutant is made while modules are loaded: this program starts itself again with the hook in front. */
+const startMutated = (): number => {
+  const { status } = spawnSync(
+    process.execPath,
+    ["--import", fileURLToPath(new URL("./MutantHook.ts", import.meta.url)), ...process.argv.slice(1)],
+    { stdio: "inherit", env: { ...process.env, ROLLCALL_MUTANT: values.mutant } }
+  )
+  return status ?? 1
+}
+
+const printViolations = (verdict: Verdict): void => {
+  for (const { at, invariant, stream, what } of verdict.violations) {
+    console.log(`${minutes(at, start)}  ${invariant}  ${stream}: ${what}`)
+  }
+}
+
+const replay = (seed: number): number => {
+  const plan = planOf(seed)
+  const verdict = simulate(plan)
+  if (verdict.violations.length === 0) {
+    console.log(
+      `world ${seed}: nothing lost, nothing invented (${verdict.requests} requests, ${verdict.events} events)`
+    )
+    return 0
+  }
+  const short = shrink(plan)
+  console.log(`world ${seed}, ${short.steps.length} of ${plan.steps.length} steps are enough:`)
+  console.log(`  ${JSON.stringify(plan.setting)}`)
+  for (const step of short.steps) console.log(describe(step))
+  console.log("what happened then:")
+  printViolations(simulate(short, values.trace ? console.log : undefined))
+  console.log(`replay: ${replayOf(seed)}`)
+  return 1
+}
+
+const survey = async (): Promise<number> => {
+  const worlds = Number(values.worlds)
+  const statistics = new Statistics()
+  const quiet = values.json || !process.stdout.isTTY
+  let shown = Date.now()
+  await run({
+    from: Number(values.from),
+    worlds,
+    mutant: values.mutant,
+    onVerdict: (verdict) => {
+      statistics.add(verdict)
+      if (quiet || Date.now() - shown < 1000) return
+      shown = Date.now()
+      process.stdout.write(`\r${statistics.worlds} of ${worlds} worlds, ${statistics.failed.length} with violations `)
+    }
+  })
+  if (!quiet) process.stdout.write("\r\x1b[K")
+  if (values.report) writeSection("docs/fidelity.md", "Worlds", statistics.markdown(Number(values.from)))
+  if (values.json) console.log(JSON.stringify(statistics.summary()))
+  else {
+    console.log(statistics.table())
+    const signs = new Map<string, Verdict>()
+    for (const verdict of statistics.failed) {
+      for (const violation of verdict.violations) {
+        if (!signs.has(signOf(violation))) signs.set(signOf(violation), verdict)
+      }
+    }
+    for (const [sign, { seed }] of [...signs].slice(0, 10)) console.log(`violated: ${sign}\n  ${replayOf(seed)}`)
+    const first = statistics.failed[0]
+    if (first !== undefined && values.mutant === undefined) replay(first.seed)
+  }
+  return statistics.failed.length === 0 ? 0 : 1
+}
+
+if (values.mutant !== undefined && process.env["ROLLCALL_MUTANT"] === undefined) process.exitCode = startMutated()
+else if (values.seed !== undefined) process.exitCode = replay(Number(values.seed))
+else process.exitCode = await survey()

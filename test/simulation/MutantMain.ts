@@ -1,0 +1,62 @@
+/**
+ * `npm run mutants -- --worlds 500 [--only name,…] [--report] [--json]`: takes out one defence after the other and says
+ * in how many worlds that was noticed. Exit code 1 if one never was.
+ */
+import { parseArgs } from "node:util"
+import { run } from "./Fleet.ts"
+import { checkMutants, mutants } from "./Mutants.ts"
+import { writeSection } from "./Report.ts"
+
+const { values } = parseArgs({
+  options: {
+    worlds: { type: "string", default: "500" },
+    from: { type: "string", default: "1" },
+    /** Stops looking at a mutant once it was caught this often. */
+    until: { type: "string", default: "Infinity" },
+    only: { type: "string" },
+    /** Writes the section "Mutants" of docs/fidelity.md. */
+    report: { type: "boolean", default: false },
+    json: { type: "boolean", default: false }
+  }
+})
+
+checkMutants()
+const only = values.only?.split(",")
+let missed = 0
+const rows: Array<string> = []
+for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant.name) ?? true)) {
+  let worlds = 0
+  let caught = 0
+  let first: number | null = null
+  const invariants = new Set<string>()
+  await run({
+    from: Number(values.from),
+    worlds: Number(values.worlds),
+    mutant: name,
+    enough: () => caught >= Number(values.until),
+    onVerdict: ({ seed, violations }) => {
+      worlds++
+      if (violations.length === 0) return
+      caught++
+      first = Math.min(first ?? seed, seed)
+      for (const { invariant } of violations) invariants.add(invariant)
+    }
+  })
+  if (caught === 0) missed++
+  const by = [...invariants].sort()
+  rows.push(`| ${name} | ${without} | ${caught} of ${worlds} | ${by.join(" ")} |`)
+  if (values.json) console.log(JSON.stringify({ mutant: name, without, worlds, caught, first, by }))
+  else {
+    console.log(
+      `${caught === 0 ? "MISSED" : "caught"}  ${name.padEnd(22)} in ${String(caught).padStart(4)} of ${
+        String(worlds).padStart(4)
+      } worlds, by ${by.join(" ") || "nothing"}${first === null ? "" : `, first in ${first}`}`
+    )
+  }
+}
+if (values.report) {
+  const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${values.from} --report\``
+  const table = ["| mutant | what it is without | caught in worlds | by |", "| --- | --- | --- | --- |", ...rows]
+  writeSection("docs/fidelity.md", "Mutants", `${command}\n\n${table.join("\n")}`)
+}
+process.exitCode = missed === 0 ? 0 : 1

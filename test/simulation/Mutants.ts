@@ -1,0 +1,210 @@
+/**
+ * What takes one defence out of the service each, as patches of its sources: production code carries no switches for it.
+ * A patch whose text is not there exactly once fails loudly.
+ */
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+export interface Patch {
+  /** From `src/`. */
+  readonly file: string
+  /** Must occur exactly once. */
+  readonly from: string
+  readonly to: string
+}
+
+export interface Mutant {
+  readonly name: string
+  /** What is missing then. */
+  readonly without: string
+  readonly patches: ReadonlyArray<Patch>
+}
+
+const mutant = (
+  name: string,
+  without: string,
+  ...patches: ReadonlyArray<readonly [file: string, from: string, to: string]>
+): Mutant => ({
+  name,
+  without,
+  patches: patches.map(([file, from, to]) => ({ file, from, to }))
+})
+
+export const mutants: ReadonlyArray<Mutant> = [
+  mutant("one-poll-window", "every change lies inside two complete polls", [
+    "capture/Poll.ts",
+    "from: state.previous - Math.max",
+    "from: state.watermark! - Math.max"
+  ], [
+    "capture/Poll.ts",
+    "previous: state.watermark,",
+    "previous: Math.max(state.watermark ?? watermark, watermark),"
+  ]),
+  mutant("client-clock", "the watermark comes from the server's clock", [
+    "domain/Watermark.ts",
+    "  const known = knownOffset(offsets)\n",
+    "  if (sample.requestedAt > 0) return { complete: sample.requestedAt, offsets, outOfLine: false }\n  const known = knownOffset(offsets)\n"
+  ]),
+  mutant("newest-timestamp", "the watermark is never the newest timestamp seen", [
+    "capture/Poll.ts",
+    "    const watermark = complete\n",
+    `    for (const row of page.results) {
+      complete = Math.max(complete, Date.parse((row as { changed_at: string }).changed_at) || 0)
+    }
+    const watermark = complete
+`
+  ]),
+  mutant("no-margin", "polls overlap by the margin", [
+    "capture/Poll.ts",
+    "state.previous - Math.max(state.margin, Duration.toMillis(stream.overlapMin))",
+    "state.previous"
+  ]),
+  mutant("late-date", "the first answer's `Date` counts, not the last one's", [
+    "capture/Poll.ts",
+    "if (complete === null) {",
+    "{"
+  ]),
+  mutant("watermark-apart", "the watermark moves in the transaction of the last page", [
+    "capture/Poll.ts",
+    "    const watermark = complete\n",
+    "    const watermark = complete\n    if (page.next === null) {\n      yield* store.transact(stream.owner, stream.key, (tx) => tx.save({ ...tx.state, previous: tx.state.watermark, watermark: Math.max(tx.state.watermark ?? 0, watermark) }))\n    }\n"
+  ]),
+  mutant("watermark-every-page", "the watermark moves with the last page only", [
+    "capture/Poll.ts",
+    "concludeWith((state) => state) :",
+    "concludeWith((state) => ({ ...state, previous: state.watermark, watermark: Math.max(state.watermark ?? watermark, watermark) })) :"
+  ]),
+  mutant("one-sighting-absent", "an absence is asked for, with controls, before it counts", [
+    "capture/Sweep.ts",
+    '  const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(',
+    "  const answer = yield* Effect.succeed<Answer>({ counts: controls.length >= 0, rows: [], absent: ids } as Answer).pipe("
+  ], [
+    "capture/Sweep.ts",
+    "    Effect.catchIf(\n      (error) => !error.reason.retryable,\n      (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })\n    )\n",
+    ""
+  ]),
+  mutant("no-control", "a confirm counts only if records known to be alive come back", [
+    "capture/PointRead.ts",
+    "if (controls.some((control) => missing.has(control))) {",
+    "if (controls.length < 0) {"
+  ], [
+    "capture/PointRead.ts",
+    "if (controls.length === 0 && missing.size > 0) {",
+    "if (controls.length < 0) {"
+  ]),
+  mutant("one-control", "controls stand first and last", [
+    "capture/PointRead.ts",
+    "...(last === undefined ? [] : [last])]\n",
+    "]\n"
+  ], [
+    "capture/PointRead.ts",
+    "controls.some((control) => missing.has(control))",
+    "controls.slice(1).some((control) => missing.has(control))"
+  ]),
+  mutant("nameless-infers", "from a sweep or a confirm with unreadable rows nothing is inferred", [
+    "capture/Sweep.ts",
+    "if (reading.balance.quarantined > 0) {",
+    "if (reading.balance.quarantined < 0) {"
+  ], [
+    "capture/PointRead.ts",
+    'if (!("id" in row)) return { counts: false, why: "a row of the answer has no id" }',
+    'if (!("id" in row)) continue'
+  ]),
+  mutant("no-staging", "deletes are staged until the reading is complete", [
+    "capture/Absorb.ts",
+    '      case "Deleted":\n        stageOrKeep("flagged")\n',
+    '      case "Deleted":\n        write("changed", { kind: "deleted", reason: "flagged" })\n'
+  ]),
+  mutant("release-lost", "what a reading staged is released by the next complete one", [
+    "capture/Release.ts",
+    "const rows = page.filter(releases(occasion))",
+    "const rows = page.filter((row) => releases(occasion)(row) && row.reading === occasion.reading)"
+  ]),
+  mutant("no-fencing", "a transaction of an older owner fails", [
+    "store/SqlStore.ts",
+    "if (Number(row?.epoch) !== owner.epoch) {",
+    "if (Number(row?.epoch) < owner.epoch) {"
+  ]),
+  mutant("no-canonical-form", "content is compared in canonical form", [
+    "domain/Canonical.ts",
+    'hash("sha256", canonical(value, shape), "base64url")',
+    'hash("sha256", JSON.stringify([value, shape.masked.size]), "base64url")'
+  ]),
+  mutant("volatile-counts", "volatile paths never make a change alone", [
+    "domain/Processing.ts",
+    'const volatile = ["changed_at", "remote_updated_at"]',
+    "const volatile: Array<string> = []"
+  ]),
+  mutant("no-point-re-read", "of two copies that differ a point re-read decides", [
+    "domain/Classify.ts",
+    'if (known.seen === setting.reading) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }',
+    'if (known.seen === setting.reading && sameAsNewest) return { _tag: "Duplicate" }'
+  ], [
+    "domain/Classify.ts",
+    'if (regressed && !sameAsNewest) return { _tag: "Disputed" }',
+    ""
+  ]),
+  mutant("late-finds-as-new", "an old record found late is told as old", [
+    "domain/Classify.ts",
+    'if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }',
+    'if (!observed.deleted) return { _tag: "Created", old: setting.backfill }'
+  ]),
+  mutant("emptied-is-update", "a record with nothing left in it is no update", [
+    "domain/Observation.ts",
+    "blank: isBlank(raw)",
+    'blank: isBlank(raw) && raw["id"] === null'
+  ]),
+  mutant("empty-page-ends", "an empty page with a cursor is not the end", [
+    "capture/Pages.ts",
+    "    const next = page.next\n",
+    "    const next = page.results.length === 0 ? null : page.next\n    page = { ...page, next }\n"
+  ]),
+  mutant("nameless-dropped", "an unreadable row is set aside and counted", [
+    "capture/Absorb.ts",
+    "yield* tx.quarantine(prepared.unreadable)",
+    "yield* tx.quarantine([])"
+  ], [
+    "capture/Absorb.ts",
+    "quarantined: prepared.unreadable.length\n",
+    "quarantined: 0\n"
+  ]),
+  mutant("relay-own-position", "the relay goes on from where the sink stands", [
+    "publish/Relay.ts",
+    "    return published.position\n",
+    "    return saved\n"
+  ]),
+  mutant("relay-skips-failed", "a batch that failed is sent again", [
+    "publish/Relay.ts",
+    "    yield* sink.publish(identity, batch)\n    yield* store.saveReaderPosition(owner, reader, position)\n",
+    "    yield* store.saveReaderPosition(owner, reader, position)\n    yield* sink.publish(identity, batch)\n"
+  ], [
+    "publish/Relay.ts",
+    "    return published.position\n",
+    "    return saved\n"
+  ])
+]
+
+export const mutantOf = (name: string): Mutant => {
+  const found = mutants.find((mutant) => mutant.name === name)
+  if (found === undefined) {
+    throw new Error(`there is no mutant "${name}"; there are ${mutants.map((mutant) => mutant.name).join(", ")}`)
+  }
+  return found
+}
+
+/** One source file with the patches that concern it; throws if one does not apply exactly once. */
+export const patched = (mutant: Mutant, file: string, text: string): string =>
+  mutant.patches.filter((patch) => patch.file === file).reduce((patched, { from, to }) => {
+    const found = patched.split(from).length - 1
+    if (found !== 1) throw new Error(`mutant "${mutant.name}": ${JSON.stringify(from)} is ${found} times in ${file}`)
+    return patched.replace(from, () => to)
+  }, text)
+
+/** Throws unless every patch of every mutant applies. */
+export const checkMutants = (): void => {
+  for (const mutant of mutants) {
+    for (const { file } of mutant.patches) patched(mutant, file, readFileSync(pathOf(file), "utf8"))
+  }
+}
+
+const pathOf = (file: string): string => fileURLToPath(new URL(`../../src/${file}`, import.meta.url))

@@ -1,0 +1,72 @@
+/**
+ * What stands at the other end of the relay: takes a batch and remembers the last of it in one step, as Kafka does with
+ * its transactions, fences whoever opened it before, and fails when told to.
+ */
+import * as Effect from "effect/Effect"
+import type { LogEntry, LogIdentity } from "../../src/domain/ChangeEvent.ts"
+import {
+  Fenced,
+  type Published,
+  type Reached,
+  reachedBy,
+  type Sink,
+  SinkError,
+  Unreachable
+} from "../../src/publish/Sink.ts"
+
+/** Who sends, as far as the outlet is concerned. */
+interface Sender {
+  readonly kill: () => void
+  readonly gate: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+}
+
+type Trap = "killBefore" | "killAfter" | "away" | "unsure"
+
+const unreachable = new SinkError({ reason: new Unreachable({ message: "simulated", cause: null }) })
+
+export class Outlet {
+  readonly entries: Array<LogEntry> = []
+  #published: Published | null = null
+  #openings = 0
+  #batches = 0
+  #traps: Array<{ readonly at: number; readonly trap: Trap }> = []
+
+  /** Springs at the `count`th batch from now on. */
+  trap(trap: Trap, count: number): void {
+    this.#traps.push({ at: this.#batches + 1 + count, trap })
+  }
+
+  calm(): void {
+    this.#traps = []
+  }
+
+  sink(sender: Sender): Sink["Service"] {
+    let mine = 0
+    const fenced = () => new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) })
+    return {
+      open: () =>
+        sender.gate(Effect.sync(() => {
+          mine = ++this.#openings
+          return this.#published
+        })),
+      publish: (identity, batch, reached = reachedBy(batch)) =>
+        sender.gate(Effect.suspend(() => {
+          if (mine !== this.#openings) return Effect.fail(fenced())
+          const number = ++this.#batches
+          const trap = this.#traps.find(({ at }) => at === number)?.trap
+          if (trap === "killBefore") sender.kill()
+          if (trap === "killBefore" || trap === "away") return Effect.fail(unreachable)
+          this.#take(identity, batch, reached)
+          if (trap === "killAfter") sender.kill()
+          return trap === "unsure" ? Effect.fail(unreachable) : Effect.void
+        })),
+      report: () => sender.gate(Effect.suspend(() => mine === this.#openings ? Effect.void : Effect.fail(fenced()))),
+      reconcile: () => Effect.void
+    }
+  }
+
+  #take(identity: LogIdentity, batch: ReadonlyArray<LogEntry>, reached: Reached | undefined): void {
+    this.entries.push(...batch)
+    if (reached !== undefined) this.#published = { ...identity, ...reached }
+  }
+}

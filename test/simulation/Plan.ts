@@ -1,0 +1,204 @@
+/**
+ * A history as data: the setting of one world and what happens in it, step by step. Whatever runs is decided by this, so
+ * that a history can be printed, replayed, and made shorter one step at a time.
+ *
+ * Gotchas
+ * - Steps name records by a number in [0, 1), not by id: a step keeps its meaning when others are taken away.
+ */
+import type { IncrementalModel } from "../../src/api/Lists.ts"
+
+/** What happens to records. The comment says what the API shows of it. */
+export const mutations = [
+  /** A new record. */
+  "create",
+  /** A record of years ago turns up, with a fresh `changed_at` (B3). */
+  "createOld",
+  /** A record without a creation time. */
+  "createUndated",
+  /** Created and deleted before anybody looks (D8). */
+  "createDeleted",
+  "edit",
+  /** The outcome of an application. */
+  "outcome",
+  "stage",
+  /** Only `changed_at` and `remote_updated_at` move. */
+  "stir",
+  /** Keys and set-like arrays come in another order. */
+  "reorder",
+  /** A linked record on a path that announces: candidate, scale. `changed_at` stays. */
+  "renameLinked",
+  /** A linked record on a path that does not announce: job, tag (N1). */
+  "renameSilent",
+  /** An entry of an array that announces. */
+  "entry",
+  /** A value outside every enumeration, a new property, a property of another type (S1). */
+  "surprise",
+  /** `changed_at` is null, in the future or goes back (W7). */
+  "oddStamp",
+  "flag",
+  /** Gone from every list, never flagged (D2). */
+  "vanish",
+  "restore",
+  /** Fourteen days after a delete every field is null (D11). */
+  "blank",
+  /** A live record with nothing left in it (D23). */
+  "empty",
+  /** A field is taken out of the scope configuration: null on every record, and back (C3). */
+  "fieldOff",
+  "fieldOn",
+  /** The model is taken out: every record deleted, and back (C2). */
+  "modelOff",
+  "modelOn",
+  /** A third of all records, flagged or gone (D6). */
+  "flagMany",
+  "vanishMany"
+] as const
+export type MutationKind = (typeof mutations)[number]
+
+/** What the API does wrong. */
+export const faults = [
+  "rateLimited",
+  "transient",
+  "keyRefused",
+  "permission",
+  "unsupported",
+  "notReady",
+  "inactive",
+  "rejected",
+  "unreadable",
+  /** Nothing comes back until a time-out. */
+  "lost",
+  /** Answered at once, delivered minutes later. */
+  "late",
+  /** Fewer rows than asked for, and an honest cursor (P7). */
+  "short",
+  /** No row, and a cursor that goes on (P6). */
+  "emptyPage",
+  /** Some rows are left out: what drift looks like from here (P1). */
+  "dropped",
+  /** The end, although there is more (D4). */
+  "endsEarly",
+  /** Rows twice on a page. */
+  "repeated",
+  /** Older copies, in place of the record, before it or after it (P3). */
+  "stale",
+  /** 200 with nothing in it (D5). */
+  "nothing",
+  /** A cursor that is refused (P5). */
+  "expired",
+  /** A cursor that leads back (P4). */
+  "cycle",
+  /** `updated_after` has no effect (W12), or lets nothing through (C6). */
+  "deaf",
+  "mute",
+  /** `ids` has no effect, lets nothing through (D13), or only the first few (D22). */
+  "idsIgnored",
+  "idsMute",
+  "idsFew",
+  /** Rows without an id (D14). */
+  "nameless",
+  /** No `Date`, one a day off (W10), one that a cache kept (W5). */
+  "dateMissing",
+  "dateMad",
+  "dateCached"
+] as const
+export type FaultKind = (typeof faults)[number]
+
+/** What goes wrong on our side. */
+export const troubles = [
+  /** Killed just before, or just after, the commit of a transaction to come; started again later. */
+  "killBeforeCommit",
+  "killAfterCommit",
+  /** Killed while a batch is on its way to the sink, before or after the sink took it. */
+  "killBeforeSend",
+  "killAfterSend",
+  /** Killed now; stopped in good order. */
+  "kill",
+  "stop",
+  /** A second process takes over while this one still runs and goes on trying (X9). */
+  "rival",
+  /** The store is away: a commit fails, or succeeds and nobody learns of it. */
+  "storeAway",
+  "storeUnsure",
+  "sinkAway",
+  /** The sink takes a batch and the answer is lost. */
+  "sinkUnsure",
+  /** The store is replaced by a copy made up to an hour ago (X14, X18). */
+  "restore",
+  /** Our clock is set. */
+  "clock"
+] as const
+export type TroubleKind = (typeof troubles)[number]
+
+interface Common {
+  /** ms since the beginning. */
+  readonly at: number
+  /** In [0, 1): which record, how much, whatever the kind needs. */
+  readonly value: number
+}
+export interface Mutation extends Common {
+  readonly mutation: MutationKind
+  readonly stream: number
+  readonly who: number
+  /** ms from its timestamp until it can be seen. */
+  readonly lag: number
+  /** Waits until a list is being read and happens between two of its pages. */
+  readonly midway: boolean
+}
+export interface Fault extends Common {
+  readonly fault: FaultKind
+  readonly stream: number
+  /** How many requests it meets. */
+  readonly count: number
+  /** Only this page of a reading. */
+  readonly page: number | null
+}
+export interface Trouble extends Common {
+  readonly trouble: TroubleKind
+  /** Transactions or batches that still go well. */
+  readonly count: number
+}
+export type Step = Mutation | Fault | Trouble
+
+export interface Setting {
+  readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: IncrementalModel }>
+  /** Records of each stream at the beginning. */
+  readonly records: number
+  /** ms, all of them. */
+  readonly interval: number
+  readonly sweepInterval: number
+  readonly confirmInterval: number
+  readonly overlapMin: number
+  readonly duration: number
+  /** A request takes this long on average. */
+  readonly latency: number
+  /** Our clock − theirs. */
+  readonly skew: number
+  readonly pageSize: number
+  /** Where a changed record goes: to the end or the front of its list, nowhere, or every reading has its own order. */
+  readonly order: "toEnd" | "toFront" | "stable" | "shuffled"
+  /** `updated_after`: `>=` or `>`, and the resolution it is compared with. */
+  readonly inclusive: boolean
+  readonly resolution: 1 | 1000
+}
+
+export interface Plan {
+  readonly seed: number
+  readonly setting: Setting
+  readonly steps: ReadonlyArray<Step>
+}
+
+export const kindOf = (step: Step): MutationKind | FaultKind | TroubleKind =>
+  "mutation" in step ? step.mutation : "fault" in step ? step.fault : step.trouble
+
+/** A step in words. */
+export const describe = (step: Step): string => {
+  const { at, ...rest } = step
+  const details = Object.entries(rest).filter(([name, value]) =>
+    !["mutation", "fault", "trouble"].includes(name) && value !== null && value !== false &&
+    !(name === "lag" && value === 0)
+  )
+  return `${(at / 60_000).toFixed(2).padStart(8)} min  ${kindOf(step).padEnd(16)} ${
+    details.map(([name, value]) => `${name} ${typeof value === "number" ? Number(value.toFixed(3)) : value}`).join(", ")
+  }`
+}

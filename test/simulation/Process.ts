@@ -1,0 +1,305 @@
+/**
+ * One process of the service: capture, relay, its view of the store and the sink, its clock, and every way to die.
+ * Hides how a kill is made of what runs on in this process.
+ *
+ * Invariants
+ * 1. Of a killed process nothing has effect any more: whatever it asks of store, sink or API never returns.
+ * 2. A kill before a commit rolls the transaction back, as a database does with a client that is gone.
+ *
+ * Gotchas
+ * - What a transaction writes is told to the oracle only once it is committed.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import * as Capture from "../../src/capture/Capture.ts"
+import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
+import type { StreamKey } from "../../src/domain/Model.ts"
+import { Relay } from "../../src/publish/Relay.ts"
+import { Sink } from "../../src/publish/Sink.ts"
+import { Source } from "../../src/source/Source.ts"
+import {
+  type Owner,
+  type Pending,
+  Store,
+  StoreError,
+  type StreamState,
+  type StreamTx,
+  Unavailable
+} from "../../src/store/Store.ts"
+import type { Delivery, FaultyApi } from "./FaultyApi.ts"
+import type { Outlet } from "./Outlet.ts"
+import type { Setting } from "./Plan.ts"
+import type { VirtualTime } from "./VirtualTime.ts"
+
+/** What one transaction left behind. */
+export interface Written {
+  readonly key: StreamKey
+  readonly owner: Owner
+  readonly before: StreamState
+  after: StreamState
+  readonly events: Array<NewEvent>
+  /** null: dropped. */
+  readonly pending: Map<string, Pending | null>
+  quarantined: number
+  /** It carried out what a person approved. */
+  approved: boolean
+  /** Paths of scope holds that it opened. */
+  readonly masked: Array<string>
+}
+
+/** Who watches all processes. */
+export interface Witness {
+  readonly delivered: (process: Process, delivery: Delivery) => void
+  readonly claimed: (owner: Owner) => void
+  readonly committed: (process: Process, written: Written) => void
+}
+
+type Trap = "killBefore" | "killAfter" | "away" | "unsure"
+
+export interface Surroundings {
+  readonly time: VirtualTime
+  readonly api: FaultyApi
+  /** The one there is now; a process keeps the one it began with. */
+  readonly store: () => Store["Service"]
+  readonly outlet: Outlet
+  readonly setting: Setting
+  readonly witness: Witness
+  /** Our clock − theirs, ms. */
+  readonly skew: () => number
+  readonly onKilled: (process: Process) => void
+}
+
+const away = new StoreError({ reason: new Unavailable({ operation: "simulated", cause: null }) })
+
+export class Process {
+  readonly number: number
+  readonly #around: Surroundings
+  readonly #held: Store["Service"]
+  readonly #scope = Effect.runSync(Scope.make())
+  #dead = false
+  #running: Fiber.Fiber<unknown> | null = null
+  #commits = 0
+  #traps: Array<{ readonly at: number; readonly trap: Trap }> = []
+  #appended = Deferred.makeUnsafe<void>()
+  capture: Capture.Capture["Service"] | null = null
+
+  constructor(number: number, around: Surroundings) {
+    this.number = number
+    this.#around = around
+    this.#held = around.store()
+  }
+
+  get dead(): boolean {
+    return this.#dead
+  }
+
+  /** Builds the service and lets it run. */
+  start(): void {
+    const { setting, time } = this.#around
+    const streams = setting.streams.map((stream) => ({
+      ...stream,
+      account: "default",
+      interval: Duration.millis(setting.interval),
+      sweepInterval: Duration.millis(setting.sweepInterval)
+    }))
+    const service = Capture.layer({
+      overlapMin: Duration.millis(setting.overlapMin),
+      confirmInterval: Duration.millis(setting.confirmInterval)
+    }).pipe(
+      Layer.merge(Relay.layer),
+      Layer.provide(Layer.succeedContext(
+        Context.make(Store, this.#store()).pipe(
+          Context.add(Source, this.#source()),
+          Context.add(Sink, this.#around.outlet.sink(this))
+        )
+      ))
+    )
+    const run = Layer.buildWithScope(service, this.#scope).pipe(
+      Effect.flatMap((context) => {
+        const capture = Context.get(context, Capture.Capture)
+        this.capture = capture
+        const assigned = Effect.forEach(
+          Map.groupBy(streams, ({ integration }) => integration),
+          ([integration, own]) => capture.assign(integration, own),
+          { discard: true }
+        )
+        return Effect.andThen(assigned, capture.run)
+      }),
+      // a fenced process ends; its relay has been told in its own way
+      Effect.ignore
+    )
+    this.#running = Effect.runFork(this.within(run), { scheduler: time })
+  }
+
+  /** Runs something with this process' clock and chance. */
+  within<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    const { setting, skew, time } = this.#around
+    return effect.pipe(
+      Effect.provideService(Clock.Clock, time.clock(skew)),
+      Effect.provideService(References.MinimumLogLevel, "None"),
+      Random.withSeed(`${setting.duration} ${this.number}`)
+    )
+  }
+
+  kill(): void {
+    if (this.#dead) return
+    this.#dead = true
+    this.#around.onKilled(this)
+  }
+
+  /** Stops in good order, at most ten seconds long. */
+  stop(): void {
+    if (this.#dead) return
+    const { time } = this.#around
+    const end = Effect.andThen(
+      this.#running === null ? Effect.void : Fiber.interrupt(this.#running),
+      Scope.close(this.#scope, Exit.void)
+    )
+    time.run(this.within(end), time.now + 10_000)
+    this.#dead = true
+  }
+
+  /** Springs at the commit of the `count`th transaction from now on. */
+  trap(trap: Trap, count: number): void {
+    this.#traps.push({ at: this.#commits + 1 + count, trap })
+  }
+
+  /** Passes while the process lives; afterwards nothing comes back. */
+  gate<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return Effect.suspend(() =>
+      this.#dead
+        ? Effect.never
+        : Effect.onExit(effect, () => Effect.suspend(() => this.#dead ? Effect.never : Effect.void))
+    )
+  }
+
+  #source(): Source["Service"] {
+    const { api, skew, time, witness } = this.#around
+    const source = api.source(() => time.now + skew(), (delivery) => {
+      if (!this.#dead) witness.delivered(this, delivery)
+    })
+    return { ...source, page: (request) => this.gate(source.page(request)) }
+  }
+
+  #store(): Store["Service"] {
+    const store = this.#held
+    const { witness } = this.#around
+    return {
+      ...store,
+      claim: (scope) => this.gate(Effect.tap(store.claim(scope), (owner) => Effect.sync(() => witness.claimed(owner)))),
+      ensureStreams: (streams) => this.gate(store.ensureStreams(streams)),
+      streams: this.gate(store.streams),
+      stream: (key) => this.gate(store.stream(key)),
+      unseen: (...args) => this.gate(store.unseen(...args)),
+      controls: (...args) => this.gate(store.controls(...args)),
+      log: (query) => this.gate(store.log(query)),
+      logRange: this.gate(store.logRange),
+      readerPosition: (reader) => this.gate(store.readerPosition(reader)),
+      saveReaderPosition: (...args) => this.gate(store.saveReaderPosition(...args)),
+      // The store looks every second whether another process appended; here that would be a day's worth of looking.
+      awaitLog: (after) => this.gate(this.#awaitLog(after)),
+      transact: (owner, key, body) => this.gate(this.#transact(owner, key, body))
+    }
+  }
+
+  #awaitLog(after: number): Effect.Effect<void, StoreError> {
+    return Effect.suspend(() => {
+      const next = this.#appended
+      return Effect.flatMap(
+        this.#held.logRange,
+        ({ newest }) => newest > after ? Effect.void : Effect.andThen(Deferred.await(next), this.#awaitLog(after))
+      )
+    })
+  }
+
+  /** The log has grown, by whichever process. */
+  appended(): void {
+    const waiting = this.#appended
+    this.#appended = Deferred.makeUnsafe<void>()
+    Deferred.doneUnsafe(waiting, Effect.void)
+  }
+
+  #transact<A, E>(
+    owner: Owner,
+    key: StreamKey,
+    body: (tx: StreamTx) => Effect.Effect<A, E>
+  ): Effect.Effect<A, E | StoreError> {
+    const store = this.#held
+    const { witness } = this.#around
+    return Effect.suspend(() => {
+      const number = ++this.#commits
+      const trap = this.#traps.find(({ at }) => at === number)?.trap
+      let written: Written | undefined
+      const watched = store.transact(owner, key, (tx) => {
+        const watch = watchTransaction(owner, key, tx)
+        written = watch.written
+        return trap === "killBefore" || trap === "away"
+          ? Effect.andThen(body(watch.tx), Effect.fail(away))
+          : body(watch.tx)
+      })
+      return Effect.onExit(watched, (exit) =>
+        Effect.suspend(() => {
+          if (Exit.isSuccess(exit) && written !== undefined) witness.committed(this, written)
+          if (trap === "killBefore" || trap === "killAfter") this.kill()
+          return Effect.void
+        })).pipe(
+          Effect.flatMap((result) => trap === "unsure" ? Effect.fail(away) : Effect.succeed(result))
+        )
+    })
+  }
+}
+
+const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
+  const written: Written = {
+    key,
+    owner,
+    before: tx.state,
+    after: tx.state,
+    events: [],
+    pending: new Map(),
+    quarantined: 0,
+    approved: false,
+    masked: []
+  }
+  const watched: StreamTx = {
+    ...tx,
+    save: (state) => {
+      written.after = state
+      return tx.save(state)
+    },
+    putPending: (rows) => {
+      for (const row of rows) written.pending.set(row.id, row)
+      return tx.putPending(rows)
+    },
+    dropPending: (ids) => {
+      for (const id of ids) written.pending.set(id, null)
+      return tx.dropPending(ids)
+    },
+    openHold: (hold) => {
+      if (hold.kind === "scope") written.masked.push(...hold.paths)
+      return tx.openHold(hold)
+    },
+    saveHold: (hold) => {
+      if (hold.state === "approving" || hold.state === "approved") written.approved = true
+      return tx.saveHold(hold)
+    },
+    quarantine: (rows) => {
+      written.quarantined += rows.length
+      return tx.quarantine(rows)
+    },
+    write: (records) => {
+      for (const record of records) written.events.push(...record.events)
+      return tx.write(records)
+    }
+  }
+  return { tx: watched, written }
+}

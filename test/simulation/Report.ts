@@ -1,0 +1,19 @@
+/** Keeps what was run and what came out in one page, a section for each command that writes to it. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+
+const title = `# Fidelity
+
+Made by commands, not by hand: each section names the one that writes it. What the numbers mean stands in
+[simulation.md](simulation.md).
+`
+
+/** Replaces the section under \`## <heading>\`, or adds it. */
+export const writeSection = (file: string, heading: string, text: string): void => {
+  const page = existsSync(file) ? readFileSync(file, "utf8") : title
+  const [head, ...sections] = page.split(/^(?=## )/m)
+  const section = `## ${heading}\n\n${text.trim()}\n`
+  const others = sections.filter((other) => !other.startsWith(`## ${heading}\n`))
+  const at = sections.findIndex((other) => other.startsWith(`## ${heading}\n`))
+  others.splice(at < 0 ? others.length : at, 0, section)
+  writeFileSync(file, [head!, ...others].map((part) => part.trimEnd()).join("\n\n") + "\n")
+}

@@ -1,0 +1,251 @@
+/**
+ * Lives through one plan: world, faulty API, store, service and sink in one process under virtual time, then peace, then
+ * the oracle's verdict.
+ *
+ * Gotchas
+ * - Peace is three things: the faults end, the service is started anew (what it holds in memory is nothing to rely on),
+ *   and an operator asks for sweeps, because a blocked stream is rightly left alone for a day.
+ */
+import * as Effect from "effect/Effect"
+import { Backup } from "./Backup.ts"
+import { FaultyApi } from "./FaultyApi.ts"
+import { type Memory, Oracle, type Violation } from "./Oracle.ts"
+import { Outlet } from "./Outlet.ts"
+import { kindOf, type Mutation, type Plan, type Step, type Trouble } from "./Plan.ts"
+import { Process, type Surroundings } from "./Process.ts"
+import { answerInWords, commitInWords, minutes } from "./Trace.ts"
+import { VirtualTime } from "./VirtualTime.ts"
+import { World } from "./World.ts"
+
+export interface Verdict {
+  readonly seed: number
+  readonly violations: ReadonlyArray<Violation>
+  /** Kind → how often it happened: mutations that found a record, faults that met a request, troubles. */
+  readonly mutations: Readonly<Record<string, number>>
+  readonly faults: Readonly<Record<string, number>>
+  readonly requests: number
+  readonly events: number
+}
+
+export const start = Date.parse("2026-03-01T12:00:00Z")
+
+const hour = 3_600_000
+const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * hour)
+
+/** `told`: hears of every answer and every commit, in words. */
+export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => {
+  const { seed, setting } = plan
+  const time = new VirtualTime(start)
+  const world = new World(seed, setting, start)
+  const api = new FaultyApi(world, time, setting, seed)
+  const oracle = new Oracle(world, time, setting)
+  const outlet = new Outlet()
+  const backup = new Backup(time)
+
+  const mutations: Record<string, number> = {}
+  const troubled: Record<string, number> = {}
+  const count = (counts: Record<string, number>, kind: string) => {
+    counts[kind] = (counts[kind] ?? 0) + 1
+  }
+  let skew = setting.skew
+  let processes: ReadonlyArray<Process> = []
+  /** Restarts that are due, ms. */
+  let restartAt: number | null = null
+  let lastValue = 0
+
+  const around: Surroundings = {
+    time,
+    api,
+    store: () => backup.store,
+    outlet,
+    setting,
+    witness: {
+      delivered: (process, delivery) => {
+        told?.(`${minutes(time.now, start)}  ${answerInWords(process, delivery)}`)
+        oracle.delivered(process, delivery)
+      },
+      claimed: (owner) => oracle.claimed(owner),
+      committed: (process, written) => {
+        told?.(`${minutes(time.now, start)}  ${commitInWords(process, written)}`)
+        oracle.committed(process, written)
+        if (written.events.length > 0) { for (const other of processes) other.appended() }
+      }
+    },
+    skew: () => skew,
+    onKilled: () => {
+      restartAt ??= time.now + downtime(lastValue)
+    }
+  }
+  const launch = (): Process => {
+    const process = new Process(processes.length + 1, around)
+    processes = [...processes, process]
+    process.start()
+    return process
+  }
+  let current = launch()
+
+  // ---- steps
+
+  const happen = (step: Mutation, at: number) => {
+    // Where there is nothing to restore or to blank, something else happens: no step of a world is idle.
+    const instead = ([step.mutation, "edit", "create"] as const).find((mutation) =>
+      world.apply({ ...step, mutation }, at, time.now)
+    )
+    if (instead !== undefined) count(mutations, instead)
+  }
+  let midway: Array<Mutation> = []
+  api.betweenPages = () => {
+    const now = midway
+    midway = []
+    for (const step of now) happen(step, time.now)
+  }
+
+  const suffer = (step: Trouble) => {
+    count(troubled, step.trouble)
+    lastValue = step.value
+    switch (step.trouble) {
+      case "killBeforeCommit":
+        return current.trap("killBefore", step.count)
+      case "killAfterCommit":
+        return current.trap("killAfter", step.count)
+      case "killBeforeSend":
+        return outlet.trap("killBefore", step.count)
+      case "killAfterSend":
+        return outlet.trap("killAfter", step.count)
+      case "kill":
+        return current.kill()
+      case "stop":
+        current.stop()
+        restartAt ??= time.now + downtime(step.value)
+        return
+      case "rival":
+        restartAt = null
+        current = launch()
+        return
+      case "storeAway":
+        return current.trap("away", step.count)
+      case "storeUnsure":
+        return current.trap("unsure", step.count)
+      case "sinkAway":
+        return outlet.trap("away", step.count)
+      case "sinkUnsure":
+        return outlet.trap("unsure", step.count)
+      case "restore": {
+        const copy = copies.get(step)
+        if (copy === undefined) return
+        for (const process of processes) process.kill()
+        backup.restore(copy.file)
+        oracle.restore(copy.memory, outlet.entries.length)
+        return
+      }
+      case "clock":
+        skew = Math.floor((step.value - 0.5) * 480_000)
+        return
+    }
+  }
+
+  /** Made for a restore to come, while all went well. */
+  const copies = new Map<Step, { readonly file: string; readonly memory: Memory }>()
+
+  const take = (step: Step) => {
+    if ("fault" in step) return api.begin(step)
+    if ("trouble" in step) return suffer(step)
+    if (step.midway) midway.push(step)
+    else happen(step, start + step.at)
+  }
+
+  const copyFor = (step: Trouble) => () => {
+    const memory = oracle.remember()
+    if (memory !== null) copies.set(step, { file: backup.copy(), memory })
+  }
+  /** What happens when: a change that lags happens to the API when it becomes visible. */
+  const agenda = plan.steps.flatMap((step) => {
+    const at = start + step.at
+    const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
+    if (!("trouble" in step) || step.trouble !== "restore") return [act]
+    return [{ at: at - Math.floor(step.value * hour), act: copyFor(step) }, act]
+  }).sort((a, b) => a.at - b.at)
+
+  const advance = (to: number) => {
+    for (;;) {
+      const until = Math.min(to, restartAt ?? Infinity)
+      time.advance(until)
+      if (restartAt !== null && restartAt <= time.now) {
+        restartAt = null
+        current = launch()
+      }
+      if (time.now >= to) return
+    }
+  }
+
+  for (const { act, at } of agenda) {
+    advance(Math.max(at, time.now))
+    act()
+  }
+  advance(Math.max(time.now, start + setting.duration))
+
+  // ---- peace
+
+  api.calm()
+  outlet.calm()
+  for (const step of midway) happen(step, time.now)
+  midway = []
+  for (const process of processes) process.stop()
+  restartAt = null
+  // Where our clock was set back, what was confirmed lies in its future: that much time has to pass first.
+  if (skew < setting.skew) time.advance(time.now + setting.skew - skew)
+  current = launch()
+  const ask = (what: "poll" | "sweep") => {
+    time.advance(time.now + 1_000)
+    for (const key of setting.streams) {
+      const { capture } = current
+      if (capture !== null) time.run(current.within(Effect.ignore(capture[what](key))), time.now + hour)
+    }
+  }
+  /** Somebody looks at the holds and lets them pass. */
+  const approve = () => {
+    const holds = time.run(backup.store.holds({ states: ["open"], limit: 1_000 }), Infinity) ?? []
+    for (const { id } of holds) {
+      const decision = { state: "approving", release: { origin: null, silent: false } } as const
+      time.run(current.within(backup.store.decide(id, decision, time.now)), time.now + 1_000)
+    }
+  }
+  ask("sweep")
+  ask("poll")
+  // Nothing blocks any more, and whoever sleeps until its next probe of tomorrow is woken.
+  current.stop()
+  current = launch()
+  for (let round = 0; round < 2; round++) {
+    ask("sweep")
+    ask("poll")
+    advance(time.now + setting.confirmInterval + 2 * setting.interval)
+    ask("poll")
+    approve()
+    advance(time.now + 2 * setting.interval)
+  }
+  ask("poll")
+
+  // ---- verdict
+
+  oracle.windows()
+  const log = time.run(backup.store.log({ after: 0, limit: 100_000 }), Infinity) ?? []
+  const pending = time.run(backup.store.pendingRows({ limit: 100_000 }), Infinity) ?? []
+  oracle.conclude(
+    log,
+    outlet.entries,
+    new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`))
+  )
+  current.stop()
+  backup.close()
+  return {
+    seed,
+    violations: oracle.violations,
+    mutations,
+    faults: { ...Object.fromEntries(api.met), ...troubled },
+    requests: api.requests,
+    events: log.length
+  }
+}
+
+/** The kinds of a plan's steps, for a headline. */
+export const kindsOf = (plan: Plan): ReadonlyArray<string> => [...new Set(plan.steps.map(kindOf))]

@@ -17,9 +17,6 @@ import { completeTo } from "../domain/Watermark.ts"
 import type { Store, StoreError } from "../store/Store.ts"
 import type { StreamProgress } from "./Sink.ts"
 
-/** Streams are looked at so often; of several steps in between only the last is told. */
-export const every = Duration.seconds(10)
-
 interface Note {
   readonly position: number
   readonly streams: ReadonlyArray<StreamProgress>
@@ -34,7 +31,8 @@ export interface Progress {
   readonly hurry: () => void
 }
 
-export const make = ({ identity, standing }: Store["Service"]): Progress => {
+/** Streams are looked at once in `every`; of several steps in between only the last is told. */
+export const make = ({ identity, standing }: Store["Service"], every: Duration.Duration): Progress => {
   const last = new Map<string, string>()
   let note: Note | null = null
   let next = 0

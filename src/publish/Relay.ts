@@ -45,11 +45,10 @@ export class Relay extends Context.Service<Relay, {
   /** Returns once everything up to `position`, and the streams' progress, is in the sink, or the relay has stopped. */
   readonly reached: (position: number) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
-  /** Publishes in the background for as long as the layer lives. */
-  static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Layer.effect(
-    Relay,
-    Effect.suspend(() => make)
-  )
+  /** Publishes in the background for as long as the layer lives; tells the streams' progress once in `progressEvery`. */
+  static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
+    Layer.effect(Relay, Effect.suspend(() => make(Duration.fromInputUnsafe(progressEvery))))
+  static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Relay.layerWith("10 seconds")
 }
 
 /** The sink holds what this log never had, or no longer has. */
@@ -174,7 +173,7 @@ const consequence = (fault: RelayFault): "wait" | "stop" | "stopAndLook" => {
   }
 }
 
-const make = Effect.gen(function*() {
+const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
@@ -260,14 +259,14 @@ const make = Effect.gen(function*() {
   /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
   const news = (position: number) =>
     Effect.raceFirst(
-      Effect.timeoutOption(store.awaitLog(position), Progress.every),
+      Effect.timeoutOption(store.awaitLog(position), progressEvery),
       Effect.suspend(() => Deferred.await(hurried))
     )
 
   /** Opens the sink and publishes until something fails. */
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayFault> {
     let position = yield* Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published))
-    const progress = Progress.make(store)
+    const progress = Progress.make(store, progressEvery)
     while (true) {
       if (Deferred.isDoneUnsafe(hurried)) {
         hurried = Deferred.makeUnsafe()

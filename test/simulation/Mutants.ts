@@ -175,8 +175,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("relay-skips-failed", "a batch that failed is sent again", [
     "publish/Relay.ts",
-    "    yield* sink.publish(identity, batch)\n    yield* store.saveReaderPosition(owner, reader, position)\n",
-    "    yield* store.saveReaderPosition(owner, reader, position)\n    yield* sink.publish(identity, batch)\n"
+    "    yield* sink.publish(identity, batch, reached)\n    yield* store.saveReaderPosition(owner, reader, reached.position)\n",
+    "    yield* store.saveReaderPosition(owner, reader, reached.position)\n    yield* sink.publish(identity, batch, reached)\n"
   ], [
     "publish/Relay.ts",
     "    return published.position\n",

@@ -115,7 +115,7 @@ export class Process {
       overlapMin: Duration.millis(setting.overlapMin),
       confirmInterval: Duration.millis(setting.confirmInterval)
     }).pipe(
-      Layer.merge(Relay.layer),
+      Layer.merge(Relay.layerWith("10 minutes")),
       Layer.provide(Layer.succeedContext(
         Context.make(Store, this.#store()).pipe(
           Context.add(Source, this.#source()),

@@ -289,6 +289,7 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
       return tx.openHold(hold)
     },
     saveHold: (hold) => {
+      if (hold.kind === "scope") written.masked.push(...hold.paths)
       if (hold.state === "approving" || hold.state === "approved") written.approved = true
       return tx.saveHold(hold)
     },

@@ -13,6 +13,7 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Capture } from "../capture/Capture.ts"
+import { isReadable } from "../capture/StreamState.ts"
 import { type StreamModel, streamModels, streamName } from "../domain/Model.ts"
 
 import { Store } from "../store/Store.ts"
@@ -132,7 +133,7 @@ const readToTheEnd = Effect.gen(function*() {
   const capture = yield* Capture
   const store = yield* Store
   yield* Effect.forEach(
-    yield* store.streams,
+    (yield* store.streams).filter(isReadable),
     (key) =>
       Effect.all([capture.poll(key), capture.poll(key), capture.sweep(key)]).pipe(
         Effect.retry({ times: 3, schedule: Schedule.spaced("500 millis") })

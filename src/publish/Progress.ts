@@ -12,9 +12,9 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { streamName } from "../domain/Model.ts"
+import { derivedRegistry, isDerived, streamName } from "../domain/Model.ts"
 import { completeTo } from "../domain/Watermark.ts"
-import type { Store, StoreError } from "../store/Store.ts"
+import type { Store, StoreError, StreamState } from "../store/Store.ts"
 import type { StreamProgress } from "./Sink.ts"
 
 /** Streams are looked at so often; of several steps in between only the last is told. */
@@ -34,6 +34,14 @@ export interface Progress {
   readonly hurry: () => void
 }
 
+/** What is derived is complete as far as what it is derived from, once it was filled. */
+const completeAt = (state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
+  if (!isDerived(state.model)) return completeTo(state)
+  const { from } = derivedRegistry[state.model]
+  const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
+  return source === undefined || state.backfilledAt === null ? null : completeTo(source)
+}
+
 export const make = ({ identity, standing }: Store["Service"]): Progress => {
   const last = new Map<string, string>()
   let note: Note | null = null
@@ -47,7 +55,7 @@ export const make = ({ identity, standing }: Store["Service"]): Progress => {
       position,
       streams: streams.flatMap((state): ReadonlyArray<StreamProgress> => {
         const { integration, lineage, model } = state
-        const complete = completeTo(state)
+        const complete = completeAt(state, streams)
         if (complete === null || state.retired === true || lineage < identity.lineage) return []
         return [{ integration, model, lineage, completeTo: complete, position, at }]
       })

@@ -19,10 +19,8 @@ import { isSecret } from "./ConfigFile.ts"
 import { ConfigFaults, type Fault, type Input } from "./ConfigInput.ts"
 import { missing, nearest, type Place, type Places, placesOf } from "./ConfigValue.ts"
 import * as Guard from "./domain/Guard.ts"
-import { isModel, type ModelEntry, registry } from "./domain/Model.ts"
+import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "./domain/Model.ts"
 import type { Redaction, RemoteData } from "./domain/Processing.ts"
-
-type Model = ModelEntry["model"]
 
 export interface Account {
   /** Ends in `/v1`. */
@@ -207,14 +205,12 @@ const accountsOf = ({ file, secretAt, variable }: Found): Settings["accounts"] =
 
 // ---- what is read -------------------------------------------------------------------------------------------------
 
-const known: ReadonlyArray<Model> = Object.values(registry).map((entry) => entry.model)
+const known = withDerived(streamModels)
 
-/** undefined, and a fault, if this version reads no such model. */
+/** undefined, and a fault, if there is no such model. */
 const modelOf = (place: Place, name: string): Model | undefined => {
   const model = known.find((model) => model === name)
-  if (model === undefined && isModel(name)) {
-    place.fault(`"${name}" is not available in this version`, "Leave it out")
-  } else if (model === undefined) {
+  if (model === undefined) {
     place.fault(`"${name}" is no model`, `Did you mean "${nearest(name, known)}"? The models are ${known.join(", ")}`)
   }
   return model
@@ -225,6 +221,11 @@ const modelsOf = (place: Place): Integration["models"] | undefined => {
   if (!place.isSet || isAuto) return isAuto ? "auto" : undefined
   const names = new Set(place.items().map((item) => modelOf(item, item.text() ?? "")))
   if (names.size === 0) place.fault("names no model", "Leave it out, or write auto, to read all there are")
+  for (const model of names) {
+    if (model === undefined || !isDerived(model)) continue
+    const { from } = derivedRegistry[model]
+    if (!names.has(from)) place.fault(`"${model}" is found in "${from}", which is not named`, `Add ${from}`)
+  }
   return known.filter((model) => names.has(model))
 }
 

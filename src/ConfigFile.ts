@@ -5,7 +5,7 @@
  * Gotchas
  * - Types are a help while writing. What a file really exports is checked at start, every fault with its path.
  */
-import type { StreamModel } from "./domain/Model.ts"
+import type { Model } from "./domain/Model.ts"
 
 /** A value that stands in a variable, or in the file that `<variable>_FILE` names, and never in the configuration. */
 export interface Secret {
@@ -36,7 +36,7 @@ export interface IntegrationFile {
   /** Name of an account. */
   readonly account?: string
   /** `auto`: all that the integration's tool is not known to lack. */
-  readonly models?: "auto" | ReadonlyArray<StreamModel>
+  readonly models?: "auto" | ReadonlyArray<Model>
   /** Time between polls of a stream. */
   readonly interval?: Length
   /** Time between full readings, which find what polls cannot. */
@@ -87,7 +87,7 @@ export interface GuardFile {
 export interface ConfigFile {
   readonly accounts?: Readonly<Record<string, AccountFile>>
   readonly integrations?: ReadonlyArray<IntegrationFile>
-  readonly models?: { readonly [name in StreamModel]?: ModelFile }
+  readonly models?: { readonly [name in Model]?: ModelFile }
   /** Key of the hashes that `redact` makes. */
   readonly redactKey?: Secret
   readonly confirmInterval?: Length

@@ -23,11 +23,10 @@ import { join } from "node:path"
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import * as Integrations from "./capture/Integrations.ts"
-import { isReadable } from "./capture/StreamState.ts"
 import * as Config from "./Config.ts"
 import { defaultFile, environment, type Input, input } from "./ConfigInput.ts"
 import { parseLength } from "./ConfigValue.ts"
-import { type StreamKey, type StreamModel, streamModels } from "./domain/Model.ts"
+import { isRead, type Model, modelNames, type StreamKey } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
@@ -51,7 +50,7 @@ const { version }: { readonly version: string } = createRequire(import.meta.url)
 
 /** What is configured, and what discovery adds to it. */
 interface Plan extends Config.Settings {
-  readonly discovered: ReadonlyMap<string, ReadonlyArray<StreamModel>>
+  readonly discovered: ReadonlyMap<string, ReadonlyArray<Model>>
   /** Of the declared integrations. */
   readonly streams: ReadonlyArray<StreamKey>
   readonly input: Input
@@ -59,7 +58,7 @@ interface Plan extends Config.Settings {
 
 const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
-const processingFor = ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">, model: StreamModel) => {
+const processingFor = ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">, model: Model) => {
   const treatment = models[model] ?? { remoteData: "drop", redact: {} }
   return Processing.make(model, { ...treatment, key: redactKey === null ? "" : Redacted.value(redactKey) })
 }
@@ -81,8 +80,8 @@ const relayReader = "relay"
 
 const readersOf = ({ kafka }: Plan) => kafka === null ? [] : [relayReader]
 
-const processingsOf = (settings: Pick<Config.Settings, "models" | "redactKey">) => (stream: StreamKey) =>
-  isReadable(stream) ? processingFor(settings, stream.model) : null
+const processingsOf = (settings: Pick<Config.Settings, "models" | "redactKey">) => ({ model }: StreamKey) =>
+  processingFor(settings, model)
 
 const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, ...settings }: Plan) =>
   Capture.layer({
@@ -143,7 +142,7 @@ const pipeline = (plan: Plan) =>
 
 const announce = Effect.fnUntraced(function*({ kafka, store: { file } }: Plan, url: string | null) {
   const store = yield* Store
-  const streams = (yield* store.streams).filter(({ retired }) => retired !== true)
+  const streams = (yield* store.streams).filter(({ model, retired }) => retired !== true && isRead(model))
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
     version,
     streams: streams.length,
@@ -313,7 +312,7 @@ const schema = Command.make("schema", { config }, ({ config }) =>
     const checked = Config.check(yield* input(config))
     const kafka = Result.isSuccess(checked) ? checked.success.kafka : null
     const { state, topic } = { state: false, topic: "rollcall.{model}", ...kafka }
-    yield* print(JSON.stringify(asyncApiOf({ version, models: streamModels, topic, state }), null, 2))
+    yield* print(JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state }), null, 2))
   }).pipe(tool)).pipe(
     Command.withDescription("Print the AsyncAPI document of what is published to Kafka, under the topics configured")
   )

@@ -62,6 +62,8 @@ export const prepare = (processing: Processing, results: ReadonlyArray<unknown>,
 export interface Occasion {
   readonly stream: StreamState & { readonly model: StreamModel }
   readonly processing: Processing
+  /** Of what is derived of its records; null = nothing is. */
+  readonly derives: Processing | null
   readonly guard: Guard.Thresholds
   readonly reading: number
   readonly origin: Origin
@@ -218,7 +220,9 @@ const awaitingOf = (row: Pending | undefined): Awaiting | undefined =>
     changedAtMs: parseTime(row.changedAt)
   }
 
-const settingOf = (occasion: Occasion): Setting => ({
+export const settingOf = (
+  occasion: Pick<Occasion, "reading" | "backfill" | "decisive"> & { readonly stream: StreamState }
+): Setting => ({
   reading: occasion.reading,
   decisive: occasion.decisive,
   backfill: occasion.backfill,

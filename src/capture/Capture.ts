@@ -21,12 +21,13 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Guard from "../domain/Guard.ts"
-import { type StreamKey, streamName } from "../domain/Model.ts"
+import { isDerived, type StreamKey, streamName } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type Owner, Store, StoreError, type StreamState } from "../store/Store.ts"
 import * as Adoption from "./Adoption.ts"
 import { audit, type AuditReport } from "./Audit.ts"
+import { fill, unfilled } from "./CandidateFill.ts"
 import * as Gauges from "./Gauges.ts"
 import { carryOut } from "./Holds.ts"
 import { type Act, type ActRefused, operate } from "./Operation.ts"
@@ -277,12 +278,18 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     }
   })
 
-  /** What was approved while nobody read the stream comes first. */
+  /** What is still to be derived, and what was approved, while nobody read the stream comes first. */
+  const settle = (held: Held) =>
+    Effect.andThen(
+      exclusively(held, Effect.suspend(() => held.left.isOpen() ? Effect.void : fill(held))),
+      decide(held)
+    )
+
   const begin = (held: Held) =>
     loops === null
       ? Effect.void
       : Effect.asVoid(
-        FiberMap.run(loops, streamName(held.key), Effect.andThen(Effect.retry(decide(held), deciding), keep(held)))
+        FiberMap.run(loops, streamName(held.key), Effect.andThen(Effect.retry(settle(held), deciding), keep(held)))
       )
 
   const take = Effect.fnUntraced(function*(settings: StreamSettings) {
@@ -291,6 +298,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       key,
       settings,
       processing: settings.processing ?? Processing.plain(settings.model),
+      derives: settings.derives ?? null,
       overlapMin: options.overlapMin,
       guard: options.guard ?? Guard.thresholds,
       owner,
@@ -316,17 +324,20 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {
     const before = [...streams.values()].filter((held) => held.key.integration === integration)
     yield* Effect.forEach(before, leave, { concurrency: "unbounded", discard: true })
-    yield* store.ensureStreams(wanted.map((settings) => ({
+    const rows = wanted.flatMap(({ derives, ...settings }) =>
+      derives === undefined ? [settings] : [settings, { ...settings, model: derives.model }]
+    )
+    yield* store.ensureStreams(rows.map((settings) => ({
       ...initial(settings, options.overlapMin),
       lineage: Math.max(settings.lineage ?? 1, store.identity.lineage)
     })))
-    const fills = new Map(wanted.map((settings) => [streamName(settings), settings.backfill === "fill"]))
+    const fills = new Map(rows.map((settings) => [streamName(settings), settings.backfill === "fill"]))
     for (const state of yield* store.streams) {
       if (state.integration !== integration) continue
       const fill = fills.get(streamName(state))
       const retired = fill === undefined
       if ((state.retired ?? false) === retired && (retired || (state.fill ?? false) === fill)) continue
-      const condition = retired ? { retired } : { retired, fill }
+      const condition = retired ? { retired } : { retired, fill, ...isDerived(state.model) ? unfilled : {} }
       yield* store.transact(owner, state, (tx) => tx.save({ ...tx.state, ...condition }))
     }
     yield* Effect.forEach(wanted, take, { discard: true })
@@ -370,7 +381,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       Effect.forEach(
         [...streams.values()],
         (held) =>
-          Effect.andThen(decide(held), exclusively(held, readOnce(held))).pipe(
+          Effect.andThen(settle(held), exclusively(held, readOnce(held))).pipe(
             Effect.as<ReadonlyArray<Problem>>([]),
             Effect.catch((error) => Effect.as(remember(held, error), [{ ...held.key, problem: error.message }]))
           ),

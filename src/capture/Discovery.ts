@@ -11,7 +11,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { Tool } from "../api/Tools.ts"
-import { type StreamModel, streamModels } from "../domain/Model.ts"
+import { type Model, type StreamModel, streamModels, withDerived } from "../domain/Model.ts"
 import { Source } from "../source/Source.ts"
 
 export interface Undecided {
@@ -89,10 +89,10 @@ export const catalogueOf = Effect.fn("Discovery.catalogueOf")(function*(account:
   return catalogue
 })
 
-/** Asks the catalogue of each account once, all at the same time; the models to read by integration. */
+/** Asks the catalogue of each account once, all at the same time; the models by integration. */
 export const discover = Effect.fn("Discovery.discover")(function*(
   integrations: ReadonlyArray<Undecided>
-): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<StreamModel>>, never, Source> {
+): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<Model>>, never, Source> {
   const accounts = [...new Set(integrations.map(({ account }) => account))]
   const catalogues = new Map(
     yield* Effect.forEach(
@@ -110,5 +110,5 @@ export const discover = Effect.fn("Discovery.discover")(function*(
       Effect.annotateLogs({ integration, models: left.join(", ") })
     )
   }
-  return new Map(found)
+  return new Map(found.map(([id, models]) => [id, withDerived(models)]))
 })

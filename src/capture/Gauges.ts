@@ -75,15 +75,18 @@ export const pageCommitted = Effect.fnUntraced(function*(key: StreamKey, balance
   yield* Metric.update(pages, duration / 1000)
 })
 
+/** Of a stream, and of what is derived of it. */
 export const eventsDetected = Effect.fnUntraced(function*(key: StreamKey, found: ReadonlyArray<Detected>) {
-  for (const [kind, group] of Map.groupBy(found, (event) => event.kind)) {
-    yield* count(events, group.length, { ...labels(key), kind })
+  for (const [model, own] of Map.groupBy(found, (event) => event.model)) {
+    for (const [kind, group] of Map.groupBy(own, (event) => event.kind)) {
+      yield* count(events, group.length, { ...labels({ ...key, model }), kind })
+    }
   }
   for (const event of found) {
     const changedAt = parseTime(event.changedAt)
     if (event.origin === "backfill" || changedAt === null) continue
     yield* Metric.update(
-      Metric.withAttributes(detection, { model: key.model }),
+      Metric.withAttributes(detection, { model: event.model }),
       Math.max(0, event.detectedAt - changedAt) / 1000
     )
   }

@@ -12,9 +12,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Guard from "../domain/Guard.ts"
 import { type Hold, Store, type StoreError, type StreamState, type StreamTx } from "../store/Store.ts"
+import { publish } from "./Candidates.ts"
 import * as Gauges from "./Gauges.ts"
 import type { Stream } from "./Pages.ts"
-import { asFound, detected, published, weigh } from "./PendingRows.ts"
+import { asFound, published, weigh } from "./PendingRows.ts"
 import { masks, statusIn, withheld } from "./Withheld.ts"
 
 const chunk = 250
@@ -52,8 +53,15 @@ const releaseSome = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   )
   yield* tx.saveHold({ ...after, decidedAt: done ? now : hold.decidedAt })
   yield* tx.save(state)
-  yield* tx.write(writes)
-  return { hold: after, events: writes.flatMap((write) => write.events.map(detected)) }
+  const events = yield* publish(tx, writes, {
+    ...place,
+    derives: stream.derives,
+    reading: state.reading,
+    origin: "sweep",
+    backfill: false,
+    now
+  })
+  return { hold: after, events }
 })
 
 /** Releases every approved hold of the stream, a bounded part in each transaction. */

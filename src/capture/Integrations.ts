@@ -19,7 +19,7 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import type { StreamModel } from "../domain/Model.ts"
+import { derivedFrom, isRead, type Model } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import { type AuditEntry, type IntegrationState, Store, type StoreError } from "../store/Store.ts"
@@ -37,9 +37,9 @@ export interface IntegrationSettings extends Pick<IntegrationState, "id" | "acco
 export interface IntegrationsOptions {
   readonly declared: ReadonlyArray<IntegrationSettings>
   /** Models of the declared ones that are `auto`, as far as they are already known. */
-  readonly discovered: ReadonlyMap<string, ReadonlyArray<StreamModel>>
+  readonly discovered: ReadonlyMap<string, ReadonlyArray<Model>>
   /** What is done to the records of a model. */
-  readonly processing: (model: StreamModel) => Processing
+  readonly processing: (model: Model) => Processing
   /** Readers of the log that must have an integration's events before these are erased. */
   readonly readers: ReadonlyArray<string>
 }
@@ -116,17 +116,23 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
       Effect.map((found) => found.forEach((models, id) => known.set(id, models)))
     )
 
-  const streamsOf = ({ account, backfill, id, interval, lineage, models, sweepInterval }: IntegrationState) =>
-    (models === "auto" ? known.get(id) ?? [] : models).map((model): StreamSettings => ({
-      integration: id,
-      model,
-      account,
-      interval: Duration.millis(interval),
-      sweepInterval: Duration.millis(sweepInterval),
-      backfill,
-      lineage,
-      processing: options.processing(model)
-    }))
+  const streamsOf = ({ account, backfill, id, interval, lineage, models, sweepInterval }: IntegrationState) => {
+    const all = models === "auto" ? known.get(id) ?? [] : models
+    return all.filter(isRead).map((model): StreamSettings => {
+      const derived = derivedFrom(model, all)
+      return {
+        integration: id,
+        model,
+        account,
+        interval: Duration.millis(interval),
+        sweepInterval: Duration.millis(sweepInterval),
+        backfill,
+        lineage,
+        processing: options.processing(model),
+        ...derived === undefined ? {} : { derives: options.processing(derived) }
+      }
+    })
+  }
 
   const read = (integration: IntegrationState) => capture.assign(integration.id, streamsOf(integration))
   const leave = (id: string) => capture.assign(id, [])

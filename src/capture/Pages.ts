@@ -27,8 +27,8 @@ import {
   type StreamTx
 } from "../store/Store.ts"
 import { absorb, type Absorbed, emptyBalance, type Occasion, prepare, type Prepared } from "./Absorb.ts"
+import { publish } from "./Candidates.ts"
 import * as Gauges from "./Gauges.ts"
-import { detected } from "./PendingRows.ts"
 import { type Released, tellHolds } from "./Release.ts"
 import { ReadingAborted, type StreamSettings, widened } from "./StreamState.ts"
 
@@ -39,6 +39,8 @@ export interface Stream {
   readonly key: StreamKey & { readonly model: StreamModel }
   readonly settings: StreamSettings
   readonly processing: Processing
+  /** Of what is derived of its records; null = nothing is. */
+  readonly derives: Processing | null
   /** Least overlap of polls; a stream's own margin may have grown beyond it. */
   readonly overlapMin: Duration.Duration
   readonly guard: Guard.Thresholds
@@ -120,7 +122,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const prepared = prepare(stream.processing, results, now)
-  const { absorbed, before, concluded } = yield* store.transact(
+  const { absorbed, before, concluded, events } = yield* store.transact(
     stream.owner,
     stream.key,
     Effect.fnUntraced(function*(tx) {
@@ -128,6 +130,7 @@ export const commitPage = Effect.fnUntraced(function*(
       const occasion: Occasion = {
         stream: { ...begun, model: stream.key.model },
         processing: stream.processing,
+        derives: stream.derives,
         guard: stream.guard,
         reading: reading.id,
         origin: reading.kind,
@@ -136,11 +139,11 @@ export const commitPage = Effect.fnUntraced(function*(
         now
       }
       const absorbed = yield* absorb(tx, prepared, occasion)
-      yield* tx.write(absorbed.writes)
+      const events = yield* publish(tx, absorbed.writes, occasion)
       const unreadable = isUnreadable(addBalance(reading.balance ?? emptyBalance, absorbed.balance))
       if (unreadable) {
         yield* tx.save({ ...tx.state, reading: Math.max(tx.state.reading, reading.id) })
-        return { absorbed, concluded: null, before: begun.margin }
+        return { absorbed, events, concluded: null, before: begun.margin }
       }
       const concluded = yield* options.conclude(
         tx,
@@ -153,15 +156,12 @@ export const commitPage = Effect.fnUntraced(function*(
         absorbed.balance
       )
       yield* tx.save(concluded.state)
-      return { absorbed, concluded, before: begun.margin }
+      return { absorbed, events: [...events, ...concluded.events], concluded, before: begun.margin }
     })
   )
   yield* Gauges.pageCommitted(stream.key, absorbed.balance, (yield* Clock.currentTimeMillis) - now)
   yield* Gauges.schemaDrifted(stream.key, driftIn(stream, prepared, absorbed))
-  yield* Gauges.eventsDetected(stream.key, [
-    ...absorbed.writes.flatMap((write) => write.events.map(detected)),
-    ...concluded?.events ?? []
-  ])
+  yield* Gauges.eventsDetected(stream.key, events)
   if (concluded === null) {
     const { quarantined, read } = addBalance(reading.balance ?? emptyBalance, absorbed.balance)
     return yield* new ReadingAborted({

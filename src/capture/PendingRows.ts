@@ -9,6 +9,7 @@ import { canonicalHash, type JsonObject } from "../domain/Canonical.ts"
 import type { NewEvent } from "../domain/ChangeEvent.ts"
 import { diff } from "../domain/Diff.ts"
 import type { Wave } from "../domain/Guard.ts"
+import type { Model } from "../domain/Model.ts"
 import { parseTime } from "../domain/Watermark.ts"
 import type { Head, Pending, RecordWrite, Release, StoreError, StreamTx } from "../store/Store.ts"
 import type { Occasion } from "./Absorb.ts"
@@ -101,9 +102,12 @@ export const published = (
 }
 
 /** What of a published event is measured and counted. */
-export type Detected = Pick<NewEvent, "kind" | "restored" | "origin" | "changedAt" | "detectedAt">
+export interface Detected extends Pick<NewEvent, "kind" | "restored" | "origin" | "changedAt" | "detectedAt"> {
+  readonly model: Model
+}
 
-export const detected = ({ changedAt, detectedAt, kind, origin, restored }: NewEvent): Detected => ({
+export const detected = (model: Model, { changedAt, detectedAt, kind, origin, restored }: NewEvent): Detected => ({
+  model,
   kind,
   restored,
   origin,

@@ -9,7 +9,6 @@ import { isObject, type JsonObject } from "../domain/Canonical.ts"
 import { type DeleteReason, eventIdOf, type Kind, type NewEvent, type Origin } from "../domain/ChangeEvent.ts"
 import type { PathChange } from "../domain/Diff.ts"
 import { mentionsOf, none } from "../domain/Mention.ts"
-import type { StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
 import type { Head, RecordWrite, StreamState } from "../store/Store.ts"
@@ -36,7 +35,7 @@ export type Step =
   | { readonly kind: "tombstone" | "same" }
 
 export interface Circumstances {
-  readonly stream: StreamState & { readonly model: StreamModel }
+  readonly stream: StreamState
   readonly processing: Processing
   readonly origin: Origin
   readonly reading: number

@@ -18,7 +18,8 @@ import type { StreamKey } from "../domain/Model.ts"
 import { type Switch, switches } from "../domain/Scope.ts"
 import type { Hold, Pending, RecordWrite, StoreError, StreamState, StreamTx } from "../store/Store.ts"
 import type { Occasion } from "./Absorb.ts"
-import { asFound, type Detected, detected, published, weigh, type Weighed } from "./PendingRows.ts"
+import { publish } from "./Candidates.ts"
+import { asFound, type Detected, published, weigh, type Weighed } from "./PendingRows.ts"
 import { masks, statusIn, withheld } from "./Withheld.ts"
 
 const chunk = 250
@@ -174,8 +175,7 @@ const act = Effect.fnUntraced(function*(
     if (shown.hold === null || write.events.length > 0) writes.push(write)
   }
   yield* tx.putPending(kept)
-  yield* tx.write(writes)
-  return writes.flatMap((write) => write.events.map(detected))
+  return yield* publish(tx, writes, occasion)
 })
 
 /** What is left of a wave and was met again by this sweep is no wave any more (C8). */
@@ -243,9 +243,10 @@ export const release = Effect.fnUntraced(function*(
     })
   )
   const ended = yield* endHolds(tx, occasion, verdict, events)
+  const own = events.filter(({ model }) => model === occasion.stream.model)
   const passed = {
-    deletes: events.filter(({ kind }) => kind === "deleted").length,
-    restores: events.filter(({ restored }) => restored).length
+    deletes: own.filter(({ kind }) => kind === "deleted").length,
+    restores: own.filter(({ restored }) => restored).length
   }
   return {
     events,

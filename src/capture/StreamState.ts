@@ -6,7 +6,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
+import { isRead, type Model, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { SourceError } from "../source/Source.ts"
 import type { BlockReason, StreamState } from "../store/Store.ts"
@@ -31,15 +31,18 @@ export interface StreamSettings {
   readonly lineage?: number
   /** What is dropped or redacted; by default `remote_data` is dropped. */
   readonly processing?: Processing
+  /** How what is derived of its records is processed; nothing is derived without it. */
+  readonly derives?: Processing
 }
 
-/** A stream that capture can read: of a model that has a list of its own. */
-export type ReadableState = StreamState & { readonly model: StreamModel }
-
+/** One that capture can read: of a model that has a list of its own. */
 export const isReadable = <S extends StreamKey>(stream: S): stream is S & { readonly model: StreamModel } =>
-  Object.hasOwn(registry, stream.model)
+  isRead(stream.model)
 
-export const initial = (settings: StreamSettings, overlapMin: Duration.Duration): ReadableState => ({
+export const initial = <M extends Model>(
+  settings: Omit<StreamSettings, "model"> & { readonly model: M },
+  overlapMin: Duration.Duration
+): StreamState & { readonly model: M } => ({
   integration: settings.integration,
   model: settings.model,
   account: settings.account,

@@ -10,7 +10,7 @@
  * - Numbers may collide, once in 2⁴⁸: it costs a needless re-read, or waits for the sweep.
  */
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
-import { type ModelEntry, type NestedReference, registry, type StreamKey, type StreamModel } from "./Model.ts"
+import { type Model, type ModelEntry, type NestedReference, registry, type StreamKey } from "./Model.ts"
 import type { Processing } from "./Processing.ts"
 
 export interface Mention {
@@ -40,7 +40,7 @@ const placesOf = (entry: ModelEntry): ReadonlyArray<Place> => [
 const silentKinds: ReadonlySet<string> = new Set(
   Object.values(registry).flatMap(placesOf).filter((place) => place.silent).map((place) => place.kind)
 )
-const places: ReadonlyMap<StreamModel, ReadonlyArray<Place>> = new Map(
+const places: ReadonlyMap<Model, ReadonlyArray<Place>> = new Map(
   Object.values(registry).map((entry) => [
     entry.model,
     placesOf(entry).filter((place) => silentKinds.has(place.kind))

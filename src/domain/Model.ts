@@ -8,7 +8,7 @@
 import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../api/Lists.ts"
 import { reads } from "../api/Reads.ts"
 
-/** Every model Rollcall knows by name; all but `ats.candidate`, which is derived, have a stream. */
+/** Every model Rollcall knows by name; all but `ats.candidate`, which is derived, are read. */
 export const modelNames = [
   "ats.application",
   "ats.scorecard",
@@ -29,6 +29,9 @@ export const isModel = (name: string): name is Model => (modelNames as ReadonlyA
 
 /** What a stream reads: an incremental list, or the one list that is only ever shown whole. */
 export type StreamModel = IncrementalModel | "assessment.package"
+
+/** What is not read but found in the records of another model. */
+export type DerivedModel = Exclude<Model, StreamModel>
 
 /** A named step that a change of one property means. */
 export interface TransitionRule {
@@ -55,7 +58,16 @@ export interface NestedReference extends NestedKind {
   readonly path: ReadonlyArray<string>
 }
 
-export interface ModelEntry {
+/** What a record of a model is made of, wherever it comes from. */
+export interface RecordEntry {
+  readonly model: Model
+  readonly nested: ReadonlyArray<NestedReference>
+  /** Names of arrays without ids in which order means nothing: compared by content. */
+  readonly unordered: ReadonlyArray<string>
+  readonly transitions: ReadonlyArray<TransitionRule>
+}
+
+export interface ModelEntry extends RecordEntry {
   readonly model: StreamModel
   /** The list has neither filters nor pages nor timestamps: every reading is a full one. */
   readonly full?: true
@@ -63,10 +75,6 @@ export interface ModelEntry {
   readonly propagation: Readonly<Record<string, Propagation>>
   /** As what other records repeat a record of this model; null = none does. */
   readonly self: NestedKind | null
-  readonly nested: ReadonlyArray<NestedReference>
-  /** Names of arrays without ids in which order means nothing: compared by content. */
-  readonly unordered: ReadonlyArray<string>
-  readonly transitions: ReadonlyArray<TransitionRule>
 }
 
 const kind = (name: string, ...shared: ReadonlyArray<string>): NestedKind => ({ kind: name, shared })
@@ -89,6 +97,8 @@ const proficiencyScale = kind("proficiency_scale", "type", "min", "max", "step",
 
 const at = (path: string, nested: NestedKind): NestedReference => ({ path: path.split("."), ...nested })
 
+const waysToReach = ["phone_numbers", "email_addresses", "social_media"]
+
 const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "unordered" | "transitions">> = {
   "ats.application": {
     self: null,
@@ -100,7 +110,7 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
       at("interviews", interview),
       at("offers", offer)
     ],
-    unordered: ["phone_numbers", "email_addresses", "social_media"],
+    unordered: waysToReach,
     transitions: [
       { name: "hired", path: ["outcome"], when: ["HIRED"] },
       { name: "declined", path: ["outcome"], when: ["DECLINED"] },
@@ -170,7 +180,7 @@ const packages: ModelEntry = {
   transitions: []
 }
 
-/** The models that have a stream. */
+/** The models that are read. */
 export const registry: Readonly<Record<StreamModel, ModelEntry>> = {
   ...Object.fromEntries(
     incrementalModels.map((model) => [
@@ -181,6 +191,39 @@ export const registry: Readonly<Record<StreamModel, ModelEntry>> = {
   "assessment.package": packages
 }
 export const streamModels = Object.keys(registry) as ReadonlyArray<StreamModel>
+
+/** Where the records of a derived model are found: as one property of the records of another. */
+export interface DerivedEntry extends RecordEntry {
+  readonly model: DerivedModel
+  readonly from: StreamModel
+  readonly property: string
+}
+
+export const derivedRegistry: Readonly<Record<DerivedModel, DerivedEntry>> = {
+  "ats.candidate": {
+    model: "ats.candidate",
+    from: "ats.application",
+    property: "candidate",
+    nested: [at("tags", tag)],
+    unordered: waysToReach,
+    transitions: []
+  }
+}
+const derivedModels = Object.values(derivedRegistry)
+export const isRead = (model: Model): model is StreamModel => Object.hasOwn(registry, model)
+export const isDerived = (model: Model): model is DerivedModel => Object.hasOwn(derivedRegistry, model)
+
+export const entryOf = (model: Model): RecordEntry => isDerived(model) ? derivedRegistry[model] : registry[model]
+
+/** These models, and what is derived of them. */
+export const withDerived = (models: ReadonlyArray<StreamModel>): ReadonlyArray<Model> => [
+  ...models,
+  ...derivedModels.filter(({ from }) => models.includes(from)).map(({ model }) => model)
+]
+
+/** What of `models` is derived of one of them. */
+export const derivedFrom = (source: Model, models: ReadonlyArray<Model>): DerivedModel | undefined =>
+  derivedModels.find(({ from, model }) => from === source && models.includes(model))?.model
 
 /** One model of one integration. */
 export interface StreamKey {

@@ -13,8 +13,7 @@
 import { createHmac, hash } from "node:crypto"
 import { canonical, isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
 import { segments } from "./Diff.ts"
-import type { StreamModel } from "./Model.ts"
-import { type ModelEntry, registry } from "./Model.ts"
+import { entryOf, type Model, type RecordEntry } from "./Model.ts"
 
 /** `drop`: null, the key stays. `carry`: published as it is, makes no change alone. `track`: like any other property. */
 export type RemoteData = "drop" | "carry" | "track"
@@ -30,7 +29,7 @@ export interface ProcessingOptions {
 }
 
 export interface Processing {
-  readonly model: StreamModel
+  readonly model: Model
   readonly shape: Shape
   readonly fingerprint: string
   /** The record as it is stored and published. */
@@ -40,7 +39,7 @@ export interface Processing {
 const volatile = ["changed_at", "remote_updated_at"]
 const nothing: ReadonlySet<string> = new Set()
 
-const shapeOf = (entry: ModelEntry, masked: ReadonlySet<string>): Shape => {
+const shapeOf = (entry: RecordEntry, masked: ReadonlySet<string>): Shape => {
   const unordered = new Set(entry.unordered)
   const build = (paths: ReadonlyArray<ReadonlyArray<string>>, record: boolean): Shape => {
     const names = new Set(paths.flatMap((path) => path.slice(0, 1)))
@@ -89,9 +88,9 @@ const keyedHash = (key: string) => (value: JsonValue): JsonValue =>
     ? value
     : hashed + createHmac("sha256", key).update(canonical(value, undefined)).digest("base64url")
 
-export const make = (model: StreamModel, options: ProcessingOptions): Processing => {
+export const make = (model: Model, options: ProcessingOptions): Processing => {
   const { key, redact, remoteData } = options
-  const entry = registry[model]
+  const entry = entryOf(model)
   const shape = shapeOf(entry, new Set(remoteData === "carry" ? [...volatile, "remote_data"] : volatile))
   const redactions = Object.entries(redact).map(([pointer, how]) => ({
     path: segments(pointer),
@@ -114,9 +113,9 @@ export const make = (model: StreamModel, options: ProcessingOptions): Processing
   }
 }
 
-const byDefault = new Map<StreamModel, Processing>()
+const byDefault = new Map<Model, Processing>()
 /** Raw data dropped, nothing redacted. */
-export const plain = (model: StreamModel): Processing => {
+export const plain = (model: Model): Processing => {
   const known = byDefault.get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" })
   byDefault.set(model, known)
   return known

@@ -5,8 +5,7 @@
  * - A record first seen as hired *is* `hired` (T2); an old one found late is not: its caller passes no transition at all.
  */
 import { isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
-import type { StreamModel } from "./Model.ts"
-import { registry, type TransitionRule } from "./Model.ts"
+import { entryOf, type Model, type TransitionRule } from "./Model.ts"
 
 export interface Transition {
   readonly name: string
@@ -29,11 +28,11 @@ const happened = (rule: TransitionRule, from: string | null, to: string | null):
 
 /** Transitions from `before` (null: nothing) to `after`. */
 export const transitionsOf = (
-  model: StreamModel,
+  model: Model,
   before: JsonObject | null,
   after: JsonObject
 ): ReadonlyArray<Transition> =>
-  registry[model].transitions.flatMap((rule) => {
+  entryOf(model).transitions.flatMap((rule) => {
     const from = valueAt(before, rule.path)
     const to = valueAt(after, rule.path)
     return happened(rule, from, to) ? [{ name: rule.name, from, to }] : []

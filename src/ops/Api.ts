@@ -14,7 +14,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { acts } from "../capture/Operation.ts"
-import { modelNames, streamModels } from "../domain/Model.ts"
+import { modelNames } from "../domain/Model.ts"
 
 // ---- problems (RFC 9457) ------------------------------------------------------------------------------------------
 
@@ -223,7 +223,7 @@ export const HoldPage = Schema.Struct({
 })
 
 /** `auto`: all that the integration's tool is not known to lack. */
-const Models = Schema.Union([Schema.Literal("auto"), Schema.Array(Schema.Literals(streamModels))])
+const Models = Schema.Union([Schema.Literal("auto"), Schema.Array(Schema.Literals(modelNames))])
 const Backfill = Schema.Literals(["publish", "fill"])
 
 export const IntegrationView = Schema.Struct({

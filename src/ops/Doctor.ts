@@ -20,7 +20,7 @@ import { statfs } from "node:fs/promises"
 import { createServer } from "node:net"
 import { dirname, resolve } from "node:path"
 import { discover } from "../capture/Discovery.ts"
-import { type StreamModel, streamModels } from "../domain/Model.ts"
+import { isRead, type Model, type StreamModel, streamModels } from "../domain/Model.ts"
 import type { SinkError } from "../publish/Sink.ts"
 import { type Page, Source, type SourceError } from "../source/Source.ts"
 import type { StoreError } from "../store/Store.ts"
@@ -39,7 +39,7 @@ export interface Finding {
 interface Integration {
   readonly id: string
   readonly account: string
-  readonly models: "auto" | ReadonlyArray<StreamModel>
+  readonly models: "auto" | ReadonlyArray<Model>
 }
 
 export interface KafkaFindings {
@@ -183,7 +183,7 @@ const integrationsOf = Effect.fnUntraced(function*(patient: Patient, name: strin
   const discovered = yield* discover(integrations.filter(({ models }) => models === "auto"))
   const streams = integrations.flatMap((integration) => {
     const models = integration.models === "auto" ? discovered.get(integration.id) : integration.models
-    return (models ?? streamModels).map((model) => ({ integration, model }))
+    return (models?.filter(isRead) ?? streamModels).map((model) => ({ integration, model }))
   })
   const left = [...discovered].flatMap(([id, models]) => {
     const others = streamModels.filter((model) => !models.includes(model))

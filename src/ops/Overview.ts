@@ -1,13 +1,14 @@
 /**
  * What is going on, read from the store: every stream with its counts, every integration, and what is not ready.
  * The HTTP API, the metrics, the status page and readiness all show this one picture. Streams that are no longer
- * configured are left out: nobody reads them, and nobody should be woken for them.
+ * configured are left out, and so is what is derived: nobody reads them, and nobody should be woken for them.
  *
  * Gotchas
  * - A blocked stream counts as started: one customer's broken connection must not fail a rollout.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { isReadable } from "../capture/StreamState.ts"
 import { formatPosition } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
 import { completeTo } from "../domain/Watermark.ts"
@@ -87,7 +88,7 @@ export const overview = Effect.gen(function*() {
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
   const standing = yield* store.standing
   const position = formatPosition(store.identity, standing.position)
-  const states = standing.streams.filter((state) => state.retired !== true)
+  const states = standing.streams.filter((state) => state.retired !== true && isReadable(state))
   const streams = states.map((state): StreamView => {
     const stream = streamName(state)
     const count = counts.get(stream)

@@ -12,9 +12,9 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { streamName } from "../domain/Model.ts"
+import { derivedRegistry, isDerived, streamName } from "../domain/Model.ts"
 import { completeTo } from "../domain/Watermark.ts"
-import type { Store, StoreError } from "../store/Store.ts"
+import type { Store, StoreError, StreamState } from "../store/Store.ts"
 import type { StreamProgress } from "./Sink.ts"
 
 interface Note {
@@ -31,6 +31,14 @@ export interface Progress {
   readonly hurry: () => void
 }
 
+/** What is derived is complete as far as what it is derived from, once it was filled. */
+const completeAt = (state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
+  if (!isDerived(state.model)) return completeTo(state)
+  const { from } = derivedRegistry[state.model]
+  const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
+  return source === undefined || state.backfilledAt === null ? null : completeTo(source)
+}
+
 /** Streams are looked at once in `every`; of several steps in between only the last is told. */
 export const make = ({ identity, standing }: Store["Service"], every: Duration.Duration): Progress => {
   const last = new Map<string, string>()
@@ -45,7 +53,7 @@ export const make = ({ identity, standing }: Store["Service"], every: Duration.D
       position,
       streams: streams.flatMap((state): ReadonlyArray<StreamProgress> => {
         const { integration, lineage, model } = state
-        const complete = completeTo(state)
+        const complete = completeAt(state, streams)
         if (complete === null || state.retired === true || lineage < identity.lineage) return []
         return [{ integration, model, lineage, completeTo: complete, position, at }]
       })

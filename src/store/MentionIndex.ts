@@ -99,12 +99,21 @@ export const make = (sql: SqlClient, stream: number) => {
       { discard: true }
     ).pipe(step("settleOwed"))
 
+  const oweSome = (ids: ReadonlyArray<string>) =>
+    Effect.forEach(
+      Arr.chunksOf(ids, rowsPerStatement),
+      (batch) =>
+        sql`INSERT INTO owed ${sql.insert(Arr.map(batch, (id) => ({ stream, id, taken: 0 })))}
+          ON CONFLICT (stream, id) DO UPDATE SET taken = 0`,
+      { discard: true }
+    ).pipe(step("owe"))
+
   const forgive = sql`DELETE FROM owed WHERE stream = ${stream} RETURNING id`.pipe(
     Effect.map((rows) => rows.length),
     step("forgiveOwed")
   )
 
-  return { record, take, settle, forgive }
+  return { record, take, settle, owe: oweSome, forgive }
 }
 
 /** Neighbours in the tree are written together, and two transactions never wait for each other in a circle. */

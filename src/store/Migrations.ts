@@ -11,6 +11,7 @@ import { initial } from "./migrations/0001_initial.ts"
 import { integrations } from "./migrations/0002_integrations.ts"
 import { holds } from "./migrations/0003_holds.ts"
 import { mentions } from "./migrations/0004_mentions.ts"
+import { parents } from "./migrations/0006_parents.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
@@ -19,7 +20,8 @@ const migrations = {
   "0001_initial": initial,
   "0002_integrations": integrations,
   "0003_holds": holds,
-  "0004_mentions": mentions
+  "0004_mentions": mentions,
+  "0006_parents": parents
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

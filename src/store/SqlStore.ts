@@ -43,7 +43,10 @@ import {
 import * as StreamTransaction from "./StreamTransaction.ts"
 
 /** What belongs to one stream, beside the log. */
-const tablesOfStream = ["heads", "pending", "quarantine", "holds", "owed", "mentions"] as const
+const tablesOfStream = ["heads", "pending", "quarantine", "holds", "owed", "mentions", "parents"] as const
+
+const missing = ({ integration, model }: StreamKey): StoreError =>
+  new StoreError({ reason: new Incompatible({ message: `the stream ${integration}/${model} is not in the store` }) })
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -134,20 +137,21 @@ const make = Effect.gen(function*() {
     )
   )
 
-  const begin = Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
-    yield* fence(owner)
-    const [row] = yield* sql<StreamRow>`
-      SELECT key, integration, model, state FROM streams WHERE ${is(key)} ${lock.exclusive}`
-    if (row === undefined) {
-      return yield* new StoreError({
-        reason: new Incompatible({ message: `the stream ${key.integration}/${key.model} is not in the store` })
-      })
-    }
-    return StreamTransaction.make(sql, { log, holds }, Number(row.key), yield* toState(row))
-  }, step("begin"))
+  const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
+    sql<StreamRow>`
+      SELECT key, integration, model, state FROM streams WHERE ${is(key)} ${lock.exclusive}`.pipe(
+      Effect.flatMap(([row]) =>
+        row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
+      ),
+      Effect.map(([row, state]) =>
+        StreamTransaction.make(sql, { log, holds }, Number(row.key), state, (model) => open({ ...key, model }))
+      ),
+      step("begin")
+    )
 
   const transact = <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
-    begin(owner, key).pipe(
+    fence(owner).pipe(
+      Effect.andThen(open(key)),
       Effect.flatMap(body),
       sql.withTransaction,
       attempt("transact")

@@ -18,7 +18,7 @@ import * as Schema from "effect/Schema"
 import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import type { Hour } from "../domain/Guard.ts"
 import type { Mentions } from "../domain/Mention.ts"
-import type { StreamKey, StreamModel } from "../domain/Model.ts"
+import type { DerivedModel, Model, StreamKey } from "../domain/Model.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
@@ -271,7 +271,7 @@ export interface IntegrationState {
   readonly id: string
   readonly account: string
   /** `auto`: all that the integration's tool is not known to lack. */
-  readonly models: "auto" | ReadonlyArray<StreamModel>
+  readonly models: "auto" | ReadonlyArray<Model>
   /** Between two polls, and two sweeps, of a stream; ms. */
   readonly interval: number
   readonly sweepInterval: number
@@ -342,6 +342,19 @@ export interface StreamTx {
   readonly settleOwed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** Nobody of the stream is owed anything any more: how many were. */
   readonly forgiveOwed: Effect.Effect<number, StoreError>
+  /** Owes these records a re-read. */
+  readonly owe: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  /** What is derived of this stream, in the same transaction: its `state`, `heads`, `contents`, `save` and `write`. */
+  readonly derived: (model: DerivedModel) => Effect.Effect<StreamTx, StoreError>
+  /** Which record of a derived model each of these was last set to show. */
+  readonly children: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, StoreError>
+  /** Who is set to show these and lives, with the log row of its content: in id order, at most `most` for each. */
+  readonly parents: (
+    children: ReadonlyArray<string>,
+    most: number
+  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>, StoreError>
+  /** By id of the one that shows it; null = it shows none. */
+  readonly setChildren: (children: ReadonlyMap<string, string | null>) => Effect.Effect<void, StoreError>
   /** Heads whose log row is of a lineage before `lineage`, with that row; in id order after `after`, at most `limit`. */
   readonly outlived: (
     lineage: number,

@@ -12,6 +12,7 @@ import { step } from "./Attempt.ts"
 import type { EventLog } from "./EventLog.ts"
 import type { HoldTable } from "./HoldTable.ts"
 import * as MentionIndex from "./MentionIndex.ts"
+import * as ParentTable from "./ParentTable.ts"
 import {
   fromHead,
   fromPending,
@@ -32,7 +33,8 @@ export const make = (
   sql: SqlClient,
   tables: { readonly log: EventLog; readonly holds: HoldTable },
   stream: number,
-  state: StreamState
+  state: StreamState,
+  derived: StreamTx["derived"]
 ): StreamTx => {
   const { holds, log } = tables
   const inBatches = <A, B>(
@@ -163,6 +165,9 @@ export const make = (
     takeOwed: mentions.take,
     settleOwed: mentions.settle,
     forgiveOwed: mentions.forgive,
+    owe: mentions.owe,
+    derived,
+    ...ParentTable.make(sql, stream),
     outlived,
     dropOutlived,
     save: (next) =>

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Sqlite from "../../src/store/Sqlite.ts"
 import { storeSuite } from "./Store.ts"
+import { derivedSuite } from "./StoreDerived.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { lineageSuite } from "./StoreLineage.ts"
 import { logSuite } from "./StoreLog.ts"
@@ -21,6 +22,7 @@ for (const [name, layer] of Object.entries(fresh)) {
   storeSuite(name, layer)
   logSuite(name, layer)
   holdSuite(name, layer)
+  derivedSuite(name, layer)
   lineageSuite(name, layer)
 }
 sharedStoreSuite("SQLite file", file)

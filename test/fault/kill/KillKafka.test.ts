@@ -2,7 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { randomUUID } from "node:crypto"
-import { streamModels } from "../../../src/domain/Model.ts"
+import { modelNames } from "../../../src/domain/Model.ts"
 import * as Broker from "../../integration/kafka/Broker.ts"
 import * as Kcat from "../../integration/kafka/Kcat.ts"
 import * as Lives from "./Lives.ts"
@@ -47,7 +47,7 @@ describe.skipIf(missing !== null)(
             assert.deepStrictEqual(oracle.differences(world, pending).slice(0, 5), [])
             assert.isBelow(findings.unborn, kills)
 
-            for (const model of streamModels) {
+            for (const model of modelNames) {
               const messages = yield* Kcat.read(brokers, `${topic}.${model}`)
               const logged = events.filter((event) => event.data.model === model)
               const inLog = new Map(logged.map((event) => [event.id, event]))

@@ -172,7 +172,7 @@ export const run = Effect.fnUntraced(function*(
       sandbox.world.log.filter((mutation) => keyOf(mutation) === key).map(({ at, kind }) =>
         `${new Date(at).toISOString()} ${kind}`
       ),
-    pending: new Set(rows.map(keyOf)),
+    pending: new Set([...rows.map(keyOf), ...undecided(sandbox, oracle.contents, new Set(rows.map(keyOf)))]),
     identity: store.identity,
     exitCode
   }
@@ -234,7 +234,40 @@ const wholeLog = Effect.fnUntraced(function*(url: string) {
   }
 })
 
-const contentsOf = ({ integrations, world }: Sandbox.SandboxHandle): Contents =>
+interface Application {
+  readonly candidate: { readonly id: string; readonly remote_deleted_at: string | null } | null
+}
+
+/** Candidates by key, as the live applications show them, with the keys of these. */
+const candidatesOf = ({ integrations, world }: Sandbox.SandboxHandle) => {
+  const shown = new Map<string, { readonly content: unknown; readonly deleted: boolean; readonly by: Array<string> }>()
+  for (const integration of integrations.filter((integration) => world.has(integration, "ats.application"))) {
+    for (const [id, application] of world.truth(integration, "ats.application")) {
+      const { candidate: content }: Application = JSON.parse(JSON.stringify(application))
+      if (content === null) continue
+      const key = keyOf({ integration, model: "ats.candidate", id: content.id })
+      const by = shown.get(key)?.by ?? []
+      by.push(keyOf({ integration, model: "ats.application", id }))
+      shown.set(key, { content, deleted: content.remote_deleted_at !== null, by })
+    }
+  }
+  return shown
+}
+
+/** Candidates that no live application shows stay as they were (N6); others are pending with their applications. */
+const undecided = (sandbox: Sandbox.SandboxHandle, ours: Contents, pending: ReadonlySet<string>) => {
+  const shown = candidatesOf(sandbox)
+  const unshown = [...ours.keys()].filter((key) => key.includes("/ats.candidate/") && !shown.has(key))
+  return [...unshown, ...[...shown].flatMap(([key, { by }]) => by.some((parent) => pending.has(parent)) ? [key] : [])]
+}
+
+const contentsOf = (sandbox: Sandbox.SandboxHandle): Contents =>
+  new Map([
+    ...recordsOf(sandbox),
+    ...[...candidatesOf(sandbox)].flatMap(([key, { content, deleted }]) => deleted ? [] : [[key, content] as const])
+  ])
+
+const recordsOf = ({ integrations, world }: Sandbox.SandboxHandle): Contents =>
   new Map(
     integrations.flatMap((integration) =>
       streamModels.filter((model) => world.has(integration, model)).flatMap((model) =>

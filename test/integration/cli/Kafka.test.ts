@@ -5,6 +5,8 @@ import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts
 import * as Kcat from "../kafka/Kcat.ts"
 import { inDirectory } from "./Program.ts"
 
+const models = ["ats.application", "ats.candidate", "ats.tag"]
+
 const missing = noBroker ?? Kcat.missing
 
 describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
@@ -20,9 +22,9 @@ describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (
               ROLLCALL_API_URL: url,
               ROLLCALL_API_KEY: key,
               ROLLCALL_INTEGRATIONS: integrations.join(","),
-              ROLLCALL_MODELS: "ats.application,ats.tag",
+              ROLLCALL_MODELS: models.join(","),
               ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
-              ROLLCALL_TOPIC: "cli",
+              ROLLCALL_TOPIC: "cli.{model}",
               KAFKA_BROKERS: brokers.join(",")
             }).ended
             const last = stderr.trim().split("\n").map((line) => JSON.parse(line)).find((line) => "events" in line)
@@ -30,7 +32,12 @@ describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (
           })
         )
         assert.strictEqual(code, 0, stderr)
-        const messages = yield* Kcat.read(brokers, "cli")
+        const topics = yield* Effect.forEach(models, (model) => Kcat.read(brokers, `cli.${model}`))
+        topics.forEach((messages, index) => {
+          assert.isAbove(messages.length, 0)
+          assert.isTrue(messages.every(({ key }) => key?.includes(`/${models[index]}/`)))
+        })
+        const messages = topics.flat()
         assert.strictEqual(messages.length, events)
         assert.strictEqual(new Set(messages.map((message) => message.headers.ce_id)).size, events)
       }), 120_000)

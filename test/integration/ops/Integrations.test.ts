@@ -70,6 +70,30 @@ describe("POST /v1/integrations", () => {
     return reading(test, { api })
   })
 
+  it.live("one with candidates has their records and events, and no stream of theirs that is polled", () => {
+    const api = Scripted.make()
+    api.put(0, { id: "a", candidate: { id: "c", first_name: "Ada" } })
+    const test = Effect.gen(function*() {
+      const models = ["ats.application", "ats.candidate"]
+      const { body } = yield* post("/v1/integrations", { id: acme, account: "eu", models })
+      assert.deepInclude(body, { models, streams: 1 })
+      const place = `integration=${acme}&model=ats.candidate`
+      const events = Effect.map(ask(`/v1/events?${place}`), ({ body }) => body.events)
+      const [event] = yield* Effect.repeat(events, { until: ({ length }) => length > 0, schedule: soon }).pipe(
+        Effect.timeout("1 second")
+      )
+      assert.deepInclude(event, { type: "rollcall.ats.candidate.created", subject: "c", origin: "backfill" })
+      const { records } = (yield* ask(`/v1/records?${place}`)).body
+      assert.deepStrictEqual(records.map(({ after, id }: { after: unknown; id: string }) => [id, after]), [
+        ["c", { id: "c", first_name: "Ada" }]
+      ])
+      const { items } = (yield* ask("/v1/streams")).body
+      assert.deepStrictEqual(items.map(({ model }: { model: string }) => model), ["ats.application"])
+      assert.strictEqual((yield* ask("/health/ready")).status, 200)
+    })
+    return reading(test, { api })
+  })
+
   it.live("tells everything that is wrong with it at once, and the names that exist", () =>
     Effect.gen(function*() {
       const { body, status } = yield* post("/v1/integrations", {

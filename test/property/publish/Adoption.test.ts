@@ -85,6 +85,7 @@ const makeScene = Effect.gen(function*() {
           key,
           settings,
           processing: Processing.plain(key.model),
+          derives: null,
           overlapMin: patience,
           guard: Guard.thresholds,
           owner

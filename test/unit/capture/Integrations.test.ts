@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
+import * as Adoption from "../../../src/capture/Adoption.ts"
 import { Capture, layer as captureLayer } from "../../../src/capture/Capture.ts"
 import {
   type IntegrationRefused,
@@ -135,6 +136,75 @@ const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown
     ) => [id, [lineage, after === null ? null : JSON.parse(after).name]])
   )
 }
+
+/** Model, id and version of each event, with its title. */
+const toldOf = (model: string) =>
+  Effect.map(
+    entries,
+    (all) =>
+      all.filter((entry) => entry.model === model).map(({ after, id, lineage, version }) =>
+        `${id} ${lineage}.${version} ${after === null ? null : JSON.parse(after).title}`
+      )
+  )
+
+describe("Integrations with candidates", () => {
+  const hiring: IntegrationSettings = { ...acme, models: ["ats.application", "ats.candidate"] }
+  const applying: IntegrationSettings = { ...acme, models: ["ats.application"] }
+  const put = (api: Scripted.ScriptedApi, id: string, title: string, at: number) =>
+    api.put(at, { id, candidate: { id: "c", title, changed_at: new Date(at).toISOString() } })
+
+  it.effect("switched on later they are filled, switched off nothing is derived, on again they are caught up with", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      const without = yield* begin({ declared: [applying] })
+      yield* without.stop
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), [])
+      const first = yield* begin({ declared: [hiring] })
+      yield* first.stop
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
+      const off = yield* begin({ declared: [applying] })
+      put(api, "a", "2", start + 60_000)
+      yield* TestClock.adjust("3 minutes")
+      yield* off.stop
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
+      const again = yield* begin({ declared: [hiring] })
+      yield* again.stop
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1", "c 1.2 2"])
+    })))
+
+  it.effect("`auto` derives them with the applications", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      yield* begin({ declared: [{ ...acme, models: "auto" }] })
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
+    })))
+
+  it.effect("X19: they are erased with their integration, and begin anew in its next lineage", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      const { add, remove } = yield* begin()
+      yield* add(hiring)
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
+      yield* remove(hiring.id, "erase")
+      yield* erased(hiring.id)
+      assert.deepStrictEqual(yield* entries, [])
+      yield* add(hiring)
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 2.1 1"])
+    })))
+
+  it.effect("X11: adopted, they are created anew in the later lineage", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      const first = yield* begin({ declared: [hiring] })
+      yield* first.stop
+      const plan = yield* Adoption.plan(0)
+      yield* Adoption.adopt(plan, () => null)
+      assert.deepStrictEqual(yield* toldOf("ats.candidate"), [`c ${plan.to}.1 1`])
+    })))
+})
 
 describe("Integrations", () => {
   it.effect("one that is added is read within a second, and after a restart", () =>

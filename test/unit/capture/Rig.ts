@@ -54,6 +54,7 @@ const makeRig = Effect.fnUntraced(function*(
     readonly processing?: Processing.Processing
     readonly guard?: Guard.Thresholds
     readonly backfill?: "fill"
+    readonly derives?: Processing.Processing
   }
 ) {
   yield* TestClock.setTime(start)
@@ -66,11 +67,14 @@ const makeRig = Effect.fnUntraced(function*(
     sweepInterval: Duration.hours(6),
     backfill: options.backfill ?? "publish"
   }
-  yield* store.ensureStreams([initial(settings, Duration.minutes(5))])
+  const { derives = null } = options
+  const rows = derives === null ? [settings] : [settings, { ...settings, model: derives.model }]
+  yield* store.ensureStreams(rows.map((row) => initial(row, Duration.minutes(5))))
   const stream: Stream = {
     key: { integration: settings.integration, model },
     settings,
     processing: options.processing ?? Processing.plain(model),
+    derives,
     overlapMin: Duration.minutes(5),
     guard: options.guard ?? Guard.thresholds,
     owner: yield* store.claim("capture")
@@ -129,6 +133,8 @@ export const scenario = <A, E>(
     readonly processing?: Processing.Processing
     readonly guard?: Guard.Thresholds
     readonly backfill?: "fill"
+    /** Of the candidates, that are derived then. */
+    readonly derives?: Processing.Processing
   } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()

@@ -69,7 +69,12 @@ describe("Config", () => {
     ["ROLLCALL_INTEGRATIONS", "greenhouse", /"greenhouse" is no integration id/, /<tool>:<identifier>/],
     ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Leave one/],
     ["ROLLCALL_MODELS", "hris.payslips", /"hris.payslips" is no model/, /Did you mean "hris.payslip"\?/],
-    ["ROLLCALL_MODELS", "ats.candidate", /not available in this version/, /Leave it out/],
+    [
+      "ROLLCALL_MODELS",
+      "ats.candidate,ats.tag",
+      /found in "ats.application", which is not named/,
+      /Add ats.application/
+    ],
     ["ROLLCALL_STORE", "postgres://u:p4ss@db/x", /not available in this version/, /sqlite:/],
     ["ROLLCALL_STORE", "./rollcall.db", /names no store/, /sqlite:<file>/],
     ["DATABASE_URL", "postgres://u:p4ss@db/x", /not available in this version/, /sqlite:/],
@@ -310,7 +315,6 @@ describe("Config from a file", () => {
     ],
     [{ ...account, integrations: [{ ...greenhouse, every: "1 s" }] }, "integrations[0].every", /not known/, /interval/],
     [{ ...account, models: { "hris.payslips": {} } }, `models["hris.payslips"]`, /no model/, /hris.payslip"/],
-    [{ ...account, models: { "ats.candidate": {} } }, `models["ats.candidate"]`, /not available/, /Leave/],
     [
       { ...account, models: { "ats.tag": { remoteData: "keep" } } },
       `models["ats.tag"].remoteData`,

@@ -68,6 +68,24 @@ describe("progress", () => {
       assert.deepStrictEqual(reports.map(brief).slice(1), ["hris.skill 2000 at 3"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
+  it.effect("what is derived is as complete as what it is derived of, once it was filled", () =>
+    Effect.gen(function*() {
+      const store = yield* Store
+      const applications = { ...tags, model: "ats.application" } as const
+      const candidates = { ...tags, model: "ats.candidate" } as const
+      const complete = { margin, backfilledAt: 1, previous: 1000 + margin, watermark: 1000 + margin }
+      yield* store.ensureStreams([stateOf(applications, complete), stateOf(candidates)])
+      const owner = yield* store.claim("capture")
+      const { relay, reports } = yield* start(new Memory.MemoryBroker())
+      yield* store.transact(owner, applications, (tx) => tx.write([created("a")]))
+      yield* relay.reached(1)
+      yield* seconds(11)
+      assert.deepStrictEqual(reports.map(brief), ["ats.application 1000 at 1"])
+      yield* store.transact(owner, candidates, (tx) => tx.save({ ...tx.state, backfilledAt: 2 }))
+      yield* seconds(30)
+      assert.deepStrictEqual(reports.map(brief).slice(1), ["ats.candidate 1000 at 1"])
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
   it.effect("never says more than is published, however fast the log grows and wherever the sink fails", () =>
     Effect.gen(function*() {
       const commit = yield* begin()

@@ -226,6 +226,7 @@ it.effect("X19: what is erased leaves no row in any table but those of the log, 
           release: null
         })
         yield* tx.putPending([pendingOf("p")])
+        yield* tx.setChildren(new Map([["a", "c"]]))
         yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
         yield* tx.write([{ ...changeOf(headOf("a"), "created"), mentions }])
       })

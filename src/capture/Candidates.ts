@@ -1,0 +1,249 @@
+/**
+ * Derives `ats.candidate`, which the API has no list of, from the candidates that published applications show. Hides which
+ * application is believed where they differ.
+ *
+ * Invariants
+ * 1. What is published of a candidate never goes back to a copy of an earlier `changed_at`   (N5)
+ * 2. A candidate is deleted by its own `remote_deleted_at`, or once the last application that showed it was erased; never
+ *    because an application is gone   (N6, I7)
+ * 3. What a refresh shows owes nobody another one   (N7)
+ *
+ * Gotchas
+ * - There is no guard of its own: a wave is held as one of applications, and what is held is not derived from.
+ * - A copy of which nothing is left is an erasure of the candidate in that application.
+ * - Of a candidate in very many applications, the first `mostParents` and those that change are compared.
+ */
+import * as Effect from "effect/Effect"
+import { choose, isOlder } from "../domain/Candidate.ts"
+import { canonicalHash, type JsonObject } from "../domain/Canonical.ts"
+import type { Origin } from "../domain/ChangeEvent.ts"
+import { classify, type Meaning } from "../domain/Classify.ts"
+import { diff } from "../domain/Diff.ts"
+import { derivedRegistry, type StreamKey } from "../domain/Model.ts"
+import { type Observation, observe, readRow } from "../domain/Observation.ts"
+import type { Processing } from "../domain/Processing.ts"
+import type { Head, RecordWrite, StoreError, StreamState, StreamTx } from "../store/Store.ts"
+import { type Occasion, settingOf } from "./Absorb.ts"
+import { type Detected, detected } from "./PendingRows.ts"
+import { parseContent, publication, type Step } from "./Publication.ts"
+
+export const model = "ats.candidate"
+const { property } = derivedRegistry[model]
+
+const mostParents = 50
+
+/** In which circumstances applications are published. */
+export interface Publishing extends Pick<Occasion, "derives" | "reading" | "origin" | "backfill" | "now"> {
+  readonly stream: StreamState
+}
+
+/** A candidate as an application shows it. */
+type Copy = Observation & { readonly parent: string }
+
+/** What an application shows from now on. */
+export interface Showing {
+  readonly parent: string
+  /** null = no candidate. */
+  readonly copy: Copy | null
+  /** The candidate it showed was erased in it. */
+  readonly erased: boolean
+  /** It is itself old, and so is whom only it shows. */
+  readonly old: boolean
+  readonly origin: Origin
+  readonly detectedAt: number
+}
+
+const copyIn = (processing: Processing, parent: string, content: JsonObject | null): Copy | null => {
+  const row = readRow(processing, content?.[property])
+  return "id" in row ? { ...observe(processing, row), parent } : null
+}
+
+export const showing = (
+  processing: Processing,
+  content: JsonObject | null,
+  details: Omit<Showing, "copy">
+): Showing => {
+  const copy = copyIn(processing, details.parent, content)
+  return copy?.blank === true ? { ...details, copy: null, erased: true } : { ...details, copy }
+}
+
+const showingsOf = (writes: ReadonlyArray<RecordWrite>, processing: Processing, occasion: Publishing) =>
+  writes.flatMap(({ events, head: { id } }): ReadonlyArray<Showing> => {
+    const event = events.at(-1)
+    if (event === undefined || (event.kind === "updated" && !event.changes.includes(`"/${property}`))) return []
+    const old = event.kind === "created" && event.origin === "backfill" && !event.restored
+    const foundBy = occasion.backfill ? "backfill" : occasion.origin
+    return [showing(processing, parseContent(event.after), {
+      parent: id,
+      erased: event.reason === "erased",
+      old,
+      origin: old ? foundBy : event.origin,
+      detectedAt: event.detectedAt
+    })]
+  })
+
+/** What of this transaction concerns one candidate. */
+interface Concern {
+  readonly causes: Array<Showing>
+  readonly copies: Array<Copy>
+  /** Applications that showed it and do no more. */
+  left: number
+  erased: boolean
+}
+
+const concernsOf = (showings: ReadonlyArray<Showing>, before: ReadonlyMap<string, string>) => {
+  const concerns = new Map<string, Concern>()
+  const concern = (id: string, cause: Showing): Concern => {
+    const known = concerns.get(id) ?? { causes: [], copies: [], left: 0, erased: false }
+    concerns.set(id, known)
+    known.causes.push(cause)
+    return known
+  }
+  for (const one of showings) {
+    const shown = before.get(one.parent)
+    if (one.copy !== null) concern(one.copy.id, one).copies.push(one.copy)
+    if (shown === undefined || shown === one.copy?.id) continue
+    const left = concern(shown, one)
+    left.left++
+    left.erased ||= one.erased
+  }
+  return concerns
+}
+
+const isSettled = (head: Head | undefined, copy: Copy, processing: Processing): boolean =>
+  head !== undefined && head.live !== copy.deleted && head.fingerprint === processing.fingerprint &&
+  head.canonicalHash === copy.canonicalHash && !isOlder(head.changedAt, copy.changedAtMs)
+
+/** Copies in applications that this transaction does not change. */
+const otherCopies = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  ids: ReadonlyArray<string>,
+  changed: ReadonlySet<string>,
+  processing: Processing
+) {
+  const parents = [...(yield* tx.parents(ids, mostParents))].flatMap(([candidate, parents]) =>
+    parents.filter(({ id }) => !changed.has(id)).map((parent) => ({ ...parent, candidate }))
+  )
+  const contents = yield* tx.contents(parents.map(({ position }) => position))
+  return Map.groupBy(
+    parents.flatMap(({ candidate, id, position }) => {
+      const copy = copyIn(processing, id, parseContent(contents.get(position)))
+      return copy === null || copy.id !== candidate || copy.blank ? [] : [copy]
+    }),
+    ({ id }) => id
+  )
+})
+
+const stepOf = (meaning: Meaning, old: boolean, before: JsonObject, copy: Copy, { shape }: Processing): Step => {
+  switch (meaning._tag) {
+    case "Created":
+      return { kind: "created", old: meaning.old || old }
+    case "Unseen":
+      return { kind: "unseen", old: meaning.old || old }
+    case "Updated": {
+      const changes = diff(shape, before, copy.content)
+      return changes.length === 0 ? { kind: "same" } : { kind: "updated", before, changes }
+    }
+    case "Deleted":
+      return { kind: "deleted", reason: "flagged", before }
+    case "Restored":
+      return { kind: "restored", before: null }
+    case "Same":
+      return { kind: "same" }
+    default:
+      return { kind: "tombstone" }
+  }
+}
+
+/** Erased everywhere: nothing is shown of it any more. */
+const erasure = (head: Head, before: JsonObject) => ({
+  ...head,
+  remoteId: typeof before["remote_id"] === "string" ? before["remote_id"] : null,
+  content: before,
+  changedAt: null,
+  changedAtMs: head.changedAt
+})
+
+interface Derivation {
+  readonly derived: StreamTx
+  readonly writes: ReadonlyArray<RecordWrite>
+}
+
+/** What is to be written of candidates; who shows them, and who is owed a re-read, is written here. */
+export const derive = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  showings: ReadonlyArray<Showing>,
+  processing: Processing,
+  occasion: Publishing
+): Effect.fn.Return<Derivation, StoreError> {
+  const derived = yield* tx.derived(model)
+  const before = yield* tx.children(showings.map(({ parent }) => parent))
+  const now = new Map(showings.map(({ copy, parent }) => [parent, copy?.id ?? null]))
+  yield* tx.setChildren(new Map([...now].filter(([parent, child]) => (before.get(parent) ?? null) !== child)))
+  const concerns = concernsOf(showings, before)
+  const heads = yield* derived.heads([...concerns.keys()])
+  const open = [...concerns].filter(([id, { copies, left }]) =>
+    left > 0 || copies.some((copy) => !isSettled(heads.get(id), copy, processing))
+  )
+  const others = yield* otherCopies(tx, open.map(([id]) => id), new Set(now.keys()), processing)
+  const contents = yield* derived.contents(open.flatMap(([id]) => heads.get(id)?.position ?? []))
+
+  const writes: Array<RecordWrite> = []
+  const owed = new Set<string>()
+  for (const [id, { causes, copies, erased }] of open) {
+    const head = heads.get(id)
+    const published = processing.apply(parseContent(contents.get(head?.position ?? 0)) ?? {})
+    const circumstances = (cause: Showing | undefined) => ({
+      stream: derived.state,
+      processing,
+      origin: cause?.origin ?? occasion.origin,
+      reading: occasion.reading,
+      detectedAt: cause?.detectedAt ?? occasion.now
+    })
+    const [first, ...rest] = [...copies, ...others.get(id) ?? []]
+    if (first === undefined) {
+      if (!erased || head?.live !== true) continue
+      const step: Step = { kind: "deleted", reason: "erased", before: published }
+      const cause = causes.find(({ erased }) => erased)
+      writes.push(publication(head, step, erasure(head, published), circumstances(cause)))
+      continue
+    }
+    const { copy, disputed } = choose([first, ...rest])
+    if (disputed && causes.some(({ origin }) => origin !== "refresh")) {
+      for (const { parent } of [first, ...rest]) owed.add(parent)
+    }
+    if (head !== undefined && isOlder(copy.changedAtMs, head.changedAt)) continue
+    const known = head && {
+      ...head,
+      changedAtMs: head.changedAt,
+      canonicalHash: head.live && head.fingerprint !== processing.fingerprint
+        ? canonicalHash(processing.shape, published)
+        : head.canonicalHash
+    }
+    const cause = causes.find(({ parent }) => parent === copy.parent) ?? causes[0]
+    const meaning = classify(known, undefined, copy, settingOf({ ...occasion, decisive: true }))
+    const step = stepOf(meaning, cause?.old === true, published, copy, processing)
+    writes.push(publication(head, step, copy, circumstances(cause)))
+  }
+  yield* tx.owe([...owed])
+  return { derived, writes }
+})
+
+const detectedIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrite>): ReadonlyArray<Detected> =>
+  writes.flatMap(({ events }) => events.map((event) => detected(model, event)))
+
+/** Writes records of a stream, and what follows for what is derived of it: last of all, like `tx.write`. */
+export const publish = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  writes: ReadonlyArray<RecordWrite>,
+  occasion: Publishing
+): Effect.fn.Return<ReadonlyArray<Detected>, StoreError> {
+  const { derives } = occasion
+  const showings = derives === null ? [] : showingsOf(writes, derives, occasion)
+  const events = detectedIn(occasion.stream, writes)
+  if (derives === null || showings.length === 0) return yield* Effect.as(tx.write(writes), events)
+  const derivation = yield* derive(tx, showings, derives, occasion)
+  yield* tx.write(writes)
+  yield* derivation.derived.write(derivation.writes)
+  return [...events, ...detectedIn(derivation.derived.state, derivation.writes)]
+})

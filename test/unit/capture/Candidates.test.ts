@@ -1,0 +1,258 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { fill } from "../../../src/capture/CandidateFill.ts"
+import { refresh } from "../../../src/capture/Refresh.ts"
+import { sweep } from "../../../src/capture/Sweep.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { confirmInterval, type Rig, scenario, start } from "./Rig.ts"
+
+const derives = Processing.plain("ats.candidate")
+const candidates = { integration: "greenhouse:acme", model: "ats.candidate" } as const
+
+const at = (minutes: number): string => new Date(start + minutes * 60_000).toISOString()
+/** As an application shows it, `changed` minutes after the start. */
+const shown = (id: string, title: string | null, changed: number, details: Readonly<Record<string, unknown>> = {}) => ({
+  id,
+  remote_id: `r-${id}`,
+  title,
+  remote_created_at: at(0),
+  remote_deleted_at: null,
+  changed_at: at(changed),
+  tags: [],
+  ...details
+})
+
+/** Version, kind and title of each event of one candidate. */
+const told = (rig: Rig, id = "c") =>
+  Effect.map(
+    rig.events,
+    (entries) =>
+      entries.filter((entry) => entry.model === "ats.candidate" && entry.id === id).map((entry) =>
+        [entry.version, entry.kind, entry.after === null ? entry.reason : JSON.parse(entry.after).title].join(" ")
+      )
+  )
+
+const living = Effect.flatMap(Store, (store) => store.records(candidates, null, 100)).pipe(
+  Effect.map(({ records }) => records.map(({ content, id }) => `${id} ${JSON.parse(content).title}`))
+)
+
+const backfilled = <A, E, R>(rig: Rig, body: Effect.Effect<A, E, R>) =>
+  Effect.andThen(rig.sweep, Effect.andThen(rig.wait("1 minute"), body))
+
+/** What is owed, is asked for: the ids of each request. */
+const refreshed = Effect.fnUntraced(function*(rig: Rig) {
+  const from = rig.api.requests.length
+  yield* refresh(rig.stream, { budget: 4, yieldTurn: Effect.succeed(false) })
+  return rig.api.requests.slice(from).map(({ ids }) => [...new Set(ids)].sort())
+})
+
+/** A record that is always there: no answer counts without one. */
+const control = { id: "z", candidate: null }
+
+describe("candidates", () => {
+  it.effect("are created, updated and deleted by what their applications show", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", stage: "1", candidate: shown("c", "1", 0) })
+        yield* backfilled(rig, rig.put({ id: "a", stage: "1", candidate: shown("c", "2", 1) }))
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", stage: "2", candidate: shown("c", "2", 1) })
+        yield* rig.poll
+        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 updated 2"])
+        const updated = (yield* rig.events).find(({ kind, model }) => kind === "updated" && model === "ats.candidate")
+        assert.deepStrictEqual(JSON.parse(updated!.changes), [{ path: "/title", before: "1", after: "2" }])
+        assert.strictEqual(updated!.changedAt, at(1))
+        assert.strictEqual(updated!.origin, "poll")
+        yield* rig.wait("1 minute")
+        const gone = shown("c", "2", 3, { remote_deleted_at: at(3) })
+        yield* rig.put({ id: "a", stage: "2", candidate: gone })
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", stage: "2", candidate: shown("c", "3", 4) })
+        yield* rig.poll
+        assert.deepStrictEqual((yield* told(rig)).slice(2), ["3 deleted flagged", "4 created 3"])
+        assert.isTrue((yield* rig.events).at(-1)!.restored)
+        assert.deepStrictEqual(yield* living, ["c 3"])
+      }),
+      { derives }
+    ))
+
+  it.effect("N5: a copy that is older than what is published changes nothing, from whichever application it comes", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        rig.api.pageSize = 1
+        yield* rig.put({ id: "a", candidate: shown("c", "new", 2) })
+        yield* rig.put({ id: "b", candidate: shown("c", "stale", 1) })
+        yield* rig.put({ id: "d", candidate: shown("c", "new", 2) })
+        yield* rig.sweep
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "b", note: "x", candidate: shown("c", "stale still", 1) })
+        yield* rig.poll
+        for (const id of ["a", "d"]) yield* rig.put({ id, candidate: null })
+        yield* rig.wait("1 minute")
+        yield* rig.poll
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* told(rig), ["1 created new"])
+      }),
+      { derives }
+    ))
+
+  it.effect("N5: two copies of one moment: that of the smallest application id, and each application is asked for once", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put(control)
+        yield* rig.put({ id: "a", candidate: shown("c", "1", 0) })
+        yield* rig.put({ id: "b", candidate: shown("c", "1", 0) })
+        yield* rig.sweep
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "b", candidate: shown("c", "B", 1) })
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", candidate: shown("c", "A", 1) })
+        yield* rig.poll
+        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 updated B", "3 updated A"])
+        rig.api.put(start, { id: "b", candidate: shown("c", "A", 1) }, { silent: true })
+        assert.deepStrictEqual(yield* refreshed(rig), [["a", "b", "z"]])
+        assert.deepStrictEqual(yield* refreshed(rig), [])
+        assert.deepStrictEqual((yield* told(rig)).length, 3)
+      }),
+      { derives }
+    ))
+
+  it.effect("N6: the last application is deleted, flagged or vanished: its candidate stays", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put(control)
+        yield* rig.put({ id: "a", candidate: shown("c", "1", 0) })
+        yield* rig.put({ id: "b", candidate: shown("d", "1", 0) })
+        yield* backfilled(rig, rig.flag("a"))
+        rig.api.vanish("b")
+        for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
+          yield* rig.wait("11 minutes")
+          yield* reading
+        }
+        const deleted = (yield* rig.events).filter(({ kind }) => kind === "deleted").map(({ model, reason }) =>
+          `${model} ${reason}`
+        )
+        assert.deepStrictEqual(deleted, ["ats.application flagged", "ats.application absent"])
+        assert.deepStrictEqual(yield* living, ["c 1", "d 1"])
+      }),
+      { derives }
+    ))
+
+  it.effect("N6: a candidate is erased with the last application that shows it, not before", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ ...control, candidate: shown("other", "1", 0) })
+        for (const id of ["a", "b"]) yield* rig.put({ id, candidate: shown("c", "1", 0) })
+        yield* backfilled(rig, rig.put({ id: "a", candidate: null }))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* told(rig), ["1 created 1"])
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "b", candidate: null })
+        rig.api.rows.get("b")!.row = { id: "b", candidate: null, changed_at: at(2) }
+        yield* rig.poll
+        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 deleted erased"])
+        const erased = (yield* rig.events).at(-1)!
+        assert.strictEqual(erased.remoteId, "r-c")
+        assert.strictEqual(JSON.parse(erased.before!).title, "1")
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", candidate: shown("c", "again", 4) })
+        yield* rig.poll
+        assert.deepStrictEqual((yield* told(rig)).slice(2), ["3 created again"])
+      }),
+      { derives }
+    ))
+
+  it.effect("N7: copies that differ for ever are asked for once, not again and again", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put(control)
+        yield* rig.put({ id: "a", candidate: shown("c", "1", 0) })
+        yield* rig.put({ id: "b", candidate: shown("c", "1", 0) })
+        yield* backfilled(rig, rig.put({ id: "a", candidate: shown("c", "A", 1) }))
+        yield* rig.put({ id: "b", candidate: shown("c", "B", 1) })
+        yield* rig.poll
+        let turn = 0
+        rig.api.meanwhile = () => {
+          // each time it is looked at, one of the two shows something else of the same moment
+          turn++
+          rig.api.put(start, { id: "b", candidate: shown("c", `B${turn}`, 1) }, { silent: true })
+        }
+        const asked = []
+        for (let round = 0; round < 4; round++) asked.push(...yield* refreshed(rig))
+        assert.deepStrictEqual(asked, [["a", "b", "z"]])
+        assert.deepStrictEqual((yield* told(rig)).at(-1), "2 updated A")
+      }),
+      { derives }
+    ))
+
+  it.effect("are old where they or the application that shows them are, and silent where a backfill only fills", () => {
+    const steps = Effect.fnUntraced(function*(rig: Rig) {
+      yield* rig.put({ id: "a", candidate: shown("c", "1", 0, { remote_created_at: "2020-01-01T00:00:00.000Z" }) })
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      const today = { remote_created_at: at(60) }
+      yield* rig.put({ id: "found", candidate: shown("late", "1", 60, today) })
+      yield* rig.put({ id: "new", ...today, candidate: shown("hire", "1", 60, today) })
+      yield* rig.put({ id: "again", ...today, candidate: shown("c", "2", 60) })
+      yield* rig.poll
+      return (yield* rig.events).filter(({ model }) => model === "ats.candidate").map(({ id, kind, origin, version }) =>
+        `${id} ${version} ${kind} ${origin}`
+      )
+    })
+    return Effect.gen(function*() {
+      const later = ["hire 1 created poll", "c 2 updated poll"]
+      const published = yield* scenario(steps, { derives })
+      assert.deepStrictEqual(published, ["c 1 created backfill", "late 1 created backfill", ...later])
+      assert.deepStrictEqual(yield* scenario(steps, { derives, backfill: "fill" }), later)
+    })
+  })
+
+  it.effect("are redacted by their own rules, and by those of the application", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", candidate: shown("c", "1", 0, { company: "x", source: "y" }) })
+        yield* rig.sweep
+        const [record] = (yield* (yield* Store).records(candidates, null, 10)).records
+        const { company, source, title } = JSON.parse(record!.content)
+        assert.deepStrictEqual({ company, source, title }, { company: undefined, source: undefined, title: "1" })
+      }),
+      {
+        processing: Processing.make("ats.application", {
+          remoteData: "drop",
+          redact: { "/candidate/company": "drop" },
+          key: ""
+        }),
+        derives: Processing.make("ats.candidate", { remoteData: "drop", redact: { "/source": "drop" }, key: "" })
+      }
+    ))
+
+  it.effect("X1: a store that has applications and no candidates is filled once, and goes on where it was killed", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        const store = yield* Store
+        const applications = Array.from({ length: 600 }, (_, n) => `a${String(n).padStart(3, "0")}`)
+        for (const id of applications) yield* rig.put({ id, candidate: shown(`c-${id}`, "1", 0) })
+        const before = { ...rig.stream, derives: null }
+        yield* sweep(before, { confirmInterval, yieldTurn: Effect.succeed(false) })
+        assert.strictEqual((yield* rig.events).length, 600)
+        let parts = 0
+        const dying: Store["Service"] = {
+          ...store,
+          transact: (owner, key, body) => parts++ < 1 ? store.transact(owner, key, body) : Effect.die("killed")
+        }
+        yield* Effect.exit(Effect.provideService(fill(rig.stream), Store, dying))
+        assert.strictEqual((yield* store.stream(candidates))!.sweep?.cursor, "a249")
+        yield* fill(rig.stream)
+        yield* fill(rig.stream)
+        const events = (yield* rig.events).slice(600)
+        assert.deepStrictEqual(events.map(({ id }) => id), applications.map((id) => `c-${id}`))
+        assert.isTrue(events.every(({ kind, origin }) => kind === "created" && origin === "backfill"))
+        assert.strictEqual((yield* store.stream(candidates))!.phase, "live")
+      }),
+      { derives }
+    ))
+})

@@ -5,6 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
 import * as Client from "./Client.ts"
 import { interrupted, tool } from "./Running.ts"
 import { eventLine, holdTable, streamTable } from "./Screen.ts"
@@ -84,5 +85,13 @@ export const sandboxFlags = {
     Flag.withDefault("calm")
   ),
   key: Flag.String("key").pipe(Flag.withDescription("The API key it accepts"), Flag.withDefault("sandbox")),
+  cursorParameter: Flag.String("cursor-parameter").pipe(
+    Flag.withDescription("Query name of the cursor of lists"),
+    Flag.filter(
+      isCursorParameter,
+      (name) => `Expected letters and digits, and no other parameter of the lists, got ${name}`
+    ),
+    Flag.withDefault(cursorParameter)
+  ),
   json
 }

@@ -40,6 +40,24 @@ describe("the lists over HTTP", () => {
       )
     }))
 
+  it.live("are read under another name of the cursor where that is set, and its document says so", () =>
+    withSandbox({ cursorParameter: "page_token" }, async ({ control, get }) => {
+      const first = await get("/ats/applications?page_size=40&include_deleted=true")
+      const second = await get(`/ats/applications?page_size=40&include_deleted=true&page_token=${first.json.data.next}`)
+      assert.deepStrictEqual([second.json.data.results.length, second.json.data.next], [20, null])
+      const other = await get(`/ats/applications?page_size=40&include_deleted=true&cursor=${first.json.data.next}`)
+      assert.deepStrictEqual(other.json.data, first.json.data)
+      assert.include(other.json.warnings[0]?.message, '"cursor"')
+      const { json } = await control("GET", "/openapi.json")
+      const { "/ats/tags": tags } = json["paths"] as Record<
+        string,
+        { get: { parameters: ReadonlyArray<{ name: string }> } }
+      >
+      const names = (tags?.get.parameters ?? []).map(({ name }) => name)
+      assert.include(names, "page_token")
+      assert.notInclude(names, "cursor")
+    }))
+
   it.live("take the key under any spelling of the scheme, and say which scheme it is where there is no key", () =>
     withSandbox({}, async ({ get, handle }) => {
       const [first = ""] = handle.integrations
@@ -67,6 +85,8 @@ describe("the lists over HTTP", () => {
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=yesterday"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-03-01T12:00:00%2B01:00"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-13-41"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-02-30"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?cursor="],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?include_deleted=yes"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?cursor=nonsense"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/applications?outcomes=HIRED,FIRED"]

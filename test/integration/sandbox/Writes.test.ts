@@ -168,6 +168,38 @@ describe("POST /ats/jobs/{id}/applications", () => {
       assert.deepStrictEqual(attachments.json.data.results.map((row) => row["file_name"]), ["cv.pdf"])
     }))
 
+  it.live("shows answers under the question they belong to; those to no question it knows are kept with a warning", () =>
+    withSandbox({}, async ({ handle: { ids }, send }) => {
+      const apply = (email_address: string, ...screening_question_answers: ReadonlyArray<object>) =>
+        send("POST", `/ats/jobs/${ids.job}/applications`, {
+          candidate: { ...body.candidate, email_address },
+          screening_question_answers
+        })
+      const asked = await apply(
+        "one@mail.example",
+        { question_id: "q-start-1", answer: "In one month" },
+        { question_id: "q-why-1", answer: "Because." },
+        { question_id: "q-days-1", answer: ["weekdays", "weekends"] }
+      )
+      const shown = asked.json.data["screening_question_answers"] as ReadonlyArray<{ answer: object; question: object }>
+      assert.deepStrictEqual(shown.map(({ answer }) => answer), [
+        { choice: "In one month" },
+        { content: "Because." },
+        { choices: ["weekdays", "weekends"] }
+      ])
+      assert.deepStrictEqual(shown[0]?.question, {
+        remote_id: "q-start-1",
+        title: "When could you start?",
+        type: "SINGLE_SELECT"
+      })
+      assert.deepStrictEqual(asked.json.warnings, [])
+      const unknown = await apply("two@mail.example", { question_id: "q-other", answer: ["o1"] })
+      assert.deepStrictEqual([unknown.status, unknown.json.warnings.length], [200, 1])
+      assert.include(unknown.json.warnings[0]?.message, '"q-other"')
+      refused(await apply("three@mail.example", { question_id: "q-days-1", answer: "weekdays" }), 400)
+      refused(await apply("three@mail.example", { question_id: "q-why-1", answer: ["o1"] }), 400)
+    }))
+
   it.live("refuses a closed job, a second application of the same person, and what makes no sense", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids, world }, send } = client
@@ -519,6 +551,8 @@ describe("POST /hris/skill-proficiency-ratings", () => {
         employee_id: ids.employee,
         skill_id: stepped.id
       })
+      assert.match(String(first["rating_provider_id"]), /^[1-9A-HJ-NP-Za-km-z]{24}$/)
+      assert.strictEqual(own["rating_provider_id"], first["rating_provider_id"])
       assert.notStrictEqual(own["id"], first["id"])
       assert.deepStrictEqual(await rate(stepped.id), second)
       assert.deepInclude(await rate(chosen.id), { proficiency: null })
@@ -575,6 +609,11 @@ describe("POST /lms/courses/{id}/deactivate", () => {
       const statuses = (data: Answer["json"]["data"]) =>
         (data["revisions"] as ReadonlyArray<{ status: string }>).map(({ status }) => status)
       assert.deepStrictEqual(statuses(second as never), ["ACTIVE"])
+      const skills = new Set((await truth("hris.skill")).map(({ id }) => id))
+      const taught = (second as { revisions: ReadonlyArray<{ skill_assignments: ReadonlyArray<{ skill: object }> }> })
+        .revisions.flatMap(({ skill_assignments }) => skill_assignments.map(({ skill }) => skill as { id: string }))
+      assert.isNotEmpty(taught)
+      for (const { id } of taught) assert.isTrue(skills.has(id), id)
       const one = await send("POST", `/lms/courses/${ids.course}/deactivate`, {})
       const remote = encodeURIComponent(`remote:${second?.["remote_id"]}`)
       const two = await send("POST", `/lms/courses/${remote}/deactivate`, {})

@@ -15,6 +15,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import { cursorParameter, isCursorParameter } from "./api/Lists.ts"
 import { isSecret } from "./ConfigFile.ts"
 import { ConfigFaults, type Fault, type Input } from "./ConfigInput.ts"
 import { missing, nearest, type Place, type Places, placesOf } from "./ConfigValue.ts"
@@ -27,6 +28,8 @@ export interface Account {
   readonly url: string
   /** As it is now: a key that is exchanged while we run counts at once. */
   readonly key: Effect.Effect<Redacted.Redacted>
+  /** Query name of the cursor of lists. */
+  readonly cursorParameter: string
 }
 
 export interface Integration {
@@ -187,20 +190,39 @@ const urlOf = (place: Place): string => {
   return text.replace(/\/$/, "")
 }
 
+const cursorParameterOf = (place: Place): string => {
+  const name = place.text() ?? cursorParameter
+  if (!isCursorParameter(name)) {
+    place.fault(
+      `"${name}" cannot be the name of the cursor`,
+      "Use letters and digits, and no other parameter of the lists"
+    )
+  }
+  return name
+}
+
 const accountsOf = ({ file, secretAt, variable }: Found): Settings["accounts"] => {
-  const account = (url: Place, key: Place): Account => {
+  const account = (url: Place, key: Place, cursor: Place): Account => {
     const address = urlOf(url)
     if (!key.isSet) key.fault(missing, "Set it to the API key of the account that the address belongs to")
-    return { url: address, key: secretAt(key)?.current ?? Effect.succeed(Redacted.make("")) }
+    return {
+      url: address,
+      key: secretAt(key)?.current ?? Effect.succeed(Redacted.make("")),
+      cursorParameter: cursorParameterOf(cursor)
+    }
   }
   const url = variable("ROLLCALL_API_URL")
   const key = variable("ROLLCALL_API_KEY")
+  const cursor = variable("ROLLCALL_CURSOR_PARAMETER")
   const declared = file.accounts.entries().map(([name, place]) => {
-    const own = place.fields("url", "key")
-    return [name, name === "default" ? account(url.or(own.url), key.or(own.key)) : account(own.url, own.key)] as const
+    const own = place.fields("url", "key", "cursorParameter")
+    const found = name === "default"
+      ? account(url.or(own.url), key.or(own.key), cursor.or(own.cursorParameter))
+      : account(own.url, own.key, own.cursorParameter)
+    return [name, found] as const
   })
   const fromEnvironment = declared.length === 0 || (url.isSet && declared.every(([name]) => name !== "default"))
-  return Object.fromEntries(fromEnvironment ? [["default", account(url, key)], ...declared] : declared)
+  return Object.fromEntries(fromEnvironment ? [["default", account(url, key, cursor)], ...declared] : declared)
 }
 
 // ---- what is read -------------------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ export interface AccountFile {
   readonly url: string
   /** Required. */
   readonly key: Secret
+  /** Query name of the cursor of lists, for an API that calls it otherwise than `cursor`. */
+  readonly cursorParameter?: string
 }
 
 export interface IntegrationFile {

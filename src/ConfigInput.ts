@@ -22,6 +22,7 @@ import { isSecret } from "./ConfigFile.ts"
 
 const variables = [
   "ROLLCALL_API_URL",
+  "ROLLCALL_CURSOR_PARAMETER",
   "ROLLCALL_INTEGRATIONS",
   "ROLLCALL_MODELS",
   "ROLLCALL_STORE",

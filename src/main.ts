@@ -205,6 +205,7 @@ const start = Command.make("start", {
     Effect.gen(function*() {
       const settings = yield* Effect.fromResult(Config.check(input))
       yield* Effect.gen(function*() {
+        if (!once) yield* Server.bindable(settings.http)
         const plan = yield* planOf(settings, input)
         yield* once
           ? Effect.provide(runOnce(plan), pipeline(plan))

@@ -30,7 +30,7 @@ const never: Propagation = { entries: false, linked: false }
 
 /** Shared query rules of every list. */
 export const pageSize = { min: 1, max: 250, default: 100 } as const
-/** Query name of the place to go on from; the specification does not show it. */
+/** Query name of the place to go on from, unless an account says otherwise: the specification does not show it. */
 export const cursorParameter = "cursor"
 /** What `updated_after` must look like; the documented form is `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const updatedAfterPattern = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?)?Z?$/u
@@ -93,6 +93,24 @@ export const filterValues: Readonly<Record<string, ReadonlyArray<string>>> = {
   model_types: ["JOB", "POSITION", "REQUISITION"],
   statuses: ["OPEN_LIMITED", "OPEN_UNLIMITED", "PENDING", "FROZEN", "FILLED", "CLOSED"]
 }
+
+/** What every list takes beside the cursor and its own filters. */
+export const sharedParameters = [
+  "page_size",
+  "updated_after",
+  "include_deleted",
+  "ignore_unsupported_filters",
+  "ids",
+  "remote_ids"
+] as const
+
+/** May the cursor be called so? No other parameter of a list is. */
+export const isCursorParameter = (name: string): boolean => /^[A-Za-z][\w.-]*$/.test(name) && !taken.has(name)
+
+const taken: ReadonlySet<string> = new Set([
+  ...sharedParameters,
+  ...Object.values(lists).flatMap(({ filters }): ReadonlyArray<string> => filters)
+])
 
 /** The models read with `updated_after`. */
 export type IncrementalModel = keyof typeof lists

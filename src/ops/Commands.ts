@@ -5,6 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
 import * as Client from "./Client.ts"
 import { interrupted, tool } from "./Running.ts"
 import { eventLine, holdTable, streamTable } from "./Screen.ts"
@@ -55,34 +56,47 @@ export const tail = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E
 // ---- flags of other commands --------------------------------------------------------------------------------------
 
 export const seed = Flag.Int("seed").pipe(
-  Flag.withDescription("The same seed gives the same world"),
+  Flag.withDescription("The same seed gives the same world (default: 1)"),
   Flag.withDefault(1)
 )
 const whole = (name: string, description: string, least: number, otherwise: number) =>
   Flag.Int(name).pipe(
     Flag.filter((value) => value >= least, (value) => `Expected a number from ${least} on, got ${value}`),
-    Flag.withDescription(description),
+    Flag.withDescription(`${description} (default: ${otherwise})`),
     Flag.withDefault(otherwise)
   )
 
 export const sandboxFlags = {
   port: whole("port", "Port; 0 for any free one", 0, 4010),
   host: Flag.String("host").pipe(
-    Flag.withDescription("Address to listen on; 0.0.0.0, in a container, for all. Whoever reaches it may steer it"),
+    Flag.withDescription(
+      "Address to listen on; 0.0.0.0, in a container, for all. Whoever reaches it may steer it (default: 127.0.0.1)"
+    ),
     Flag.withDefault("127.0.0.1")
   ),
   seed,
   speed: Flag.Finite("speed").pipe(
-    Flag.withDescription("How much happens; 0 freezes the world, writes still work"),
+    Flag.withDescription("How much happens; 0 freezes the world, writes still work (default: 60)"),
     Flag.filter((value) => value >= 0, (value) => `Expected a number from 0 on, got ${value}`),
     Flag.withDefault(60)
   ),
   integrations: whole("integrations", "How many connected systems", 1, 2),
   records: whole("records", "Applications, and payslips, per integration", 0, 500),
   faults: Flag.Literals("faults", ["calm", "rough", "storm"]).pipe(
-    Flag.withDescription("How often answers fail"),
+    Flag.withDescription("How often answers fail (default: calm)"),
     Flag.withDefault("calm")
   ),
-  key: Flag.String("key").pipe(Flag.withDescription("The API key it accepts"), Flag.withDefault("sandbox")),
+  key: Flag.String("key").pipe(
+    Flag.withDescription("The API key it accepts (default: sandbox)"),
+    Flag.withDefault("sandbox")
+  ),
+  cursorParameter: Flag.String("cursor-parameter").pipe(
+    Flag.withDescription("Query name of the cursor of lists (default: cursor)"),
+    Flag.filter(
+      isCursorParameter,
+      (name) => `Expected letters and digits, and no other parameter of the lists, got ${name}`
+    ),
+    Flag.withDefault(cursorParameter)
+  ),
   json
 }

@@ -121,7 +121,7 @@ const parseBookmark = (text: string): { readonly position: string; readonly id: 
 const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | undefined, limit: number) {
   const store = yield* Store
   if ((yield* store.stream(key)) === null) {
-    return yield* new NotFound({ detail: "no such stream; GET /v1/streams lists them" })
+    return yield* new NotFound({ detail: "no such stream: rollcall streams list, or GET /v1/streams, shows them" })
   }
   const bookmark = after === undefined ? null : parseBookmark(after)
   if (bookmark !== null) {

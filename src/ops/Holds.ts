@@ -18,7 +18,8 @@ const instant = (millis: number): string => new Date(millis).toISOString()
 const find = Effect.fnUntraced(function*(id: number) {
   const store = yield* Store
   const hold = yield* store.hold(id)
-  return hold ?? (yield* new NotFound({ detail: `there is no hold ${id}; GET /v1/holds lists them` }))
+  return hold ??
+    (yield* new NotFound({ detail: `there is no hold ${id}: rollcall holds list, or GET /v1/holds, shows them` }))
 })
 
 const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Store["Service"]["decide"]>[1]) {

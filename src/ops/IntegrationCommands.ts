@@ -73,7 +73,7 @@ export const integrations = <E extends Error>(config: ConfigFlag, addressOf: Add
   const remove = Command.make("remove", {
     id,
     data: Flag.Literals("data", ["keep", "erase"]).pipe(
-      Flag.withDescription("What becomes of its records: kept for when it is added again, or erased")
+      Flag.withDescription("Must be said. What becomes of its records: kept for when it is added again, or erased")
     ),
     json,
     config

@@ -208,6 +208,17 @@ const explain = (host: string, port: number, cause: unknown): ServerError => {
   return new ServerError({ message: `${host} port ${port} ${message}`, hint })
 }
 
+/**
+ * Fails as the server would if the address cannot be listened on. To be asked before the store is taken over: whoever
+ * starts a second time by mistake must not fence the one that runs, only to end for its port.
+ */
+export const bindable = ({ host, port }: Pick<ServerOptions, "host" | "port">): Effect.Effect<void, ServerError> =>
+  Effect.callback<void, ServerError>((resume) => {
+    const server = createServer()
+    server.once("error", (error) => resume(Effect.fail(explain(host, port, error))))
+    server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
+  })
+
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
 export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store | Capture | Control> => {
   const { host, port } = options

@@ -103,7 +103,7 @@ export const layer = (stage: Stage) =>
       "/_sandbox/openapi.json",
       Effect.gen(function*() {
         const { headers } = yield* HttpServerRequest.HttpServerRequest
-        return json(yield* documentOf(stage.world, `http://${headers["host"]}/v1`))
+        return json(yield* documentOf(stage, `http://${headers["host"]}/v1`))
       })
     ),
     HttpRouter.route("GET", "/_sandbox/requests", Effect.sync(() => json({ requests: stage.requests })))

@@ -1,32 +1,35 @@
 /**
- * The contract's OpenAPI 3.1 document for one sandbox: its address, and examples of parameters that exist in it.
+ * The contract's OpenAPI 3.1 document for one sandbox: its address, its cursor's name, and examples of parameters that exist in it.
  *
  * Gotchas
  * - It is made when it is asked for: most never ask, and the contract takes its time to load.
  */
 import * as Effect from "effect/Effect"
+import { cursorParameter } from "../api/Lists.ts"
 import { examplesOf } from "./Examples.ts"
-import type { World } from "./World.ts"
+import type { Stage } from "./Stage.ts"
 
 type Json = Record<string, unknown>
 
 /** `url` ends in `/v1`. */
-export const documentOf = (world: World, url: string): Effect.Effect<Json> =>
+export const documentOf = (stage: Stage, url: string): Effect.Effect<Json> =>
   Effect.map(
     Effect.promise(() => Promise.all([import("effect/http-api/OpenApi"), import("../api/UnifiedHttpApi.ts")])),
     ([OpenApi, { UnifiedHttpApi }]) => {
       const { paths, ...rest } = OpenApi.fromApi(UnifiedHttpApi)
-      return { ...rest, servers: [{ url }], paths: exemplified(world, paths) }
+      return { ...rest, servers: [{ url }], paths: exemplified(stage, paths) }
     }
   )
 
-const exemplified = (world: World, paths: object): Json => {
+const exemplified = ({ cursorParameter: cursor, world }: Stage, paths: object): Json => {
   const ids = Object.entries(examplesOf(world)).map(([name, id]) => [`${name}_id`, id] as const)
   const shown = Object.entries(paths).map(([path, item]: [string, unknown]) => {
     const home = world.integrations.find(({ categories }) => categories.some((name) => path.startsWith(`/${name}/`)))
     const examples = new Map<string, string>([...ids, ["x-integration-id", home?.id ?? ""]])
     const withExample = (parameter: Json): Json => {
-      const example = examples.get(String(parameter["name"])) ?? ""
+      const name = String(parameter["name"])
+      const example = examples.get(name) ?? ""
+      if (name === cursorParameter) return { ...parameter, name: cursor }
       return example === "" ? parameter : { ...parameter, example }
     }
     return [

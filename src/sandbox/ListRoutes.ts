@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
-import { cursorParameter, type IncrementalModel, incrementalModels } from "../api/Lists.ts"
+import { type IncrementalModel, incrementalModels } from "../api/Lists.ts"
 import { endpointOf } from "./Endpoints.ts"
 import * as Gate from "./Gate.ts"
 import { invalid } from "./Refusal.ts"
@@ -19,10 +19,10 @@ export const layer = (stage: Stage) =>
 
 const answer = Effect.fnUntraced(function*(stage: Stage, model: IncrementalModel, integration: string) {
   const unsupported = stage.account.unsupportedFilters(integration)
-  const asked = yield* Effect.fromResult(parse(integration, model, yield* texts, unsupported))
+  const asked = yield* Effect.fromResult(parse(integration, model, yield* texts, unsupported, stage.cursorParameter))
   yield* stage.catchUp
   const page = stage.world.page(integration, model, asked.query, asked.pageSize, asked.cursor)
-  if (page === "bad cursor") return yield* invalid(`${cursorParameter} is not one that this list gave.`)
+  if (page === "bad cursor") return yield* invalid(`${stage.cursorParameter} is not one that this list gave.`)
   const { next, results } = asked.nothing ? { next: null, results: [] } : page
   return {
     data: { next, results },

@@ -285,9 +285,14 @@ const births: Record<WorldModel, Born> = {
   "hris.performance_review": review,
   "hris.staffing_entity": staffingEntity,
   "hris.document_category": (_, chance) => ({ fields: { name: chance.pick(["Contract", "Certificate", "Payroll"]) } }),
-  "lms.course": (_, chance) => ({
-    fields: { name: `Introduction to ${chance.pick(Lexicon.skillNames)}`, status: "ACTIVE" }
-  }),
+  "lms.course": (records, chance) => {
+    const skill = someOf(records, "hris.skill", chance)
+    const topic = skill?.fields["name"] ?? chance.pick(Lexicon.skillNames)
+    return {
+      fields: { name: `Introduction to ${String(topic)}`, status: "ACTIVE" },
+      many: { skills: skill === null ? [] : [skill] }
+    }
+  },
   "ats.attachment": (records, chance, _, given) => {
     const application = given["application"] ?? someOf(records, "ats.application", chance)
     const type = chance.pick(["CV", "CV", "COVER_LETTER", "OTHER"])

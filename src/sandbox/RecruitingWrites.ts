@@ -13,6 +13,7 @@ import { keep } from "./Files.ts"
 import { type Fields, isLive, type Json, type Row } from "./Records.ts"
 import { invalid, type Refusal, refused } from "./Refusal.ts"
 import { emailsOf, render } from "./Rendering.ts"
+import { givenAnswers } from "./Screening.ts"
 import { type Act, done, type Site } from "./Site.ts"
 
 const filled = (field: string, text: string): Result.Result<string, Refusal> =>
@@ -63,13 +64,6 @@ const candidateFields = (applicant: Applicant): Fields => {
   }
 }
 
-/** Several values are the option ids of a multi-select question, one is a text. */
-const screeningAnswers = (answers: NonNullable<CreateApplication["screening_question_answers"]>): Json =>
-  answers.map(({ answer, question_id }) => ({
-    answer: typeof answer === "string" ? { content: answer } : { choices: answer },
-    question: { remote_id: question_id, title: null, type: typeof answer === "string" ? "TEXT" : "MULTI_SELECT" }
-  }))
-
 const hasApplied = (site: Site, job: Row, email: string): boolean =>
   site.rows("ats.application").some(({ one: { candidate, job: applied } }) =>
     applied === job && candidate != null &&
@@ -95,6 +89,7 @@ const createApplication: Act<"createApplication"> = (site, { job_id }, body) =>
       const message = "Somebody with this e-mail address has applied for this job already."
       return yield* Result.fail(refused("ATS.APPLICATION_ALREADY_EXISTS", message))
     }
+    const answers = yield* givenAnswers(body.screening_question_answers ?? [])
     const candidate = site.records.insert("ats.candidate", site.at, {
       fields: candidateFields(applicant),
       many: { tags: [] }
@@ -104,13 +99,13 @@ const createApplication: Act<"createApplication"> = (site, { job_id }, body) =>
         outcome: "PENDING",
         rejection_reason_name: null,
         rejected_at: null,
-        screening_question_answers: screeningAnswers(body.screening_question_answers ?? [])
+        screening_question_answers: answers.shown
       },
       one: { candidate, current_stage: stage, job },
       many: { interviews: [], offers: [] }
     })
     for (const file of body.attachments ?? []) keep(site.records, candidate, application, file, site.at)
-    return { row: application, data: render(application) }
+    return { row: application, data: render(application), warnings: answers.warnings }
   })
 
 // ---- what belongs to them -----------------------------------------------------------------------------------------

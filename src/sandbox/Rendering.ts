@@ -10,15 +10,16 @@
  *   is still shown where it is embedded.
  */
 import { type IncrementalModel } from "../api/Lists.ts"
-import { Chance } from "./Chance.ts"
+import { Chance, idOf } from "./Chance.ts"
 import * as Lexicon from "./Lexicon.ts"
 import { type Fields, isLive, type Json, type Row, type WorldModel } from "./Records.ts"
+import { drawnAnswers } from "./Screening.ts"
 
 type Shown = { readonly [key: string]: Json }
 
 const iso = (at: number): string => new Date(at).toISOString()
 const isoOrNull = (at: number | null): string | null => at === null ? null : iso(at)
-const idOf = (row: Row | null | undefined): string | null => row?.id ?? null
+const linkedId = (row: Row | null | undefined): string | null => row?.id ?? null
 const text = (value: Json | undefined): string => typeof value === "string" ? value : ""
 
 const ids = (row: Row) => ({ id: row.id, remote_id: row.remoteId })
@@ -109,17 +110,6 @@ const interview = (row: Row): Shown => {
   }
 }
 
-const screeningAnswers = (row: Row, chance: Chance): Json => [
-  {
-    answer: { choice: chance.pick(["Immediately", "In one month", "In three months"]) },
-    question: { remote_id: `q-start-${row.serial % 7}`, title: "When could you start?", type: "SINGLE_SELECT" }
-  },
-  {
-    answer: { content: chance.pick(Lexicon.reviewComments) },
-    question: { remote_id: `q-why-${row.serial % 7}`, title: "Why do you want to work here?", type: "TEXT" }
-  }
-]
-
 const application = (row: Row): Shown => {
   const chance = new Chance(row.salt)
   return {
@@ -127,15 +117,15 @@ const application = (row: Row): Shown => {
     outcome: "PENDING",
     rejection_reason_name: null,
     rejected_at: null,
-    screening_question_answers: screeningAnswers(row, chance),
+    screening_question_answers: drawnAnswers(row.serial, chance),
     custom_fields: { expected_salary: chance.int(40, 120) * 1000, source_campaign: chance.pick(["spring", "autumn"]) },
     integration_fields: [],
     remote_url: `https://ats.example/applications/${row.remoteId}`,
     remote_data: { id: row.remoteId, pipeline: chance.int(1, 4), credited_to: chance.pick(Lexicon.sources) },
     ...row.fields,
-    current_stage_id: idOf(row.one["current_stage"]),
-    job_id: idOf(row.one["job"]),
-    candidate_id: idOf(row.one["candidate"]),
+    current_stage_id: linkedId(row.one["current_stage"]),
+    job_id: linkedId(row.one["job"]),
+    candidate_id: linkedId(row.one["candidate"]),
     ...noticed(row),
     ...dated(row),
     candidate: one(row, "candidate", candidate),
@@ -156,7 +146,7 @@ const offer = (row: Row): Shown => {
     integration_fields: [],
     remote_data: { id: row.remoteId, template: `T-${chance.int(1, 9)}` },
     ...row.fields,
-    application_id: idOf(row.one["application"]),
+    application_id: linkedId(row.one["application"]),
     ...noticed(row),
     ...dated(row),
     application: one(row, "application", (application) => ({
@@ -176,10 +166,10 @@ const scorecard = (row: Row): Shown => ({
   responses: [],
   remote_data: { id: row.remoteId, form: "standard" },
   ...row.fields,
-  candidate_id: idOf(row.one["candidate"]),
-  application_id: idOf(row.one["application"]),
-  interview_id: idOf(row.one["interview"]),
-  author_id: idOf(row.one["author"]),
+  candidate_id: linkedId(row.one["candidate"]),
+  application_id: linkedId(row.one["application"]),
+  interview_id: linkedId(row.one["interview"]),
+  author_id: linkedId(row.one["author"]),
   ...dated(row),
   ...noticed(row),
   author: one(row, "author", (author) => ({
@@ -212,7 +202,7 @@ const payslip = (row: Row): Shown => ({
     ...ids(run),
     start_date: run.fields["start_date"] ?? null,
     end_date: run.fields["end_date"] ?? null,
-    legal_entity_id: idOf(run.one["legal_entity"])
+    legal_entity_id: linkedId(run.one["legal_entity"])
   })),
   line_items: entries(row, "line_items", (item) => ({ ...ids(item), ...item.fields }))
 })
@@ -238,12 +228,12 @@ const skill = (row: Row): Shown => ({
   integration_fields: [],
   ...plain(row),
   remote_created_at: iso(row.createdAt),
-  proficiency_scale_id: idOf(row.one["proficiency_scale"]),
+  proficiency_scale_id: linkedId(row.one["proficiency_scale"]),
   proficiency_scale: one(row, "proficiency_scale", scale)
 })
 
 const expectation = (row: Row): Shown => ({
-  skill_id: idOf(row.one["skill"]),
+  skill_id: linkedId(row.one["skill"]),
   skill: one(row, "skill", (skill) => ({
     ...named(skill),
     proficiency_scale: one(skill, "proficiency_scale", scale)
@@ -262,7 +252,7 @@ const staffingEntity = (row: Row): Shown => {
     integration_fields: [],
     remote_data: { id: row.remoteId, approvals: chance.int(0, 3) },
     ...row.fields,
-    parent_id: idOf(row.one["parent"]),
+    parent_id: linkedId(row.one["parent"]),
     ...dated(row),
     ...noticed(row),
     locations: entries(row, "locations", (place) => ({ ...named(place), type: "OFFICE" })),
@@ -278,16 +268,19 @@ const staffingEntity = (row: Row): Shown => {
 export const expectationOf = (staffingEntity: Row, row: Row): Shown => ({
   id: row.id,
   staffing_entity_id: staffingEntity.id,
-  skill_id: idOf(row.one["skill"]),
+  skill_id: linkedId(row.one["skill"]),
   expected_proficiency: row.fields["expected_proficiency"] ?? null,
   ...noticed(row)
 })
 
+/** The one that the account's settings name. */
+const ratingProvider = idOf(0, "", "hris.rating_provider", 1)
+
 const skillRating = (row: Row): Shown => ({
   ...plain(row),
-  employee_id: idOf(row.one["employee"]),
-  skill_id: idOf(row.one["skill"]),
-  rating_provider_id: null,
+  employee_id: linkedId(row.one["employee"]),
+  skill_id: linkedId(row.one["skill"]),
+  rating_provider_id: ratingProvider,
   custom_fields: null,
   integration_fields: []
 })
@@ -304,8 +297,14 @@ export const attachmentOf = (row: Row, dataUrl: string): Shown => ({
 
 const assessmentPackage = (row: Row): Shown => ({ id: row.id, ...row.fields, updated_at: iso(row.changedAt) })
 
+/** They are no records: nothing happens to them. */
+const providers = Lexicon.companies.slice(0, 5).map((name, i) => ({
+  id: idOf(0, "", "lms.provider", i + 1),
+  remote_id: `P${i + 1}`,
+  name
+}))
+
 const course = (row: Row): Shown => {
-  const chance = new Chance(row.salt)
   const marks = {
     remote_created_at: iso(row.createdAt),
     ...noticed(row),
@@ -313,24 +312,23 @@ const course = (row: Row): Shown => {
     custom_fields: null,
     integration_fields: []
   }
-  const provider = { id: `provider-${row.salt % 5}`, remote_id: `P${row.salt % 5}` }
-  const revision = { id: `${row.id}-1`, remote_id: `${row.remoteId}-1` }
-  const topic = text(row.fields["name"]).replace("Introduction to ", "")
+  const provider = providers[row.salt % providers.length] as (typeof providers)[number]
   return {
     ...ids(row),
     provider_id: provider.id,
     origin_id: `origin-${row.salt % 1000}`,
     ...marks,
-    provider: { ...provider, name: chance.pick(Lexicon.companies) },
+    provider,
     revisions: [{
-      ...revision,
+      id: idOf(row.salt, "", "lms.revision", row.serial),
+      remote_id: `${row.remoteId}-1`,
       course_id: row.id,
       title: row.fields["name"] ?? null,
-      description: `What everybody should know about ${topic}.`,
+      description: "What everybody should know about it.",
       remote_url: `https://lms.example/courses/${row.remoteId}`,
       status: row.fields["status"] ?? null,
       ...marks,
-      skill_assignments: [{ skill: { id: `skill-${row.salt % 40}`, remote_id: `S${row.salt % 40}`, name: topic } }]
+      skill_assignments: entries(row, "skills", (skill) => ({ skill: named(skill) }))
     }]
   }
 }
@@ -338,7 +336,7 @@ const course = (row: Row): Shown => {
 /** What is written and no list shows, with what it belongs to. */
 const written = (row: Row): Shown => ({
   ...plain(row),
-  ...Object.fromEntries(Object.entries(row.one).map(([path, linked]) => [`${path}_id`, idOf(linked)])),
+  ...Object.fromEntries(Object.entries(row.one).map(([path, linked]) => [`${path}_id`, linkedId(linked)])),
   ...dated(row)
 })
 

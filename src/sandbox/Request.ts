@@ -6,16 +6,19 @@
  * Gotchas
  * - A filter on a field that the integration does not support leaves nothing, unless it is to be ignored; an empty
  *   filter asks for nothing and does neither.
+ * - An empty cursor is refused, not taken for the first page: whoever asks on after the last page would never end.
  */
 import * as Effect from "effect/Effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
+import { isDay } from "../api/Fields.ts"
 import {
-  cursorParameter,
+  cursorParameter as usualCursorParameter,
   filterValues,
   type IncrementalModel,
   lists,
   pageSize,
+  sharedParameters,
   updatedAfterPattern
 } from "../api/Lists.ts"
 import type { ListQuery } from "./Reading.ts"
@@ -32,16 +35,6 @@ export interface ListRequest {
   /** What was sent and means nothing here. */
   readonly ignored: ReadonlyArray<string>
 }
-
-const sharedParameters: ReadonlyArray<string> = [
-  cursorParameter,
-  "page_size",
-  "updated_after",
-  "include_deleted",
-  "ignore_unsupported_filters",
-  "ids",
-  "remote_ids"
-]
 
 /** Each value of a request's query as one text; refused if one is given twice. */
 export const texts: Effect.Effect<
@@ -62,7 +55,8 @@ export const parse = (
   integration: string,
   model: IncrementalModel,
   texts: Readonly<Record<string, string>>,
-  unsupported: ReadonlyArray<string> = []
+  unsupported: ReadonlyArray<string> = [],
+  cursorParameter: string = usualCursorParameter
 ): Result.Result<ListRequest, Refusal> => {
   const filters: Record<string, ReadonlyArray<string>> = {}
   for (const filter of lists[model].filters) {
@@ -78,14 +72,20 @@ export const parse = (
       return Result.fail(invalid(`${name} must be true or false.`))
     }
   }
+  if (texts[cursorParameter] === "") {
+    return Result.fail(
+      invalid(`${cursorParameter} is empty: leave it out for the first page; data.next is null on the last.`)
+    )
+  }
   const size = sizeOf(texts["page_size"])
   if (size === null) {
     return Result.fail(invalid(`page_size must be a whole number from ${pageSize.min} to ${pageSize.max}.`))
   }
   const updatedAfter = timeOf(texts["updated_after"])
   if (updatedAfter === "malformed") {
-    return Result.fail(invalid("updated_after must look like YYYY-MM-DDTHH:mm:ss.sssZ."))
+    return Result.fail(invalid("updated_after must look like YYYY-MM-DDTHH:mm:ss.sssZ and be a time that exists."))
   }
+  const known: ReadonlyArray<string> = [cursorParameter, ...sharedParameters, ...lists[model].filters]
   const dropped = unsupported.filter((name) => listOf(texts[name]).length > 0)
   const supported = <A>(name: string, value: A, none: A): A => dropped.includes(name) ? none : value
   return Result.succeed({
@@ -103,9 +103,7 @@ export const parse = (
     nothing: dropped.length > 0 && texts["ignore_unsupported_filters"] !== "true",
     ignored: [
       ...dropped,
-      ...Object.keys(texts).filter((name) =>
-        !sharedParameters.includes(name) && !(lists[model].filters as ReadonlyArray<string>).includes(name)
-      )
+      ...Object.keys(texts).filter((name) => !known.includes(name))
     ]
   })
 }
@@ -122,7 +120,7 @@ const sizeOf = (text: string | undefined): number | null => {
 /** Without a zone it is UTC; without a time, midnight. */
 const timeOf = (text: string | undefined): number | null | "malformed" => {
   if (text === undefined) return null
-  if (!updatedAfterPattern.test(text)) return "malformed"
+  if (!updatedAfterPattern.test(text) || !isDay(text.slice(0, 10))) return "malformed"
   const bare = text.replace(/Z$/, "")
   const at = Date.parse(bare.includes("T") ? `${bare}Z` : `${bare}T00:00:00Z`)
   return Number.isNaN(at) ? "malformed" : at

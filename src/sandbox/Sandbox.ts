@@ -17,6 +17,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { createServer } from "node:http"
+import { cursorParameter as usualCursorParameter } from "../api/Lists.ts"
 import { Account, type AccountSettings } from "./Account.ts"
 import * as Control from "./Control.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
@@ -55,6 +56,8 @@ export interface Options {
   readonly faults?: Weather
   /** Default `sandbox`. */
   readonly key?: string
+  /** Query name of the cursor, which the specification does not show; default `cursor`. */
+  readonly cursorParameter?: string
   /** Default drifting. */
   readonly order?: Order
 }
@@ -120,9 +123,17 @@ export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()
 /** Serves until the scope closes. */
 export const serve = Effect.fn("Sandbox.serve")(
   function*(options: Options = {}): Effect.fn.Return<SandboxHandle, AddressUnavailable, Scope.Scope> {
-    const { faults = "calm", host = "127.0.0.1", key = "sandbox", port = 0, seed = 1, ...rest } = options
+    const {
+      cursorParameter = usualCursorParameter,
+      faults = "calm",
+      host = "127.0.0.1",
+      key = "sandbox",
+      port = 0,
+      seed = 1,
+      ...rest
+    } = options
     const world = World.make({ ...rest, seed, start: yield* Clock.currentTimeMillis })
-    const stage = new Stage(world, new Faults(seed, faults), new Account(), key)
+    const stage = new Stage(world, new Faults(seed, faults), new Account(), key, cursorParameter)
     const app = yield* HttpRouter.toHttpEffect(
       Layer.mergeAll(
         ListRoutes.layer(stage),

@@ -32,17 +32,20 @@ export class Stage {
   readonly faults: Faults
   readonly account: Account
   readonly key: string
+  /** Query name of the cursor. */
+  readonly cursorParameter: string
   readonly requests: Array<RequestEntry> = []
   /** ms */
   readonly now = Clock.currentTimeMillis
   /** Lets the world live up to now. */
   readonly catchUp: Effect.Effect<void>
 
-  constructor(world: World, faults: Faults, account: Account, key: string) {
+  constructor(world: World, faults: Faults, account: Account, key: string, cursorParameter: string) {
     this.world = world
     this.faults = faults
     this.account = account
     this.key = key
+    this.cursorParameter = cursorParameter
     this.catchUp = Effect.map(this.now, (now) => world.advance(now))
   }
 

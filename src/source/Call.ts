@@ -19,7 +19,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import { largestBodyBytes } from "../api/Attachments.ts"
 import { checkForm } from "../api/FormCheck.ts"
 import { CreateEmployee, type EmployeeForm } from "../api/Forms.ts"
-import { cursorParameter, pageSize } from "../api/Lists.ts"
+import { pageSize } from "../api/Lists.ts"
 import type { EndpointName } from "../api/Permissions.ts"
 import { checkProficiency, ExpectSkill, type ProficiencyScale, RateSkill } from "../api/Proficiency.ts"
 import { type ReadName, reads } from "../api/Reads.ts"
@@ -48,7 +48,8 @@ type Fault = Invalid["faults"][number]
 
 // ---- lists --------------------------------------------------------------------------------------------------------
 
-export const ofPage = (request: PageRequest): Call => ({
+/** `cursorParameter`: what the account calls it. */
+export const ofPage = (request: PageRequest, cursorParameter: string): Call => ({
   account: request.account,
   integration: request.integration,
   endpoint: request.model === "assessment.package" ? "assessmentPackages" : request.model,

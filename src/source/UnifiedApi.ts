@@ -29,6 +29,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import { cursorParameter } from "../api/Lists.ts"
 import type { EndpointName } from "../api/Permissions.ts"
 import { readAnswers, type ReadName } from "../api/Reads.ts"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
@@ -53,6 +54,8 @@ export interface Account {
   readonly url: string
   /** As it is now; asked for each request, and once more when the API refuses it. */
   readonly key: Effect.Effect<Redacted.Redacted>
+  /** Query name of the cursor of lists; `cursor` by default. */
+  readonly cursorParameter?: string
 }
 
 export interface Options {
@@ -283,7 +286,10 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
 
       const page = Effect.fn("Source.page")(function*(request: PageRequest) {
         const meaning = request.model === "assessment.package" ? Answer.packages : Answer.list
-        const { data, ...answered } = yield* ask(Call.ofPage(request), { meaning, maxBytes })
+        const { data, ...answered } = yield* ask(
+          Call.ofPage(request, accounts.get(request.account)?.cursorParameter ?? cursorParameter),
+          { meaning, maxBytes }
+        )
         return { ...data, ...answered }
       })
 

@@ -1,5 +1,6 @@
 import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
 import { freePort, inDirectory, run, sandboxed } from "./Program.ts"
 
@@ -10,7 +11,21 @@ describe("usage", () => {
   it("--help names every command and exits 0", async () => {
     const { code, stdout } = await run(["--help"])
     assert.strictEqual(code, 0)
-    for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail", "integrations"]) {
+    for (
+      const command of [
+        "start",
+        "demo",
+        "sandbox",
+        "doctor",
+        "store",
+        "schema",
+        "status",
+        "tail",
+        "streams",
+        "holds",
+        "integrations"
+      ]
+    ) {
       assert.match(stdout, new RegExp(`^  ${command} `, "m"))
     }
   })
@@ -20,7 +35,7 @@ describe("usage", () => {
       start: ["once", "config"],
       doctor: ["config", "json"],
       demo: ["for", "seed", "json"],
-      sandbox: ["port", "seed", "speed", "integrations", "records", "faults", "key", "json"],
+      sandbox: ["port", "seed", "speed", "integrations", "records", "faults", "key", "cursor-parameter", "json"],
       status: ["json", "config"],
       tail: ["json", "after", "config"],
       "streams audit": ["json", "config"],
@@ -86,6 +101,27 @@ describe("start", () => {
       assert.include(stderr, `127.0.0.1 port ${port} is taken`)
       assert.include(stderr, "ROLLCALL_HTTP_PORT")
       assert.notMatch(stderr, /^ +at /m)
+    }))
+
+  it("a second one with the same configuration ends for the port, and takes nothing over from the first", () =>
+    inDirectory(async (directory, start) => {
+      const file = join(directory, "rollcall.db")
+      const port = String(await freePort())
+      const environment = { ...account, ROLLCALL_STORE: `sqlite:${file}`, ROLLCALL_HTTP_PORT: port }
+      const first = start(["start"], environment)
+      await first.says(/"message":"started"/, "stderr")
+      const epochs = () => {
+        const store = new DatabaseSync(file, { readOnly: true })
+        const rows = store.prepare("SELECT scope, epoch FROM ownership ORDER BY scope").all()
+        store.close()
+        return rows
+      }
+      const before = epochs()
+      assert.isNotEmpty(before)
+      const { code, stderr } = await run(["start"], environment)
+      assert.strictEqual(code, 1)
+      assert.include(stderr, `port ${port} is taken`)
+      assert.deepStrictEqual(epochs(), before)
     }))
 
   it("a store that cannot be opened ends it with what to do", () =>

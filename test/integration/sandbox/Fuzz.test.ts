@@ -71,7 +71,7 @@ describe("the sandbox under fuzz", () => {
     libraries = await installed()
   })
 
-  it("no request leads to a 5xx or to an answer that its own OpenAPI document does not describe", async () => {
+  it("U70: no request leads to a 5xx or to an answer that its own OpenAPI document does not describe", async () => {
     await using sandbox = await startSandbox({ seed: 7, speed: 0, records: 40 })
     const { ids, integrations: [integration = ""], key, url } = sandbox
     const folder = await mkdtemp(join(tmpdir(), "rollcall-fuzz-"))

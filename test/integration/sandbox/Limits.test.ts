@@ -15,7 +15,7 @@ const addTag = ({ handle: { ids }, send }: Client, integration?: string) =>
   send("POST", `/ats/candidates/${ids.candidate}/tags`, tag, integration === undefined ? {} : { integration })
 
 describe("permissions", () => {
-  it.live("that are missing refuse their endpoints and no others", () =>
+  it.live("U49: that are missing refuse their endpoints and no others", () =>
     withSandbox({}, async ({ control, send }) => {
       const refused = async () => {
         const names: Array<EndpointName> = []
@@ -42,7 +42,7 @@ describe("permissions", () => {
 })
 
 describe("subsets", () => {
-  it.live("an integration of another category offers neither model nor action", () =>
+  it.live("U50: an integration of another category offers neither model nor action", () =>
     withSandbox({ integrations: 2 }, async (client) => {
       const { json, status } = await addTag(client, "workday:acme")
       assert.deepStrictEqual([status, json.error.code], [404, "INTEGRATION.ACTION_NOT_AVAILABLE"])
@@ -53,13 +53,13 @@ describe("subsets", () => {
 })
 
 describe("the rate limit", () => {
-  it.live("is off, and nothing is said of it, until it is set", () =>
+  it.live("U51: is off, and nothing is said of it, until it is set", () =>
     withSandbox({}, async (client) => {
       const { headers } = await client.get("/ats/tags")
       assert.isNull(headers.get("ratelimit-limit"))
     }))
 
-  it.live("counts every request of the key, and refuses with 429 and the seconds to wait", () =>
+  it.live("U51: counts every request of the key, and refuses with 429 and the seconds to wait", () =>
     withSandbox({ integrations: 2 }, async (client) => {
       const { control, get, send } = client
       await control("PUT", "/account", account({ rateLimit: { requests: 4, seconds: 60 } }))
@@ -87,7 +87,7 @@ describe("the rate limit", () => {
       assert.strictEqual((await get("/ats/tags", {})).status, 401)
     }))
 
-  it.live("gives the budget back when its window is over", () =>
+  it.live("U51: gives the budget back when its window is over", () =>
     withSandbox({}, async ({ control, get }) => {
       await control("PUT", "/account", account({ rateLimit: { requests: 1, seconds: 0.2 } }))
       assert.strictEqual((await get("/ats/tags")).status, 200)
@@ -98,7 +98,7 @@ describe("the rate limit", () => {
 })
 
 describe("the limit of concurrency", () => {
-  it.live("holds for writes and live reads of one integration at once, thirty unless told otherwise; lists are exempt", () =>
+  it.live("U52: holds for writes and live reads of one integration at once, thirty unless told otherwise; lists are exempt", () =>
     withSandbox({}, async (client) => {
       const { control, get, handle: { ids }, send } = client
       const alone = await addTag(client)
@@ -123,7 +123,7 @@ describe("the limit of concurrency", () => {
       assert.strictEqual((await addTag(client)).status, 200)
     }))
 
-  it.live("is kept apart per integration, and a place is given back by callers who hang up", () =>
+  it.live("U52: is kept apart per integration, and a place is given back by callers who hang up", () =>
     withSandbox({ integrations: 4 }, async (client) => {
       const { control, handle: { ids, key, url } } = client
       await control("PUT", "/account", account({ concurrencyLimit: 1 }))
@@ -148,7 +148,7 @@ describe("the limit of concurrency", () => {
 })
 
 describe("filters that the integration does not support", () => {
-  it.live("leave nothing, or are ignored with a warning", () =>
+  it.live("U53: leave nothing, or are ignored with a warning", () =>
     withSandbox({}, async ({ control, get, handle: { ids, integrations } }) => {
       const [integration = ""] = integrations
       const unsupported = ["job_ids", "updated_after", "ids"]
@@ -174,7 +174,7 @@ describe("filters that the integration does not support", () => {
 })
 
 describe("refusals on demand", () => {
-  it.live("come in the error envelope with every known code, under its status or any other", () =>
+  it.live("U54: come in the error envelope with every known code, under its status or any other", () =>
     withSandbox({}, async (client) => {
       const { control, get } = client
       for (const code of [...Object.keys(errorCodes), "REMOTE.NEVER_HEARD_OF"]) {
@@ -233,7 +233,7 @@ describe("connections that break", () => {
 })
 
 describe("paths and methods", () => {
-  it.live("that do not exist are told apart", () =>
+  it.live("U55: that do not exist are told apart", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const wrong = await send("PUT", `/ats/candidates/${ids.candidate}/tags`, tag)
       assert.deepStrictEqual([wrong.status, wrong.headers.get("allow")], [405, "POST, DELETE"])

@@ -10,7 +10,7 @@ const faults = (settings: FaultSettings) => settings
 const steering = (act: Steering) => act
 
 describe("the lists over HTTP", () => {
-  it.live("all eleven answer with the list envelope and the server's date", () =>
+  it.live("U37: all eleven answer with the list envelope and the server's date", () =>
     withSandbox({}, async ({ get }) => {
       for (const model of incrementalModels) {
         const { headers, json, status } = await get(lists[model].path)
@@ -21,7 +21,7 @@ describe("the lists over HTTP", () => {
       }
     }))
 
-  it.live("are read to the end by cursor, where data.next is null", () =>
+  it.live("U38: are read to the end by cursor, where data.next is null", () =>
     withSandbox({}, async ({ get, handle }) => {
       const ids: Array<unknown> = []
       let next: string | null = ""
@@ -40,7 +40,25 @@ describe("the lists over HTTP", () => {
       )
     }))
 
-  it.live("take the key under any spelling of the scheme, and say which scheme it is where there is no key", () =>
+  it.live("U39: are read under another name of the cursor where that is set, and its document says so", () =>
+    withSandbox({ cursorParameter: "page_token" }, async ({ control, get }) => {
+      const first = await get("/ats/applications?page_size=40&include_deleted=true")
+      const second = await get(`/ats/applications?page_size=40&include_deleted=true&page_token=${first.json.data.next}`)
+      assert.deepStrictEqual([second.json.data.results.length, second.json.data.next], [20, null])
+      const other = await get(`/ats/applications?page_size=40&include_deleted=true&cursor=${first.json.data.next}`)
+      assert.deepStrictEqual(other.json.data, first.json.data)
+      assert.include(other.json.warnings[0]?.message, '"cursor"')
+      const { json } = await control("GET", "/openapi.json")
+      const { "/ats/tags": tags } = json["paths"] as Record<
+        string,
+        { get: { parameters: ReadonlyArray<{ name: string }> } }
+      >
+      const names = (tags?.get.parameters ?? []).map(({ name }) => name)
+      assert.include(names, "page_token")
+      assert.notInclude(names, "cursor")
+    }))
+
+  it.live("U40: take the key under any spelling of the scheme, and say which scheme it is where there is no key", () =>
     withSandbox({}, async ({ get, handle }) => {
       const [first = ""] = handle.integrations
       const spelled = await get("/ats/tags", { authorization: `bearer ${handle.key}`, "x-integration-id": first })
@@ -49,7 +67,7 @@ describe("the lists over HTTP", () => {
       assert.deepStrictEqual([other.status, other.headers.get("www-authenticate")], [401, "Bearer"])
     }))
 
-  it.live("refuse what is not asked properly, in the error envelope", () =>
+  it.live("U41: refuse what is not asked properly, in the error envelope", () =>
     withSandbox({ integrations: 2 }, async ({ get, handle }) => {
       const key = { authorization: `Bearer ${handle.key}` }
       const cases: ReadonlyArray<readonly [number, string, string, Record<string, string>?]> = [
@@ -67,6 +85,8 @@ describe("the lists over HTTP", () => {
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=yesterday"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-03-01T12:00:00%2B01:00"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-13-41"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?updated_after=2026-02-30"],
+        [400, "PLATFORM.INPUT_INVALID", "/ats/tags?cursor="],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?include_deleted=yes"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/tags?cursor=nonsense"],
         [400, "PLATFORM.INPUT_INVALID", "/ats/applications?outcomes=HIRED,FIRED"]
@@ -79,7 +99,7 @@ describe("the lists over HTTP", () => {
       }
     }))
 
-  it.live("take every documented form of updated_after, and shared and own filters", () =>
+  it.live("U10: take every documented form of updated_after, and shared and own filters", () =>
     withSandbox({}, async ({ control, get, handle }) => {
       const id = handle.ids.application
       const [integration = ""] = handle.integrations
@@ -100,7 +120,7 @@ describe("the lists over HTTP", () => {
       assert.strictEqual((await found("outcomes=&page_size=250")).length, 59)
     }))
 
-  it.live("ignore a parameter that means nothing, with a warning", () =>
+  it.live("U42: ignore a parameter that means nothing, with a warning", () =>
     withSandbox({}, async ({ get }) => {
       const { json, status } = await get("/ats/tags?limit=3")
       assert.deepStrictEqual([status, json.warnings.some(({ message }) => message.includes('"limit"'))], [200, true])

@@ -51,7 +51,7 @@ describe("every write", () => {
   const notUtf8 = (body: object) => new Uint8Array(Buffer.from(JSON.stringify({ ...body, more: "\u00ff" }), "latin1"))
   const addressed = (name: WriteName) => writes[name].path.replaceAll(/\{\w+\}/g, "nothing")
 
-  it.live("refuses bodies of another media type, broken ones, and none at all", () =>
+  it.live("U56: refuses bodies of another media type, broken ones, and none at all", () =>
     withSandbox({}, async ({ send }) => {
       for (const name of writeNames) {
         const { method } = writes[name]
@@ -71,7 +71,7 @@ describe("every write", () => {
       }
     }))
 
-  it.live("says that what it addresses is not there", () =>
+  it.live("U44: says that what it addresses is not there", () =>
     withSandbox({}, async ({ send }) => {
       for (const name of writeNames.filter((name) => writes[name].path.includes("{"))) {
         refused(await send(writes[name].method, addressed(name), bodies[name]), 404)
@@ -80,7 +80,7 @@ describe("every write", () => {
       refused(await send("POST", addressed("createEmployee"), bodies.createEmployee), 400)
     }))
 
-  it.live("accepts JSON with a charset, and fields nobody knows", () =>
+  it.live("U57: accepts JSON with a charset, and fields nobody knows", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const path = `/ats/candidates/${ids.candidate}/tags`
       const answer = await send("POST", path, undefined, {
@@ -90,7 +90,7 @@ describe("every write", () => {
       succeeded("addTag", answer)
     }))
 
-  it.live("refuses a body over 32 MiB with 413, and goes on", () =>
+  it.live("U23: refuses a body over 32 MiB with 413, and goes on", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const path = `/ats/candidates/${ids.candidate}/attachments`
       const sized = (bytes: number) => {
@@ -103,7 +103,7 @@ describe("every write", () => {
       succeeded("addCandidateAttachment", await send("POST", path, bodies.addCandidateAttachment))
     }))
 
-  it.live("refuses a body that is nested too deep to be walked through", () =>
+  it.live("U56: refuses a body that is nested too deep to be walked through", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const path = `/ats/applications/${ids.application}/result-links`
       const nested = (depth: number) =>
@@ -143,7 +143,7 @@ describe("POST /ats/jobs/{id}/applications", () => {
     ]
   }
 
-  it.live("creates a candidate and a pending application, which the list shows as they were answered", () =>
+  it.live("U58: creates a candidate and a pending application, which the list shows as they were answered", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const began = await pause()
@@ -168,7 +168,39 @@ describe("POST /ats/jobs/{id}/applications", () => {
       assert.deepStrictEqual(attachments.json.data.results.map((row) => row["file_name"]), ["cv.pdf"])
     }))
 
-  it.live("refuses a closed job, a second application of the same person, and what makes no sense", () =>
+  it.live("U24: shows answers under the question they belong to; those to no question it knows are kept with a warning", () =>
+    withSandbox({}, async ({ handle: { ids }, send }) => {
+      const apply = (email_address: string, ...screening_question_answers: ReadonlyArray<object>) =>
+        send("POST", `/ats/jobs/${ids.job}/applications`, {
+          candidate: { ...body.candidate, email_address },
+          screening_question_answers
+        })
+      const asked = await apply(
+        "one@mail.example",
+        { question_id: "q-start-1", answer: "In one month" },
+        { question_id: "q-why-1", answer: "Because." },
+        { question_id: "q-days-1", answer: ["weekdays", "weekends"] }
+      )
+      const shown = asked.json.data["screening_question_answers"] as ReadonlyArray<{ answer: object; question: object }>
+      assert.deepStrictEqual(shown.map(({ answer }) => answer), [
+        { choice: "In one month" },
+        { content: "Because." },
+        { choices: ["weekdays", "weekends"] }
+      ])
+      assert.deepStrictEqual(shown[0]?.question, {
+        remote_id: "q-start-1",
+        title: "When could you start?",
+        type: "SINGLE_SELECT"
+      })
+      assert.deepStrictEqual(asked.json.warnings, [])
+      const unknown = await apply("two@mail.example", { question_id: "q-other", answer: ["o1"] })
+      assert.deepStrictEqual([unknown.status, unknown.json.warnings.length], [200, 1])
+      assert.include(unknown.json.warnings[0]?.message, '"q-other"')
+      refused(await apply("three@mail.example", { question_id: "q-days-1", answer: "weekdays" }), 400)
+      refused(await apply("three@mail.example", { question_id: "q-why-1", answer: ["o1"] }), 400)
+    }))
+
+  it.live("U59: refuses a closed job, a second application of the same person, and what makes no sense", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids, world }, send } = client
       const path = `/ats/jobs/${ids.job}/applications`
@@ -229,7 +261,7 @@ describe("candidate tags", () => {
 })
 
 describe("PATCH /ats/applications/{id}/interviews", () => {
-  it.live("changes what is given, answers without warnings, and makes the application match", () =>
+  it.live("U60: changes what is given, answers without warnings, and makes the application match", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const path = `/ats/applications/${ids.application}/interviews`
@@ -267,7 +299,7 @@ describe("PATCH /ats/applications/{id}/interviews", () => {
 })
 
 describe("what is kept and no list shows", () => {
-  it.live("result links are visible under /_sandbox, and change no application", () =>
+  it.live("U61: result links are visible under /_sandbox, and change no application", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send, truth } = client
       const began = await pause()
@@ -288,7 +320,7 @@ describe("what is kept and no list shows", () => {
       assert.lengthOf(await truth("ats.result_link"), 1)
     }))
 
-  it.live("documents and attachments are visible under /_sandbox with their content", () =>
+  it.live("U62: documents and attachments are visible under /_sandbox with their content", () =>
     withSandbox({}, async ({ handle: { ids }, send, truth }) => {
       const path = `/hris/employees/${ids.employee}/documents`
       succeeded("uploadDocument", await send("POST", path, { category_id: ids.document_category, document: file }))
@@ -318,7 +350,7 @@ describe("POST /hris/employees/form", () => {
   }
   const ada = { first_name: "Ada", last_name: "King", work_email: "ada@work.example", start_date: "2031-01-01" }
 
-  it.live("creates an employee from answers that keep to the form, once per work e-mail", () =>
+  it.live("U63: creates an employee from answers that keep to the form, once per work e-mail", () =>
     withSandbox({}, async ({ handle: { ids }, send, truth }) => {
       const form = (await send("GET", "/hris/employees/form")).json.data as unknown as EmployeeForm
       const properties = {
@@ -351,7 +383,7 @@ describe("POST /hris/employees/form", () => {
       )
     }))
 
-  it.live("enforces the form, in every place of it at once", () =>
+  it.live("U64: enforces the form, in every place of it at once", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send, truth } = client
       const before = await truth("hris.employee")
@@ -426,7 +458,7 @@ const skillsByScale = async ({ get }: Client) => {
 }
 
 describe("POST /hris/staffing-entities/{id}/skills", () => {
-  it.live("attaches a skill, updates its expectation in place, and makes the staffing entity match, not change", () =>
+  it.live("U65: attaches a skill, updates its expectation in place, and makes the staffing entity match, not change", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const { continuous, stepped } = await skillsByScale(client)
@@ -470,7 +502,7 @@ describe("POST /hris/staffing-entities/{id}/skills", () => {
       assert.strictEqual((await row(client, "/hris/staffing-entities", ids.staffing_entity))["changed_at"], changed_at)
     }))
 
-  it.live("holds the expectation strictly to the scale of the skill", () =>
+  it.live("U66: holds the expectation strictly to the scale of the skill", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const { chosen, continuous, stepped } = await skillsByScale(client)
@@ -495,7 +527,7 @@ describe("POST /hris/staffing-entities/{id}/skills", () => {
 })
 
 describe("POST /hris/skill-proficiency-ratings", () => {
-  it.live("overwrites the rating of the same source, and keeps it when only the skill is assigned again", () =>
+  it.live("U67: overwrites the rating of the same source, and keeps it when only the skill is assigned again", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send, truth } = client
       const { chosen, stepped } = await skillsByScale(client)
@@ -519,6 +551,8 @@ describe("POST /hris/skill-proficiency-ratings", () => {
         employee_id: ids.employee,
         skill_id: stepped.id
       })
+      assert.match(String(first["rating_provider_id"]), /^[1-9A-HJ-NP-Za-km-z]{24}$/)
+      assert.strictEqual(own["rating_provider_id"], first["rating_provider_id"])
       assert.notStrictEqual(own["id"], first["id"])
       assert.deepStrictEqual(await rate(stepped.id), second)
       assert.deepInclude(await rate(chosen.id), { proficiency: null })
@@ -539,7 +573,7 @@ describe("POST /hris/skill-proficiency-ratings", () => {
 })
 
 describe("PUT /assessment/packages", () => {
-  it.live("replaces the whole list, and dates only what changed", () =>
+  it.live("U68: replaces the whole list, and dates only what changed", () =>
     withSandbox({}, async ({ send, truth }) => {
       const one = { id: "logic", type: "SKILLS_TEST", name: "Logic", description: "Riddles." }
       const two = { id: "talk", type: "VIDEO_INTERVIEW", name: "Talk", description: "Ten minutes." }
@@ -569,12 +603,17 @@ describe("PUT /assessment/packages", () => {
 })
 
 describe("POST /lms/courses/{id}/deactivate", () => {
-  it.live("takes the course's id or remote id, and changes it once", () =>
+  it.live("U69: takes the course's id or remote id, and changes it once", () =>
     withSandbox({}, async ({ handle: { ids }, send, truth }) => {
       const [, second] = await truth("lms.course")
       const statuses = (data: Answer["json"]["data"]) =>
         (data["revisions"] as ReadonlyArray<{ status: string }>).map(({ status }) => status)
       assert.deepStrictEqual(statuses(second as never), ["ACTIVE"])
+      const skills = new Set((await truth("hris.skill")).map(({ id }) => id))
+      const taught = (second as { revisions: ReadonlyArray<{ skill_assignments: ReadonlyArray<{ skill: object }> }> })
+        .revisions.flatMap(({ skill_assignments }) => skill_assignments.map(({ skill }) => skill as { id: string }))
+      assert.isNotEmpty(taught)
+      for (const { id } of taught) assert.isTrue(skills.has(id), id)
       const one = await send("POST", `/lms/courses/${ids.course}/deactivate`, {})
       const remote = encodeURIComponent(`remote:${second?.["remote_id"]}`)
       const two = await send("POST", `/lms/courses/${remote}/deactivate`, {})

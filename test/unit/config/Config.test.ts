@@ -66,6 +66,9 @@ describe("Config", () => {
     ["ROLLCALL_API_URL", "https://api.example.com/v2", /does not end in \/v1/, /\/v1/],
     ["ROLLCALL_API_URL", "https://me:pw@api.example.com/v1", /more than an address/, /\/v1/],
     ["ROLLCALL_API_KEY", "", /is not set/, /API key/],
+    ["ROLLCALL_CURSOR_PARAMETER", "page token", /cannot be the name of the cursor/, /letters/],
+    ["ROLLCALL_CURSOR_PARAMETER", "ids", /cannot be the name of the cursor/, /no other parameter/],
+    ["ROLLCALL_CURSOR_PARAMETER", "job_ids", /cannot be the name of the cursor/, /no other parameter/],
     ["ROLLCALL_INTEGRATIONS", "greenhouse", /"greenhouse" is no integration id/, /<tool>:<identifier>/],
     ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Leave one/],
     ["ROLLCALL_MODELS", "hris.payslips", /"hris.payslips" is no model/, /Did you mean "hris.payslip"\?/],
@@ -153,7 +156,7 @@ describe("Config from a file", () => {
     Effect.gen(function*() {
       const value = Result.getOrThrow(
         yield* both({
-          accounts: { eu, us },
+          accounts: { eu, us: { ...us, cursorParameter: "page_token" } },
           integrations: [
             { ...greenhouse, account: "us", models: ["ats.tag", "ats.offer"], interval: "10 seconds" },
             { id: "personio:7", account: "eu", sweepInterval: "1 day", backfill: "publish" }
@@ -178,6 +181,10 @@ describe("Config from a file", () => {
       assert.deepStrictEqual(Object.keys(value.accounts), ["eu", "us"])
       assert.strictEqual(value.accounts["us"]!.url, "https://us.example.com/v1")
       assert.strictEqual(Redacted.value(yield* value.accounts["us"]!.key), "us-s3cret")
+      assert.deepStrictEqual(Object.values(value.accounts).map(({ cursorParameter }) => cursorParameter), [
+        "cursor",
+        "page_token"
+      ])
       const [first, second] = value.integrations
       assert.deepStrictEqual([first!.account, first!.models], ["us", ["ats.offer", "ats.tag"]])
       assert.deepStrictEqual([second!.account, second!.models], ["eu", "auto"])
@@ -210,13 +217,14 @@ describe("Config from a file", () => {
     Effect.gen(function*() {
       const value = Result.getOrThrow(
         yield* both({
-          accounts: { default: eu, us },
+          accounts: { default: { ...eu, cursorParameter: "after" }, us },
           integrations: [{ ...greenhouse, account: "us", interval: "1 hour", models: ["ats.tag"] }, { id: "a:1" }],
           store: "sqlite:x.db",
           kafka: { topic: "file", state: true }
         }, {
           ROLLCALL_API_URL: "https://other.example.com/v1",
           ROLLCALL_API_KEY: "other",
+          ROLLCALL_CURSOR_PARAMETER: "page_token",
           ROLLCALL_INTEGRATIONS: "greenhouse:acme,b:2",
           ROLLCALL_INTERVAL: "5 seconds",
           ROLLCALL_MODELS: "auto",
@@ -226,6 +234,8 @@ describe("Config from a file", () => {
       )
       assert.strictEqual(value.accounts["default"]!.url, "https://other.example.com/v1")
       assert.strictEqual(Redacted.value(yield* value.accounts["default"]!.key), "other")
+      assert.strictEqual(value.accounts["default"]!.cursorParameter, "page_token")
+      assert.strictEqual(value.accounts["us"]!.cursorParameter, "cursor")
       assert.deepStrictEqual(
         value.integrations.map((
           { account, id, interval, models }

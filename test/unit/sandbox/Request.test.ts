@@ -32,6 +32,30 @@ describe("updated_after", () => {
       assert.isTrue(Result.isFailure(updatedAfter(text)), text)
     }
   })
+
+  it("refuses days and times that do not exist", () => {
+    for (const text of ["2026-02-30", "2026-13-01", "2026-02-29T10:00:00Z", "2026-03-01T25:00:00", "0000-00-00"]) {
+      assert.isTrue(Result.isFailure(updatedAfter(text)), text)
+    }
+  })
+})
+
+describe("the cursor", () => {
+  const cursorOf = (query: Record<string, string>, name?: string) =>
+    Result.map(parse("sandbox:everything", "ats.tag", query, [], name), ({ cursor, ignored }) => ({ cursor, ignored }))
+
+  it("goes by the name it is given, and by no other", () => {
+    assert.deepStrictEqual(cursorOf({ cursor: "c" }), Result.succeed({ cursor: "c", ignored: [] }))
+    assert.deepStrictEqual(
+      cursorOf({ cursor: "c", page_token: "t" }, "page_token"),
+      Result.succeed({ cursor: "t", ignored: ["cursor"] })
+    )
+  })
+
+  it("is refused where it is empty, and is not the first page", () => {
+    const refused = cursorOf({ cursor: "" })
+    assert.match(Result.isFailure(refused) ? refused.failure.message : "", /leave it out for the first page/)
+  })
 })
 
 describe("lists of values", () => {

@@ -38,6 +38,21 @@ describe("a new world", () => {
     })
   }
 
+  it("has an id of 24 base58 characters wherever a record, or what is embedded in it, has one", () => {
+    const idsWithin = (value: unknown, path = ""): ReadonlyArray<readonly [path: string, id: string]> => {
+      if (typeof value !== "object" || value === null) return []
+      return Object.entries(value).flatMap(([name, inner]) => {
+        const isId = /^id$|_id$/.test(name) && !/^(remote|origin)_id$/.test(name) && typeof inner === "string"
+        const isOurs = !/(remote_data|custom_fields|ordered_options)\b/.test(path)
+        return isId && isOurs ? [[`${path}.${name}`, inner] as const] : idsWithin(inner, `${path}.${name}`)
+      })
+    }
+    for (const model of [...incrementalModels, "lms.course", "hris.rating"] as const) {
+      const found = [...world.truth(integration, model).values()].flatMap((record) => idsWithin(record, model))
+      for (const [path, id] of found) assert.match(id, /^[1-9A-HJ-NP-Za-km-z]{24}$/, path)
+    }
+  })
+
   it("L6: uses some ids in several models and several integrations", () => {
     const pair = World.make({ seed: 3, start, records: 300, integrations: 4 })
     const applications = new Set(idsOf(list(pair, "ats.application", everything, "greenhouse:acme")))

@@ -60,7 +60,11 @@ export const withReplies = (...replies: ReadonlyArray<Reply>) => {
   const layer = UnifiedApi.layer({
     accounts: {
       eu: { url: "https://api.example.org/v1", key: Effect.succeed(Redacted.make("eu-key")) },
-      us: { url: "https://us.example.org/v1", key: Effect.succeed(Redacted.make("us-key")) }
+      us: {
+        url: "https://us.example.org/v1",
+        key: Effect.succeed(Redacted.make("us-key")),
+        cursorParameter: "page_token"
+      }
     },
     retryBase: "1 second"
   }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))

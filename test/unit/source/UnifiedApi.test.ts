@@ -56,6 +56,17 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("calls the cursor what the account calls it", () => {
+    const { layer, sent } = withReplies(success)
+    return Effect.gen(function*() {
+      yield* read({ account: "us", cursor: "c" })
+      assert.deepStrictEqual([...sent[0]?.url.searchParams.keys() ?? []].filter((name) => /cursor|token/.test(name)), [
+        "page_token"
+      ])
+      assert.strictEqual(sent[0]?.url.searchParams.get("page_token"), "c")
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("asks for the assessment packages without a filter and takes the whole list as one page", () => {
     const packages = [{ id: "p1", name: "Typing" }, { id: "p2", surprise: true }]
     const { layer, sent } = withReplies({ body: { status: "success", data: { packages }, warnings: [] } })

@@ -1,9 +1,10 @@
 /**
  * The long forms of the kill tests. `npm run kills -- --count 500 [--minutes 30] [--seed n] [--json]` kills at random
  * moments and exits 1 if anything was lost, invented or put out of order, or if a recovery took longer than `slowest`.
- * `npm run kills -- --every-step [--json]` kills before and after every durable step of short runs.
+ * `npm run kills -- --every-step [--minutes 30] [--json]` kills before and after every durable step of short runs.
  */
 import * as Effect from "effect/Effect"
+import { availableParallelism, loadavg } from "node:os"
 import { parseArgs } from "node:util"
 import { table } from "../../../bench/Table.ts"
 import * as Home from "./Home.ts"
@@ -61,7 +62,9 @@ const reportOf = ({ digests, events, exitCode, findings, follower, oracle, pendi
       p95: quantile(recoveries, 0.95),
       max: recoveries.at(-1) ?? 0
     },
-    exitCode
+    exitCode,
+    // of the last quarter of an hour: on a busy machine everybody is slow
+    loadPerCore: Math.round((loadavg()[2] ?? 0) * 10 / availableParallelism()) / 10
   }
   const { doubles, ghosts, lost, outOfOrder, recovery } = report
   const faults = lost + ghosts + doubles + outOfOrder + oracle.breaches.length
@@ -92,13 +95,15 @@ const text = (report: ReturnType<typeof reportOf>): string =>
       [
         "recovery, process start to first page committed: p50 / p95 / max",
         `${report.recovery.p50} / ${report.recovery.p95} / ${report.recovery.max} ms`
-      ]
+      ],
+      ["load of the machine per core, last 15 minutes", String(report.loadPerCore)]
     ]),
     "",
     `seed ${report.seed}: ${report.ok ? "nothing lost, nothing invented" : `VIOLATED ${report.breaches.join("; ")}`}`
   ].join("\n")
 
 const startedAt = Date.now()
+const isEnough = () => Date.now() - startedAt > Number(flags.minutes) * 60_000
 const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
 
 const atRandom = Effect.gen(function*() {
@@ -108,7 +113,7 @@ const atRandom = Effect.gen(function*() {
       kills,
       integrations: 3,
       lifetime: [300, 1200],
-      isEnough: () => Date.now() - startedAt > Number(flags.minutes) * 60_000,
+      isEnough,
       onDeath: ({ after, recovery }, number) =>
         say(
           `${number + 1}/${kills} ${elapsed()}: ${after}${recovery === null ? "" : `, first page after ${recovery} ms`}`
@@ -124,7 +129,7 @@ const atEveryStep = Effect.gen(function*() {
   yield* everyStep((scenario, { n, side }, { diedAt, problems }) => {
     if (diedAt !== null || problems.length > 0) deaths.push({ scenario, at: diedAt ?? "the end", problems })
     say(`${elapsed()}: ${scenario}, ${side} step ${n} ${diedAt ?? "(not reached)"}: ${problems[0] ?? "fine"}`)
-  })
+  }, isEnough)
   const rows = [...Map.groupBy(deaths, ({ scenario }) => scenario)].map(([scenario, own]) => ({
     scenario,
     kinds: Object.fromEntries([...Map.groupBy(own, ({ at }) => at)].map(([at, some]) => [at, some.length])),

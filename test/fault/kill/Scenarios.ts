@@ -248,15 +248,17 @@ export const strike = Effect.fnUntraced(
 /** Longer than any of the scenarios is. */
 const mostSteps = 60
 
-/** Every step of every scenario, before and after it; told one by one. */
+/** Every step of every scenario, before and after it, told one by one, until it is enough. */
 export const everyStep = Effect.fnUntraced(function*(
-  tell: (scenario: string, doom: Doom, verdict: Verdict) => void
+  tell: (scenario: string, doom: Doom, verdict: Verdict) => void,
+  isEnough: () => boolean
 ) {
   for (const scenario of scenarios) {
+    if (isEnough()) return
     yield* Effect.scoped(Effect.gen(function*() {
       const prepared = yield* stage(scenario)
       for (const of of scenario.of ?? [undefined]) {
-        for (let n = 1, isOver = false; n <= mostSteps && !isOver; n++) {
+        for (let n = 1, isOver = false; n <= mostSteps && !isOver && !isEnough(); n++) {
           for (const side of ["before", "after"] as const) {
             const doom: Doom = { ...(of !== undefined && { of }), n, side, signal: "SIGKILL" }
             const verdict = yield* strike(prepared, doom)

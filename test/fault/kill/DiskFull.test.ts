@@ -52,6 +52,6 @@ describe.skipIf(missing !== null)("a full disk", () => {
         assert.deepStrictEqual(differences, [])
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
       }),
-    60_000
+    90_000
   )
 })

@@ -48,7 +48,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.isTrue(heir.alive())
         yield* isTrue(heir, sandbox)
       }),
-    60_000
+    90_000
   )
 
   it.live(
@@ -72,7 +72,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.match(frozen.log(), taken)
         yield* isTrue(heir, sandbox)
       }),
-    60_000
+    90_000
   )
 
   it.live(
@@ -88,6 +88,6 @@ describe("a process frozen by SIGSTOP", () => {
         yield* heir.says("the store is free")
         yield* isTrue(heir, sandbox)
       }),
-    60_000
+    90_000
   )
 })

@@ -33,6 +33,6 @@ describe(`SIGKILL at ${kills} random moments under load (seed ${seed})`, () => {
         assert.isAbove(findings.sweeps, 0)
         assert.isBelow(pending.size, world.size / 10)
       }),
-    200_000
+    300_000
   )
 })

@@ -70,7 +70,7 @@ describe.skipIf(missing !== null)(
               assert.deepStrictEqual([...inLog.values()].map((event) => event.position), [])
             }
           }),
-        120_000
+        200_000
       )
     })
   }

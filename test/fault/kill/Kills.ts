@@ -2,11 +2,13 @@
  * The long forms of the kill tests. `npm run kills -- --count 500 [--minutes 30] [--seed n] [--json]` kills at random
  * moments and exits 1 if anything was lost, invented or put out of order, or if a recovery took longer than `slowest`.
  * `npm run kills -- --every-step [--minutes 30] [--json]` kills before and after every durable step of short runs.
+ * With `--report` the result becomes a section of `docs/fidelity.md`.
  */
 import * as Effect from "effect/Effect"
 import { availableParallelism, loadavg } from "node:os"
 import { parseArgs } from "node:util"
 import { table } from "../../../bench/Table.ts"
+import { writeSection } from "../../simulation/Report.ts"
 import * as Home from "./Home.ts"
 import * as Lives from "./Lives.ts"
 import { everyStep } from "./Scenarios.ts"
@@ -17,7 +19,9 @@ const { values: flags } = parseArgs({
     minutes: { type: "string", default: "30" },
     seed: { type: "string", default: String(Home.seed) },
     "every-step": { type: "boolean", default: false },
-    json: { type: "boolean", default: false }
+    json: { type: "boolean", default: false },
+    /** Writes a section of docs/fidelity.md. */
+    report: { type: "boolean", default: false }
   }
 })
 const seed = Number(flags.seed)
@@ -121,6 +125,7 @@ const atRandom = Effect.gen(function*() {
     })
   )
   console.log(flags.json ? JSON.stringify(report, null, 2) : text(report))
+  if (flags.report) writeSection("docs/fidelity.md", "Kills", text(report))
   return report.ok
 })
 
@@ -136,17 +141,17 @@ const atEveryStep = Effect.gen(function*() {
     kills: own.length,
     violations: own.filter(({ problems }) => problems.length > 0).length
   }))
-  console.log(
-    flags.json ? JSON.stringify(rows, null, 2) : table(
-      ["scenario", "killed before and after", "kills", "violations"],
-      rows.map(({ kills, kinds, scenario, violations }) => [
-        scenario,
-        Object.entries(kinds).map(([kind, count]) => `${kind} ${count}`).join(", "),
-        String(kills),
-        String(violations)
-      ])
-    )
+  const shown = table(
+    ["scenario", "killed before and after", "kills", "violations"],
+    rows.map(({ kills, kinds, scenario, violations }) => [
+      scenario,
+      Object.entries(kinds).map(([kind, count]) => `${kind} ${count}`).join(", "),
+      String(kills),
+      String(violations)
+    ])
   )
+  console.log(flags.json ? JSON.stringify(rows, null, 2) : shown)
+  if (flags.report) writeSection("docs/fidelity.md", "Kills at every step", shown)
   return rows.every(({ violations }) => violations === 0)
 })
 

@@ -135,7 +135,7 @@ const pipeline = (plan: Plan) =>
     Layer.provideMerge(captureLayer(plan)),
     Layer.merge(Retention.layer({ retention: plan.retention, readers: readersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
-    Layer.provideMerge(Sqlite.layer(plan.store))
+    Layer.provideMerge(Sqlite.patientLayer(plan.store))
   )
 
 // ---- start --------------------------------------------------------------------------------------------------------

@@ -236,6 +236,17 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return 0
   })
 
+  let storeAway = false
+  /** All streams share the store: what is wrong with it is told once, and once that it is over. */
+  const storeIs = (away: StoreError | null) =>
+    Effect.suspend(() => {
+      if (storeAway === (away !== null)) return Effect.void
+      storeAway = away !== null
+      return away === null
+        ? Effect.logInfo("store available again")
+        : Effect.annotateLogs(Effect.logError("store unavailable"), { why: away.message })
+    })
+
   const keep = (held: Held): Effect.Effect<never, StoreError> =>
     Effect.forever(
       exclusively(
@@ -244,10 +255,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
           Effect.catch((error) => Effect.as(remember(held, error), 0))
         )
       ).pipe(
+        // who only looked what there is to do has not written anything
+        Effect.tap((wait) => wait === 0 ? storeIs(null) : Effect.void),
         Effect.catchTag("StoreError", (error) =>
-          error.reason.retryable
-            ? Effect.as(Effect.logError("store unavailable").pipe(Effect.annotateLogs({ why: error.message })), 2_000)
-            : Effect.fail(error)),
+          error.reason.retryable ? Effect.as(storeIs(error), 2_000) : Effect.fail(error)),
         Effect.flatMap((wait) =>
           wait > 0
             ? Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(wait))), held.called.await)

@@ -13,6 +13,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Reactivity from "effect/reactivity/Reactivity"
+import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
@@ -22,7 +23,7 @@ import * as Stream from "effect/Stream"
 import { existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
-import { attempt } from "./Attempt.ts"
+import { attempt, step } from "./Attempt.ts"
 import * as SqlStore from "./SqlStore.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 
@@ -30,6 +31,8 @@ import { Misconfigured, type Store, StoreError } from "./Store.ts"
 export const applicationId = 0x526f6c6c
 
 const busyMillis = 100
+/** As long as a transaction of a process that is well may last. */
+const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 4 }))
 /** Two or three events of common size fill a page; with the default of 4096 every event took one of its own. */
 const pageBytes = 8192
 const cacheKibibytes = 16_384
@@ -185,6 +188,34 @@ export const client = (options: { readonly file: string }): Layer.Layer<SqlClien
       })
     })
   ).pipe(Layer.provide(Reactivity.layer))
+
+/** Returns once no other process holds the write lock; says so when it has to wait. A frozen holder keeps it (X21). */
+const unlocked = (sql: SqlClient.SqlClient, file: string) => {
+  const tried = sql`SELECT 1`.pipe(Effect.asVoid, sql.withTransaction)
+  const waiting = Effect.logWarning("waiting for the store: another process is writing to it").pipe(
+    Effect.annotateLogs({
+      store: file,
+      hint: "if this lasts, that process is stuck or frozen: let it go on, or end it"
+    })
+  )
+  const isLocked = (error: SqlError) => error.reason._tag === "LockTimeoutError"
+  return tried.pipe(
+    Effect.retry({ while: isLocked, schedule: lockedBriefly }),
+    Effect.catchIf(isLocked, () =>
+      waiting.pipe(
+        Effect.andThen(Effect.retry(tried, { while: isLocked, schedule: Schedule.spaced("500 millis") })),
+        Effect.andThen(Effect.logInfo("the store is free"))
+      )),
+    step("open")
+  )
+}
+
+/** As `layer`, for who serves: a file that another process holds is waited for, however long. */
+export const patientLayer = (options: { readonly file: string }): Layer.Layer<Store, StoreError> =>
+  SqlStore.layer.pipe(
+    Layer.provide(Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) => unlocked(sql, options.file)))),
+    Layer.provide(client(options))
+  )
 
 /**
  * The store in `file`, made there if there is none; `:memory:` lives as long as the layer.

@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { seed } from "./Home.ts"
 import * as Lives from "./Lives.ts"
 
 const kills = 50
 
-describe(`SIGKILL at ${kills} random moments under load (seed ${Lives.seed})`, () => {
+describe(`SIGKILL at ${kills} random moments under load (seed ${seed})`, () => {
   it.live(
     "X1, X2, X5, X6: the fold equals the world but for what is pending, and what a reader saw never changes or vanishes",
     () =>
@@ -32,6 +33,6 @@ describe(`SIGKILL at ${kills} random moments under load (seed ${Lives.seed})`, (
         assert.isAbove(findings.sweeps, 0)
         assert.isBelow(pending.size, world.size / 10)
       }),
-    200_000
+    300_000
   )
 })

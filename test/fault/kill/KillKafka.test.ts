@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto"
 import { modelNames } from "../../../src/domain/Model.ts"
 import * as Broker from "../../integration/kafka/Broker.ts"
 import * as Kcat from "../../integration/kafka/Kcat.ts"
+import { seed } from "./Home.ts"
 import * as Lives from "./Lives.ts"
 import { keyOf } from "./Oracle.ts"
 import { ask } from "./Service.ts"
@@ -25,7 +26,7 @@ const relayed = (url: string, newest: string): Effect.Effect<void> =>
   )
 
 describe.skipIf(missing !== null)(
-  `SIGKILL at ${kills} random moments while publishing to Kafka (seed ${Lives.seed}${
+  `SIGKILL at ${kills} random moments while publishing to Kafka (seed ${seed}${
     missing === null ? "" : `, skipped: ${missing}`
   })`,
   () => {
@@ -69,7 +70,7 @@ describe.skipIf(missing !== null)(
               assert.deepStrictEqual([...inLog.values()].map((event) => event.position), [])
             }
           }),
-        120_000
+        200_000
       )
     })
   }

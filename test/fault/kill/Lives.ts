@@ -10,21 +10,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
-import { streamModels } from "../../../src/domain/Model.ts"
+import { type StreamModel, streamModels } from "../../../src/domain/Model.ts"
 import { Chance } from "../../../src/sandbox/Chance.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { digest, type Event, Follower } from "./Follower.ts"
+import { folder, seed } from "./Home.ts"
 import { type Contents, keyOf, Oracle } from "./Oracle.ts"
-import { ask, launch, type Service, streams } from "./Service.ts"
-
-/** Of this run: moments of death and the world follow from it. */
-export const seed = Number(process.env["ROLLCALL_TEST_SEED"] ?? Date.now() % 1_000_000)
+import { approveAll, ask, launch, type Service, streams } from "./Service.ts"
 
 /** One answer in thirty fails, none for long: a life lasts a second. */
 const weather = [
@@ -39,12 +35,28 @@ const weather = [
 const slowness = [{ kind: "delay", probability: 1, delay: 150 }]
 
 export interface Options {
+  /** Default that of this run. */
+  readonly seed?: number
   readonly kills: number
   readonly integrations: number
   /** Shortest and longest life after the start, ms. */
   readonly lifetime: readonly [number, number]
   /** Beside those of the store and the API. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Asked before each life: whether the deaths so far are enough. */
+  readonly isEnough?: () => boolean
+  /** Told of each death. */
+  readonly onDeath?: (life: Life, number: number) => void
+}
+
+/** One life of the service, up to its death. */
+export interface Life {
+  /** What its last durable step was about; `start` before its first page. */
+  readonly after: string
+  /** Whether a transaction was open at that moment. */
+  readonly isWriting: boolean
+  /** From the start of the process to the first page it committed, ms; null = it did not live that long. */
+  readonly recovery: number | null
 }
 
 /** What the kills met. */
@@ -55,6 +67,9 @@ interface Findings {
   sweeps: number
   /** Lives that were ended before the service had started. */
   unborn: number
+  /** Holds that were approved the moment before a life was ended. */
+  approvals: number
+  readonly lives: Array<Life>
 }
 
 export interface Outcome {
@@ -74,11 +89,6 @@ export interface Outcome {
   readonly exitCode: number | null
 }
 
-const folder = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-kill-"))),
-  (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
-)
-
 const setFaults = (url: string, faults: ReadonlyArray<unknown>) =>
   Effect.promise(() =>
     fetch(new URL("/_sandbox/faults", url), {
@@ -90,12 +100,12 @@ const setFaults = (url: string, faults: ReadonlyArray<unknown>) =>
 
 /** The service is killed `kills` times, the world is frozen, and a last life reads it to the end. */
 export const run = Effect.fnUntraced(function*(
-  { integrations: count, kills, lifetime, settings }: Options,
+  { integrations: count, isEnough = () => false, kills, lifetime, onDeath, settings, ...options }: Options,
   last: (url: string, newest: string) => Effect.Effect<void> = () => Effect.void
 ): Effect.fn.Return<Outcome, unknown, Scope.Scope> {
-  const chance = new Chance(seed)
+  const chance = new Chance(options.seed ?? seed)
   const file = join(yield* folder, "rollcall.db")
-  const sandbox = yield* Sandbox.serve({ seed, integrations: count, records: 400, speed: 800 })
+  const sandbox = yield* Sandbox.serve({ seed: options.seed ?? seed, integrations: count, records: 400, speed: 800 })
   const environment = (integrations: ReadonlyArray<string>) => ({
     ROLLCALL_API_URL: sandbox.url,
     ROLLCALL_API_KEY: sandbox.key,
@@ -109,7 +119,7 @@ export const run = Effect.fnUntraced(function*(
     ...settings
   })
   const follower = new Follower()
-  const findings: Findings = { backfills: 0, sweeps: 0, unborn: 0 }
+  const findings: Findings = { backfills: 0, sweeps: 0, unborn: 0, approvals: 0, lives: [] }
 
   const connectedBy = (number: number) => 1 + Math.floor(number * count / kills)
   /** Kills as soon as a backfill is seen open; answers are slow meanwhile, so that it still is. */
@@ -138,12 +148,22 @@ export const run = Effect.fnUntraced(function*(
       yield* following(follower, url)
       const isOpen = (yield* streams(url)).some(({ progress }) => progress?.kind === "sweep")
       if (isOpen) findings.sweeps++
-      yield* Effect.sleep(chance.int(...lifetime))
+      const isApproved = yield* approveAll(url)
+      if (isApproved) findings.approvals++
+      yield* Effect.sleep(isApproved ? chance.int(0, 30) : chance.int(...lifetime))
+      if (chance.happens(0.2)) yield* wave(sandbox, sandbox.integrations[chance.int(0, connected - 1)] ?? "")
     }
     yield* mustLive(service)
+    const life = {
+      after: service.recovery() === null ? "start" : service.steps.at(-1) ?? "start",
+      isWriting: service.isWriting(),
+      recovery: service.recovery()
+    }
     yield* service.end("SIGKILL")
+    findings.lives.push(life)
+    onDeath?.(life, number)
   }, Effect.scoped)
-  for (let number = 0; number < kills; number++) yield* life(number)
+  for (let number = 0; number < kills && !isEnough(); number++) yield* life(number)
 
   yield* setFaults(sandbox.url, [])
   yield* sandbox.freeze
@@ -178,12 +198,27 @@ export const run = Effect.fnUntraced(function*(
   }
 })
 
+/** Small enough that one life sees all of it gone. */
+const waving = "hris.absence_type"
+
+/** Deletes every record of a small list, or brings all back: what the guard holds. */
+const wave = Effect.fnUntraced(function*({ steer, world }: Sandbox.SandboxHandle, integration: string) {
+  if (!world.has(integration, waving)) return
+  const live = [...world.truth(integration, waving).keys()]
+  const gone = world.log.filter((mutation) => mutation.model === waving && mutation.integration === integration)
+  const ids = live.length > 0 ? live : new Set(gone.map(({ id }) => id))
+  for (const id of ids) {
+    const op = live.length > 0 ? "delete" : "restore"
+    yield* Effect.ignore(steer({ op, integration, model: waving, id }))
+  }
+})
+
 const mustLive = (service: Service) =>
   Effect.sync(() => {
     if (!service.alive()) throw new Error(`the service ended by itself:\n${service.log()}`)
   })
 
-const following = (follower: Follower, url: string): Effect.Effect<AbortController, never, Scope.Scope> =>
+export const following = (follower: Follower, url: string): Effect.Effect<AbortController, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const controller = new AbortController()
@@ -202,7 +237,7 @@ const untilSeen = async (follower: Follower, count: number) => {
 }
 
 /** Every stream that is not blocked was polled three times and swept twice from now on: two and one are complete. */
-const quiet = Effect.fnUntraced(function*(url: string) {
+export const quiet = Effect.fnUntraced(function*(url: string) {
   const marks = new Map<string, { readonly polls: Set<string | null>; readonly sweeps: Set<string | null> }>()
   const look = Effect.map(streams(url), (views) => {
     let done = true
@@ -219,7 +254,7 @@ const quiet = Effect.fnUntraced(function*(url: string) {
   yield* Effect.repeat(look, { until: (done) => done, schedule: Schedule.spaced("50 millis") })
 })
 
-const wholeLog = Effect.fnUntraced(function*(url: string) {
+export const wholeLog = Effect.fnUntraced(function*(url: string) {
   const events: Array<Event> = []
   const digests = new Map<string, string>()
   for (let next = "";;) {
@@ -261,19 +296,33 @@ const undecided = (sandbox: Sandbox.SandboxHandle, ours: Contents, pending: Read
   return [...unshown, ...[...shown].flatMap(([key, { by }]) => by.some((parent) => pending.has(parent)) ? [key] : [])]
 }
 
-const contentsOf = (sandbox: Sandbox.SandboxHandle): Contents =>
+/** Of the models that are read; with all of them, candidates too. */
+export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArray<StreamModel>): Contents =>
   new Map([
-    ...recordsOf(sandbox),
-    ...[...candidatesOf(sandbox)].flatMap(([key, { content, deleted }]) => deleted ? [] : [[key, content] as const])
+    ...recordsOf(sandbox, models ?? streamModels),
+    ...[...models === undefined ? candidatesOf(sandbox) : []].flatMap(([key, { content, deleted }]) =>
+      deleted ? [] : [[key, content] as const]
+    )
   ])
 
-const recordsOf = ({ integrations, world }: Sandbox.SandboxHandle): Contents =>
+const recordsOf = (
+  { integrations, world }: Sandbox.SandboxHandle,
+  models: ReadonlyArray<StreamModel>
+): Contents =>
   new Map(
     integrations.flatMap((integration) =>
-      streamModels.filter((model) => world.has(integration, model)).flatMap((model) =>
+      models.filter((model) => world.has(integration, model)).flatMap((model) =>
         [...world.truth(integration, model)].map(([id, content]) =>
           [keyOf({ integration, model, id }), content] as const
         )
       )
     )
   )
+
+/** The whole log as it is served, held against a world in which nothing is pending. */
+export const judge = Effect.fnUntraced(function*(url: string, world: Contents, gapless = true) {
+  const { digests, events } = yield* wholeLog(url)
+  const oracle = new Oracle({ gapless })
+  for (const event of events) oracle.add(event)
+  return { digests, events, oracle, differences: oracle.differences(world, new Set()) }
+})

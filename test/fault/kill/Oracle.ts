@@ -27,7 +27,13 @@ export class Oracle {
   readonly breaches: Array<string> = []
   readonly #last = new Map<string, Last>()
   readonly #ids = new Set<string>()
+  readonly #gapless: boolean
   #position = 0
+
+  /** `gapless: false` for a log that begins later or leaves out what was erased. */
+  constructor({ gapless = true }: { readonly gapless?: boolean } = {}) {
+    this.#gapless = gapless
+  }
 
   add(event: Event): void {
     const { after, before, kind, version } = event.data
@@ -36,7 +42,9 @@ export class Oracle {
     const breach = (why: string) => this.breaches.push(`${event.position} ${key} v${version} ${kind}: ${why}`)
 
     const position = Number(event.position.split("-").at(-1))
-    if (position !== this.#position + 1) breach(`follows position ${this.#position}`)
+    if (this.#gapless ? position !== this.#position + 1 : position <= this.#position) {
+      breach(`follows position ${this.#position}`)
+    }
     if (this.#ids.has(event.id)) breach("its event id was there before")
     if (version !== last.version + 1) breach(`follows version ${last.version}`)
     if ((kind === "created") !== (last.after === gone)) {

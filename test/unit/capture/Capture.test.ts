@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
@@ -307,8 +308,12 @@ describe("Capture", () => {
       )
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
-  it.effect("X10: while the store is away nothing moves; afterwards everything is there, once", () =>
-    Effect.gen(function*() {
+  it.effect("X10: while the store is away nothing moves, which is told once; afterwards everything is there, once", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => {
+      lines.push(String(message))
+    })
+    return Effect.gen(function*() {
       yield* TestClock.setTime(start)
       const api = Scripted.make()
       for (const id of ["a", "b"]) api.put(start, { id, title: "x" })
@@ -336,15 +341,21 @@ describe("Capture", () => {
         away = false
         yield* TestClock.adjust("2 minutes")
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
-        assert.deepStrictEqual((yield* store.log({ after: 0, limit: 9 })).map((entry) => entry.id), ["a", "b", "c"])
+        const log = (yield* store.log({ after: 0, limit: 9 })).filter((entry) => entry.model === "ats.application")
+        assert.deepStrictEqual(log.map((entry) => entry.id), ["a", "b", "c"])
+        assert.deepStrictEqual(lines.filter((line) => line.startsWith("store ")), [
+          "store unavailable",
+          "store available again"
+        ])
       }).pipe(
         Effect.provide(
-          capturing(["ats.application"]).pipe(
+          capturing(["ats.application", "ats.tag"]).pipe(
             Layer.provideMerge(Layer.merge(Scripted.layer(api), flaky))
           )
         )
       )
-    }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 
   it.effect("a stream that is no longer configured is retired, and goes on where it stopped when it is again", () =>
     Effect.gen(function*() {

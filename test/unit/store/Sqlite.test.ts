@@ -1,7 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as SqlClient from "effect/sql/SqlClient"
+import { TestClock } from "effect/testing"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -169,6 +172,30 @@ describe("a SQLite store", () => {
         yield* consistent
       }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))))
     }))
+
+  it.effect("X21: who serves waits while another process holds the store, says so once, and goes on", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => {
+      lines.push(String(message))
+    })
+    return Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      yield* opening(file)
+      const other = new DatabaseSync(file)
+      other.exec("BEGIN IMMEDIATE")
+      const fiber = yield* Effect.forkChild(Effect.scoped(Layer.build(Sqlite.patientLayer({ file }))))
+      yield* TestClock.adjust("10 seconds")
+      assert.isUndefined(fiber.pollUnsafe())
+      other.exec("ROLLBACK")
+      other.close()
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(lines, [
+        "waiting for the store: another process is writing to it",
+        "the store is free"
+      ])
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 
   it.effect("commits to disk before it says so", () =>
     Effect.gen(function*() {

@@ -1,0 +1,159 @@
+/**
+ * The long forms of the kill tests. `npm run kills -- --count 500 [--minutes 30] [--seed n] [--json]` kills at random
+ * moments and exits 1 if anything was lost, invented or put out of order, or if a recovery took longer than `slowest`.
+ * `npm run kills -- --every-step [--minutes 30] [--json]` kills before and after every durable step of short runs.
+ * With `--report` the result becomes a section of `docs/fidelity.md`.
+ */
+import * as Effect from "effect/Effect"
+import { availableParallelism, loadavg } from "node:os"
+import { parseArgs } from "node:util"
+import { table } from "../../../bench/Table.ts"
+import { writeSection } from "../../simulation/Report.ts"
+import * as Home from "./Home.ts"
+import * as Lives from "./Lives.ts"
+import { everyStep } from "./Scenarios.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    count: { type: "string", default: "500" },
+    minutes: { type: "string", default: "30" },
+    seed: { type: "string", default: String(Home.seed) },
+    "every-step": { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    /** Writes a section of docs/fidelity.md. */
+    report: { type: "boolean", default: false }
+  }
+})
+const seed = Number(flags.seed)
+const kills = Number(flags.count)
+
+/** ms from the start of a process to its first committed page. */
+const slowest = 5000
+
+/** Said to whoever waits; what is asked for goes to standard output. */
+const say = (text: string) => process.stderr.write(`${text}\n`)
+
+const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+
+const reportOf = ({ digests, events, exitCode, findings, follower, oracle, pending, world }: Lives.Outcome) => {
+  const differences = oracle.differences(world, pending)
+  const recoveries = findings.lives.flatMap(({ recovery }) => recovery ?? []).sort((one, other) => one - other)
+  const where = Map.groupBy(findings.lives, ({ after }) => after)
+  const rewritten = [...follower.seen].filter(([position, seen]) => digests.get(position) !== seen).length
+  const count = (pattern: RegExp) => oracle.breaches.filter((breach) => pattern.test(breach)).length
+  const report = {
+    seed,
+    kills: findings.lives.length,
+    where: Object.fromEntries(
+      [...where].sort(([, one], [, other]) => other.length - one.length).map(([after, lives]) => [
+        after,
+        { kills: lives.length, inTransaction: lives.filter(({ isWriting }) => isWriting).length }
+      ])
+    ),
+    approvalsKilled: findings.approvals,
+    records: world.size,
+    events: events.length,
+    pending: pending.size,
+    lost: differences.filter(({ why }) => why !== "the world has it not").length,
+    ghosts: differences.filter(({ why }) => why === "the world has it not").length,
+    doubles: count(/event id was there before|nothing changed/) + follower.complaints.length + rewritten,
+    outOfOrder: count(/follows version|follows position|previous|was not there|was there/),
+    breaches: oracle.breaches.slice(0, 5),
+    recovery: {
+      starts: recoveries.length,
+      p50: quantile(recoveries, 0.5),
+      p95: quantile(recoveries, 0.95),
+      max: recoveries.at(-1) ?? 0
+    },
+    exitCode,
+    // of the last quarter of an hour: on a busy machine everybody is slow
+    loadPerCore: Math.round((loadavg()[2] ?? 0) * 10 / availableParallelism()) / 10
+  }
+  const { doubles, ghosts, lost, outOfOrder, recovery } = report
+  const faults = lost + ghosts + doubles + outOfOrder + oracle.breaches.length
+  return { ...report, ok: faults === 0 && recovery.max < slowest && exitCode === 0 }
+}
+
+const text = (report: ReturnType<typeof reportOf>): string =>
+  [
+    table(["last durable step before the kill", "kills", "inside a transaction"], [
+      ...Object.entries(report.where).map(([after, { inTransaction, kills }]) => [
+        after,
+        String(kills),
+        String(inTransaction)
+      ]),
+      ["**all**", String(report.kills), ""]
+    ]),
+    "",
+    table(["", ""], [
+      ["events", String(report.events)],
+      ["records in the end", String(report.records)],
+      ["of these pending", String(report.pending)],
+      ["holds approved at once before a kill", String(report.approvalsKilled)],
+      ["lost", String(report.lost)],
+      ["ghosts", String(report.ghosts)],
+      ["doubles", String(report.doubles)],
+      ["versions out of order", String(report.outOfOrder)],
+      ["starts that reached a page", String(report.recovery.starts)],
+      [
+        "recovery, process start to first page committed: p50 / p95 / max",
+        `${report.recovery.p50} / ${report.recovery.p95} / ${report.recovery.max} ms`
+      ],
+      ["load of the machine per core, last 15 minutes", String(report.loadPerCore)]
+    ]),
+    "",
+    `seed ${report.seed}: ${report.ok ? "nothing lost, nothing invented" : `VIOLATED ${report.breaches.join("; ")}`}`
+  ].join("\n")
+
+const startedAt = Date.now()
+const isEnough = () => Date.now() - startedAt > Number(flags.minutes) * 60_000
+const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
+
+const atRandom = Effect.gen(function*() {
+  const report = reportOf(
+    yield* Lives.run({
+      seed,
+      kills,
+      integrations: 3,
+      lifetime: [300, 1200],
+      isEnough,
+      onDeath: ({ after, recovery }, number) =>
+        say(
+          `${number + 1}/${kills} ${elapsed()}: ${after}${recovery === null ? "" : `, first page after ${recovery} ms`}`
+        )
+    })
+  )
+  console.log(flags.json ? JSON.stringify(report, null, 2) : text(report))
+  if (flags.report) writeSection("docs/fidelity.md", "Kills", text(report))
+  return report.ok
+})
+
+const atEveryStep = Effect.gen(function*() {
+  const deaths: Array<{ readonly scenario: string; readonly at: string; readonly problems: ReadonlyArray<string> }> = []
+  yield* everyStep((scenario, { n, side }, { diedAt, problems }) => {
+    if (diedAt !== null || problems.length > 0) deaths.push({ scenario, at: diedAt ?? "the end", problems })
+    say(`${elapsed()}: ${scenario}, ${side} step ${n} ${diedAt ?? "(not reached)"}: ${problems[0] ?? "fine"}`)
+  }, isEnough)
+  const rows = [...Map.groupBy(deaths, ({ scenario }) => scenario)].map(([scenario, own]) => ({
+    scenario,
+    kinds: Object.fromEntries([...Map.groupBy(own, ({ at }) => at)].map(([at, some]) => [at, some.length])),
+    kills: own.length,
+    violations: own.filter(({ problems }) => problems.length > 0).length
+  }))
+  const shown = table(
+    ["scenario", "killed before and after", "kills", "violations"],
+    rows.map(({ kills, kinds, scenario, violations }) => [
+      scenario,
+      Object.entries(kinds).map(([kind, count]) => `${kind} ${count}`).join(", "),
+      String(kills),
+      String(violations)
+    ])
+  )
+  console.log(flags.json ? JSON.stringify(rows, null, 2) : shown)
+  if (flags.report) writeSection("docs/fidelity.md", "Kills at every step", shown)
+  return rows.every(({ violations }) => violations === 0)
+})
+
+const ok = await Effect.runPromise(Effect.scoped(flags["every-step"] ? atEveryStep : atRandom))
+process.exitCode = ok ? 0 : 1

@@ -1,0 +1,273 @@
+/**
+ * Short runs of the service that are killed at each of their durable steps: hides what is in the store beforehand, what
+ * is done meanwhile, and how it is judged what came of it.
+ *
+ * Invariants
+ * 1. A store is prepared once per scenario and copied for each death: nothing of one death is left for the next.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { copyFile } from "node:fs/promises"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import type { Doom } from "./Doom.ts"
+import { Follower } from "./Follower.ts"
+import * as Home from "./Home.ts"
+import { contentsOf, following, judge, quiet } from "./Lives.ts"
+import type { Contents } from "./Oracle.ts"
+import { approveAll, ask, launch, post } from "./Service.ts"
+
+export interface Scenario {
+  readonly name: string
+  readonly sandbox?: Parameters<typeof Home.make>[0]
+  /** Kinds of steps that it is about; absent = all until it is quiet. */
+  readonly of?: ReadonlyArray<string>
+  /** What is in store and world before; absent = an empty store. */
+  readonly prepare?: (home: Home.Home) => Effect.Effect<void, unknown, Scope.Scope>
+  /** Which command is killed; absent = `start`. */
+  readonly command?: ReadonlyArray<string>
+  /** What is asked of the service, again after its death: it must not mind being asked twice. Returns once it is done. */
+  readonly act?: (url: string, home: Home.Home) => Effect.Effect<void>
+  /** Whether events that were read may be gone from the log afterwards. */
+  readonly forgets?: boolean
+}
+
+/** Reads everything to the end, and ends. */
+const settle = (home: Home.Home, act: (url: string) => Effect.Effect<void> = () => Effect.void) =>
+  Effect.scoped(Effect.gen(function*() {
+    const service = yield* launch(home.settings)
+    const url = yield* service.url
+    yield* act(url)
+    yield* quiet(url)
+    yield* service.end("SIGTERM")
+  }))
+
+const soon = Schedule.spaced("20 millis")
+
+const idsOf = ({ sandbox }: Home.Home, model: (typeof Home.models)[number]) => [
+  ...sandbox.world.truth(sandbox.integrations[0] ?? "", model).keys()
+]
+
+const removeFrom = Effect.fnUntraced(
+  function*({ sandbox }: Home.Home, model: (typeof Home.models)[number], ids: ReadonlyArray<string>, flag: boolean) {
+    for (const id of ids) {
+      yield* sandbox.steer({ op: "delete", integration: sandbox.integrations[0] ?? "", model, id, flag })
+    }
+  }
+)
+
+/** What polls find, what only sweeps and confirms find, and a tag that many records repeat. */
+const change = Effect.fnUntraced(function*(home: Home.Home) {
+  const integration = home.sandbox.integrations[0] ?? ""
+  for (const kind of ["applied", "stage_moved", "applied", "renamed_tag", "stage_moved"] as const) {
+    yield* Effect.ignore(home.sandbox.steer({ op: "live", integration, kind }))
+  }
+  const [one, two, three, four] = idsOf(home, "ats.application")
+  yield* removeFrom(home, "ats.application", [one, two].flatMap((id) => id ?? []), false)
+  yield* removeFrom(home, "ats.application", [three, four].flatMap((id) => id ?? []), true)
+})
+
+/** Back to the schema of the first release, without what later ones brought. */
+const age = (file: string) =>
+  Effect.sync(() => {
+    const database = new DatabaseSync(file)
+    for (
+      const sql of [
+        "DROP TABLE owed",
+        "DROP TABLE mentions",
+        "DROP INDEX pending_hold",
+        "ALTER TABLE pending DROP COLUMN hold",
+        "DROP TABLE holds",
+        "DROP INDEX events_shown",
+        "DROP INDEX events_stream",
+        "ALTER TABLE events DROP COLUMN silent",
+        "CREATE INDEX events_stream ON events (stream, position)",
+        "DROP TABLE audit",
+        "DROP TABLE integrations",
+        "DELETE FROM migrations WHERE migration_id > 1"
+      ]
+    ) database.exec(sql)
+    database.close()
+  })
+
+const approving = (url: string) =>
+  approveAll(url).pipe(
+    Effect.andThen(ask(url, "/v1/holds?state=approving")),
+    Effect.repeat({ until: (text) => JSON.parse(text).items.length === 0, schedule: soon }),
+    Effect.asVoid
+  )
+
+const stateOfSecond = (url: string, { sandbox }: Home.Home): Effect.Effect<string | undefined> =>
+  Effect.map(ask(url, "/v1/integrations"), (text) => {
+    const items: ReadonlyArray<{ readonly id: string; readonly state: string }> = JSON.parse(text).items
+    return items.find(({ id }) => id === sandbox.integrations[1])?.state
+  })
+
+const eraseSecond = Effect.fnUntraced(function*(url: string, home: Home.Home) {
+  const state = yield* stateOfSecond(url, home)
+  if (state === "active") {
+    const id = encodeURIComponent(home.sandbox.integrations[1] ?? "")
+    yield* post(url, `/v1/integrations/${id}/remove`, { data: "erase" })
+  }
+  const left = stateOfSecond(url, home)
+  yield* Effect.repeat(left, { until: (state) => state === undefined || state === "erased", schedule: soon })
+})
+
+export const scenarios: ReadonlyArray<Scenario> = [
+  { name: "backfill", of: ["migration", "claim", "integration", "other", "backfill", "backfill's end"] },
+  {
+    name: "readings",
+    prepare: Effect.fnUntraced(function*(home) {
+      yield* settle(home)
+      yield* change(home)
+    })
+  },
+  {
+    name: "approval of a hold",
+    sandbox: { records: 600 },
+    of: ["decision", "approval"],
+    // more than two transactions of it
+    prepare: Effect.fnUntraced(function*(home) {
+      yield* settle(home)
+      yield* removeFrom(home, "ats.application", idsOf(home, "ats.application").slice(0, 560), true)
+      yield* settle(home)
+    }),
+    act: approving
+  },
+  {
+    name: "migration of an older store",
+    of: ["migration"],
+    prepare: Effect.fnUntraced(function*(home) {
+      yield* settle(home)
+      yield* age(home.file)
+      yield* change(home)
+    })
+  },
+  {
+    name: "erasure of an integration",
+    sandbox: { integrations: 2, records: 300 },
+    of: ["integration", "erasure"],
+    forgets: true,
+    prepare: (home) =>
+      settle(
+        home,
+        (url) =>
+          post(url, "/v1/integrations", { id: home.sandbox.integrations[1], models: [...Home.models] }).pipe(
+            Effect.andThen(ask(url, "/v1/streams")),
+            Effect.asVoid
+          )
+      ),
+    act: eraseSecond
+  },
+  {
+    name: "adoption of a store",
+    sandbox: { records: 300 },
+    command: ["store", "adopt", "--yes"],
+    forgets: true,
+    prepare: settle
+  }
+]
+
+/** A scenario whose store is prepared. */
+export interface Stage {
+  readonly scenario: Scenario
+  readonly home: Home.Home
+  readonly world: Contents
+}
+
+export const stage = Effect.fnUntraced(function*(scenario: Scenario) {
+  const home = yield* Home.make(scenario.sandbox)
+  yield* scenario.prepare?.(home) ?? Effect.void
+  const all = contentsOf(home.sandbox, Home.models)
+  const first = `${home.sandbox.integrations[0]}/`
+  const made: Stage = { scenario, home, world: new Map([...all].filter(([key]) => key.startsWith(first))) }
+  return made
+})
+
+export interface Verdict {
+  /** The kind of step it died at; null = it never came to that step. */
+  readonly diedAt: string | null
+  readonly events: number
+  /** In words; must be empty. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** Kills the service at one step, starts it again, lets it read to the end and judges. */
+export const strike = Effect.fnUntraced(
+  function*({ home, scenario, world }: Stage, doom: Doom) {
+    const file = join(yield* Home.folder, "rollcall.db")
+    if (scenario.prepare !== undefined) yield* Effect.promise(() => copyFile(home.file, file))
+    const settings = { ...home.settings, ROLLCALL_STORE: `sqlite:${file}` }
+    const act = (url: string) => scenario.act?.(url, home) ?? Effect.void
+    const follower = new Follower()
+
+    const doomed = yield* launch(settings, { doom, ...(scenario.command && { command: scenario.command }) })
+    const living = Effect.gen(function*() {
+      const url = yield* doomed.url
+      yield* following(follower, url)
+      yield* act(url)
+      yield* quiet(url)
+    })
+    // whoever asks a process that dies is told so by a broken connection
+    const outlived = Effect.flatMap(Effect.exit(living), (exit) => Exit.isSuccess(exit) ? Effect.void : Effect.never)
+    const diedAt = yield* Effect.raceFirst(
+      doomed.doomed,
+      scenario.command === undefined ? Effect.as(outlived, null) : Effect.never
+    )
+    yield* doomed.end("SIGKILL")
+
+    const service = yield* launch(settings)
+    const url = yield* service.url
+    const followed = yield* following(follower, url)
+    yield* act(url)
+    yield* quiet(url)
+    const { differences, digests, events, oracle } = yield* judge(url, world, scenario.forgets !== true)
+    followed.abort()
+    const exitCode = yield* service.end("SIGTERM")
+    const rewritten = [...follower.seen].filter(([position, seen]) =>
+      digests.get(position) !== seen && !(scenario.forgets === true && !digests.has(position))
+    )
+    const verdict: Verdict = {
+      diedAt,
+      events: events.length,
+      problems: [
+        ...oracle.breaches,
+        ...differences.map(({ key, why }) => `${key}: ${why}`),
+        ...rewritten.map(([position]) => `position ${position} was read otherwise before`),
+        ...(scenario.forgets === true ? [] : follower.complaints),
+        ...(exitCode === 0 ? [] : [`the next process ended with ${exitCode}:\n${service.log()}`])
+      ]
+    }
+    return verdict
+  },
+  Effect.scoped
+)
+
+/** Longer than any of the scenarios is. */
+const mostSteps = 60
+
+/** Every step of every scenario, before and after it, told one by one, until it is enough. */
+export const everyStep = Effect.fnUntraced(function*(
+  tell: (scenario: string, doom: Doom, verdict: Verdict) => void,
+  isEnough: () => boolean
+) {
+  for (const scenario of scenarios) {
+    if (isEnough()) return
+    yield* Effect.scoped(Effect.gen(function*() {
+      const prepared = yield* stage(scenario)
+      for (const of of scenario.of ?? [undefined]) {
+        for (let n = 1, isOver = false; n <= mostSteps && !isOver && !isEnough(); n++) {
+          for (const side of ["before", "after"] as const) {
+            const doom: Doom = { ...(of !== undefined && { of }), n, side, signal: "SIGKILL" }
+            const verdict = yield* strike(prepared, doom)
+            isOver = verdict.diedAt === null
+            tell(scenario.name, doom, verdict)
+            if (isOver) break
+          }
+        }
+      }
+    }))
+  }
+})

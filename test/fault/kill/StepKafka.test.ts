@@ -1,0 +1,177 @@
+/** Deaths, frozen processes and a stopped broker around the sink's commit, read back with kcat. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { randomUUID } from "node:crypto"
+import { writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import * as Broker from "../../integration/kafka/Broker.ts"
+import * as Kcat from "../../integration/kafka/Kcat.ts"
+import type { Doom } from "./Doom.ts"
+import type { Event } from "./Follower.ts"
+import * as Home from "./Home.ts"
+import { contentsOf, judge, quiet } from "./Lives.ts"
+import { keyOf } from "./Oracle.ts"
+import { ask, launch, type Service, streams } from "./Service.ts"
+
+const missing = Broker.missing ?? Kcat.missing
+
+const home = Effect.fnUntraced(function*() {
+  const { brokers } = yield* Broker.Broker
+  const { file, sandbox, settings } = yield* Home.make({ speed: 400 })
+  const topic = `step-${randomUUID()}`
+  const kafka = { ...settings, KAFKA_BROKERS: brokers.join(), ROLLCALL_TOPIC: `${topic}.{model}` }
+  return { brokers, file, sandbox, settings: kafka, topic }
+})
+type Home = Effect.Success<ReturnType<typeof home>>
+
+const positionIn = (metrics: string) => Number(/^rollcall_relay_position (\S+)$/m.exec(metrics)?.[1] ?? 0)
+const numberOf = (position: string) => Number(position.split("-").at(-1))
+
+/** The world stands still, all of it is in the log, and all of the log in the sink: each event once. */
+const isTrue = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home, service: Service) {
+  const url = yield* service.url
+  yield* sandbox.freeze
+  yield* quiet(url)
+  const world = contentsOf(sandbox, Home.models)
+  const { differences, events, oracle } = yield* judge(url, world)
+  assert.deepStrictEqual(oracle.breaches, [])
+  assert.deepStrictEqual(differences, [])
+  yield* Effect.repeat(ask(url, "/metrics"), {
+    until: (metrics) => positionIn(metrics) >= events.length,
+    schedule: Schedule.spaced("50 millis")
+  })
+  for (const model of Home.models) {
+    const messages = yield* Kcat.read(brokers, `${topic}.${model}`)
+    const position = (message: Kcat.Message) => numberOf(message.headers["ce_position"] ?? "")
+    for (const own of Map.groupBy(messages, ({ partition }) => partition).values()) {
+      assert.deepStrictEqual(own.map(position), own.map(position).sort((one, other) => one - other))
+    }
+    const logged = events.filter((event) => event.data.model === model)
+    assert.deepStrictEqual(
+      messages.map(({ headers }) => headers["ce_id"]).sort(),
+      logged.map(({ id }) => id).sort(),
+      model
+    )
+  }
+  return events
+})
+
+/** What the compacted topic keeps of each record, and what the log says of it last. */
+const statesAgree = Effect.fnUntraced(function*({ brokers, topic }: Home, events: ReadonlyArray<Event>) {
+  for (const model of Home.models) {
+    const kept = new Map(
+      (yield* Kcat.read(brokers, `${topic}.${model}.state`)).map(({ key, payload }) => [key, payload])
+    )
+    const last = new Map(
+      events.filter(({ data }) => data.model === model).map(({ data }) => [keyOf(data), data.after])
+    )
+    assert.deepStrictEqual(
+      new Map([...kept].map(([key, payload]) => [key, payload === null ? null : JSON.parse(payload)])),
+      last
+    )
+  }
+})
+
+const progressOf = Effect.fnUntraced(function*({ brokers, sandbox }: Home) {
+  const messages = yield* Kcat.read(brokers, "rollcall.progress")
+  const integration = sandbox.integrations[0] ?? ""
+  return messages.filter(({ key }) => key.startsWith(`${integration}/`)).map(({ key, payload }) => {
+    const word: { readonly complete_to: string; readonly position: string } = JSON.parse(payload ?? "")
+    return { key, completeTo: Date.parse(word.complete_to), position: numberOf(word.position) }
+  })
+})
+
+const dooms: ReadonlyArray<Omit<Doom, "of" | "signal">> = [
+  // the first is that of opening, which only fences
+  { n: 2, side: "before" },
+  { n: 2, side: "after" }
+]
+
+describe.skipIf(missing !== null)(
+  `the sink's commit (seed ${Home.seed}${missing === null ? "" : `, skipped: ${missing}`})`,
+  () => {
+    layer(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+      it.effect(
+        "X4: killed right before and right after it, a read_committed reader sees every event once",
+        () =>
+          Effect.gen(function*() {
+            const own = yield* home()
+            for (const doom of dooms) {
+              const doomed = yield* launch(own.settings, { doom: { ...doom, of: "sink", signal: "SIGKILL" } })
+              assert.strictEqual(yield* doomed.doomed, "sink")
+              yield* doomed.ended
+            }
+            yield* isTrue(own, yield* launch(own.settings))
+          }),
+        90_000
+      )
+
+      it.effect(
+        "X15: frozen right before it while another took over, it wakes fenced, says so and exits",
+        () =>
+          Effect.gen(function*() {
+            const own = yield* home()
+            const frozen = yield* launch(own.settings, {
+              doom: { of: "sink", n: 3, side: "before", signal: "SIGSTOP" }
+            })
+            assert.strictEqual(yield* frozen.doomed, "sink")
+            const heir = yield* launch(own.settings)
+            const url = yield* heir.url
+            yield* Effect.repeat(ask(url, "/metrics"), {
+              until: (metrics) => positionIn(metrics) > 0,
+              schedule: Schedule.spaced("50 millis")
+            })
+            yield* frozen.signal("SIGCONT")
+            assert.strictEqual(yield* frozen.ended, 1)
+            assert.include(frozen.log(), "another process owns")
+            yield* isTrue(own, heir)
+          }),
+        90_000
+      )
+
+      it.effect(
+        "K2, X10: a broker stopped and started in mid-run: events, state and progress are whole, none goes back",
+        (ctx) =>
+          Effect.gen(function*() {
+            if (!Broker.controllable) return ctx.skip("the broker is not ours to stop")
+            const own = yield* home()
+            const config = join(dirname(own.file), "rollcall.config.ts")
+            yield* Effect.promise(() =>
+              writeFile(
+                config,
+                `import { defineConfig } from "rollcall"\nexport default defineConfig({ kafka: { state: true } })\n`
+              )
+            )
+            const service = yield* launch(own.settings, { command: ["start", "--config", config] })
+            const url = yield* service.url
+            yield* quiet(url)
+            const broker = yield* Broker.Broker
+            yield* broker.stop()
+            yield* Effect.sleep("2 seconds")
+            yield* broker.start
+            const backAt = Date.now()
+            const events = yield* isTrue(own, service)
+            yield* statesAgree(own, events)
+            // told every ten seconds
+            const told = yield* Effect.repeat(progressOf(own), {
+              until: (words) =>
+                Home.models.every((model) =>
+                  words.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
+                ),
+              schedule: Schedule.spaced("1 second")
+            })
+            for (const words of Map.groupBy(told, ({ key }) => key).values()) {
+              const times = words.map(({ completeTo }) => completeTo)
+              assert.deepStrictEqual(times, times.toSorted((one, other) => one - other))
+            }
+            assert.isAtMost(Math.max(...told.map(({ position }) => position)), events.length)
+            const views = yield* streams(url)
+            assert.isTrue(views.every(({ blocked, failing }) => blocked === null && failing === null))
+            assert.strictEqual(yield* service.end("SIGTERM"), 0)
+          }),
+        90_000
+      )
+    })
+  }
+)

@@ -130,7 +130,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         return outlet.trap("away", step.count)
       case "sinkUnsure":
         return outlet.trap("unsure", step.count)
-      case "restore": {
+      case "storeRestored": {
         const copy = copies.get(step)
         if (copy === undefined) return
         for (const process of processes) process.kill()
@@ -162,7 +162,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const agenda = plan.steps.flatMap((step) => {
     const at = start + step.at
     const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
-    if (!("trouble" in step) || step.trouble !== "restore") return [act]
+    if (!("trouble" in step) || step.trouble !== "storeRestored") return [act]
     return [{ at: at - Math.floor(step.value * hour), act: copyFor(step) }, act]
   }).sort((a, b) => a.at - b.at)
 
@@ -192,8 +192,6 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   midway = []
   for (const process of processes) process.stop()
   restartAt = null
-  // Where our clock was set back, what was confirmed lies in its future: that much time has to pass first.
-  if (skew < setting.skew) time.advance(time.now + setting.skew - skew)
   current = launch()
   const ask = (what: "poll" | "sweep") => {
     time.advance(time.now + 1_000)
@@ -210,11 +208,6 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       time.run(current.within(backup.store.decide(id, decision, time.now)), time.now + 1_000)
     }
   }
-  ask("sweep")
-  ask("poll")
-  // Nothing blocks any more, and whoever sleeps until its next probe of tomorrow is woken.
-  current.stop()
-  current = launch()
   for (let round = 0; round < 2; round++) {
     ask("sweep")
     ask("poll")

@@ -126,7 +126,10 @@ export const troubles = [
   /** The store is replaced by a copy made up to an hour ago (X14, X18). */
   "storeRestored",
   /** Our clock is set. */
-  "clock"
+  "clock",
+  /** Somebody decides about what is held. */
+  "approve",
+  "reject"
 ] as const
 export type TroubleKind = (typeof troubles)[number]
 

@@ -117,19 +117,21 @@ const hurried = 6
 
 const due = (held: Held, state: StreamState, now: number) => {
   const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
+  /** What lies in the future ended before our clock was set back: nobody waits until it caught up. */
+  const past = (time: number) => time > now ? -Infinity : time
+  const sweptAt = past(state.lastSweep?.endedAt ?? -Infinity)
   if (isWhole(held)) {
-    const sweepAt = state.sweep === null ? (state.lastSweep?.endedAt ?? -Infinity) + interval : -Infinity
-    return { pollAt: Infinity, sweepAt, away: false }
+    return { pollAt: Infinity, sweepAt: state.sweep === null ? sweptAt + interval : -Infinity, away: false }
   }
   const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter) /
     (state.polls === "nothing" ? hurried : 1)
-  const lastRead = state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now
+  const lastRead = past(state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now)
   const pollAt = state.watermark === null
     ? now + interval
     : lastRead + interval * (state.polls === "everything" ? gentle : 1)
   const sweepAt = state.watermark === null || state.sweep !== null || held.owes === "sweep"
     ? -Infinity
-    : (state.lastSweep?.endedAt ?? -Infinity) + sweepInterval
+    : sweptAt + sweepInterval
   const away = state.lastPoll !== null && now - state.lastPoll.endedAt > memory &&
     now - (state.lastSweep?.endedAt ?? 0) > memory
   return { pollAt, sweepAt, away }
@@ -370,12 +372,20 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return held === undefined ? unknown(key) : Effect.succeed(held)
   }
 
-  /** What an operator waits for; it ends when the stream is no longer read. */
-  const asked = <A>(key: StreamKey, read: (held: Held) => Effect.Effect<A, ReadingError, Store | Source>) =>
-    Effect.flatMap(
-      find(key),
-      (held) => exclusively(held, Effect.raceFirst(read(held), Effect.andThen(held.left.await, unknown(key))))
+  /** What an operator waits for; it ends when the stream is no longer read. The stream's loop waits no longer than it. */
+  const asked = Effect.fnUntraced(function*<A>(
+    key: StreamKey,
+    read: (held: Held) => Effect.Effect<A, ReadingError, Store | Source>
+  ) {
+    const held = yield* find(key)
+    const answer = yield* exclusively(
+      held,
+      Effect.raceFirst(read(held), Effect.andThen(held.left.await, unknown(key)))
     )
+    held.retryAt = 0
+    yield* held.called.open
+    return answer
+  })
 
   const readOnce = Effect.fnUntraced(function*(held: Held) {
     const state = yield* stateOf(held)

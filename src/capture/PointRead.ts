@@ -21,12 +21,20 @@ export type Answer =
   | { readonly counts: true; readonly rows: ReadonlyArray<unknown>; readonly absent: ReadonlyArray<string> }
   | { readonly counts: false; readonly why: string; readonly noControl?: true }
 
-/** Up to two live records to ask beside `ids`, preferring those met since `reading`. */
+/** Up to two records to ask beside `ids` that were met live by `reading` or later. */
 export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: number, ids: ReadonlyArray<string>) {
   const store = yield* Store
   const asked = new Set(ids)
   const found = yield* store.controls(stream.key, reading, ids.length + 2)
   return found.filter((id) => !asked.has(id)).slice(0, 2)
+})
+
+/** After a quiet poll those of the last sweep vouch for an answer: one of them that is gone is found by the next. */
+const controlsLately = Effect.fnUntraced(function*(stream: Stream, reading: number, ids: ReadonlyArray<string>) {
+  const met = yield* controlsFor(stream, reading, ids)
+  if (met.length > 0) return met
+  const state = yield* (yield* Store).stream(stream.key)
+  return yield* controlsFor(stream, state?.lastSweep?.id ?? 0, ids)
 })
 
 export const pointRead = Effect.fn("PointRead.ask")(function*(
@@ -108,7 +116,7 @@ export const settleDisputes = Effect.fn("PointRead.settle")(function*(
     "reread",
     Effect.fnUntraced(function*(rows) {
       const ids = rows.map((row) => row.id)
-      const answer = yield* pointRead(stream, ids, yield* controlsFor(stream, reading, ids), "confirm")
+      const answer = yield* pointRead(stream, ids, yield* controlsLately(stream, reading, ids), "confirm")
       if (!answer.counts) {
         return yield* Effect.logWarning("point re-read did not count").pipe(
           Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: answer.why })
@@ -122,8 +130,17 @@ export const settleDisputes = Effect.fn("PointRead.settle")(function*(
   )
 })
 
-/** Known as deleted and not there when asked for: an old live copy said nothing. A live one is the next sweep's (D2). */
+/**
+ * Not there when asked for, and nobody was told that it is: an old live copy said nothing. One that was never known is given
+ * up once a whole sweep did not meet it either; a live one is that sweep's (D2).
+ */
 const dropSettled = Effect.fnUntraced(function*(tx: StreamTx, absent: ReadonlyArray<string>) {
   const heads = yield* tx.heads(absent)
-  yield* tx.dropPending(absent.filter((id) => heads.get(id)?.live === false))
+  const rows = yield* tx.pending(absent)
+  const swept = tx.state.lastSweep?.id ?? 0
+  const isMissed = (id: string) => (rows.get(id)?.reading ?? swept) < swept
+  yield* tx.dropPending(absent.filter((id) => {
+    const head = heads.get(id)
+    return head === undefined ? isMissed(id) : !head.live
+  }))
 })

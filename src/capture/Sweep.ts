@@ -265,12 +265,15 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
 
 const confirmsNeeded = 2
 
-/** Nobody is asked again about what a person rejected, until it is seen otherwise (D17). */
-const isDue = (row: Pending | undefined, now: number, interval: Duration.Duration): boolean =>
-  row === undefined ||
-  (row.status === "absent"
-    ? now - (row.confirmedAt ?? 0) >= Duration.toMillis(interval)
-    : !(row.status === "disputed" && row.deleted))
+/**
+ * Nobody is asked again about what a person rejected, until it is seen otherwise (D17). Confirmed in the future it was
+ * before our clock was set back: nobody waits until that caught up.
+ */
+const isDue = (row: Pending | undefined, now: number, interval: Duration.Duration): boolean => {
+  if (row?.status !== "absent") return !(row?.status === "disputed" && row.deleted)
+  const age = now - (row.confirmedAt ?? 0)
+  return age < 0 || age >= Duration.toMillis(interval)
+}
 
 const confirm = Effect.fnUntraced(function*(
   stream: Stream,

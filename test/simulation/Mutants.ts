@@ -168,6 +168,56 @@ export const mutants: ReadonlyArray<Mutant> = [
     "quarantined: prepared.unreadable.length\n",
     "quarantined: 0\n"
   ]),
+  mutant("no-guard", "waves of deletes and restores wait for a person", [
+    "domain/Guard.ts",
+    "  const most = Math.max(limits.count, Math.floor(limits.share * records))\n",
+    "  if (records >= 0) return null\n  const most = Math.max(limits.count, Math.floor(limits.share * records))\n"
+  ]),
+  mutant("guard-without-window", "a wave that comes in parts is one wave", [
+    "domain/Guard.ts",
+    "history.filter(isRecent(limits, now)).reduce<Waves>(",
+    "history.filter(() => false).reduce<Waves>("
+  ]),
+  mutant("guard-per-page", "a wave is judged at the end of its reading", [
+    "capture/Poll.ts",
+    "concludeWith((state) => state) :",
+    "release :"
+  ]),
+  mutant("absences-uncounted", "absences that are not yet certain count with the wave", [
+    "capture/Release.ts",
+    '(wave === "deletes" ? absences : 0)',
+    "0 * absences"
+  ]),
+  mutant("no-scope-mask", "a field that went to null everywhere is held", [
+    "domain/Guard.ts",
+    "amount >= limits.scopeCount && amount > limits.scopeShare * records",
+    "amount > Infinity * (limits.scopeShare + records)"
+  ]),
+  mutant("held-after-release", "a row leaves the hold in the transaction that publishes it", [
+    "capture/Holds.ts",
+    "  yield* tx.dropPending(rows.map((row) => row.id))\n",
+    ""
+  ]),
+  mutant("refresh-settles", "a refresh is owed until an answer that counts", [
+    "capture/Refresh.ts",
+    "  if (!answer.counts) {\n",
+    "  if (!answer.counts) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.settleOwed(ids))\n"
+  ]),
+  mutant("disputes-unanswered", "after a quiet poll records of the last sweep are controls", [
+    "capture/PointRead.ts",
+    "  if (met.length > 0) return met\n",
+    "  if (met.length >= 0) return met\n"
+  ]),
+  mutant("first-offset-believed", "of two clocks that never agreed the earlier one counts", [
+    "domain/Watermark.ts",
+    "sorted.length < enough && middle > bound ? 0 : middle",
+    "middle"
+  ]),
+  mutant("relay-digest-unchecked", "what the sink holds is compared with the log as a whole batch", [
+    "publish/Relay.ts",
+    "(log.saved >= position || digestOf(log.eventIds) === digest)",
+    "(log.saved >= 0 || digestOf(log.eventIds) === digest)"
+  ]),
   mutant("relay-own-position", "the relay goes on from where the sink stands", [
     "publish/Relay.ts",
     "    return published.position\n",

@@ -13,6 +13,7 @@ import type { Setting } from "./Plan.ts"
 import type { Process, Witness, Written } from "./Process.ts"
 import { expectedTransitions } from "./Transitions.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
+import { type Told, Waves } from "./Waves.ts"
 import type { Row, Shape, Table, World } from "./World.ts"
 
 export interface Violation {
@@ -63,6 +64,7 @@ interface Stream {
   namelessShown: number
   /** Properties that a scope hold ever masked. */
   readonly masked: Set<string>
+  readonly waves: Waves
 }
 
 /** What the oracle knew of the store when a copy of it was made. */
@@ -86,6 +88,8 @@ export class Oracle implements Witness {
   readonly #streams = new Map<string, Stream>()
   readonly #open = new Map<string, Open>()
   readonly #epochs = new Map<string, number>()
+  /** By process and stream: what was asked for by id last. */
+  readonly #asked = new Map<string, Delivery>()
   /** The sink holds this many events, of which the restored store knows fewer: nothing may follow them (X14, X18). */
   #diverged: number | null = null
   readonly #ids = new Map<string, string>()
@@ -105,13 +109,16 @@ export class Oracle implements Witness {
         liveShown: new Map(),
         olderShown: new Map(),
         namelessShown: 0,
-        masked: new Set()
+        masked: new Set(),
+        waves: new Waves()
       })
     }
   }
 
-  delivered(process: Process, { copies, last, request, requestedAt, table }: Delivery): void {
+  delivered(process: Process, delivery: Delivery): void {
+    const { copies, last, request, requestedAt, table } = delivery
     const stream = this.#stream(table)
+    if (request.ids !== null) this.#asked.set(`${process.number} ${nameOf(table)}`, delivery)
     if (request.ids === null) {
       const kind = request.updatedAfter === null ? "sweep" : "poll"
       const name = `${process.number} ${kind} ${nameOf(table)}`
@@ -155,6 +162,7 @@ export class Oracle implements Witness {
     }
     for (const path of written.masked) stream.masked.add(path.split("/")[1] ?? "")
     if (!concluded(written) && !written.approved) this.#unfinished(stream, written.events)
+    const told = written.events.map((event) => ({ event, before: stream.records.get(event.id)?.after ?? null }))
     for (const event of written.events) this.#event(stream, event)
     stream.quarantined += written.quarantined
     for (const [id, row] of written.pending) {
@@ -164,6 +172,9 @@ export class Oracle implements Witness {
         this.#inferred(stream, row)
       }
     }
+    if (written.approved) stream.waves.approved()
+    else if (concluded(written)) this.#waves(stream, told)
+    if (written.settled.length > 0) this.#settled(process, stream, written.settled)
     this.#progress(process, stream, written.before, written.after)
   }
 
@@ -188,7 +199,13 @@ export class Oracle implements Witness {
     for (const { after, eventId } of memory.events) this.#ids.set(eventId, after ?? "")
     for (const [name, { pending, polls, records }] of memory.streams) {
       const stream = this.#streams.get(name)!
-      this.#streams.set(name, { ...stream, pending: new Map(pending), records: new Map(records), polls: [...polls] })
+      this.#streams.set(name, {
+        ...stream,
+        pending: new Map(pending),
+        records: new Map(records),
+        polls: [...polls],
+        waves: new Waves()
+      })
     }
     this.#open.clear()
     this.#epochs.clear()
@@ -287,6 +304,23 @@ export class Oracle implements Witness {
     if (expected.join() !== transitions.join()) {
       report("T1", `transitions ${transitions.join()} instead of ${expected.join()}`)
     }
+  }
+
+  /** Waves wait for a person (C2, C3, D6). */
+  #waves(stream: Stream, told: ReadonlyArray<Told>): void {
+    const live = [...stream.records.values()].filter(({ after }) => after !== null).length
+    const absent = [...stream.pending.values()].filter(({ confirms, status }) => status === "absent" && confirms > 0)
+    for (const what of stream.waves.passed(told, live, absent.length)) this.#report("D6", stream, what)
+  }
+
+  /** N1: who was owed a re-read is owed it until an answer that has every control in it. */
+  #settled(process: Process, stream: Stream, settled: ReadonlyArray<string>): void {
+    const asked = this.#asked.get(`${process.number} ${nameOf(stream.table)}`)
+    const answered = new Set(asked?.copies.map(({ row }) => row.id))
+    const controls = asked?.request.ids?.filter((id) => !settled.includes(id)) ?? []
+    const isSure = controls.every((id) => answered.has(id)) &&
+      (controls.length > 0 || settled.every((id) => answered.has(id)))
+    if (!isSure) this.#report("N1", stream, `a refresh of ${settled.join()} counts without its controls`)
   }
 
   // ---- pending rows

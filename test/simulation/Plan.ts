@@ -124,9 +124,12 @@ export const troubles = [
   /** The sink takes a batch and the answer is lost. */
   "sinkUnsure",
   /** The store is replaced by a copy made up to an hour ago (X14, X18). */
-  "restore",
+  "storeRestored",
   /** Our clock is set. */
-  "clock"
+  "clock",
+  /** Somebody decides about what is held. */
+  "approve",
+  "reject"
 ] as const
 export type TroubleKind = (typeof troubles)[number]
 

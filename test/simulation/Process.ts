@@ -54,6 +54,8 @@ export interface Written {
   approved: boolean
   /** Paths of scope holds that it opened. */
   readonly masked: Array<string>
+  /** Who is no longer owed a re-read. */
+  readonly settled: Array<string>
 }
 
 /** Who watches all processes. */
@@ -268,7 +270,8 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     pending: new Map(),
     quarantined: 0,
     approved: false,
-    masked: []
+    masked: [],
+    settled: []
   }
   const watched: StreamTx = {
     ...tx,
@@ -292,6 +295,10 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
       if (hold.kind === "scope") written.masked.push(...hold.paths)
       if (hold.state === "approving" || hold.state === "approved") written.approved = true
       return tx.saveHold(hold)
+    },
+    settleOwed: (ids) => {
+      written.settled.push(...ids)
+      return tx.settleOwed(ids)
     },
     quarantine: (rows) => {
       written.quarantined += rows.length

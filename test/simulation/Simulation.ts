@@ -7,6 +7,7 @@
  *   and an operator asks for sweeps, because a blocked stream is rightly left alone for a day.
  */
 import * as Effect from "effect/Effect"
+import type { Hold } from "../../src/store/Store.ts"
 import { Backup } from "./Backup.ts"
 import { FaultyApi } from "./FaultyApi.ts"
 import { type Memory, Oracle, type Violation } from "./Oracle.ts"
@@ -100,7 +101,21 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     for (const step of now) happen(step, time.now)
   }
 
+  /** Whoever looks at the holds: says whether there was one. */
+  const decide = (states: ReadonlyArray<Hold["state"]>, decision: "approving" | "rejected"): boolean => {
+    const holds = time.run(backup.store.holds({ states, limit: 1_000 }), Infinity) ?? []
+    const decided = decision === "rejected"
+      ? { state: decision }
+      : { state: decision, release: { origin: null, silent: false } }
+    for (const { id } of holds) time.run(current.within(backup.store.decide(id, decided, time.now)), time.now + 1_000)
+    return holds.length > 0
+  }
+
   const suffer = (step: Trouble) => {
+    if (step.trouble === "approve" || step.trouble === "reject") {
+      if (decide(["open"], step.trouble === "approve" ? "approving" : "rejected")) count(troubled, step.trouble)
+      return
+    }
     count(troubled, step.trouble)
     lastValue = step.value
     switch (step.trouble) {
@@ -130,7 +145,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         return outlet.trap("away", step.count)
       case "sinkUnsure":
         return outlet.trap("unsure", step.count)
-      case "restore": {
+      case "storeRestored": {
         const copy = copies.get(step)
         if (copy === undefined) return
         for (const process of processes) process.kill()
@@ -162,7 +177,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const agenda = plan.steps.flatMap((step) => {
     const at = start + step.at
     const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
-    if (!("trouble" in step) || step.trouble !== "restore") return [act]
+    if (!("trouble" in step) || step.trouble !== "storeRestored") return [act]
     return [{ at: at - Math.floor(step.value * hour), act: copyFor(step) }, act]
   }).sort((a, b) => a.at - b.at)
 
@@ -192,8 +207,6 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   midway = []
   for (const process of processes) process.stop()
   restartAt = null
-  // Where our clock was set back, what was confirmed lies in its future: that much time has to pass first.
-  if (skew < setting.skew) time.advance(time.now + setting.skew - skew)
   current = launch()
   const ask = (what: "poll" | "sweep") => {
     time.advance(time.now + 1_000)
@@ -202,25 +215,12 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       if (capture !== null) time.run(current.within(Effect.ignore(capture[what](key))), time.now + hour)
     }
   }
-  /** Somebody looks at the holds and lets them pass. */
-  const approve = () => {
-    const holds = time.run(backup.store.holds({ states: ["open"], limit: 1_000 }), Infinity) ?? []
-    for (const { id } of holds) {
-      const decision = { state: "approving", release: { origin: null, silent: false } } as const
-      time.run(current.within(backup.store.decide(id, decision, time.now)), time.now + 1_000)
-    }
-  }
-  ask("sweep")
-  ask("poll")
-  // Nothing blocks any more, and whoever sleeps until its next probe of tomorrow is woken.
-  current.stop()
-  current = launch()
   for (let round = 0; round < 2; round++) {
     ask("sweep")
     ask("poll")
     advance(time.now + setting.confirmInterval + 2 * setting.interval)
     ask("poll")
-    approve()
+    decide(["open", "rejected"], "approving")
     advance(time.now + 2 * setting.interval)
   }
   ask("poll")

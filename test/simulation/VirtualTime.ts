@@ -6,8 +6,8 @@
  * 2. A timer fires only when every fiber that could run before it has come to rest.
  *
  * Gotchas
- * - Effect's `TestClock` sleeps real turns of the event loop to let fibers settle: 150 readings took 40 times as long with
- *   it, and a fiber that yields more often than it waits is overtaken by time.
+ * - Effect's `TestClock` sleeps real turns of the event loop to let fibers settle: a fiber that yields more often than it
+ *   waits is overtaken by time.
  * - Processes of one world share the timers; how wrong the clock of each is, each knows itself.
  */
 import type * as Clock from "effect/Clock"

@@ -124,6 +124,43 @@ describe("Capture", () => {
       ))
   }
 
+  it.effect("C1: a blocked stream that an operator could poll is read as ever, not only from its probe on", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
+        yield* TestClock.adjust("2 minutes")
+        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        const capture = yield* Capture
+        yield* capture.poll({ integration, model: "ats.application" })
+        const before = api.requests.length
+        yield* TestClock.adjust("10 minutes")
+        assert.isAtLeast(api.requests.length - before, 9)
+      })
+    ))
+
+  it.effect("W4: streams are polled and swept at once when our own clock was set back, then as ever", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        yield* TestClock.adjust("7 hours")
+        yield* Fiber.interrupt(started)
+        api.skew = 7 * 3_600_000
+        yield* TestClock.setTime(start)
+        const before = api.requests.length
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 second")
+        yield* TestClock.adjust("10 minutes")
+        const since = api.requests.slice(before)
+        const polls = since.filter((request) => request.updatedAfter !== null).length
+        assert.isAtLeast(polls, 9)
+        assert.isAtMost(polls, 12)
+        assert.strictEqual(since.length - polls, 1)
+      })
+    ))
+
   it.effect("C5: an integration that is not ready at the start is never read as empty", () =>
     running(
       ["ats.application"],

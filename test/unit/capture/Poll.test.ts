@@ -176,6 +176,52 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
     })))
 
+  it.effect("P3: a disputed record that is gone is settled after a quiet poll too, with records of the last sweep as controls", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b" })
+      yield* rig.sweep
+      const live = structuredClone(rig.api.rows.get("a")!.row)
+      yield* rig.wait("20 minutes")
+      yield* rig.flag("a")
+      yield* rig.poll
+      rig.api.vanish("a")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed({ ...answer, results: request.ids === null ? [...answer.results, live] : [] })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.wait("20 minutes")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
+    })))
+
+  it.effect("P3: a disputed record that was never known and is gone stays pending until a sweep does not meet it either", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.wait("20 minutes")
+      yield* rig.sweep
+      yield* rig.wait("20 minutes")
+      yield* rig.put({ id: "a", title: "A" })
+      rig.api.intercept = (request, answer) => {
+        if (request.ids === null) rig.api.vanish("a")
+        return Effect.succeed({
+          ...answer,
+          results: answer.results.flatMap((row) => [row, { ...row as object, title: "B" }])
+        })
+      }
+      yield* rig.poll
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.wait("20 minutes")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      yield* rig.sweep
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), [])
+    })))
+
   it.effect("P4: a cursor that repeats aborts the reading, the watermark stays", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a" })

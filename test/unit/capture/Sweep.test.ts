@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { TestClock } from "effect/testing"
 import { Inactive, PermissionMissing, RateLimited, Transient, Unsupported } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { scenario, start } from "./Rig.ts"
@@ -107,6 +108,19 @@ describe("Sweep", () => {
       const before = rig.api.requests.length
       yield* rig.confirm
       assert.strictEqual(rig.api.requests.length, before)
+    })))
+
+  it.effect("D2, W4: after our own clock was set back an absence is confirmed without waiting until it caught up", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c", "d"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.vanish("b")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
+      yield* TestClock.setTime(start + 1_000)
+      yield* rig.confirm
+      assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
     })))
 
   it.effect("D6: an absence is cancelled by any sighting", () =>

@@ -1,0 +1,64 @@
+/**
+ * Tells when a wave was published without a person asked: what the guard promises (C2, C3, D6, D7), counted from what was
+ * committed of one stream.
+ *
+ * Gotchas
+ * - Worlds are shorter than the guard's window and smaller than its larger thresholds: neither is counted here.
+ */
+import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
+import type { Shape } from "./World.ts"
+
+/** An event, and what was published of its record before. */
+export interface Told {
+  readonly event: NewEvent
+  readonly before: Shape | null
+}
+
+const isWave = (amount: number, records: number): boolean =>
+  (amount >= 2 && amount >= records) || (amount >= 5 && amount >= records / 2)
+
+export class Waves {
+  #deletes = 0
+  #restores = 0
+
+  /** What a person let pass is not counted against what comes after it. */
+  approved(): void {
+    this.#deletes = 0
+    this.#restores = 0
+  }
+
+  /** What of one reading's end should have been held; `live` records now, `absent` once asked for in vain. */
+  passed(told: ReadonlyArray<Told>, live: number, absent: number): ReadonlyArray<string> {
+    const deletes =
+      told.filter(({ event }) => event.kind === "deleted" && event.reason !== "unseen" && event.reason !== "erased")
+        .length
+    const restores = told.filter(({ event }) => event.restored).length
+    this.#deletes += deletes
+    this.#restores += restores
+    const found: Array<string> = []
+    if (deletes > 0 && isWave(this.#deletes + absent, live + this.#deletes)) {
+      found.push(`${deletes} deletes passed, ${this.#deletes} by now, ${absent} to come, ${live} records are left`)
+    }
+    if (restores > 0 && isWave(this.#restores, live)) {
+      found.push(`${restores} restores passed, ${this.#restores} by now, of ${live} records`)
+    }
+    for (const [name, amount] of emptied(told)) {
+      if (amount >= 5 && amount > 0.3 * (live + deletes)) {
+        found.push(`${name} went to null on ${amount} of ${live} records`)
+      }
+    }
+    return found
+  }
+}
+
+const emptied = (told: ReadonlyArray<Told>): ReadonlyMap<string, number> => {
+  const amounts = new Map<string, number>()
+  for (const { before, event } of told) {
+    if (event.kind !== "updated" || before === null || event.after === null) continue
+    const after: Shape = JSON.parse(event.after)
+    for (const [name, value] of Object.entries(before)) {
+      if (typeof value === "string" && (after[name] ?? null) === null) amounts.set(name, (amounts.get(name) ?? 0) + 1)
+    }
+  }
+  return amounts
+}

@@ -116,6 +116,7 @@ const atRandom = Effect.gen(function*() {
       seed,
       kills,
       integrations: 3,
+      speed: 150,
       lifetime: [300, 1200],
       isEnough,
       onDeath: ({ after, recovery }, number) =>

@@ -75,6 +75,17 @@ const reportOf = ({ digests, events, exitCode, findings, follower, oracle, pendi
   return { ...report, ok: faults === 0 && recovery.max < slowest && exitCode === 0 }
 }
 
+const verdictOf = ({ breaches, exitCode, ok, recovery, ...report }: ReturnType<typeof reportOf>): string => {
+  if (ok) return "nothing lost, nothing invented"
+  const faults = [
+    ...breaches,
+    ...(["lost", "ghosts", "doubles", "outOfOrder"] as const).filter((name) => report[name] > 0),
+    ...(recovery.max < slowest ? [] : [`a recovery took ${recovery.max} ms, more than ${slowest}`]),
+    ...(exitCode === 0 ? [] : [`the last process ended with ${exitCode}`])
+  ]
+  return `violated: ${faults.join("; ")}`
+}
+
 const text = (report: ReturnType<typeof reportOf>): string =>
   [
     table(["last durable step before the kill", "kills", "inside a transaction"], [
@@ -103,7 +114,7 @@ const text = (report: ReturnType<typeof reportOf>): string =>
       ["load of the machine per core, last 15 minutes", String(report.loadPerCore)]
     ]),
     "",
-    `seed ${report.seed}: ${report.ok ? "nothing lost, nothing invented" : `VIOLATED ${report.breaches.join("; ")}`}`
+    `seed ${report.seed}: ${verdictOf(report)}`
   ].join("\n")
 
 const startedAt = Date.now()
@@ -116,6 +127,7 @@ const atRandom = Effect.gen(function*() {
       seed,
       kills,
       integrations: 3,
+      speed: 150,
       lifetime: [300, 1200],
       isEnough,
       onDeath: ({ after, recovery }, number) =>

@@ -39,6 +39,8 @@ export interface Options {
   readonly seed?: number
   readonly kills: number
   readonly integrations: number
+  /** How much happens in the world; what happened in a long run is served by the same process, so it wants less. */
+  readonly speed?: number
   /** Shortest and longest life after the start, ms. */
   readonly lifetime: readonly [number, number]
   /** Beside those of the store and the API. */
@@ -100,12 +102,12 @@ const setFaults = (url: string, faults: ReadonlyArray<unknown>) =>
 
 /** The service is killed `kills` times, the world is frozen, and a last life reads it to the end. */
 export const run = Effect.fnUntraced(function*(
-  { integrations: count, isEnough = () => false, kills, lifetime, onDeath, settings, ...options }: Options,
+  { integrations: count, isEnough = () => false, kills, lifetime, onDeath, settings, speed = 800, ...options }: Options,
   last: (url: string, newest: string) => Effect.Effect<void> = () => Effect.void
 ): Effect.fn.Return<Outcome, unknown, Scope.Scope> {
   const chance = new Chance(options.seed ?? seed)
   const file = join(yield* folder, "rollcall.db")
-  const sandbox = yield* Sandbox.serve({ seed: options.seed ?? seed, integrations: count, records: 400, speed: 800 })
+  const sandbox = yield* Sandbox.serve({ seed: options.seed ?? seed, integrations: count, records: 400, speed })
   const environment = (integrations: ReadonlyArray<string>) => ({
     ROLLCALL_API_URL: sandbox.url,
     ROLLCALL_API_KEY: sandbox.key,

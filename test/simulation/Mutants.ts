@@ -203,16 +203,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     "  if (!answer.counts) {\n",
     "  if (!answer.counts) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.settleOwed(ids))\n"
   ]),
-  mutant("disputes-unanswered", "after a quiet poll records of the last sweep are controls", [
-    "capture/PointRead.ts",
-    "  if (met.length > 0) return met\n",
-    "  if (met.length >= 0) return met\n"
-  ]),
-  mutant("first-offset-believed", "of two clocks that never agreed the earlier one counts", [
-    "domain/Watermark.ts",
-    "sorted.length < enough && middle > bound ? 0 : middle",
-    "middle"
-  ]),
   mutant("relay-digest-unchecked", "what the sink holds is compared with the log as a whole batch", [
     "publish/Relay.ts",
     "(log.saved >= position || digestOf(log.eventIds) === digest)",

@@ -1,0 +1,67 @@
+/**
+ * What people use today beside Rollcall, each alone with the same worlds and the same faulty API of the simulation, judged
+ * by one judge.
+ *
+ * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, 200 and 1 unless told otherwise; `--report` writes the section
+ * "Beside the others" of docs/fidelity.md.
+ */
+import { parseArgs } from "node:util"
+import { planOf } from "../test/simulation/Generator.ts"
+import { writeSection } from "../test/simulation/Report.ts"
+import { emptyScore, judge, type Score } from "./fidelity/Judge.ts"
+import { pollers } from "./fidelity/Pollers.ts"
+import { ideal, live, polling, rollcall } from "./fidelity/Stage.ts"
+import { table } from "./Table.ts"
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { report: { type: "boolean", default: false } }
+})
+const [worlds = 200, from = 1] = positionals.map(Number)
+
+const contenders = [ideal, rollcall, ...pollers.map(polling)]
+const scores = contenders.map(emptyScore)
+const startedAt = Date.now()
+for (let seed = from; seed < from + worlds; seed++) {
+  const plan = planOf(seed)
+  contenders.forEach((contender, i) => judge(scores[i]!, live(plan, contender)))
+}
+
+const columns: Readonly<Record<string, (score: Score) => string>> = {
+  "lost changes": ({ lost, states }) => `${lost} (${((100 * lost) / states).toFixed(1)} %)`,
+  "wrong at the end": ({ wrong }) => String(wrong),
+  "missed deletes": ({ undeleted }) => String(undeleted),
+  "false deletes": ({ falseDeletes }) => String(falseDeletes),
+  ghosts: ({ ghosts, mixed }) => `${ghosts}${mixed === 0 ? "" : ` (${mixed} mixed)`}`,
+  "created again": ({ recreated }) => String(recreated),
+  "idle updates": ({ idle }) => String(idle),
+  "delay p50, min": ({ delays }) => delay(delays, 0.5),
+  "p95, min": ({ delays }) => delay(delays, 0.95),
+  "requests a world": ({ requests }) => (requests / worlds).toFixed(0)
+}
+const delay = (delays: ReadonlyArray<number>, part: number): string => {
+  const sorted = [...delays].sort((a, b) => a - b)
+  return ((sorted[Math.floor(part * sorted.length)] ?? 0) / 60_000).toFixed(1)
+}
+
+const result = table(
+  ["", ...Object.keys(columns)],
+  contenders.map(({ name }, i) => [name, ...Object.values(columns).map((column) => column(scores[i]!))])
+)
+const seconds = ((Date.now() - startedAt) / 1000).toFixed(0)
+console.log(`${worlds} worlds from seed ${from}, ${seconds} s\n\n${result}`)
+
+const reading =
+  `Everybody reads through a client that tries again what may pass, nobody is killed, and the ideal reader looks at \
+everything once in an interval. *Lost*: a state that lasted an interval and was never told. *Wrong at the end*: after two \
+of the world's days of peace. *Ghost*: told and never true since what was told before; *mixed*: true but for properties \
+left as they were told before, as Rollcall does while a change of scope is held. A delay runs from the moment a change can \
+be seen. Rollcall's waves of changes wait for somebody who comes by once in a sweep interval; what is gone from a list \
+that ran empty stays pending and counts here as a missed delete, for an empty list is also what a broken API shows.`
+if (values.report) {
+  writeSection(
+    "docs/fidelity.md",
+    "Beside the others",
+    `\`node bench/Fidelity.ts ${worlds} ${from} --report\`, ${seconds} s.\n\n${result}\n\n${reading}`
+  )
+}

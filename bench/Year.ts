@@ -1,0 +1,220 @@
+/**
+ * A year of a small steady world in virtual time: the real service, a store in a file, retention. What reading costs, and
+ * what is kept, at the end of each month.
+ *
+ * `node bench/Year.ts [changes a day] [--report]`, 8 unless told otherwise; `--report` writes the section "A year" of
+ * docs/benchmarks.md.
+ *
+ * Gotchas
+ * - What the world remembers of its past for an oracle is thrown away every month: it is not the service's memory.
+ * - A record that is deleted leaves the list at once: tombstones that the API keeps for ever are rows that it lists.
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import * as Retention from "../src/publish/Retention.ts"
+import { Chance } from "../src/sandbox/Chance.ts"
+import * as Sqlite from "../src/store/Sqlite.ts"
+import * as SqlStore from "../src/store/SqlStore.ts"
+import { Store } from "../src/store/Store.ts"
+import { FaultyApi } from "../test/simulation/FaultyApi.ts"
+import { Outlet } from "../test/simulation/Outlet.ts"
+import type { MutationKind, Setting } from "../test/simulation/Plan.ts"
+import { Process } from "../test/simulation/Process.ts"
+import { writeSection } from "../test/simulation/Report.ts"
+import { VirtualTime } from "../test/simulation/VirtualTime.ts"
+import { World } from "../test/simulation/World.ts"
+import { table } from "./Table.ts"
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { report: { type: "boolean", default: false } }
+})
+const changesADay = Number(positionals[0] ?? 8)
+
+const hour = 3_600_000
+const day = 24 * hour
+const start = Date.parse("2026-01-01T00:00:00Z")
+const setting: Setting = {
+  streams: [
+    { integration: "greenhouse:acme", model: "ats.application" },
+    { integration: "workday:acme", model: "hris.skill" }
+  ],
+  records: 100,
+  interval: 6 * hour,
+  sweepInterval: day,
+  confirmInterval: 6 * hour,
+  overlapMin: 5 * 60_000,
+  duration: 365 * day,
+  latency: 400,
+  skew: 0,
+  pageSize: 250,
+  order: "toEnd",
+  inclusive: true,
+  resolution: 1
+}
+/** As many come as go. */
+const happening: ReadonlyArray<MutationKind> = [
+  "edit",
+  "edit",
+  "edit",
+  "stage",
+  "stir",
+  "renameSilent",
+  "create",
+  "vanish"
+]
+
+const time = new VirtualTime(start)
+const world = new World(1, setting, start)
+const api = new FaultyApi(world, time, setting, 1)
+const outlet = new Outlet()
+const chance = new Chance(1)
+const scope = Effect.runSync(Scope.make())
+const folder = mkdtempSync(join(tmpdir(), "rollcall-year-"))
+const file = join(folder, "rollcall.db")
+const opened = time.run(
+  Layer.buildWithScope(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file })), scope),
+  Infinity
+)
+if (opened === undefined) throw new Error("the store did not open")
+const store = Context.get(opened, Store)
+const sql = Context.get(opened, SqlClient.SqlClient)
+
+let events = 0
+const service: Process = new Process(1, {
+  time,
+  api,
+  store: () => store,
+  outlet,
+  setting,
+  skew: () => 0,
+  onKilled: () => {},
+  witness: {
+    delivered: () => {},
+    claimed: () => {},
+    committed: (_, written) => {
+      events += written.events.length
+      if (written.events.length > 0) service.appended()
+    }
+  }
+})
+service.start()
+const retention = Retention.layer({ retention: Duration.days(7), readers: ["relay"] })
+Effect.runFork(
+  service.within(Layer.launch(Layer.provide(retention, Layer.succeed(Store, store)))),
+  { scheduler: time }
+)
+
+setFlagsFromString("--expose_gc")
+const collect: () => void = runInNewContext("gc")
+
+/** What was true lately, and nothing older. */
+const forget = () => {
+  for (const { announced, byId, rows } of world.tables) {
+    announced.length = 0
+    for (const { gone, id } of byId.values()) if (gone) byId.delete(id)
+    for (const { shown } of rows) shown.splice(0, shown.length - 1)
+  }
+  outlet.entries.length = 0
+}
+
+const rowsOf = (name: string): number =>
+  time.run(sql<{ rows: number }>`SELECT count(*) AS rows FROM ${sql(name)}`, Infinity)![0]!.rows
+const tables = time.run(
+  sql<{ name: string }>`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`,
+  Infinity
+)!.map(({ name }) => name)
+
+interface Month {
+  readonly days: number
+  readonly requests: number
+  readonly events: number
+  readonly fileBytes: number
+  readonly heapBytes: number
+  readonly cpuSeconds: number
+  /** Rows by table. */
+  readonly rows: ReadonlyMap<string, number>
+}
+
+const liveMonth = (end: number): Month => {
+  const days = (end - time.now) / day
+  const [requests, before, cpu] = [api.requests, events, process.cpuUsage()]
+  while (time.now < end) {
+    const at = Math.min(end, time.now + Math.ceil(chance.wait(changesADay) * day))
+    time.advance(at)
+    if (at === end) break
+    world.apply(
+      {
+        at,
+        mutation: chance.pick(happening),
+        stream: chance.int(0, 1),
+        who: chance.next(),
+        value: chance.next(),
+        lag: 0,
+        midway: false
+      },
+      at,
+      at
+    )
+  }
+  const { system, user } = process.cpuUsage(cpu)
+  forget()
+  time.run(sql`PRAGMA wal_checkpoint(TRUNCATE)`, Infinity)
+  collect()
+  return {
+    days,
+    requests: api.requests - requests,
+    events: events - before,
+    fileBytes: statSync(file).size,
+    heapBytes: process.memoryUsage().heapUsed,
+    cpuSeconds: (user + system) / 1e6,
+    rows: new Map(tables.map((name) => [name, rowsOf(name)]))
+  }
+}
+
+const startedAt = Date.now()
+const months: Array<Month> = []
+try {
+  for (let month = 1; month <= 12; month++) months.push(liveMonth(Date.UTC(2026, month, 1)))
+} finally {
+  service.stop()
+  rmSync(folder, { recursive: true })
+}
+
+const columns: Readonly<Record<string, (month: Month) => string>> = {
+  "requests a day": ({ days, requests }) => (requests / days).toFixed(1),
+  "events a day": ({ days, events }) => (events / days).toFixed(1),
+  "CPU ms a day": ({ cpuSeconds, days }) => ((1000 * cpuSeconds) / days).toFixed(0),
+  "heap, MB": ({ heapBytes }) => (heapBytes / 1e6).toFixed(1),
+  "file, KB": ({ fileBytes }) => (fileBytes / 1e3).toFixed(0)
+}
+const filled = tables.filter((name) => months.some(({ rows }) => rows.get(name)! > 0))
+const result = table(
+  ["month", ...Object.keys(columns), ...filled.map((name) => `\`${name}\``)],
+  months.map((month, i) => [
+    String(i + 1),
+    ...Object.values(columns).map((column) => column(month)),
+    ...filled.map((name) => String(month.rows.get(name)))
+  ])
+)
+const seconds = ((Date.now() - startedAt) / 1000).toFixed(0)
+console.log(`${changesADay} changes a day, ${seconds} s, Node ${process.version}\n\n${result}`)
+const reading =
+  `${changesADay} changes a day to two streams of 100 records, polled every six hours and swept every day, faultless; \
+retention 7 days, as by default. \`heads\` holds a row for each id ever seen, \`events\` the log within retention and the \
+latest row of each record however old. The file is measured after its write-ahead log was written back; that log is at most \
+8 MB.`
+if (values.report) {
+  const command = `\`\`\`\nnode bench/Year.ts ${changesADay} --report\n\`\`\``
+  writeSection("docs/benchmarks.md", "A year", `${command}\n\n${result}\n\n${reading}`)
+}

@@ -1,0 +1,151 @@
+/**
+ * Holds what somebody told against what was true: one judge for all, who knows the world and nothing of how it was read.
+ *
+ * Invariants
+ * 1. What was told of a record is matched, in order, with its states: each with the first that fits at or after the one
+ *    before, and that had begun by then.
+ *
+ * Gotchas
+ * - Only content counts: a state that differs from the one before in volatile timestamps, or in order, is the same.
+ * - A live record with nothing left in it may be told as empty or as gone: both are right.
+ */
+import { contentOf } from "../../test/simulation/Content.ts"
+import type { Row, Shape, Shown } from "../../test/simulation/World.ts"
+import type { Outcome, Told } from "./Stage.ts"
+
+/** A time during which a record was the same. */
+interface State {
+  readonly from: number
+  /** null: there was no record yet. */
+  readonly content: string | null
+  readonly gone: boolean
+  /** Told with its content it is told rightly: it is there, or what it shows says that it is deleted, or nothing. */
+  readonly plain: boolean
+}
+
+export interface Score {
+  /** States there were, after the beginning, that lasted an interval. */
+  states: number
+  /** Of those: never told. */
+  lost: number
+  /** Records that are not, in the end, as they were told. */
+  wrong: number
+  /** Of those: gone and told as there. */
+  undeleted: number
+  /** Told as there, and not true then nor since what was told before. */
+  ghosts: number
+  /** Of those: what was true by then, but for properties left as they were told before. */
+  mixed: number
+  /** Told as deleted, and there ever since what was told before. */
+  falseDeletes: number
+  /** Told as created once more, though never gone since. */
+  recreated: number
+  /** Updates in which nothing changed. */
+  idle: number
+  /** ms from the beginning of a state until it was told. */
+  readonly delays: Array<number>
+  requests: number
+}
+
+export const emptyScore = (): Score => ({
+  states: 0,
+  lost: 0,
+  wrong: 0,
+  undeleted: 0,
+  ghosts: 0,
+  mixed: 0,
+  falseDeletes: 0,
+  recreated: 0,
+  idle: 0,
+  delays: [],
+  requests: 0
+})
+
+/** What stands for a record before anything was told of it. */
+const nothing: Told = { at: -Infinity, kind: "deleted", record: null }
+
+const isEmpty = ({ live, record }: Shown): boolean =>
+  !live && record["remote_deleted_at"] === null &&
+  Object.entries(record).every(([name, value]) =>
+    value === null || ["id", "remote_id", "changed_at"].includes(name) || name.startsWith("remote_")
+  )
+
+const statesOf = (row: Row): ReadonlyArray<State> => {
+  const states: Array<State> = [{ from: -Infinity, content: null, gone: true, plain: false }]
+  for (const shown of row.shown) {
+    const content = contentOf(shown.record)
+    const before = states.at(-1)!
+    if (before.content === content && before.gone === !shown.live) continue
+    const plain = shown.live || shown.record["remote_deleted_at"] !== null || isEmpty(shown)
+    states.push({ from: shown.at, content, gone: !shown.live, plain })
+  }
+  return states
+}
+
+/** It was never so, but for what is left as it was told before. An old copy is no mixture. */
+const isMixed = ({ shown }: Row, record: Shape, before: Shape): boolean => {
+  const same = (from: Shape, name: string) =>
+    contentOf({ [name]: record[name] ?? null }) === contentOf({ [name]: from[name] ?? null })
+  const content = contentOf(record)
+  return shown.every((state) => contentOf(state.record) !== content) &&
+    shown.some((state) =>
+      state.live &&
+      Object.keys({ ...record, ...state.record }).every((name) => same(state.record, name) || same(before, name))
+    )
+}
+
+const judgeRecord = (score: Score, row: Row, told: ReadonlyArray<Told>, { setting, start }: Outcome): void => {
+  const states = statesOf(row)
+  const tells = (said: Told, state: State) =>
+    said.record === null ? state.gone : state.plain && state.content === contentOf(said.record)
+  /** What has been reached, and which states were told. */
+  let reached = 0
+  let before: Told | null = null
+  const heard = new Set([0])
+  for (const said of told) {
+    const at = states.findIndex((state, index) => index >= reached && state.from <= said.at && tells(said, state))
+    const goneSince = states.some(({ from, gone }, index) => gone && index >= reached && from <= said.at)
+    if (said.kind === "created" && before !== null && !goneSince) score.recreated++
+    if (said.kind === "updated" && before?.record != null && contentOf(said.record!) === contentOf(before.record)) {
+      score.idle++
+    }
+    const last = before?.record
+    before = said
+    if (at < 0) {
+      if (said.record === null) {
+        score.falseDeletes++
+        continue
+      }
+      score.ghosts++
+      if (last != null && isMixed(row, said.record, last)) score.mixed++
+      continue
+    }
+    reached = at
+    const { from } = states[at]!
+    if (!heard.has(at) && from >= start) score.delays.push(said.at - from)
+    heard.add(at)
+  }
+  states.forEach(({ from }, index) => {
+    const until = states[index + 1]?.from ?? Infinity
+    if (from < start || until - from < setting.interval) return
+    score.states++
+    if (heard.has(index)) return
+    // what stood there when it ended was as good
+    const standing = told.findLast(({ at }) => at <= until) ?? nothing
+    if (!tells(standing, states[index]!)) score.lost++
+  })
+  const last = states.at(-1)!
+  const asTold = tells(before ?? nothing, last)
+  if (asTold) return
+  score.wrong++
+  if (last.gone && before?.record != null) score.undeleted++
+}
+
+/** Adds one world to a score. */
+export const judge = (score: Score, outcome: Outcome): void => {
+  score.requests += outcome.requests
+  score.ghosts += outcome.unheardOf
+  for (const table of outcome.world.tables) {
+    for (const row of table.byId.values()) judgeRecord(score, row, outcome.told.get(row) ?? [], outcome)
+  }
+}

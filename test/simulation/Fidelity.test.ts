@@ -1,0 +1,30 @@
+/** The comparison with other ways of polling runs, and its judge finds nothing where there is nothing to find. */
+import { assert, describe, it } from "@effect/vitest"
+import { emptyScore, judge, type Score } from "../../bench/fidelity/Judge.ts"
+import { pollers } from "../../bench/fidelity/Pollers.ts"
+import { type Contender, ideal, live, polling, rollcall } from "../../bench/fidelity/Stage.ts"
+import { planOf } from "./Generator.ts"
+
+const scoreOf = (contender: Contender): Score => {
+  const score = emptyScore()
+  for (const seed of [1, 3, 5]) judge(score, live(planOf(seed), contender))
+  return score
+}
+
+describe("Fidelity", () => {
+  it("an ideal reader loses nothing, invents nothing and is never later than an interval", () => {
+    const { delays, requests: _, states, ...faults } = scoreOf(ideal)
+    assert.deepStrictEqual([...new Set(Object.values(faults))], [0])
+    assert.isAbove(states, 50)
+    assert.isAtMost(Math.max(...delays), 10 * 60_000)
+  })
+
+  it("the service deletes nothing that is there, and every poller of today is wrong somewhere", () => {
+    const { falseDeletes, recreated } = scoreOf(rollcall)
+    assert.deepStrictEqual([falseDeletes, recreated], [0, 0])
+    for (const poller of pollers) {
+      const { falseDeletes, wrong } = scoreOf(polling(poller))
+      assert.isAbove(wrong + falseDeletes, 0, poller.name)
+    }
+  })
+})

@@ -55,9 +55,10 @@ const reading =
   `Everybody reads through a client that tries again what may pass, nobody is killed, and the ideal reader looks at \
 everything once in an interval. *Lost*: a state that lasted an interval and was never told. *Wrong at the end*: after two \
 of the world's days of peace. *Ghost*: told and never true since what was told before; *mixed*: true but for properties \
-left as they were told before, as Rollcall does while a change of scope is held. A delay runs from the moment a change can \
-be seen. Rollcall's waves of changes wait for somebody who comes by once in a sweep interval; what is gone from a list \
-that ran empty stays pending and counts here as a missed delete, for an empty list is also what a broken API shows.`
+left as they were told before, as Rollcall does while a change of scope is \
+held (a mixture that looks like another of its states is not counted there). A delay runs from the moment a change can \
+be seen. Rollcall's waves of changes wait for somebody who comes by once in a sweep interval; what is gone from a list that ran empty \
+stays pending, for an empty list is also what a broken API shows: nearly all of its missed deletes are of that kind.`
 if (values.report) {
   writeSection(
     "docs/fidelity.md",

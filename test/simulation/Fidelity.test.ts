@@ -7,7 +7,7 @@ import { planOf } from "./Generator.ts"
 
 const scoreOf = (contender: Contender): Score => {
   const score = emptyScore()
-  for (const seed of [1, 3, 5]) judge(score, live(planOf(seed), contender))
+  for (let seed = 1; seed <= 8; seed++) judge(score, live(planOf(seed), contender))
   return score
 }
 

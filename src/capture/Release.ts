@@ -120,7 +120,7 @@ const judge = Effect.fnUntraced(function*(
     const open = undecided.find((hold) => hold.kind === wave && hold.state === "open")
     const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
       (wave === "deletes" ? absences : 0)
-    const records = live + (wave === "deletes" ? recent.deletes : waiting)
+    const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes)
     const reason = Guard.suspicion(guard, wave, recent[wave] + waiting, records)
     if (reason === null || open !== undefined || tally[wave] === 0) return reason === null ? null : open ?? null
     const hold = yield* tx.openHold(opening(wave, reason, [], occasion))

@@ -75,6 +75,7 @@ const age = (file: string) =>
     const database = new DatabaseSync(file)
     for (
       const sql of [
+        "DROP TABLE parents",
         "DROP TABLE owed",
         "DROP TABLE mentions",
         "DROP INDEX pending_hold",

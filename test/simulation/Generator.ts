@@ -123,7 +123,7 @@ export const planOf = (seed: number): Plan => {
     steps.push(step)
   }
   const kinds = new Set<FaultKind>()
-  for (let left = chance.int(6, 16); left > 0 || kinds.size < 5; left--) {
+  for (let left = chance.int(6, 16); left > 0 || kinds.size < 8; left--) {
     // the first few meet a request for certain: early, and on whatever page
     const certain = kinds.size < 4
     const drawn = (): FaultKind => {

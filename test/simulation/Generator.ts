@@ -125,7 +125,7 @@ export const planOf = (seed: number): Plan => {
   const kinds = new Set<FaultKind>()
   for (let left = chance.int(6, 16); left > 0 || kinds.size < 8; left--) {
     // the first few meet a request for certain: early, and on whatever page
-    const certain = kinds.size < 4
+    const certain = kinds.size < 6
     const drawn = (): FaultKind => {
       const kind = fault()
       return (clock !== "right" && byOurs.has(kind)) || (certain && uncertain.has(kind)) ? drawn() : kind

@@ -10,6 +10,8 @@
  *
  * Gotchas
  * - There is no guard of its own: a wave is held as one of applications, and what is held is not derived from.
+ * - A copy of which only the stamp moved makes no event, so its application counts with the older stamp until a sweep or a
+ *   refresh has another application show the candidate.
  * - A copy of which nothing is left is an erasure of the candidate in that application.
  * - Of a candidate in very many applications, the first `mostParents` and those that change are compared.
  */

@@ -45,7 +45,7 @@ const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = 
   inactive: 0.4,
   permission: 0.4,
   rival: 0.5,
-  storeRestored: 0.3
+  storeRestored: 0.8
 }
 
 const picker = <K extends MutationKind | FaultKind | TroubleKind>(chance: Chance, kinds: ReadonlyArray<K>) => {

@@ -203,10 +203,10 @@ export const mutants: ReadonlyArray<Mutant> = [
     "  if (!answer.counts) {\n",
     "  if (!answer.counts) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.settleOwed(ids))\n"
   ]),
-  mutant("relay-digest-unchecked", "what the sink holds is compared with the log as a whole batch", [
+  mutant("relay-uncompared", "what the sink holds is compared with the log", [
     "publish/Relay.ts",
-    "(log.saved >= position || digestOf(log.eventIds) === digest)",
-    "(log.saved >= 0 || digestOf(log.eventIds) === digest)"
+    "last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)",
+    "last === eventId || log.saved >= 0 || digestOf(log.eventIds) === digest"
   ]),
   mutant("relay-own-position", "the relay goes on from where the sink stands", [
     "publish/Relay.ts",

@@ -31,7 +31,6 @@ export interface Verdict {
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const hour = 3_600_000
-const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * hour)
 
 /** `told`: hears of every answer and every commit, in words. */
 export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => {
@@ -48,6 +47,10 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const count = (counts: Record<string, number>, kind: string) => {
     counts[kind] = (counts[kind] ?? 0) + 1
   }
+  /** Short mostly, and never so long that a few of them are the whole world. */
+  const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * Math.min(hour, setting.duration / 8))
+  /** How old the copy of a restored store is: that a few events are had again is what makes it hard. */
+  const age = (value: number) => Math.floor(value ** 2 * Math.min(hour, setting.duration / 3))
   let skew = setting.skew
   let processes: ReadonlyArray<Process> = []
   /** Restarts that are due, ms. */
@@ -178,7 +181,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     const at = start + step.at
     const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
     if (!("trouble" in step) || step.trouble !== "storeRestored") return [act]
-    return [{ at: at - Math.floor(step.value * hour), act: copyFor(step) }, act]
+    return [{ at: at - age(step.value), act: copyFor(step) }, act]
   }).sort((a, b) => a.at - b.at)
 
   const advance = (to: number) => {

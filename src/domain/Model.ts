@@ -99,6 +99,32 @@ const at = (path: string, nested: NestedKind): NestedReference => ({ path: path.
 
 const waysToReach = ["phone_numbers", "email_addresses", "social_media"]
 
+/** What a change of a record can mean, by its model; a model that is not here has no such names. */
+const transitions = {
+  "ats.application": [
+    { name: "hired", path: ["outcome"], when: ["HIRED"] },
+    { name: "declined", path: ["outcome"], when: ["DECLINED"] },
+    { name: "stage_changed", path: ["current_stage_id"], when: "moves" }
+  ],
+  "ats.offer": [
+    { name: "offer_accepted", path: ["status"], when: ["ACCEPTED"] },
+    { name: "offer_declined", path: ["status"], when: ["DECLINED"] },
+    { name: "offer_sent", path: ["status"], when: ["SENT"] }
+  ],
+  "hris.performance_review": [{ name: "rated", path: ["summary_rating", "value"], when: "set" }],
+  "hris.staffing_entity": [
+    { name: "opened", path: ["status"], when: ["OPEN_LIMITED", "OPEN_UNLIMITED"] },
+    { name: "filled", path: ["status"], when: ["FILLED"] },
+    { name: "closed", path: ["status"], when: ["CLOSED"] },
+    { name: "frozen", path: ["status"], when: ["FROZEN"] }
+  ]
+} as const satisfies Partial<Record<Model, ReadonlyArray<TransitionRule>>>
+
+/** The names of a model's transitions. */
+export type TransitionName<M extends Model> = M extends keyof typeof transitions
+  ? (typeof transitions)[M][number]["name"]
+  : never
+
 const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "unordered" | "transitions">> = {
   "ats.application": {
     self: null,
@@ -111,11 +137,7 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
       at("offers", offer)
     ],
     unordered: waysToReach,
-    transitions: [
-      { name: "hired", path: ["outcome"], when: ["HIRED"] },
-      { name: "declined", path: ["outcome"], when: ["DECLINED"] },
-      { name: "stage_changed", path: ["current_stage_id"], when: "moves" }
-    ]
+    transitions: transitions["ats.application"]
   },
   "ats.scorecard": {
     self: null,
@@ -127,11 +149,7 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
     self: offer,
     nested: [at("application.candidate", candidate), at("application.job", job)],
     unordered: ["email_addresses"],
-    transitions: [
-      { name: "offer_accepted", path: ["status"], when: ["ACCEPTED"] },
-      { name: "offer_declined", path: ["status"], when: ["DECLINED"] },
-      { name: "offer_sent", path: ["status"], when: ["SENT"] }
-    ]
+    transitions: transitions["ats.offer"]
   },
   "ats.tag": { self: tag, nested: [], unordered: [], transitions: [] },
   "hris.payslip": {
@@ -144,7 +162,7 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
     self: null,
     nested: [at("reviewee", employee), at("reviewer", employee), at("review_cycle", reviewCycle)],
     unordered: [],
-    transitions: [{ name: "rated", path: ["summary_rating", "value"], when: "set" }]
+    transitions: transitions["hris.performance_review"]
   },
   "hris.performance_review_cycle": { self: reviewCycle, nested: [], unordered: [], transitions: [] },
   "hris.staffing_entity": {
@@ -157,12 +175,7 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
       at("skills.skill.proficiency_scale", proficiencyScale)
     ],
     unordered: ["employment_types"],
-    transitions: [
-      { name: "opened", path: ["status"], when: ["OPEN_LIMITED", "OPEN_UNLIMITED"] },
-      { name: "filled", path: ["status"], when: ["FILLED"] },
-      { name: "closed", path: ["status"], when: ["CLOSED"] },
-      { name: "frozen", path: ["status"], when: ["FROZEN"] }
-    ]
+    transitions: transitions["hris.staffing_entity"]
   },
   "hris.legal_entity": { self: legalEntity, nested: [], unordered: [], transitions: [] },
   "hris.skill": { self: skill, nested: [at("proficiency_scale", proficiencyScale)], unordered: [], transitions: [] },

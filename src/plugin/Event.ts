@@ -1,0 +1,109 @@
+/**
+ * What a handler receives, as types: which records, kinds and transitions a trigger names.
+ *
+ * Gotchas
+ * - A record is what the API shows: any field but `id` may be null or absent, an enumeration may have unknown values.
+ */
+import type { AssessmentPackage } from "../api/Assessment.ts"
+import type { Candidate, recordSchemas } from "../api/Records.ts"
+import type { JsonValue } from "../domain/Canonical.ts"
+import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
+import type { Model, TransitionName } from "../domain/Model.ts"
+
+/** A record of a model, as the API shows it. */
+export type RecordOf<M extends Model> = M extends keyof typeof recordSchemas ? (typeof recordSchemas)[M]["Type"]
+  : M extends "ats.candidate" ? typeof Candidate.Type
+  : AssessmentPackage
+
+/** `ats.application.updated`, or a transition: `ats.application.hired`. */
+export type Trigger = { [M in Model]: `${M}.${Kind | TransitionName<M>}` }[Model]
+export type ModelOf<T extends Trigger> = {
+  [M in Model]: T extends `${M}.${Kind | TransitionName<M>}` ? M : never
+}[Model]
+export type PropertyOf<T extends Trigger> = Extract<keyof RecordOf<ModelOf<T>>, string>
+
+/** The write of a plugin that caused a change. */
+export interface Cause {
+  readonly plugin: string
+  readonly delivery: string
+  /** 1 = caused by a plugin that reacted to a change of the world, 2 = by one that reacted to that, … */
+  readonly depth: number
+  /** The changed paths that are ours. */
+  readonly paths: ReadonlyArray<string>
+}
+
+/** One difference; `path` is a JSON Pointer in which members of arrays with ids stand by id. */
+export interface Change {
+  readonly path: string
+  readonly before?: JsonValue
+  readonly after?: JsonValue
+}
+
+interface Envelope<M extends Model> {
+  /** Of the event: the same change has the same id, also when it is delivered again. */
+  readonly id: string
+  readonly model: M
+  /** `<tool>:<identifier>` */
+  readonly integration: string
+  readonly recordId: string
+  readonly remoteId: string | null
+  /** Order is (lineage, version). */
+  readonly lineage: number
+  readonly version: number
+  readonly kind: Kind
+  readonly origin: Origin
+  readonly changes: ReadonlyArray<Change>
+  /** Why a record counts as deleted. */
+  readonly reason: DeleteReason | null
+  /** Created again after it was deleted. */
+  readonly restored: boolean
+  /** `changed_at` as the API shows it. */
+  readonly changedAt: string | null
+  readonly detectedAt: Date
+  readonly cause: Cause | null
+  /** In the event log. */
+  readonly position: string
+}
+
+interface Created<M extends Model> {
+  readonly kind: "created"
+  readonly before: null
+  readonly after: RecordOf<M>
+}
+interface Deleted<M extends Model> {
+  readonly kind: "deleted"
+  readonly before: RecordOf<M>
+  readonly after: null
+}
+interface Updated<M extends Model, P extends string> {
+  readonly kind: "updated"
+  readonly before: RecordOf<M>
+  readonly after: RecordOf<M>
+  /** The changed properties of the record, whole. */
+  readonly change: {
+    readonly [K in Extract<keyof RecordOf<M>, string>]?: {
+      readonly before: RecordOf<M>[K] | undefined
+      readonly after: RecordOf<M>[K] | undefined
+    }
+  }
+  /** Their names; of those that the handler asked for, if it did. */
+  readonly changed: ReadonlyArray<P>
+}
+/** A transition can happen on a `created` too: then there is no `before`. */
+interface Happened<M extends Model> {
+  readonly kind: "created" | "updated"
+  readonly before: RecordOf<M> | null
+  readonly after: RecordOf<M>
+  readonly transition: { readonly name: TransitionName<M>; readonly from: string | null; readonly to: string | null }
+}
+
+/** What a handler of trigger `T`, narrowed to updates of the properties `P`, receives. */
+export type EventOf<T extends Trigger, P extends string = never> =
+  & Omit<Envelope<ModelOf<T>>, "kind">
+  & (T extends `${string}.created` ? Created<ModelOf<T>>
+    : T extends `${string}.deleted` ? Deleted<ModelOf<T>>
+    : T extends `${string}.updated` ? Updated<ModelOf<T>, [P] extends [never] ? PropertyOf<T> : P>
+    : Happened<ModelOf<T>>)
+
+/** An event of whatever trigger. */
+export type AnyEvent = { [T in Trigger]: EventOf<T> }[Trigger]

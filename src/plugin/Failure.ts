@@ -1,0 +1,48 @@
+/**
+ * The three ways in which a handler can fail. What happens next is in the kind of failure, never in its message.
+ *
+ * Gotchas
+ * - Messages reach operators and dead letters: name what and where, no personal data.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+/** Try again with back-off; counts as an attempt. */
+export class Transient extends Schema.TaggedError<Transient>()("Transient", {
+  message: Schema.String,
+  cause: Schema.optionalKey(Schema.Defect())
+}) {}
+
+/** Try again, not before `retryAfter`; does not count as an attempt. */
+export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Duration }) {}
+
+/** Why the API, or what guards it, will not do a write: to be matched by who can do something else instead. */
+export const Refusal = Schema.Literals([
+  // nothing was sent: the request itself is wrong
+  "Invalid",
+  "ApplicationAlreadyExists",
+  "EmployeeAlreadyExists",
+  "JobClosed",
+  "StaffingEntityClosed",
+  "PermissionMissing",
+  "Unsupported",
+  "Inactive",
+  "KeyRefused",
+  "Rejected",
+  // sent by an earlier attempt, and nobody knows whether it took effect
+  "OutcomeUnknown"
+])
+export type Refusal = typeof Refusal.Type
+
+/** Never succeeds as it stands: straight to the dead letters. */
+export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
+  message: Schema.String,
+  /** Given by the capabilities; null where a handler gave up itself. */
+  refusal: Schema.NullOr(Refusal).pipe(Schema.withConstructorDefault(Effect.succeed(null))),
+  /** Of `Invalid`: every fault of the request by JSON Pointer, none of which repeats a value. */
+  faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String })).pipe(
+    Schema.withConstructorDefault(Effect.succeed([]))
+  )
+}) {}
+
+export type HandlerError = Transient | RateLimited | Permanent

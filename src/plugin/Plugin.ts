@@ -1,0 +1,198 @@
+/**
+ * PUBLIC: how a plugin is written. A plugin is a value: its handlers, what triggers them, the configuration and the
+ * permissions they need are known without running anything.
+ *
+ * Gotchas
+ * - A handler may be run more than once for an event: what must happen once goes through `Api` or `Journal`.
+ * - A handler that computes without ever yielding holds up the whole process; it is named in the log, not stopped.
+ */
+import type * as Config from "effect/Config"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type { ReadName } from "../api/Reads.ts"
+import type { WriteName } from "../api/Writes.ts"
+import type { Origin } from "../domain/ChangeEvent.ts"
+import type { Capabilities } from "./Capabilities.ts"
+import type { EventOf, PropertyOf, Trigger } from "./Event.ts"
+import type { HandlerError } from "./Failure.ts"
+
+export {
+  Api,
+  type Capabilities,
+  Events,
+  Journal,
+  type OnUnknown,
+  Records,
+  type StepOptions,
+  type UnifiedApi,
+  type WriteOptions
+} from "./Capabilities.ts"
+export type { AnyEvent, Cause, Change, EventOf, ModelOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
+export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
+
+export type Handled = Effect.Effect<void, HandlerError, Capabilities>
+
+/** One run of an `.every` handler in one integration: when it was due, and the stretch of the log since the last one. */
+export interface Tick {
+  readonly integration: string
+  readonly scheduledAt: Date
+  /** Positions of the log, for `Events.between`. */
+  readonly from: string
+  readonly to: string
+}
+
+export interface Options {
+  /** Name of the handler, unique in the plugin; the trigger by default. It keys deliveries and journal: never change it. */
+  readonly as?: string
+  /** For one attempt; 30 seconds by default. */
+  readonly timeout?: Duration.Input
+  /** Attempts under way at once; 4 by default. Those of one record are always one after another. */
+  readonly concurrency?: number
+  /** Failed attempts until the delivery is a dead letter; 8 by default. */
+  readonly attempts?: number
+  /** Wait after a first failure, doubled up to the longest; 1 second and 10 minutes by default. */
+  readonly retry?: { readonly first?: Duration.Input; readonly longest?: Duration.Input }
+  /** What follows for the record's later events: they wait (default), or they go on and the order is given up. */
+  readonly onDeadLetter?: "park" | "skip"
+}
+
+export interface EventOptions extends Options {
+  /** All but `backfill` by default. */
+  readonly origins?: ReadonlyArray<Origin>
+  /** Whether a change that is wholly the plugin's own doing is delivered to it; `ignore-own` by default. */
+  readonly echo?: "ignore-own" | "deliver"
+}
+
+export interface UpdateOptions<P> extends EventOptions {
+  /** Only updates that touched any of these properties. */
+  readonly changed?: ReadonlyArray<P>
+}
+
+export interface BatchOptions extends EventOptions {
+  /** Most events of one batch, of one integration. */
+  readonly size: number
+  /** How long the first event waits for others. */
+  readonly within: Duration.Input
+}
+
+/** What makes a handler run. */
+export type Occasion =
+  | { readonly _tag: "Event"; readonly trigger: Trigger; readonly changed: ReadonlyArray<string> | null }
+  | { readonly _tag: "Batch"; readonly trigger: Trigger; readonly size: number; readonly within: Duration.Input }
+  | { readonly _tag: "Tick"; readonly every: Duration.Input }
+
+/** A handler as the engine sees it. */
+export interface Handler<C> {
+  readonly name: string
+  readonly occasion: Occasion
+  readonly options: EventOptions
+  /** An event, a batch's events or a tick, as its occasion says. */
+  run(input: unknown, config: C): Handled
+}
+
+/** Values by their configuration name; nested as the configuration is. */
+export interface Values {
+  readonly [name: string]: string | number | boolean | Values
+}
+
+/** How a plugin is used. */
+export interface Settings {
+  /** Where configuration is looked up before the environment. */
+  readonly values?: Values
+  /** By integration: off, on, or on with own values. Integrations that are not named are on, see `others`. */
+  readonly integrations?: Readonly<Record<string, boolean | { readonly values: Values }>>
+  /** Whether integrations that are not named are on; true by default. */
+  readonly others?: boolean
+  /** Where in the log its handlers begin when they are first seen; `now` by default. */
+  readonly from?: "now" | "oldest"
+}
+
+export interface Needs {
+  readonly writes?: ReadonlyArray<WriteName>
+  readonly reads?: ReadonlyArray<ReadName>
+}
+
+export interface Definition<C> {
+  readonly config?: Config.Config<C>
+  /** What it asks of the API: `rollcall doctor` checks the permissions for it. */
+  readonly needs?: Needs
+  /** Most writes to the API in an hour, in one integration; 1,000 by default. What exceeds it waits. */
+  readonly writesPerHour?: number
+}
+
+export interface Plugin<C> {
+  readonly name: string
+  readonly definition: Definition<C>
+  readonly handlers: ReadonlyArray<Handler<C>>
+  readonly settings: Settings
+
+  /** For each event of a trigger, in the order of its record. */
+  on<const T extends Trigger, const P extends PropertyOf<T> = never>(
+    trigger: T,
+    options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
+    handle: (event: EventOf<T, P>, config: C) => Handled
+  ): Plugin<C>
+  /** For several events of one integration at a time. A batch that fails is halved down to the event that is to blame. */
+  batch<const T extends Trigger>(
+    trigger: T,
+    options: BatchOptions,
+    handle: (events: ReadonlyArray<EventOf<T>>, config: C) => Handled
+  ): Plugin<C>
+  /** Regularly in each integration; missed ticks become one, which spans them. */
+  every(
+    interval: Duration.Input,
+    options: Options & { readonly as: string },
+    handle: (tick: Tick, config: C) => Handled
+  ): Plugin<C>
+  /** The same plugin, used in this way. */
+  with(settings: Settings): Plugin<C>
+}
+
+const named = /^[a-z][a-z0-9-]{0,62}$/
+
+const define = <C>(
+  name: string,
+  definition: Definition<C>,
+  handlers: ReadonlyArray<Handler<C>>,
+  settings: Settings
+): Plugin<C> => {
+  const add = (handler: Handler<C>): Plugin<C> => {
+    if (handlers.some(({ name }) => name === handler.name)) {
+      throw new Error(`plugin "${name}" has two handlers named "${handler.name}": give one another name with \`as\``)
+    }
+    return define(name, definition, [...handlers, handler], settings)
+  }
+  return {
+    name,
+    definition,
+    handlers,
+    settings,
+    on(trigger, options, handle) {
+      const changed = "changed" in options ? options.changed ?? null : null
+      const occasion: Occasion = { _tag: "Event", trigger, changed }
+      return add({ name: options.as ?? trigger, occasion, options, run: handle })
+    },
+    batch(trigger, options, handle) {
+      const { size, within } = options
+      if (!Number.isInteger(size) || size < 1) throw new Error(`plugin "${name}": a batch has a size of 1 or more`)
+      return add({
+        name: options.as ?? trigger,
+        occasion: { _tag: "Batch", trigger, size, within },
+        options,
+        run: handle
+      })
+    },
+    every(interval, options, handle) {
+      return add({ name: options.as, occasion: { _tag: "Tick", every: interval }, options, run: handle })
+    },
+    with: (more) => define(name, definition, handlers, { ...settings, ...more })
+  }
+}
+
+/** A plugin without handlers yet. `name`: lower case, digits and hyphens; it keys deliveries and journal. */
+export const make = <C = {}>(name: string, definition: Definition<C> = {}): Plugin<C> => {
+  if (!named.test(name)) {
+    throw new Error(`"${name}" is no name of a plugin: use lower-case letters, digits and hyphens, a letter first`)
+  }
+  return define(name, definition, [], {})
+}

@@ -1,0 +1,115 @@
+/** What compiles is part of the promise: each line marked as an error must be one. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Schema from "effect/Schema"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+
+const config = Config.all({ hris: Config.String("HRIS_INTEGRATION"), entity: Config.String("STAFFING_ENTITY") })
+const Employee = Schema.Struct({ id: Schema.String })
+
+const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmployee", "addResultLink"] } })
+  .on(
+    "ats.application.hired",
+    { timeout: "30 seconds" },
+    Effect.fn("Welcome.hired")(function*(event, { entity, hris }) {
+      const api = yield* Plugin.Api
+      const people = yield* Plugin.Api.for(hris)
+      const employee = yield* Plugin.Journal.oncePer(
+        "create-employee",
+        Employee,
+        people.createEmployee({ staffing_entity_id: entity, properties: { name: event.after.id } })
+      )
+      yield* api.addResultLink(event.recordId, { label: "Employee", url: `https://hr.example/${employee.id}` })
+    })
+  )
+  .on(
+    "hris.performance_review.updated",
+    { changed: ["summary_comment"] },
+    Effect.fnUntraced(function*(event) {
+      const before: string | null | undefined = event.change.summary_comment?.before
+      const only: ReadonlyArray<"summary_comment"> = event.changed
+      yield* Effect.logDebug("review changed", { had: before !== null, only })
+    })
+  )
+  .batch("ats.application.declined", { size: 100, within: "1 minute" }, (events) => Effect.log(`${events.length}`))
+  .every(
+    "1 day",
+    { as: "digest" },
+    Effect.fnUntraced(function*(tick) {
+      const hired = yield* Plugin.Events.between("ats.application.hired", tick.from, tick.to)
+      yield* Effect.log(`${hired.length} hired`)
+    })
+  )
+
+const needsFiles: Effect.Effect<void, never, FileSystem.FileSystem> = Effect.gen(function*() {
+  yield* FileSystem.FileSystem
+})
+
+/** Never run: it is enough that it compiles. */
+export const refused = () => [
+  Plugin.make("x", { config })
+    // @ts-expect-error unclassified error
+    .on("ats.tag.created", {}, () => Effect.fail(new Error("boom"))),
+  Plugin.make("x", { config })
+    // @ts-expect-error unknown property
+    .on("ats.tag.updated", { changed: ["nope"] }, () => Effect.void),
+  Plugin.make("x", { config })
+    // @ts-expect-error only updates are narrowed by property
+    .on("ats.tag.created", { changed: ["name"] }, () => Effect.void),
+  Plugin.make("x", { config })
+    // @ts-expect-error a tag has no such transition
+    .on("ats.tag.hired", {}, () => Effect.void),
+  Plugin.make("x", { config })
+    .on("ats.tag.deleted", {}, (event) => {
+      // @ts-expect-error a delete has no content after
+      void event.after.name
+      return Effect.void
+    }),
+  Plugin.make("x", { config })
+    // @ts-expect-error a capability the runtime does not hand out
+    .on("ats.tag.created", {}, () => needsFiles),
+  Plugin.make("x")
+    .on("ats.application.hired", {}, (event) =>
+      Effect.gen(function*() {
+        const api = yield* Plugin.Api
+        // @ts-expect-error a write takes its body
+        yield* api.addTag(event.recordId)
+        // @ts-expect-error only the form's write takes a form
+        yield* api.addTag(event.recordId, { name: "x" }, { form: { properties: {} } })
+        const { transition } = event
+        // @ts-expect-error it is one of the model's transitions
+        void (transition.name === "opened")
+      }))
+]
+
+describe("a plugin as a value", () => {
+  it("says what it handles and needs without running anything", () => {
+    assert.deepStrictEqual(welcome.handlers.map(({ name, occasion }) => [name, occasion._tag]), [
+      ["ats.application.hired", "Event"],
+      ["hris.performance_review.updated", "Event"],
+      ["ats.application.declined", "Batch"],
+      ["digest", "Tick"]
+    ])
+    assert.deepStrictEqual(welcome.definition.needs?.writes, ["createEmployee", "addResultLink"])
+    assert.deepStrictEqual(welcome.handlers[1]?.occasion, {
+      _tag: "Event",
+      trigger: "hris.performance_review.updated",
+      changed: ["summary_comment"]
+    })
+  })
+
+  it("refuses two handlers of one name, an unusable name, an empty batch", () => {
+    const twice = Plugin.make("twice").on("ats.tag.created", {}, () => Effect.void)
+    assert.throws(() => twice.on("ats.tag.created", {}, () => Effect.void), /two handlers named "ats.tag.created"/)
+    assert.throws(() => Plugin.make("No Name"), /is no name of a plugin/)
+    assert.throws(() => twice.batch("ats.tag.updated", { size: 0, within: "1 minute" }, () => Effect.void), /size/)
+  })
+
+  it("is used in different ways without being changed", () => {
+    const used = welcome.with({ others: false, integrations: { "greenhouse:acme": true } })
+    assert.deepStrictEqual([welcome.settings, used.settings.others], [{}, false])
+    assert.strictEqual(used.handlers, welcome.handlers)
+  })
+})

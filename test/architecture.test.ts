@@ -64,7 +64,12 @@ const layers: ReadonlyArray<Layer> = [
     imports: [...ports, "domain", "api", "capture", "delivery"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
-  { name: "configuration", files: /^Config(File|Input|Value)?\.ts$/, imports: ["domain", "api"], packages: /^node:/ },
+  {
+    name: "configuration",
+    files: /^Config(File|Input|Value)?\.ts$/,
+    imports: ["domain", "api", "plugin"],
+    packages: /^node:/
+  },
   { name: "main", files: /^main\.ts$/, imports: "all", packages: /./ }
 ]
 

@@ -148,6 +148,11 @@ export interface Plugin<C> {
   with(settings: Settings): Plugin<C>
 }
 
+/** Whether `make` made it; a configuration file may export anything. */
+export const isPlugin = (value: unknown): value is Plugin<unknown> =>
+  typeof value === "object" && value !== null && "handlers" in value && Array.isArray(value.handlers) &&
+  "name" in value && typeof value.name === "string" && "settings" in value && "definition" in value
+
 const named = /^[a-z][a-z0-9-]{0,62}$/
 
 const define = <C>(

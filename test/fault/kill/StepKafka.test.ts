@@ -150,18 +150,14 @@ describe.skipIf(missing !== null)(
             const events = yield* isTrue(own, service)
             yield* statesAgree(own, events)
             // told every ten seconds
-            let told: Effect.Success<ReturnType<typeof progressOf>> = []
-            const progress = Effect.tap(progressOf(own), (words) => Effect.sync(() => told = words))
-            yield* until("progress since the broker is back", progress, (words) =>
-              Home.models.every((model) =>
-                words.some(({ completeTo, key }) =>
-                  key.endsWith(model) && completeTo > backAt - 3000
-                )
-              ))
-            for (
-              const words of Map.groupBy(told, ({ key }) =>
-                key).values()
-            ) {
+            const isTold = (words: Effect.Success<ReturnType<typeof progressOf>>) => (model: string) =>
+              words.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
+            const told = yield* until(
+              "progress since then",
+              progressOf(own),
+              (words) => Home.models.every(isTold(words))
+            )
+            for (const words of Map.groupBy(told, ({ key }) => key).values()) {
               const times = words.map(({ completeTo }) => completeTo)
               assert.deepStrictEqual(times, times.toSorted((one, other) => one - other))
             }

@@ -12,6 +12,7 @@ import { canonical, isArray, isObject, type JsonObject, type JsonValue, memberKe
 import type { Kind } from "./ChangeEvent.ts"
 import { type PathChange, segments } from "./Diff.ts"
 import {
+  anyRecord,
   type Author,
   type Expectation,
   type Hash,
@@ -63,7 +64,7 @@ export const keysOf = (model: Model, id: string, content: JsonObject | null): Re
     for (const leaf of leavesOf(content?.["email_addresses"])) add("email:", hashOf(leaf))
   }
   if (model === "ats.tag") add("name:", content === null ? null : hashOf(content["name"] ?? null))
-  if (model === "assessment.package") keys.push("any")
+  if (model === "assessment.package") keys.push(anyRecord)
   return keys
 }
 

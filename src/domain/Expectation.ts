@@ -90,6 +90,8 @@ const escaped = (name: string): string => name.replaceAll("~", "~0").replaceAll(
 const pointer = (...names: ReadonlyArray<string>): Pointer => names.map((name) => `/${escaped(name)}`).join("")
 
 export const keyOf = (id: string): string => `id:${id}`
+/** Key of whichever record of a model. */
+export const anyRecord = "any"
 /** The id in a key that stands for one record, and of the candidate that records of a key show. */
 export const recordIn = (key: string): string | null => key.startsWith("id:") ? key.slice(3) : null
 export const candidateIn = (key: string): string | null => key.startsWith("candidate:") ? key.slice(10) : null
@@ -217,7 +219,7 @@ const expected: Expected = {
       })),
       {
         ...details,
-        key: "any",
+        key: anyRecord,
         sign: { kind: "gone", others: packages.map(({ id }) => id) },
         everywhere: true,
         certain: false

@@ -13,7 +13,7 @@ import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { candidateIn, type Expectation, named, type Open, type OwnWrite } from "../domain/Expectation.ts"
+import { anyRecord, candidateIn, type Expectation, named, type Open, type OwnWrite } from "../domain/Expectation.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import { type Integer, rowsPerStatement, type StreamRow, toState } from "./Rows.ts"
@@ -160,7 +160,8 @@ export const ofStream = (sql: SqlClient, stream: number, model: Model): Reading 
       sql`
         UPDATE expectations SET sweeps = sweeps + 1 WHERE ${open} AND since < ${reading} AND NOT EXISTS (
           SELECT 1 FROM pending p
-          WHERE p.stream = expectations.stream AND p.id = substr(expectations.key, 4) AND p.status <> 'disputed')`.pipe(
+          WHERE p.stream = expectations.stream AND p.status <> 'disputed'
+            AND (p.id = substr(expectations.key, 4) OR expectations.key = ${anyRecord}))`.pipe(
         Effect.andThen(
           sql<ExpectationRow>`SELECT * FROM expectations WHERE ${open} AND sweeps >= ${patience} ORDER BY id`
         ),

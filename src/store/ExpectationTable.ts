@@ -14,7 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { anyRecord, candidateIn, type Expectation, named, type Open, type OwnWrite } from "../domain/Expectation.ts"
-import type { Model, StreamKey } from "../domain/Model.ts"
+import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import { type Integer, rowsPerStatement, type StreamRow, toState } from "./Rows.ts"
 import type { Store, StreamTx } from "./Store.ts"
@@ -45,6 +45,20 @@ const toOpen = (model: Model) => (row: ExpectationRow): Open => ({
   met: JSON.parse(row.met)
 })
 
+const fromExpectation = ({ certain, everywhere, key, place, sign }: Expectation) => ({
+  key,
+  place,
+  sign: JSON.stringify(sign),
+  everywhere: everywhere ? 1 : 0,
+  certain: certain ? 1 : 0,
+  met: "[]",
+  sweeps: 0,
+  reported_at: null
+})
+
+/** Whose sweeps count for a model. */
+const readAs = (model: Model): Model => isDerived(model) ? derivedRegistry[model].from : model
+
 /** Sweeps that have to pass a write by before it counts as unconfirmed. */
 const patience = 2
 const listedFor = 7 * 86_400_000
@@ -53,39 +67,27 @@ const listedFor = 7 * 86_400_000
 export const make = (sql: SqlClient) => {
   /** Before a write leaves; the same write again is expected anew. */
   const expect = Effect.fnUntraced(function*(own: OwnWrite, expectations: ReadonlyArray<Expectation>) {
+    const { integration, ...write } = own
+    yield* sql`DELETE FROM expectations WHERE write = ${own.write}`
     if (expectations.length === 0) return
-    const models = [...new Set(expectations.map(({ model }) => model))]
-    const streams = yield* sql<StreamRow>`
+    const models = new Set(expectations.flatMap(({ model }) => [model, readAs(model)]))
+    const rows = yield* sql<StreamRow>`
       SELECT key, integration, model, state FROM streams
-      WHERE integration = ${own.integration} AND model IN ${sql.in(models)}`
-    const { delivery, depth, name, plugin, write } = own
-    yield* sql`DELETE FROM expectations WHERE write = ${write}`
-    for (const stream of streams) {
-      const { reading, retired } = yield* toState(stream)
-      const own = retired === true ? [] : expectations.filter(({ model }) => model === stream.model)
-      for (const place of new Set(own.map(({ place }) => place))) {
+      WHERE integration = ${integration} AND model IN ${sql.in([...models])}`
+    const streams = yield* Effect.forEach(
+      rows,
+      (row) => Effect.map(toState(row), (state) => ({ key: row.key, ...state }))
+    )
+    for (const { key, model, retired } of streams) {
+      const here = retired === true ? [] : expectations.filter((one) => one.model === model)
+      const reading = streams.find((stream) => stream.model === readAs(model))?.reading ?? 0
+      for (const place of new Set(here.map(({ place }) => place))) {
         yield* sql`UPDATE expectations SET certain = 0
-          WHERE stream = ${stream.key} AND place = ${place} AND reported_at IS NULL`
+          WHERE stream = ${key} AND place = ${place} AND reported_at IS NULL`
       }
-      const rows = own.map(({ certain, everywhere, key, place, sign }) => ({
-        stream: stream.key,
-        key,
-        place,
-        write,
-        name,
-        plugin,
-        delivery,
-        depth,
-        sign: JSON.stringify(sign),
-        everywhere: everywhere ? 1 : 0,
-        certain: certain ? 1 : 0,
-        met: "[]",
-        // the reading that may be under way has passed some records already
-        since: reading + 1,
-        sweeps: 0,
-        reported_at: null
-      }))
-      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+      // the reading that may be under way has passed some records already
+      const inserted = here.map((one) => ({ ...write, ...fromExpectation(one), stream: key, since: reading + 1 }))
+      for (const some of Arr.chunksOf(inserted, rowsPerStatement)) {
         yield* sql`INSERT INTO expectations ${sql.insert(some)}`
       }
     }

@@ -51,15 +51,16 @@ export const attribute = Effect.fnUntraced(function*(
   return attributed
 })
 
-/** Contents of the records that would show it. */
-const contentsFor = Effect.fnUntraced(function*(tx: StreamTx, { key }: Open) {
-  const id = recordIn(key)
-  const candidate = candidateIn(key)
-  if (id === null && candidate === null) return []
-  const positions = id !== null
-    ? [...(yield* tx.heads([id])).values()].filter(({ live }) => live).map(({ position }) => position ?? 0)
-    : [...(yield* tx.parents([candidate ?? ""], 1)).values()].flat().map(({ position }) => position)
-  return [...(yield* tx.contents(positions)).values()].map(parseContent)
+/** Whether what is published shows it, without ever having changed to it. */
+const isPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation: Open) {
+  const id = recordIn(expectation.key)
+  const candidate = candidateIn(expectation.key)
+  const heads = yield* tx.heads(id === null ? [] : [id])
+  const parents = yield* tx.parents(candidate === null ? [] : [candidate], 1)
+  const positions = [...[...heads.values()].filter(({ live }) => live), ...[...parents.values()].flat()]
+    .flatMap(({ position }) => position ?? [])
+  const contents = yield* tx.contents(positions)
+  return [...contents.values()].some((content) => isShown(expectation, parseContent(content)))
 })
 
 /**
@@ -77,14 +78,17 @@ export const unconfirmed = Effect.fnUntraced(function*(
   const derived = derivedFrom(tx.state.model, models)
   for (const one of derived === undefined ? [tx] : [tx, yield* tx.derived(derived)]) {
     if (!(yield* one.isExpecting)) continue
-    const passed = yield* one.passBy(reading)
-    const never: Array<Open> = []
-    for (const expectation of passed.filter(({ certain, met }) => certain && met.length === 0)) {
-      const contents = yield* contentsFor(one, expectation)
-      if (!contents.some((content) => isShown(expectation, content))) never.push(expectation)
+    yield* one.passBy(reading)
+    for (let overdue = yield* one.overdue; overdue.length > 0; overdue = yield* one.overdue) {
+      const shown: Array<Open> = []
+      const never: Array<Open> = []
+      for (const expectation of overdue) {
+        const which = (yield* isPublished(one, expectation)) ? shown : never
+        which.push(expectation)
+      }
+      yield* one.close(shown, never)
+      told.push(...never)
     }
-    if (passed.length > 0) yield* one.close(passed, never)
-    told.push(...never)
   }
   return told
 })

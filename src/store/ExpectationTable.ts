@@ -137,7 +137,7 @@ export const make = (sql: SqlClient) => {
 
 export type ExpectationTable = ReturnType<typeof make>
 
-type Reading = Pick<StreamTx, "isExpecting" | "expectations" | "meet" | "passBy" | "close">
+type Reading = Pick<StreamTx, "isExpecting" | "expectations" | "meet" | "passBy" | "overdue" | "close">
 
 /** What the stream's owner does, who sees. */
 export const ofStream = (sql: SqlClient, stream: number, model: Model): Reading => {
@@ -157,29 +157,29 @@ export const ofStream = (sql: SqlClient, stream: number, model: Model): Reading 
         ? sql`UPDATE expectations SET met = ${JSON.stringify([...met, record])} WHERE id = ${id}`
         : sql`DELETE FROM expectations WHERE id = ${id}`
     }, step("meet")),
-    // what is observed of a record and waits to be published may be what is expected of it
-    passBy: (reading) =>
-      sql`
+    passBy: Effect.fnUntraced(function*(reading) {
+      // what is observed of a record and waits to be published may be what is expected of it
+      yield* sql`
         UPDATE expectations SET sweeps = sweeps + 1 WHERE ${open} AND since < ${reading} AND NOT EXISTS (
           SELECT 1 FROM pending p
           WHERE p.stream = expectations.stream AND p.status <> 'disputed'
-            AND (p.id = substr(expectations.key, 4) OR expectations.key = ${anyRecord}))`.pipe(
-        Effect.andThen(
-          sql<ExpectationRow>`SELECT * FROM expectations WHERE ${open} AND sweeps >= ${patience} ORDER BY id`
-        ),
-        Effect.map(Arr.map(toOpen(model))),
-        step("passBy")
-      ),
-    close: Effect.fnUntraced(function*(passed, unconfirmed) {
+            AND (p.id = substr(expectations.key, 4) OR expectations.key = ${anyRecord}))`
+      yield* sql`
+        DELETE FROM expectations WHERE ${open} AND sweeps >= ${patience} AND (certain = 0 OR met <> '[]')`
+    }, step("passBy")),
+    overdue: sql<ExpectationRow>`
+      SELECT * FROM expectations WHERE ${open} AND sweeps >= ${patience} ORDER BY id LIMIT ${rowsPerStatement}`.pipe(
+      Effect.map(Arr.map(toOpen(model))),
+      step("overdue")
+    ),
+    close: Effect.fnUntraced(function*(shown, unconfirmed) {
       const now = yield* Clock.currentTimeMillis
-      const dropped = passed.filter((one) => !unconfirmed.includes(one))
-      for (const some of Arr.chunksOf(unconfirmed.map(({ id }) => id), rowsPerStatement)) {
-        yield* sql`UPDATE expectations SET reported_at = ${now} WHERE id IN ${sql.in(some)}`
+      const ids = (some: ReadonlyArray<Open>) => sql.in(some.map(({ id }) => id))
+      if (shown.length > 0) yield* sql`DELETE FROM expectations WHERE id IN ${ids(shown)}`
+      if (unconfirmed.length > 0) {
+        yield* sql`UPDATE expectations SET reported_at = ${now} WHERE id IN ${ids(unconfirmed)}`
+        yield* sql`DELETE FROM expectations WHERE reported_at < ${now - listedFor}`
       }
-      for (const some of Arr.chunksOf(dropped.map(({ id }) => id), rowsPerStatement)) {
-        yield* sql`DELETE FROM expectations WHERE id IN ${sql.in(some)}`
-      }
-      yield* sql`DELETE FROM expectations WHERE reported_at < ${now - listedFor}`
     }, step("close"))
   }
 }

@@ -378,11 +378,13 @@ export interface StreamTx {
   readonly expectations: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Open>, StoreError>
   /** This record shows it. */
   readonly meet: (expectation: Open, record: string) => Effect.Effect<void, StoreError>
-  /** A sweep is complete: counts it for all that was written before it began, and gives what it was one too many for. */
-  readonly passBy: (reading: number) => Effect.Effect<ReadonlyArray<Open>, StoreError>
-  /** These are no longer waited for; those of them that are unconfirmed stay listed. */
+  /** A sweep is complete: counts it for all that was written before it began, and forgets what may be forgotten. */
+  readonly passBy: (reading: number) => Effect.Effect<void, StoreError>
+  /** What one sweep too many has passed by, a few of it. */
+  readonly overdue: Effect.Effect<ReadonlyArray<Open>, StoreError>
+  /** Waits for these no longer; the unconfirmed stay listed. */
   readonly close: (
-    passed: ReadonlyArray<Open>,
+    shown: ReadonlyArray<Open>,
     unconfirmed: ReadonlyArray<Open>
   ) => Effect.Effect<void, StoreError>
   readonly save: (state: StreamState) => Effect.Effect<void, StoreError>

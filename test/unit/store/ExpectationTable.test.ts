@@ -13,7 +13,8 @@ import { Store } from "../../../src/store/Store.ts"
 import { stateOf, Stop } from "../../conformance/StoreSamples.ts"
 
 const applications = { integration: "greenhouse:acme", model: "ats.application" } as const
-const own = { write: "w", name: "addTag", plugin: "tagger", delivery: "1", depth: 1, ...applications } as const
+const { integration } = applications
+const own = { integration, write: "w", name: "addTag", plugin: "tagger", delivery: "1", depth: 1 } as const
 const tagged = (name: string) => expectationsOf("addTag", { candidate_id: "c" }, { tag: { name } })
 
 const layer = (file: string) => Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))

@@ -16,6 +16,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import * as EventLog from "./EventLog.ts"
+import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
 import { migrate } from "./Migrations.ts"
 import {
@@ -43,7 +44,16 @@ import {
 import * as StreamTransaction from "./StreamTransaction.ts"
 
 /** What belongs to one stream, beside the log. */
-const tablesOfStream = ["heads", "pending", "quarantine", "holds", "owed", "mentions", "parents"] as const
+const tablesOfStream = [
+  "heads",
+  "pending",
+  "quarantine",
+  "holds",
+  "owed",
+  "mentions",
+  "parents",
+  "expectations"
+] as const
 
 const missing = ({ integration, model }: StreamKey): StoreError =>
   new StoreError({ reason: new Incompatible({ message: `the stream ${integration}/${model} is not in the store` }) })
@@ -53,6 +63,7 @@ const make = Effect.gen(function*() {
   const identity = yield* migrate
   const log = EventLog.make(sql)
   const holds = HoldTable.make(sql)
+  const expectations = ExpectationTable.make(sql)
   const lock = sql.onDialectOrElse({
     pg: () => ({ shared: sql.literal("FOR SHARE"), exclusive: sql.literal("FOR UPDATE") }),
     orElse: () => ({ shared: sql.literal(""), exclusive: sql.literal("") })
@@ -319,6 +330,7 @@ const make = Effect.gen(function*() {
     hold: holds.one,
     decide: (id, decision, now) => holds.decide(id, decision, now, lock.exclusive),
     awaitDecision: holds.awaitDecision,
+    unconfirmed: expectations.unconfirmed,
     log: log.log,
     logRange: log.range,
     eventIds: log.eventIds,

@@ -8,18 +8,18 @@
  */
 import type * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
-import type { Capabilities } from "./Capabilities.ts"
+import type { Handled } from "./Capabilities.ts"
 import type { EventOf, PropertyOf, Trigger } from "./Event.ts"
-import type { HandlerError } from "./Failure.ts"
 
+export { adapted as async, type AsyncApi, type AsyncCapabilities, type AsyncJournal } from "./Async.ts"
 export {
   Api,
   type Capabilities,
   Events,
+  type Handled,
   Journal,
   type OnUnknown,
   Records,
@@ -29,8 +29,6 @@ export {
 } from "./Capabilities.ts"
 export type { AnyEvent, Cause, Change, EventOf, ModelOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
-
-export type Handled = Effect.Effect<void, HandlerError, Capabilities>
 
 /** One run of an `.every` handler in one integration: when it was due, and the stretch of the log since the last one. */
 export interface Tick {

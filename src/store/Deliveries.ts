@@ -27,8 +27,13 @@ export interface HandlerName {
   readonly handler: string
 }
 
+/** Under this name the log is kept for deliveries that are still to be made of it. */
+export const reader = "delivery"
+
 /** A handler as the configuration has it. */
 export interface NewHandler extends HandlerName {
+  /** Fed by the clock, not by the log. */
+  readonly regular: boolean
   /** Where in the log it begins if it was never seen. */
   readonly from: "now" | "oldest"
   /** Later events of a record pass a dead one by. */
@@ -39,6 +44,8 @@ export interface HandlerState extends HandlerName {
   readonly key: number
   /** Up to here its deliveries are made. */
   readonly position: number
+  /** The configuration of the process that delivers has it. */
+  readonly active: boolean
 }
 
 // ---- deliveries ---------------------------------------------------------------------------------------------------
@@ -57,6 +64,13 @@ export type Subject =
   | { readonly _tag: "Event"; readonly position: number }
   /** Behind `from` up to `to`. */
   | { readonly _tag: "Tick"; readonly scheduledAt: number; readonly from: number; readonly to: number }
+
+/** A moment at which a handler is to run for an integration. */
+export interface Tick {
+  readonly handler: number
+  readonly integration: string
+  readonly scheduledAt: number
+}
 
 export interface NewDelivery {
   readonly handler: number
@@ -141,6 +155,8 @@ export interface StepKey {
   /** What the step is done once for, the narrowest first: an event, a batch and those it was a part of, a record. */
   readonly occasions: readonly [string, ...ReadonlyArray<string>]
   readonly step: string
+  /** Kept for ever. */
+  readonly lasting: boolean
 }
 
 /** What must not be sent without being written down. */
@@ -207,31 +223,32 @@ export type Switch =
 export class Deliveries extends Context.Service<Deliveries, {
   // dispatching
   /**
-   * Makes what is missing of these handlers and gives them all. What was under way for an earlier owner is due again, a
-   * batch with the same members.
+   * Makes what is missing of these handlers and gives them all; others keep their deliveries and do not hold the log. What
+   * was under way for an earlier owner is due again, a batch with the same members.
    */
   readonly open: (
     owner: Owner,
     handlers: ReadonlyArray<NewHandler>
   ) => Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
-  /** Adds deliveries and moves `handlers` to `position`, and `reader`, for whose sake the log is kept. */
+  /** Adds deliveries and moves `handlers` to `position`. */
   readonly dispatch: (
     owner: Owner,
     stretch: {
       readonly deliveries: ReadonlyArray<NewDelivery>
       readonly handlers: ReadonlyArray<number>
       readonly position: number
-      readonly reader: { readonly name: string; readonly position: number }
     }
   ) => Effect.Effect<void, StoreError>
   /**
-   * For each of these: a tick at the latest moment that is past, spanning the log since the one before; none if there is
-   * one that is neither settled nor dead, or the moment had its tick. The first time only the log's end is noted.
+   * Makes a delivery of each of these that was not made yet, spanning the log since the one before; the first time only the
+   * log's end is noted. Gives those that have to wait, because the one before is neither settled nor dead. Integrations
+   * that are not among these are forgotten.
    */
   readonly tick: (
     owner: Owner,
-    ticks: ReadonlyArray<{ readonly handler: number; readonly integration: string; readonly scheduledAt: number }>
-  ) => Effect.Effect<void, StoreError>
+    ticks: ReadonlyArray<Tick>,
+    integrations: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
   // attempting
   /** Settles what has ended, then claims what is due: one transaction. `next`: when the next delivery will be due. */

@@ -40,9 +40,10 @@ export default defineConfig({
 })
 `
 /** The examples of a page, each a program. */
-const examples = [
-  ...readFileSync(join(root, "docs/sandbox.md"), "utf8").matchAll(/^```ts\n(.*?)^```/gms)
-].map(([, code = ""], at) => ({ name: `example${at}.ts`, code }))
+const examplesOf = (page: string, as: string) =>
+  [...readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)]
+    .map(([, code = ""], at) => ({ name: `${as}${at}.ts`, code }))
+const examples = examplesOf("docs/sandbox.md", "example")
 
 beforeAll(() => {
   const packed = said("npm", ["pack", "--silent", "--pack-destination", folder], root)
@@ -93,7 +94,7 @@ describe("the npm package", () => {
     assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])
   })
 
-  it("rollcall plugins new makes a plugin that passes its test and type-checks, and overwrites nothing", () => {
+  it("rollcall plugins new makes a plugin that passes its test; it, the guide's and the readers' examples type-check; nothing is overwritten", () => {
     for (const [name, ...flags] of [["tag-hires"], ["tag-hires-too", "--effect"]] as const) {
       const made = said("npx", ["rollcall", "plugins", "new", name, ...flags])
       assert.strictEqual(made.status, 0, made.text)
@@ -104,6 +105,23 @@ describe("the npm package", () => {
     }
     const typed = said("tsc", ["--project", "."])
     assert.strictEqual(typed.status, 0, typed.text)
+
+    const guide = [
+      ...examplesOf("docs/plugins/guide.md", "guide"),
+      ...examplesOf("templates/plugin/README.md", "readme").map(({ code, name }) => ({
+        name,
+        code: code.replace("my-plugin", "tag-hires")
+      })),
+      ...examplesOf("docs/events.md", "events")
+    ]
+    assert.isAtLeast(guide.length, 9)
+    for (const { code, name } of guide) writeFileSync(join(folder, name), code)
+    const shown = said("tsc", ["--project", "."])
+    assert.strictEqual(shown.status, 0, shown.text)
+    // the last of the guide is a test of the plugin that it begins with
+    const last = said("node", ["--test", guide.findLast(({ code }) => code.includes("node:test"))?.name ?? ""])
+    assert.strictEqual(last.status, 0, last.text)
+    for (const { name } of guide) rmSync(join(folder, name))
 
     const plugin = join(folder, "plugins/tag-hires/plugin.ts")
     writeFileSync(plugin, "mine")

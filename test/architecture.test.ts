@@ -3,7 +3,7 @@
  * A new folder or a new permission is a line in `layers`; an import that no line allows fails.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join, normalize } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -47,9 +47,16 @@ const layers: ReadonlyArray<Layer> = [
     packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url)$)/
   },
   { name: "relay", files: /^publish\/(Progress|Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
-  { name: "publish", files: /^publish\//, imports: [...ports, "domain", "api"], packages: /^(kafkajs|node:crypto)$/ },
+  { name: "schema", files: /^publish\/EventSchema\.ts$/, imports: ["domain"], packages: none },
+  {
+    name: "publish",
+    files: /^publish\//,
+    imports: [...ports, "domain", "api", "schema"],
+    packages: /^(kafkajs|node:crypto)$/
+  },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
+  { name: "events", files: /^events\//, imports: ["domain", "schema", "plugin"], packages: none },
   { name: "delivery", files: /^delivery\//, imports: [...ports, "domain", "api", "plugin"], packages: crypto },
   // the world is pure; it also serves as a Source in memory and behind HTTP
   {
@@ -80,14 +87,15 @@ const barrels: ReadonlySet<string> = new Set(["effect", "@effect/platform-node"]
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-const source = fileURLToPath(new URL("../src", import.meta.url))
-
-const read = (): Sources =>
-  new Map(
-    readdirSync(source, { recursive: true, encoding: "utf8" })
+const read = (folder: string): Sources => {
+  const root = fileURLToPath(new URL(`../${folder}`, import.meta.url))
+  if (!existsSync(root)) return new Map()
+  return new Map(
+    readdirSync(root, { recursive: true, encoding: "utf8" })
       .filter((path) => path.endsWith(".ts"))
-      .map((path) => [path, readFileSync(join(source, path), "utf8")])
+      .map((path) => [path, readFileSync(join(root, path), "utf8")])
   )
+}
 
 const importsOf = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/(?:^(?:import|export)\b[^"';]*?\bfrom\s*|^import\s*|\bimport\(\s*)"([^"]+)"/gm)]
@@ -144,6 +152,18 @@ const cycles = (sources: Sources): ReadonlyArray<string> => {
   return found
 }
 
+/** What a plugin sees of us is what everybody's plugins see. */
+const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>
+  [...plugins].flatMap(([path, text]) => {
+    const allowed = path.endsWith(".test.ts")
+      ? /^(#plugin|#testing|effect\/.*|node:(assert|test)(\/.*)?|vitest|@effect\/vitest)$/
+      : /^(#plugin|effect\/.*)$/
+    const folder = path.split("/")[0]
+    return importsOf(text)
+      .filter((name) => isRelative(name) ? target(path, name).split("/")[0] !== folder : !allowed.test(name))
+      .map((name) => `plugins/${path} imports ${name}`)
+  })
+
 const tooLong = (sources: Sources): ReadonlyArray<string> =>
   [...sources].filter(([, text]) => text.split("\n").length > longest).map(([path]) => path)
 
@@ -155,9 +175,10 @@ const vagueNames = (sources: Sources): ReadonlyArray<string> =>
 // ---- the house ----------------------------------------------------------------------------------------------------
 
 describe("architecture", () => {
-  const sources = read()
-  const holds = (sentence: string, rule: (sources: Sources) => ReadonlyArray<string>) =>
-    it(sentence, () => assert.deepStrictEqual(rule(sources), []))
+  const sources = read("src")
+  const plugins = read("plugins")
+  const holds = (sentence: string, rule: (sources: Sources) => ReadonlyArray<string>, of = sources) =>
+    it(sentence, () => assert.deepStrictEqual(rule(of), []))
 
   holds("every file belongs to a layer", homeless)
   holds("imports run one way", wrongImports)
@@ -166,6 +187,7 @@ describe("architecture", () => {
   holds("no imports form a cycle", cycles)
   holds(`no file is longer than ${longest} lines`, tooLong)
   holds("no name is vague", vagueNames)
+  holds("plugins import what everybody's plugins can import", wrongPluginImports, plugins)
 })
 
 describe("the architecture rules", () => {
@@ -210,6 +232,24 @@ describe("the architecture rules", () => {
       "api/C.ts": 'import "./B.ts"'
     },
     "api/B.ts → api/C.ts → api/B.ts"
+  )
+  catches(
+    "see a plugin that imports what is ours, or another plugin's",
+    wrongPluginImports,
+    {
+      "a/plugin.ts":
+        'import * as Plugin from "#plugin"\nimport { b } from "./B.ts"\nimport * as Effect from "effect/Effect"',
+      "a/B.ts": "",
+      "a/plugin.test.ts": 'import { test } from "node:test"\nimport * as Testing from "#testing"',
+      "b/plugin.ts": 'import { b } from "../a/B.ts"'
+    },
+    "plugins/b/plugin.ts imports ../a/B.ts"
+  )
+  catches(
+    "see a plugin that reaches into the sources",
+    wrongPluginImports,
+    { "a/plugin.ts": 'import type { Model } from "../../src/domain/Model.ts"' },
+    "plugins/a/plugin.ts imports ../../src/domain/Model.ts"
   )
   catches("see a long file", tooLong, { "api/A.ts": "\n".repeat(longest) }, "api/A.ts")
   catches("see a vague name", vagueNames, { "api/helpers/A.ts": "", "api/B.ts": "" }, "api/helpers/A.ts")

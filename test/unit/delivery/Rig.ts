@@ -98,6 +98,14 @@ export interface Rig {
   readonly start: (
     plugins: ReadonlyArray<Plugin<unknown>>
   ) => Effect.Effect<{ readonly delivery: Delivery["Service"]; readonly stop: Effect.Effect<void> }>
+  /** Waits, in real time, for what does not wait for the clock. */
+  readonly until: {
+    (isSo: () => boolean): Effect.Effect<void>
+    <A, E>(look: () => Effect.Effect<A, E>, isSo: (found: A) => boolean): Effect.Effect<void>
+  }
+  /** Nothing is left, not even dead letters. */
+  readonly empty: Effect.Effect<void>
+  readonly dead: (count: number) => Effect.Effect<void>
   /** Of all that was appended nothing is left to do now. */
   readonly quiet: (delivery: Delivery["Service"]) => Effect.Effect<void>
 }
@@ -134,7 +142,23 @@ export const make = Effect.gen(function*() {
       return (yield* store.logRange).newest
     }).pipe(Effect.orDie)
 
+  const until: Rig["until"] = <A, E>(
+    look: (() => boolean) | (() => Effect.Effect<A, E>),
+    isSo: (found: A) => boolean = () => true
+  ) =>
+    Effect.gen(function*() {
+      for (let tries = 0; tries < 2_000; tries++) {
+        const seen = look()
+        if (typeof seen === "boolean" ? seen : isSo(yield* Effect.orDie(seen))) return
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      }
+      return yield* Effect.die(new Error("it never came"))
+    })
+
   const rig: Rig = {
+    until,
+    empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
+    dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),
     store,
     deliveries,
     script,

@@ -91,7 +91,12 @@ export interface Rig {
   /** Appends the next change of a record, in a stream that is made if need be. */
   readonly append: (
     id: string,
-    details?: Partial<NewEvent> & { readonly integration?: string; readonly model?: Model }
+    details?: Partial<NewEvent> & {
+      readonly integration?: string
+      readonly model?: Model
+      /** A candidate that it shows. */
+      readonly shows?: string
+    }
   ) => Effect.Effect<number>
   readonly hire: (id: string, integration?: string) => Effect.Effect<number>
   /** Lets it run; ends with the scope, or by `stop`. */
@@ -123,7 +128,7 @@ export const make = Effect.gen(function*() {
     yield* Effect.orDie(store.saveIntegration(owner, integrationOf(id), null))
   }
 
-  const append: Rig["append"] = (id, { integration = acme, model = "ats.application", ...details } = {}) =>
+  const append: Rig["append"] = (id, { integration = acme, model = "ats.application", shows, ...details } = {}) =>
     Effect.gen(function*() {
       const key = { integration, model }
       yield* store.ensureStreams([stateOf(key)])
@@ -131,6 +136,7 @@ export const make = Effect.gen(function*() {
         Effect.gen(function*() {
           const before = (yield* tx.heads([id])).get(id) ?? headOf(id)
           const kind = details.kind ?? (before.version === 0 ? "created" : "updated")
+          if (shows !== undefined) yield* tx.setChildren(new Map([[id, shows]]))
           yield* tx.write([
             changeOf(before, kind, {
               eventId: `${integration}-${model}-${id}-${before.version + 1}`,

@@ -28,8 +28,8 @@ import { type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Rest } from "./Breaker.ts"
 import * as Dispatcher from "./Dispatcher.ts"
-import * as Memory from "./Memory.ts"
 import type * as Provision from "./Provision.ts"
+import * as Reading from "./Reading.ts"
 import { gatheringOf } from "./Subscription.ts"
 import * as Ticks from "./Ticks.ts"
 import * as Watchdog from "./Watchdog.ts"
@@ -60,6 +60,8 @@ export interface DeliveryStatus {
   /** Up to here nothing is left but what waits: for its next try, for others of its batch, or for an operator. */
   readonly quietAt: number
 }
+
+type Condition = Pick<DeliveryStatus, "state" | "reason" | "quietAt">
 
 export interface Options {
   readonly plugins: ReadonlyArray<Plugin<unknown>>
@@ -107,14 +109,10 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     replacing: new Map()
   }
   const watchdog = yield* Watchdog.make
-  const memory = Memory.make(deliveries)
-  const status = yield* SubscriptionRef.make<DeliveryStatus>({
-    state: "starting",
-    reason: null,
-    handlers: [],
-    unconfigured: [],
-    quietAt: 0
-  })
+  const reading = Reading.make(store.identity, deliveries)
+  const status = yield* SubscriptionRef.make<Condition>({ state: "starting", reason: null, quietAt: 0 })
+  let looks: () => Omit<DeliveryStatus, keyof Condition> = () => ({ handlers: [], unconfigured: [] })
+  const withLooks = (condition: Condition): DeliveryStatus => ({ ...condition, ...looks() })
   const draining = yield* Latch.make()
   let failures = 0
 
@@ -159,8 +157,8 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       })
     )
     const fed = subscriptions.filter(({ handler }) => handler.occasion._tag !== "Tick")
-    const dispatcher = Dispatcher.make(services, memory, owner, fed)
-    const worker = Worker.make(services, memory, watchdog, owner, subscriptions, attempts)
+    const dispatcher = Dispatcher.make(services, reading, owner, fed)
+    const worker = Worker.make(services, reading, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions)
     let acts = yield* deliveries.awaitAct(-1)
     let off: ReadonlyArray<Switch> = yield* persist(deliveries.switchedOff)
@@ -172,20 +170,15 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       if (due.length > 0) ticks.done(due, yield* deliveries.tick(owner, due, integrations))
     })
 
+    looks = () => ({
+      handlers: worker.status().map(({ key, ...handler }) => ({ ...handler, position: dispatcher.positionOf(key) })),
+      unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
+    })
     const tell = Effect.fnUntraced(function*(quiet: boolean) {
       const { quietAt } = yield* SubscriptionRef.get(status)
       yield* SubscriptionRef.set(status, {
         state: "running",
         reason: null,
-        handlers: worker.status().map(({ key, ...handler }) => ({
-          ...handler,
-          position: dispatcher.positionOf(key)
-        })),
-        unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({
-          plugin,
-          integration,
-          message
-        })),
         quietAt: quiet ? Math.max(quietAt, dispatcher.position()) : quietAt
       })
     })
@@ -253,7 +246,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     Effect.forkScoped
   )
 
-  const first = (isMeant: (now: DeliveryStatus) => boolean) =>
+  const first = (isMeant: (now: Condition) => boolean) =>
     SubscriptionRef.changes(status).pipe(
       Stream.filter(isMeant),
       Stream.runHead,
@@ -263,7 +256,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
   yield* first(({ state }) => state !== "starting")
 
   return Delivery.of({
-    status: SubscriptionRef.get(status),
-    reached: (position) => first((now) => now.quietAt >= position || now.state === "stopped")
+    status: Effect.map(SubscriptionRef.get(status), withLooks),
+    reached: (position) => Effect.map(first((now) => now.quietAt >= position || now.state === "stopped"), withLooks)
   })
 })

@@ -206,6 +206,29 @@ describe("rollcall/testing", () => {
     assert.strictEqual((await testing.deliver(updated)).failure, null)
   })
 
+  it("X16: what still runs of an attempt that is over does nothing more", async () => {
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const plugin = Plugin.make("stubborn").on(
+      "ats.application.hired",
+      { attempts: 1 },
+      (event) =>
+        Effect.promise(() => held).pipe(
+          Effect.andThen(Plugin.Api),
+          Effect.flatMap((api) => api.addTag(event.after.candidate_id ?? "", { tag: { name: "late" } })),
+          Effect.asVoid,
+          Effect.uninterruptible
+        )
+    )
+    const testing = Testing.make(plugin)
+    assert.strictEqual((await testing.deliver(hired)).failure?._tag, "Transient")
+    release()
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.strictEqual(testing.live("ats.application", "a1")?.candidate, undefined)
+  })
+
   it("a defect is told as one; later events of the record are parked, of others not", async () => {
     const plugin = Plugin.make("faulty").on("ats.tag.updated", {}, ({ recordId }) => {
       if (recordId === "bad") throw new Error("oops")
@@ -252,6 +275,7 @@ describe("rollcall/testing", () => {
       .on("ats.application.updated", { as: "stage", changed: ["current_stage_id"] }, see("stage"))
       .on("ats.application.hired", {}, see("hired"))
       .on("ats.application.hired", { as: "old", origins: ["backfill"] }, see("old"))
+      .on("ats.application.created", {}, see("created"))
       .on("ats.application.created", { as: "backfilled", origins: ["backfill"] }, see("backfilled"))
       .on("ats.tag.created", {}, see("tag"))
     const testing = Testing.make(plugin.with({ integrations: { "sandbox:off": false } }))
@@ -261,7 +285,7 @@ describe("rollcall/testing", () => {
       return [...seen]
     }
     assert.deepStrictEqual(await deliver(hired), ["updated", "hired"])
-    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), ["hired"])
+    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), ["hired", "created"])
     assert.deepStrictEqual(
       await deliver(Testing.event("ats.application.stage_changed", {
         before: { current_stage_id: "s1" },

@@ -285,7 +285,10 @@ describe("rollcall/testing", () => {
       return [...seen]
     }
     assert.deepStrictEqual(await deliver(hired), ["updated", "hired"])
-    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), ["hired", "created"])
+    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), [
+      "hired",
+      "created"
+    ])
     assert.deepStrictEqual(
       await deliver(Testing.event("ats.application.stage_changed", {
         before: { current_stage_id: "s1" },

@@ -12,16 +12,14 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientError from "effect/http/HttpClientError"
-import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { type Repeat, type WriteName, writeNames, writes, writeSchemas } from "../../api/Writes.ts"
 import type { JsonValue } from "../../domain/Canonical.ts"
-import type { Model } from "../../domain/Model.ts"
+import type { Model, StreamModel } from "../../domain/Model.ts"
 import {
   Api,
   type Capabilities,
@@ -29,14 +27,17 @@ import {
   type Handled,
   Journal,
   type OnUnknown,
+  type Reads,
   Records,
-  type UnifiedApi
+  type UnifiedApi,
+  type Writes
 } from "../Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "../Event.ts"
 import { type HandlerError, Permanent, RateLimited, Transient } from "../Failure.ts"
 import { received } from "../Reception.ts"
+import { asAnswered, asSent, harmless } from "./Http.ts"
 import { VirtualClock } from "./VirtualClock.ts"
-import type { Fault, Order, Request, World } from "./World.ts"
+import type { Fault, Order, World } from "./World.ts"
 
 /** What is delivered: to whom, and what keys its steps. */
 export interface Delivery {
@@ -186,19 +187,19 @@ export class Attempt {
         const fault = world.fault(on, integration)
         return fault === null ? Effect.sync(answer) : Effect.fail(fault.error)
       })
-    const api: Record<string, unknown> = {
-      integration,
-      attachments: (id: string) => read("attachments", () => world.attachments(integration, id)),
-      employeeForm: (id?: string) => read("employeeForm", () => world.employeeForm(integration, id)),
-      assessmentPackages: () =>
-        read("assessmentPackages", () => ({ packages: world.list(integration, "assessment.package") })),
+    const reads: Reads = {
+      attachments: (id) => read("attachments", () => world.attachments(integration, id)),
+      employeeForm: (id) => read("employeeForm", () => world.employeeForm(integration, id)),
+      assessmentPackages: () => read("assessmentPackages", () => world.packages(integration)),
       tools: () => read("tools", () => world.tools()),
-      live: (model: Model, id: string) => read("live", () => world.shown(integration, model, id))
+      live: <M extends StreamModel>(model: M, id: string) =>
+        read("live", () => world.shown(integration, model, id) as RecordOf<M> | null)
     }
-    for (const write of writeNames) {
-      api[write] = (...request: ReadonlyArray<unknown>) => this.#write(orderOf(integration, write, request))
-    }
-    return api as unknown as UnifiedApi
+    const writes = writeNames.map((write) => [
+      write,
+      (...request: ReadonlyArray<never>) => this.#write(orderOf(integration, write, request))
+    ])
+    return { integration, ...reads, ...(Object.fromEntries(writes) as Writes) }
   }
 
   #write(order: Order): Effect.Effect<JsonValue, HandlerError> {
@@ -335,8 +336,6 @@ export class Attempt {
   }
 
   #http(request: HttpClientRequest.HttpClientRequest) {
-    const failed = (description: string) =>
-      new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, description }) })
     return Effect.gen({ self: this }, function*() {
       const sent = yield* asSent(request)
       const what = `${sent.method} ${sent.url}`
@@ -346,31 +345,10 @@ export class Attempt {
       const answer = this.#world.answer(sent)
       yield* this.#moment(`${what}: answered, nothing done with it`)
       if (step !== null && typeof answer === "object" && answer.status < 500) step.unanswered--
-      if (typeof answer === "string") return yield* failed(answer)
-      const { body, headers = {}, status } = answer
-      const text = body === undefined || status === 204 || status === 304
-        ? null
-        : typeof body === "string"
-        ? body
-        : JSON.stringify(body)
-      const type = typeof body === "string" || text === null ? {} : { "content-type": "application/json" }
-      return HttpClientResponse.fromWeb(request, new Response(text, { status, headers: { ...type, ...headers } }))
+      return yield* asAnswered(request, answer)
     })
   }
 }
-
-const harmless: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
-const traced = /^(traceparent|b3|x-b3-.*)$/
-
-const asSent = Effect.fnUntraced(function*(request: HttpClientRequest.HttpClientRequest): Effect.fn.Return<Request> {
-  const web = yield* Effect.orDie(HttpClientRequest.toWeb(request))
-  return {
-    method: web.method,
-    url: web.url,
-    headers: Object.fromEntries([...web.headers].filter(([name]) => !traced.test(name))),
-    body: yield* Effect.promise(() => web.text())
-  }
-})
 
 /** Id, body and options stand in this order, where a write has them. */
 const orderOf = (integration: string, write: WriteName, request: ReadonlyArray<unknown>): Order => {

@@ -12,14 +12,16 @@ import type { Model } from "../../domain/Model.ts"
 import type { AnyEvent, RecordOf } from "../Event.ts"
 import type { Plugin } from "../Plugin.ts"
 import type { Death } from "./Attempt.ts"
+import type { Request } from "./Http.ts"
 import * as Sample from "./Sample.ts"
 import * as Trial from "./Trial.ts"
-import { type Request, type Setting, type Step, World, type Write } from "./World.ts"
+import { type Setting, type Step, World, type Write } from "./World.ts"
 
 export type { Defect } from "./Attempt.ts"
+export type { Answer, Request } from "./Http.ts"
 export { type Circumstances, type Content, event, type Given, integration, record, type Sample } from "./Sample.ts"
 export type { Settled } from "./Trial.ts"
-export type { Answer, Answers, Failing, Fault, Request, Setting, Step, Write } from "./World.ts"
+export type { Answers, Failing, Fault, Setting, Step, Write } from "./World.ts"
 
 /** What came of it; writes, requests and logs are those of this time. */
 export interface Run {

@@ -42,14 +42,16 @@ import type { Fault, Order, World } from "./World.ts"
 /** What is delivered: to whom, and what keys its steps. */
 export interface Delivery {
   readonly handler: string
-  /** Of the event, the batch's events, or the tick. */
-  readonly id: string
+  /** What its steps are done once for: the event, the tick; the batch, then those that it was a part of. */
+  readonly occasions: Occasions
   readonly integration: string
   /** What `oncePer` counts by; null: a batch, which has several. */
   readonly record: { readonly model: Model; readonly id: string } | "tick" | null
   readonly timeout: Duration.Duration
   readonly run: () => Handled
 }
+
+export type Occasions = readonly [string, ...ReadonlyArray<string>]
 
 /** Where an attempt dies: at the `at`-th moment at which it makes a difference; never, if null. */
 export interface Death {
@@ -72,8 +74,7 @@ export type End =
 
 /** Where a step stands, or a write that belongs to it. */
 interface Place {
-  /** The event, or the record for ever. */
-  readonly occasion: string
+  readonly occasions: Occasions
   /** Names of the steps around, each with a slash. */
   readonly path: string
   /** HTTP requests that were not, or badly, answered. */
@@ -204,12 +205,15 @@ export class Attempt {
 
   #write(order: Order): Effect.Effect<JsonValue, HandlerError> {
     return this.#act(() =>
-      Effect.flatMap(this.#place, ({ occasion, path }) => {
+      Effect.flatMap(this.#place, ({ occasions: [occasion, ...wider], path }) => {
         const refusal = this.#world.refusal(order)
         if (refusal !== null) return Effect.fail(refusal)
         const { body, id, integration, write } = order
-        const name = JSON.stringify([occasion, path, write, integration, id, body])
-        return this.#numbered(name, (number) => this.#intend(`${name}${number}`, order))
+        const named = (occasion: string) => JSON.stringify([occasion, path, write, integration, id, body])
+        return this.#numbered(named(occasion), (number) => {
+          const intents = [occasion, ...wider].map((occasion) => `${named(occasion)}${number}`)
+          return this.#intend(intents.find((intent) => this.#world.state.intents.has(intent)) ?? intents[0]!, order)
+        })
       })
     )
   }
@@ -270,9 +274,8 @@ export class Attempt {
   // ---- journal ----------------------------------------------------------------------------------------------------
 
   get #place(): Effect.Effect<Place> {
-    const { handler, id } = this.#delivery
-    const outside = (): Place => ({ occasion: JSON.stringify([handler, id]), path: "", unanswered: 0 })
-    return Effect.map(CurrentStep, (step) => step ?? outside())
+    const { occasions } = this.#delivery
+    return Effect.map(CurrentStep, (step) => step ?? { occasions, path: "", unanswered: 0 })
   }
 
   get #lasting(): Effect.Effect<string, Permanent> {
@@ -290,7 +293,8 @@ export class Attempt {
         yield* this.#act(() => Effect.void)
         const place = placeOf(yield* this.#place)
         const step = place.path + name
-        const key = JSON.stringify([place.occasion, step])
+        const [own, ...wider] = place.occasions.map((occasion) => JSON.stringify([occasion, step]))
+        const key = wider.find((key) => journal.has(key)) ?? own!
         const codec = Schema.toCodecJson(schema)
         const declared = options?.onUnknown === "deadLetter"
         const misfit = () => new Permanent({ message: `the result of step "${step}" is not what its schema says` })
@@ -318,7 +322,7 @@ export class Attempt {
     return {
       once: stepIn((around) => around),
       oncePer: (...step) =>
-        Effect.flatMap(this.#lasting, (occasion) => stepIn((around) => ({ ...around, occasion }))(...step))
+        Effect.flatMap(this.#lasting, (occasion) => stepIn((around) => ({ ...around, occasions: [occasion] }))(...step))
     }
   }
 

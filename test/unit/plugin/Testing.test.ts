@@ -252,6 +252,24 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead", "done", "done"])
   })
 
+  it("L7: what a batch has done its halves do not do again", async () => {
+    const plugin = Plugin.make("batches").batch(
+      "ats.tag.created",
+      { size: 3, within: "1 minute" },
+      Effect.fnUntraced(function*(events) {
+        const api = yield* Plugin.Api
+        for (const { recordId } of events) {
+          if (recordId === "t3") return yield* new Plugin.Permanent({ message: "no" })
+          yield* api.addResultLink(recordId, { label: "x", url: "https://x.example" })
+        }
+      })
+    )
+    const events = ["t1", "t2", "t3"].map((id) => Testing.event("ats.tag.created", { after: { id } }))
+    const { deliveries, writes } = await Testing.make(plugin).deliver(events)
+    assert.deepStrictEqual(writes.map(({ id }) => id), ["t1", "t2"])
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead"])
+  })
+
   it("L8: a tick spans what happened since the last one", async () => {
     const plugin = Plugin.make("digests").every(
       "1 day",
@@ -263,8 +281,34 @@ describe("rollcall/testing", () => {
     )
     const testing = Testing.make(plugin)
     await testing.deliver([hired, Testing.event("ats.application.declined", {})])
+    assert.deepStrictEqual(await testing.crashes({ tick: "digest" }), [])
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: a1"])
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: "])
+  })
+
+  it("L5: a tick dies at every moment too", async () => {
+    const plugin = Plugin.make("digests").every(
+      "1 day",
+      { as: "digest" },
+      ({ to }) =>
+        Effect.asVoid(Plugin.Journal.once(
+          "send",
+          Schema.Number,
+          HttpClient.post(`https://chat.example/${to}`).pipe(
+            Effect.map(({ status }) => status),
+            Effect.catchTag("HttpClientError", () => new Plugin.Transient({ message: "no answer" }))
+          ),
+          { onUnknown: "deadLetter" }
+        ))
+    )
+    const crashes = await Testing.make(plugin, { http: () => ({ status: 200 }) }).crashes({ tick: "digest" })
+    assert.deepStrictEqual(crashes.map(({ at, run }) => [at, run.requests.length, run.failure?._tag]), [
+      ['step "send": about to run', 0, "Permanent"],
+      ["POST https://chat.example/test-1-0: about to be sent", 0, "Permanent"],
+      ["POST https://chat.example/test-1-0: answered, nothing done with it", 1, "Permanent"],
+      ['step "send": done, its result not kept', 1, "Permanent"],
+      ['step "send": done', 1, undefined]
+    ])
   })
 
   it("a handler receives what the service would give it: kinds, transitions, properties, origins, its own echo", async () => {

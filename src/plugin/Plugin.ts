@@ -16,6 +16,10 @@ import type { Capabilities } from "./Capabilities.ts"
 import type { EventOf, PropertyOf, Trigger } from "./Event.ts"
 import type { HandlerError } from "./Failure.ts"
 
+export type { Attachment } from "../api/Attachments.ts"
+export { checkForm, type FormFault } from "../api/FormCheck.ts"
+export type { EmployeeForm, FormField } from "../api/Forms.ts"
+export type { ProficiencyScale } from "../api/Proficiency.ts"
 export {
   Api,
   type Capabilities,
@@ -29,6 +33,7 @@ export {
 } from "./Capabilities.ts"
 export type { AnyEvent, Cause, Change, EventOf, ModelOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
+export { send } from "./Send.ts"
 
 export type Handled = Effect.Effect<void, HandlerError, Capabilities>
 

@@ -13,7 +13,7 @@ import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
 import type { Capabilities } from "./Capabilities.ts"
-import type { EventOf, PropertyOf, Trigger } from "./Event.ts"
+import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
 import type { HandlerError } from "./Failure.ts"
 
 export type { Attachment } from "../api/Attachments.ts"
@@ -31,7 +31,7 @@ export {
   type UnifiedApi,
   type WriteOptions
 } from "./Capabilities.ts"
-export type { AnyEvent, Cause, Change, EventOf, ModelOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
+export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
 export { send } from "./Send.ts"
 
@@ -82,7 +82,11 @@ export interface BatchOptions extends EventOptions {
 
 /** What makes a handler run. */
 export type Occasion =
-  | { readonly _tag: "Event"; readonly trigger: Trigger; readonly changed: ReadonlyArray<string> | null }
+  | {
+    readonly _tag: "Event"
+    readonly triggers: ReadonlyArray<Trigger>
+    readonly changed: ReadonlyArray<string> | null
+  }
   | { readonly _tag: "Batch"; readonly trigger: Trigger; readonly size: number; readonly within: Duration.Input }
   | { readonly _tag: "Tick"; readonly every: Duration.Input }
 
@@ -137,6 +141,12 @@ export interface Plugin<C> {
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
     handle: (event: EventOf<T, P>, config: C) => Handled
   ): Plugin<C>
+  /** For each event of any of these triggers: one handler, so that their order per record is kept across them. */
+  onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
+    triggers: ReadonlyArray<T>,
+    options: UpdateOptions<P> & { readonly as: string },
+    handle: (event: OneOf<T, P>, config: C) => Handled
+  ): Plugin<C>
   /** For several events of one integration at a time. A batch that fails is halved down to the event that is to blame. */
   batch<const T extends Trigger>(
     trigger: T,
@@ -174,8 +184,17 @@ const define = <C>(
     settings,
     on(trigger, options, handle) {
       const changed = "changed" in options ? options.changed ?? null : null
-      const occasion: Occasion = { _tag: "Event", trigger, changed }
-      return add({ name: options.as ?? trigger, occasion, options, run: handle })
+      return add({
+        name: options.as ?? trigger,
+        occasion: { _tag: "Event", triggers: [trigger], changed },
+        options,
+        run: handle
+      })
+    },
+    onAny(triggers, options, handle) {
+      if (triggers.length === 0) throw new Error(`plugin "${name}": handler "${options.as}" has no triggers`)
+      const changed = options.changed ?? null
+      return add({ name: options.as, occasion: { _tag: "Event", triggers, changed }, options, run: handle })
     },
     batch(trigger, options, handle) {
       const { size, within } = options

@@ -39,20 +39,24 @@ export interface Message {
 const layer = Mac.layerWebCrypto.pipe(Layer.provide(SecureRandom.layerWebCrypto))
 
 /** The three headers of a message; one signature by each secret, which must be a `Secret`. */
-export const headersOf = Effect.fnUntraced(function*(
-  { at, body, id }: Message,
-  secrets: ReadonlyArray<Redacted.Redacted<string>>
-) {
-  const mac = yield* Mac.Mac
-  const timestamp = String(Math.floor(at / 1000))
-  const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
-  const signatures = yield* Effect.forEach(
-    secrets,
-    (secret) =>
-      Mac.key(Mac.hmacSha256, bytesOf(Redacted.value(secret)) ?? new Uint8Array()).pipe(
-        Effect.flatMap((key) => mac.sign(key, signed)),
-        Effect.map((tag) => `v1,${Base64.encode(tag)}`)
-      )
-  )
-  return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures.join(" ") }
-}, Effect.provide(layer), Effect.orDie)
+export const headersOf = Effect.fnUntraced(
+  function*(
+    { at, body, id }: Message,
+    secrets: ReadonlyArray<Redacted.Redacted<string>>
+  ) {
+    const mac = yield* Mac.Mac
+    const timestamp = String(Math.floor(at / 1000))
+    const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
+    const signatures = yield* Effect.forEach(
+      secrets,
+      (secret) =>
+        Mac.key(Mac.hmacSha256, bytesOf(Redacted.value(secret)) ?? new Uint8Array()).pipe(
+          Effect.flatMap((key) => mac.sign(key, signed)),
+          Effect.map((tag) => `v1,${Base64.encode(tag)}`)
+        )
+    )
+    return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures.join(" ") }
+  },
+  Effect.provide(layer),
+  Effect.orDie
+)

@@ -75,6 +75,11 @@ export class Records extends Context.Service<Records, {
     id: string,
     integration?: string
   ) => Effect.Effect<RecordOf<M> | null, HandlerError>
+  /** The applications that show a candidate, as last published, deleted ones left out; at most fifty. */
+  readonly applicationsOf: (
+    candidateId: string,
+    integration?: string
+  ) => Effect.Effect<ReadonlyArray<RecordOf<"ats.application">>, HandlerError>
 }>()("rollcall/plugin/Records") {
   static get<M extends Model>(
     model: M,
@@ -82,6 +87,12 @@ export class Records extends Context.Service<Records, {
     integration?: string
   ): Effect.Effect<RecordOf<M> | null, HandlerError, Records> {
     return Effect.flatMap(Records, (records) => records.get(model, id, integration))
+  }
+  static applicationsOf(
+    candidateId: string,
+    integration?: string
+  ): Effect.Effect<ReadonlyArray<RecordOf<"ats.application">>, HandlerError, Records> {
+    return Effect.flatMap(Records, (records) => records.applicationsOf(candidateId, integration))
   }
 }
 

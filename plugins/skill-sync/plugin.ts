@@ -51,7 +51,7 @@ const placed = Effect.fnUntraced(function*(skill: string, levelOn: (scale: Plugi
   const level = scale === null ? null : levelOn(scale)
   if (scale === null || level === null) {
     return yield* new Plugin.Permanent({
-      message: `the scale of skill ${skill} has no such level: name one in \`levels\``
+      message: `the scale of skill ${skill} has no such level, or does not say where it lies`
     })
   }
   return { level, scale }
@@ -107,7 +107,8 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
       for (const skill_id of skills) {
         const { level, scale } = yield* placed(skill_id, levelOf(event, levels))
         const rating = { rating_source: "EXTERNAL", proficiency: level }
-        yield* api.rateSkill({ employee_id, skill_id, rating }, { scale })
+        const rated = api.rateSkill({ employee_id, skill_id, rating }, { scale })
+        yield* Plugin.Journal.once(`rate ${skill_id}`, Schema.Null, Effect.as(rated, null))
       }
     })
   )
@@ -117,12 +118,15 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
     Effect.fn("SkillSync.opened")(function*(event, { groups, titles }) {
       const api = yield* Plugin.Api
       for (const [skill_id, text] of missing(event.after, groups, titles)) {
-        if (text === "true") {
-          yield* api.expectSkill(event.recordId, { skill_id })
-        } else {
-          const { level, scale } = yield* placed(skill_id, (scale) => levelNamed(scale, text))
-          yield* api.expectSkill(event.recordId, { skill_id, expected_proficiency: level }, { scale })
-        }
+        const expected = text === "true" ? null : yield* placed(skill_id, (scale) => levelNamed(scale, text))
+        const expect = expected === null
+          ? api.expectSkill(event.recordId, { skill_id })
+          : api.expectSkill(
+            event.recordId,
+            { skill_id, expected_proficiency: expected.level },
+            { scale: expected.scale }
+          )
+        yield* Plugin.Journal.once(`expect ${skill_id}`, Schema.Null, Effect.as(expect, null))
       }
     })
   )

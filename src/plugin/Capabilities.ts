@@ -116,8 +116,9 @@ export class Events extends Context.Service<Events, {
 
 export interface StepOptions {
   /**
-   * Of a step that was begun and has no result. By default `repeat`: what it did with `Api` is known by itself; declare
-   * `deadLetter` for what must not be done twice and can be told by nobody.
+   * Of a step that was begun and has no result, because the process died or its time was up; one that failed says itself
+   * what is to be done. By default `repeat`: what it did with `Api` is known by itself; declare `deadLetter` for what must
+   * not be done twice and can be told by nobody.
    */
   readonly onUnknown?: "repeat" | "deadLetter"
 }

@@ -35,10 +35,23 @@ const entry = (value: Json | undefined, name: string): Json | undefined => {
 const at = (source: Json, pointer: string): Json | undefined =>
   pointer.split("/").slice(1).map(unescapeToken).reduce<Json | undefined>(entry, source) ?? undefined
 
+/** Letters that are no base letter with an accent. */
+const spelled: Readonly<Record<string, string>> = {
+  ß: "ss",
+  æ: "ae",
+  œ: "oe",
+  ø: "o",
+  ł: "l",
+  đ: "d",
+  ð: "d",
+  þ: "th",
+  ı: "i"
+}
+
 /** As in an address: lower case, without accents, everything but letters and digits turned into hyphens. */
 const handleOf = (text: string): string =>
-  text.normalize("NFKD").replaceAll(/\p{M}/gu, "").replaceAll("ß", "ss").toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "")
+  text.toLowerCase().normalize("NFKD").replaceAll(/\p{M}/gu, "")
+    .replaceAll(/[^a-z0-9]/g, (letter) => spelled[letter] ?? "-").replaceAll(/-+/g, "-").replaceAll(/^-|-$/g, "")
 
 /**
  * The text with its placeholders replaced; what stands there as it is, if the text is one placeholder and no more.

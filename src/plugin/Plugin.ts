@@ -19,7 +19,7 @@ import type { HandlerError } from "./Failure.ts"
 export type { Attachment } from "../api/Attachments.ts"
 export { checkForm, type FormFault } from "../api/FormCheck.ts"
 export type { EmployeeForm, FormField } from "../api/Forms.ts"
-export type { ProficiencyScale } from "../api/Proficiency.ts"
+export { checkProficiency, type ProficiencyScale } from "../api/Proficiency.ts"
 export {
   Api,
   type Capabilities,

@@ -22,6 +22,8 @@ import { missing, nearest, type Place, type Places, placesOf } from "./ConfigVal
 import * as Guard from "./domain/Guard.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "./domain/Model.ts"
 import type { Redaction, RemoteData } from "./domain/Processing.ts"
+import { configurationOf, isOn } from "./plugin/Configured.ts"
+import { isPlugin, type Plugin } from "./plugin/Plugin.ts"
 
 export interface Account {
   /** Ends in `/v1`. */
@@ -103,6 +105,7 @@ export interface Settings {
   readonly http: Http
   readonly kafka: Kafka | null
   readonly log: Log
+  readonly plugins: ReadonlyArray<Plugin<unknown>>
 }
 
 // ---- the whole ----------------------------------------------------------------------------------------------------
@@ -144,7 +147,6 @@ const checked = <A>(input: Input, build: (found: Found) => A): Result.Result<A, 
 
 const settingsOf = (found: Found): Settings => {
   const { file, variable } = found
-  file.plugins.unavailable()
   const length = (place: Place, otherwise: Duration.Input) => place.length() ?? Duration.fromInputUnsafe(otherwise)
   const accounts = accountsOf(found)
   return {
@@ -159,18 +161,56 @@ const settingsOf = (found: Found): Settings => {
     retention: length(file.retention, "7 days"),
     http: httpOf(found),
     kafka: kafkaOf(found),
-    log: logOf(found)
+    log: logOf(found),
+    plugins: pluginsOf(file.plugins)
   }
 }
 
 /** Everything `start` needs. Pure. */
 export const check = (input: Input): Result.Result<Settings, ConfigFaults> => checked(input, settingsOf)
 
+/** Whether the plugins find what they need to be told, in every integration that is declared and where they are on. */
+export const checkPlugins = (
+  { integrations, plugins }: Pick<Settings, "integrations" | "plugins">
+): Effect.Effect<void, ConfigFaults> =>
+  Effect.gen(function*() {
+    const used = plugins.flatMap((plugin) =>
+      integrations.filter(({ id }) => isOn(plugin, id)).map(({ id }) => configurationOf(plugin, id))
+    )
+    const unconfigured = (yield* Effect.forEach(used, Effect.result)).filter(Result.isFailure)
+    if (unconfigured.length === 0) return
+    return yield* new ConfigFaults({
+      faults: unconfigured.map(({ failure: { integration, message, plugin } }) => ({
+        where: `plugin ${plugin} in ${integration}`,
+        message: message.replace(/^SchemaError\(([\s\S]*)\)$/, "$1").replace(/\s+/g, " "),
+        hint: "Set the variable of that name, or give it in `values` of the plugin's `with({ … })`"
+      }))
+    })
+  })
+
 /** What `status` and `tail` need: where the operating API of the running process is. Pure. */
 export const checkHttp = (input: Input): Result.Result<Http, ConfigFaults> => checked(input, httpOf)
 
 /** The log settings, faults ignored: they are reported by `check`, and faults must be printable before that. */
 export const logSettings = (input: Input): Log => evaluate(input, logOf).value
+
+// ---- plugins ------------------------------------------------------------------------------------------------------
+
+const pluginsOf = (place: Place): Settings["plugins"] => {
+  const names = new Set<string>()
+  return place.items().flatMap((item) => {
+    const plugin = item.value
+    if (!isPlugin(plugin)) {
+      item.fault("is no plugin", "Name what `Plugin.make(…)` gives; a function that makes one is to be called")
+      return []
+    }
+    const { handlers, name } = plugin
+    if (names.has(name)) item.fault(`"${name}" is there twice`, "Give one of them another name, or leave one out")
+    if (handlers.length === 0) item.fault(`"${name}" handles nothing`, "Give it a handler: `.on`, `.batch` or `.every`")
+    names.add(name)
+    return [plugin]
+  })
+}
 
 // ---- accounts -----------------------------------------------------------------------------------------------------
 

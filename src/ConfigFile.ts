@@ -6,6 +6,7 @@
  * - Types are a help while writing. What a file really exports is checked at start, every fault with its path.
  */
 import type { Model } from "./domain/Model.ts"
+import type { Plugin } from "./plugin/Plugin.ts"
 
 /** A value that stands in a variable, or in the file that `<variable>_FILE` names, and never in the configuration. */
 export interface Secret {
@@ -106,8 +107,8 @@ export interface ConfigFile {
     readonly format?: "pretty" | "json"
   }
   readonly guard?: GuardFile
-  /** Not available in this version. */
-  readonly plugins?: ReadonlyArray<unknown>
+  /** Each as `Plugin.make` made it, or as `with` has it used. */
+  readonly plugins?: ReadonlyArray<Plugin<unknown>>
 }
 
 /** Gives the configuration its type; export the result as default. */

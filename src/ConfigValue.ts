@@ -170,13 +170,6 @@ export class Place {
     )
     return undefined
   }
-
-  /** For what this version does not do yet: a fault, unless it asks for nothing. */
-  unavailable(): void {
-    const asksForNothing = !this.isSet || (typeof this.value === "object" && this.value !== null &&
-      Object.keys(this.value).length === 0)
-    if (!asksForNothing) this.fault("is not available in this version", "Leave it out")
-  }
 }
 
 // ---- all places ---------------------------------------------------------------------------------------------------

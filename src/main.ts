@@ -204,6 +204,7 @@ const start = Command.make("start", {
   Effect.flatMap(input(config), (input) =>
     Effect.gen(function*() {
       const settings = yield* Effect.fromResult(Config.check(input))
+      yield* Config.checkPlugins(settings)
       yield* Effect.gen(function*() {
         if (!once) yield* Server.bindable(settings.http)
         const plan = yield* planOf(settings, input)

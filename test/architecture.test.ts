@@ -49,7 +49,7 @@ const layers: ReadonlyArray<Layer> = [
   { name: "relay", files: /^publish\/(Progress|Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
   { name: "publish", files: /^publish\//, imports: [...ports, "domain", "api"], packages: /^(kafkajs|node:crypto)$/ },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
-  { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: none },
+  { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
   { name: "delivery", files: /^delivery\//, imports: [...ports, "domain", "plugin"], packages: crypto },
   // the world is pure; it also serves as a Source in memory and behind HTTP
   {
@@ -64,7 +64,12 @@ const layers: ReadonlyArray<Layer> = [
     imports: [...ports, "domain", "api", "capture", "delivery"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
-  { name: "configuration", files: /^Config(File|Input|Value)?\.ts$/, imports: ["domain", "api"], packages: /^node:/ },
+  {
+    name: "configuration",
+    files: /^Config(File|Input|Value)?\.ts$/,
+    imports: ["domain", "api", "plugin"],
+    packages: /^node:/
+  },
   { name: "main", files: /^main\.ts$/, imports: "all", packages: /./ }
 ]
 

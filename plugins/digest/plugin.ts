@@ -3,7 +3,7 @@
  * a few lines.
  *
  * Invariants
- * 1. No personal data leaves unless `names` is set
+ * 1. No personal data leaves unless `DIGEST_NAMES` is set
  * 2. One message per tick: an outage of days makes one that spans them   (L8)
  *
  * Gotchas
@@ -18,11 +18,11 @@ import * as Schema from "effect/Schema"
 
 const config = Config.all({
   /** Takes `{"text": "…"}`, as incoming webhooks of Slack and many others do. */
-  url: Config.Redacted("url"),
+  url: Config.Redacted("DIGEST_URL"),
   /** Whether those who were hired are named. */
-  names: Config.Boolean("names").pipe(Config.withDefault(false)),
+  names: Config.Boolean("DIGEST_NAMES").pipe(Config.withDefault(false)),
   /** Whether a day on which nothing happened is told. */
-  empty: Config.Boolean("empty").pipe(Config.withDefault(false))
+  empty: Config.Boolean("DIGEST_EMPTY").pipe(Config.withDefault(false))
 })
 
 type Hired = Plugin.EventOf<"ats.application.hired">

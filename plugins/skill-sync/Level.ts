@@ -4,7 +4,7 @@
  * Invariants
  * 1. A level that is worked out lies on the scale: within its bounds, on a step, one of its options
  */
-import type { ProficiencyScale } from "#plugin"
+import { checkProficiency, type ProficiencyScale } from "#plugin"
 
 /** A number on a numeric scale, the id of an option of the other kind. */
 export type Level = number | string
@@ -22,13 +22,16 @@ export const levelNamed = (scale: ProficiencyScale, text: string): Level | null 
   return optionsOf(scale).find(({ id, name }) => id === text || name?.toLowerCase() === meant)?.id ?? null
 }
 
-const numberAt = ({ max, min, step }: ProficiencyScale, share: number): number | null => {
+const numberAt = (scale: ProficiencyScale, share: number): number | null => {
+  const { max, min, step } = scale
   if (min == null || max == null || max < min) return null
   const length = max - min
-  if (step == null || step <= 0) return min + share * length
-  // a last step that would lead beyond the end is none; the quotient of decimals may be short of it by rounding
-  const steps = Math.floor(length / step + 1e-9)
-  return min + Math.min(steps, Math.round(share * length / step)) * step
+  // sums of decimals may pass the end by rounding
+  if (step == null || step <= 0) return Math.min(max, min + share * length)
+  const onStep = (count: number) => Math.min(max, min + count * step)
+  const wholeSteps = [Math.round(length / step), Math.floor(length / step)]
+    .find((count) => checkProficiency(scale, onStep(count)) === null) ?? 0
+  return onStep(Math.min(wholeSteps, Math.round(share * length / step)))
 }
 
 /** As far up the scale as place `place` (from 0) is among `count` in order; null where the scale does not say. */

@@ -27,15 +27,15 @@ const table = (name: string) => Config.schema(Schema.Record(Schema.String, Level
 
 const config = Config.all({
   /** Ids of the skills that a review rates. */
-  skills: list("skills", []),
+  skills: list("SKILL_SYNC_SKILLS", []),
   /** Kinds of review that count. */
-  reviewTypes: list("reviewTypes", ["MANAGER"]),
+  reviewTypes: list("SKILL_SYNC_REVIEW_TYPES", ["MANAGER"]),
   /** Rating → level; by its place among the review's own ratings, lowest first, where it is not named. */
-  levels: Config.Record(Schema.String, Schema.String, "levels").pipe(Config.withDefault(noLevels)),
+  levels: Config.Record(Schema.String, Schema.String, "SKILL_SYNC_LEVELS").pipe(Config.withDefault(noLevels)),
   /** Words of an opening's title → skill → level; `true` for a skill without an expectation. */
-  titles: table("titles"),
+  titles: table("SKILL_SYNC_TITLES"),
   /** The same by the name of one of its groups; a title outweighs it. */
-  groups: table("groups")
+  groups: table("SKILL_SYNC_GROUPS")
 })
 
 /** The scale of a skill; null if it has none. */
@@ -107,8 +107,7 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
       for (const skill_id of skills) {
         const { level, scale } = yield* placed(skill_id, levelOf(event, levels))
         const rating = { rating_source: "EXTERNAL", proficiency: level }
-        const rated = api.rateSkill({ employee_id, skill_id, rating }, { scale })
-        yield* Plugin.Journal.once(`rate ${skill_id}`, Schema.Null, Effect.as(rated, null))
+        yield* api.rateSkill({ employee_id, skill_id, rating }, { scale })
       }
     })
   )
@@ -118,15 +117,12 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
     Effect.fn("SkillSync.opened")(function*(event, { groups, titles }) {
       const api = yield* Plugin.Api
       for (const [skill_id, text] of missing(event.after, groups, titles)) {
-        const expected = text === "true" ? null : yield* placed(skill_id, (scale) => levelNamed(scale, text))
-        const expect = expected === null
-          ? api.expectSkill(event.recordId, { skill_id })
-          : api.expectSkill(
-            event.recordId,
-            { skill_id, expected_proficiency: expected.level },
-            { scale: expected.scale }
-          )
-        yield* Plugin.Journal.once(`expect ${skill_id}`, Schema.Null, Effect.as(expect, null))
+        if (text === "true") {
+          yield* api.expectSkill(event.recordId, { skill_id })
+        } else {
+          const { level, scale } = yield* placed(skill_id, (scale) => levelNamed(scale, text))
+          yield* api.expectSkill(event.recordId, { skill_id, expected_proficiency: level }, { scale })
+        }
       }
     })
   )

@@ -18,9 +18,9 @@ const noTags: Readonly<Record<string, string>> = {}
 
 const config = Config.all({
   /** Stage, by name or id, → tag. With a table, stages that are not in it have no tag. */
-  tags: Config.Record(Schema.String, Schema.String, "tags").pipe(Config.withDefault(noTags)),
+  tags: Config.Record(Schema.String, Schema.String, "STAGE_TAGS_TABLE").pipe(Config.withDefault(noTags)),
   /** Without a table a tag is the name of its stage behind this; whatever begins so is ours. */
-  prefix: Config.String("prefix").pipe(Config.withDefault("Stage: "))
+  prefix: Config.String("STAGE_TAGS_PREFIX").pipe(Config.withDefault("Stage: "))
 })
 type Settings = Config.Success<typeof config>
 type Application = Plugin.RecordOf<"ats.application">
@@ -46,16 +46,10 @@ const shownNow = Effect.fnUntraced(function*(candidate: string, seen: Applicatio
 const tagsOf = (shown: Application["candidate"]): ReadonlySet<string> =>
   new Set(shown?.tags?.flatMap(({ name }) => name ?? []))
 
-/** Steps have the tag in their name: what is still to be done differs from one attempt to the next. */
-const add = Effect.fnUntraced(function*(candidate: string, name: string) {
-  const api = yield* Plugin.Api
-  yield* Plugin.Journal.once(`add ${name}`, Schema.Null, Effect.as(api.addTag(candidate, { tag: { name } }), null))
-})
-
 /** What is refused because the tag is gone already is done: somebody was quicker. */
 const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen: Application) {
   const api = yield* Plugin.Api
-  const removed = api.removeTag(candidate, { tag: { name } }).pipe(
+  yield* api.removeTag(candidate, { tag: { name } }).pipe(
     Effect.catchTag(
       "Permanent",
       (failure) =>
@@ -65,7 +59,6 @@ const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen
         )
     )
   )
-  yield* Plugin.Journal.once(`remove ${name}`, Schema.Null, Effect.as(removed, null))
 })
 
 /** The candidate's applications, and the tags that follow from them. */
@@ -78,12 +71,13 @@ const standing = Effect.fnUntraced(function*(settings: Settings, candidate: stri
 /** Brings the tags to what the applications say; `last`: the application that showed the candidate last. */
 const settle: (settings: Settings, candidate: string, last: Application) => Plugin.Handled = Effect.fnUntraced(
   function*(settings, candidate, last) {
+    const api = yield* Plugin.Api
     const { applications, wanted } = yield* standing(settings, candidate)
     const seen = applications[0] ?? last
     const shown = yield* shownNow(candidate, seen)
     if (shown?.remote_deleted_at != null) return
     const has = tagsOf(shown)
-    for (const name of wanted) if (!has.has(name)) yield* add(candidate, name)
+    for (const name of wanted) if (!has.has(name)) yield* api.addTag(candidate, { tag: { name } })
     for (const name of has) if (!wanted.includes(name) && isOurs(settings, name)) yield* remove(candidate, name, seen)
     // another application may have moved meanwhile, and its handler may have been quicker than this one
     const now = yield* standing(settings, candidate)

@@ -28,17 +28,17 @@ const Given: Schema.Codec<Given> = Schema.Record(
 
 const config = Config.all({
   /** The integration in which employees are created. */
-  hris: Config.String("hris"),
+  hris: Config.String("WELCOME_HRIS"),
   /** Address of an employee, for the link on the application: a text with `{/id}` or `{/remote_id}`. */
-  employeeUrl: Config.String("employeeUrl"),
-  label: Config.String("label").pipe(Config.withDefault("Employee record")),
+  employeeUrl: Config.String("WELCOME_EMPLOYEE_URL"),
+  label: Config.String("WELCOME_LABEL").pipe(Config.withDefault("Employee record")),
   /** The staffing entity of an application: an id, or a text with placeholders such as `{/custom_fields/opening}`. */
-  staffingEntity: Config.option(Config.String("staffingEntity")),
+  staffingEntity: Config.option(Config.String("WELCOME_STAFFING_ENTITY")),
   /** Answers by the form's keys, where the guess is wrong or there is none. */
-  fields: Config.schema(Given, "fields").pipe(Config.withDefault(nothing)),
+  fields: Config.schema(Given, "WELCOME_FIELDS").pipe(Config.withDefault(nothing)),
   /** Kind of attachment → document category. What is not named here is not uploaded. */
-  documents: Config.Record(Schema.String, Schema.String, "documents").pipe(Config.withDefault(nothing)),
-  largestDocument: Config.ByteSize("largestDocument").pipe(Config.withDefault(ByteSize.mebibytes(10)))
+  documents: Config.Record(Schema.String, Schema.String, "WELCOME_DOCUMENTS").pipe(Config.withDefault(nothing)),
+  largestDocument: Config.ByteSize("WELCOME_LARGEST_DOCUMENT").pipe(Config.withDefault(ByteSize.mebibytes(10)))
 })
 type Settings = Config.Success<typeof config>
 type Hired = Plugin.EventOf<"ats.application.hired">

@@ -54,6 +54,7 @@ export const reads = {
   }
 } as const satisfies Record<string, Read>
 export type ReadName = keyof typeof reads
+export const readNames = Object.keys(reads) as ReadonlyArray<ReadName>
 
 /** `data` of each answer. */
 export const readAnswers = {

@@ -144,3 +144,6 @@ export class Journal extends Context.Service<Journal, {
 
 /** Anything else is a compile error. `HttpClient` is fenced like `Api`. */
 export type Capabilities = Api | Records | Events | Journal | HttpClient
+
+/** What a handler is: it did what it had to, or failed in one of three ways. */
+export type Handled = Effect.Effect<void, HandlerError, Capabilities>

@@ -4,6 +4,7 @@
  * Gotchas
  * - Messages reach operators and dead letters: name what and where, no personal data.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
@@ -14,7 +15,12 @@ export class Transient extends Schema.TaggedError<Transient>()("Transient", {
 }) {}
 
 /** Try again, not before `retryAfter`; does not count as an attempt. */
-export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Duration }) {}
+export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Duration }) {
+  /** `RateLimited.after("30 seconds")` */
+  static after(wait: Duration.Input): RateLimited {
+    return new RateLimited({ retryAfter: Duration.fromInputUnsafe(wait) })
+  }
+}
 
 /** Why the API, or what guards it, will not do a write: to be matched by who can do something else instead. */
 export const Refusal = Schema.Literals([

@@ -8,22 +8,22 @@
  */
 import type * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
-import type { Capabilities } from "./Capabilities.ts"
+import type { Handled } from "./Capabilities.ts"
 import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
-import type { HandlerError } from "./Failure.ts"
 
 export type { Attachment } from "../api/Attachments.ts"
 export { checkForm, type FormFault } from "../api/FormCheck.ts"
 export type { EmployeeForm, FormField } from "../api/Forms.ts"
 export { checkProficiency, type ProficiencyScale } from "../api/Proficiency.ts"
+export { adapted as async, type AsyncApi, type AsyncCapabilities, type AsyncJournal } from "./Async.ts"
 export {
   Api,
   type Capabilities,
   Events,
+  type Handled,
   Journal,
   type OnUnknown,
   Records,
@@ -34,8 +34,6 @@ export {
 export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
 export { send } from "./Send.ts"
-
-export type Handled = Effect.Effect<void, HandlerError, Capabilities>
 
 /** One run of an `.every` handler in one integration: when it was due, and the stretch of the log since the last one. */
 export interface Tick {
@@ -87,7 +85,12 @@ export type Occasion =
     readonly triggers: ReadonlyArray<Trigger>
     readonly changed: ReadonlyArray<string> | null
   }
-  | { readonly _tag: "Batch"; readonly trigger: Trigger; readonly size: number; readonly within: Duration.Input }
+  | {
+    readonly _tag: "Batch"
+    readonly triggers: ReadonlyArray<Trigger>
+    readonly size: number
+    readonly within: Duration.Input
+  }
   | { readonly _tag: "Tick"; readonly every: Duration.Input }
 
 /** A handler as the engine sees it. */
@@ -163,6 +166,11 @@ export interface Plugin<C> {
   with(settings: Settings): Plugin<C>
 }
 
+/** Whether `make` made it; a configuration file may export anything. */
+export const isPlugin = (value: unknown): value is Plugin<unknown> =>
+  typeof value === "object" && value !== null && "handlers" in value && Array.isArray(value.handlers) &&
+  "name" in value && typeof value.name === "string" && "settings" in value && "definition" in value
+
 const named = /^[a-z][a-z0-9-]{0,62}$/
 
 const define = <C>(
@@ -201,7 +209,7 @@ const define = <C>(
       if (!Number.isInteger(size) || size < 1) throw new Error(`plugin "${name}": a batch has a size of 1 or more`)
       return add({
         name: options.as ?? trigger,
-        occasion: { _tag: "Batch", trigger, size, within },
+        occasion: { _tag: "Batch", triggers: [trigger], size, within },
         options,
         run: handle
       })

@@ -5,7 +5,7 @@
  */
 import { incrementalModels, lists } from "../api/Lists.ts"
 import { type EndpointName, type Permission, permissions } from "../api/Permissions.ts"
-import { type ReadName, reads } from "../api/Reads.ts"
+import { readNames, reads } from "../api/Reads.ts"
 import type { ToolCategory } from "../api/Tools.ts"
 import { writeNames, writes } from "../api/Writes.ts"
 
@@ -28,8 +28,6 @@ const endpoint = (
   name: EndpointName,
   of: Pick<Endpoint, "kind" | "method" | "category" | "live"> & { readonly path: string }
 ): Endpoint => ({ ...of, name, path: `/v1${of.path.replaceAll(/\{(\w+)\}/g, ":$1")}`, permission: permissions[name] })
-
-export const readNames = Object.keys(reads) as ReadonlyArray<ReadName>
 
 export const endpoints: ReadonlyArray<Endpoint> = [
   ...incrementalModels.map((model) =>

@@ -8,22 +8,16 @@
  * 3. No fault repeats a value: bodies are personal data   (I11)
  *
  * Gotchas
- * - A parameter that is a dot segment would address something else, however it is escaped: it is refused.
  * - A pattern of the form that cannot be matched in linear time is counted and left to the API, which has the last word.
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
 import { largestBodyBytes } from "../api/Attachments.ts"
-import { checkForm } from "../api/FormCheck.ts"
-import { CreateEmployee, type EmployeeForm } from "../api/Forms.ts"
 import { pageSize } from "../api/Lists.ts"
 import type { EndpointName } from "../api/Permissions.ts"
-import { checkProficiency, ExpectSkill, type ProficiencyScale, RateSkill } from "../api/Proficiency.ts"
 import { type ReadName, reads } from "../api/Reads.ts"
-import { type Write, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
+import { paramFaults, type UncheckedWrite, writeFaults } from "../api/WriteCheck.ts"
+import { type Write, writes } from "../api/Writes.ts"
 import { registry } from "../domain/Model.ts"
 import { deepest, isDeeper } from "./Answer.ts"
 import { Invalid, type PageRequest, type Priority, readParams } from "./Source.ts"
@@ -43,8 +37,6 @@ export interface Call {
   /** Passed on by the service while we wait: counts for the integration's concurrency. */
   readonly live: boolean
 }
-
-type Fault = Invalid["faults"][number]
 
 // ---- lists --------------------------------------------------------------------------------------------------------
 
@@ -70,77 +62,21 @@ export const ofPage = (request: PageRequest, cursorParameter: string): Call => (
 
 // ---- checks -------------------------------------------------------------------------------------------------------
 
-const pointer = (path: ReadonlyArray<PropertyKey>): string =>
-  path.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("")
-
-const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
-
-/** Issues of a schema name what is expected, never what was given. */
-const shapeFaults = (place: string, schema: Schema.Codec<unknown, unknown>, value: unknown): ReadonlyArray<Fault> => {
-  const result = Schema.decodeUnknownResult(schema)(value, { errors: "all" })
-  if (Result.isSuccess(result)) return []
-  return issuesOf(result.failure.issue).issues.map(({ message, path = [] }) => ({
-    path: place + pointer(path as ReadonlyArray<PropertyKey>),
-    rule: "shape",
-    message
-  }))
-}
-
-const isSegment = (text: string): boolean => !/^\.{1,2}$/.test(text) && text.isWellFormed()
-
-const paramFaults = (schema: Schema.Codec<unknown, unknown>, params: Readonly<Record<string, unknown>>) => [
-  ...shapeFaults("/params", schema, params),
-  ...Object.entries(params)
-    .filter(([, value]) => typeof value === "string" && !isSegment(value))
-    .map(([name]) => ({
-      path: pointer(["params", name]),
-      rule: "shape",
-      message: "cannot be part of an address"
-    }))
-]
-
 const formPatterns = Metric.counter("rollcall_form_patterns_refused_total", {
   description: "Answers to employee forms sent unchecked against a pattern that linear time does not allow.",
   incremental: true
 })
 
-const isCreateEmployee = Schema.is(CreateEmployee)
-const isRateSkill = Schema.is(RateSkill)
-const isExpectSkill = Schema.is(ExpectSkill)
-
-const formFaults = Effect.fnUntraced(function*(form: EmployeeForm, body: CreateEmployee) {
-  const faults = checkForm(form, body.properties)
-  const [unchecked, broken] = [true, false].map((refused) =>
-    faults.filter(({ rule }) => (rule === "pattern_refused") === refused)
-  )
-  if (unchecked!.length > 0) yield* Metric.update(formPatterns, unchecked!.length)
-  return broken!.map((fault) => ({ ...fault, path: `/body/properties${fault.path}` }))
-})
-
-const scaleFaults = (scale: ProficiencyScale, write: WriteName, body: unknown): ReadonlyArray<Fault> => {
-  const [path, proficiency] = write === "rateSkill"
-    ? ["/body/rating/proficiency", isRateSkill(body) ? body.rating?.proficiency : null]
-    : ["/body/expected_proficiency", isExpectSkill(body) ? body.expected_proficiency : null]
-  const message = proficiency == null ? null : checkProficiency(scale, proficiency)
-  return message === null ? [] : [{ path, rule: "scale", message }]
-}
-
-interface Unchecked {
-  readonly write: WriteName
-  readonly params: Readonly<Record<string, unknown>>
-  readonly body: unknown
-  readonly form?: EmployeeForm
-  readonly scale?: ProficiencyScale
-}
-
-const bodyFaults = Effect.fnUntraced(function*({ body, form, scale, write }: Unchecked) {
-  if (isDeeper(body, deepest)) {
+const checked = Effect.fnUntraced(function*(request: UncheckedWrite) {
+  if (isDeeper(request.body, deepest)) {
     return [{ path: "/body", rule: "size", message: `is nested deeper than ${deepest} levels` }]
   }
-  const misshapen = shapeFaults("/body", writeSchemas[write].body, body)
-  if (misshapen.length > 0) return misshapen
-  if (form !== undefined && isCreateEmployee(body)) return yield* formFaults(form, body)
-  return scale === undefined ? [] : scaleFaults(scale, write, body)
+  const { broken = [], unchecked = [] } = Object.groupBy(
+    writeFaults(request),
+    ({ rule }) => rule === "pattern_refused" ? "unchecked" : "broken"
+  )
+  if (unchecked.length > 0) yield* Metric.update(formPatterns, unchecked.length)
+  return broken
 })
 
 // ---- reads and writes ---------------------------------------------------------------------------------------------
@@ -179,13 +115,10 @@ export const ofRead = Effect.fnUntraced(function*(request: {
 })
 
 export const ofWrite = Effect.fnUntraced(function*(
-  request: Unchecked & { readonly account: string; readonly integration: string }
+  request: UncheckedWrite & { readonly account: string; readonly integration: string }
 ): Effect.fn.Return<Call, Invalid> {
   const { account, integration, params, write } = request
-  const faults = [
-    ...paramFaults(Schema.Struct(writeSchemas[write].params), params),
-    ...(yield* bodyFaults(request))
-  ]
+  const faults = yield* checked(request)
   if (faults.length > 0) return yield* new Invalid({ faults })
   const body = JSON.stringify(request.body)
   if (Buffer.byteLength(body) > largestBodyBytes) {

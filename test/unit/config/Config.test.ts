@@ -4,6 +4,9 @@ import * as Config from "../../../src/Config.ts"
 import { secret } from "../../../src/ConfigFile.ts"
 import { environment } from "../../../src/ConfigInput.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+
+const quiet = Plugin.make("quiet").on("ats.tag.created", {}, () => Effect.void)
 
 const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
 
@@ -352,7 +355,9 @@ describe("Config from a file", () => {
     [{ ...account, guard: { deletes: 1 } }, "guard.deletes", /not known/, /count/],
     [{ ...account, guard: { share: 20 } }, "guard.share", /out of range/, /from 0 to 1/],
     [{ ...account, guard: { count: "many" } }, "guard.count", /a string/, /from 1 on/],
-    [{ ...account, plugins: [{}] }, "plugins", /not available/, /Leave/],
+    [{ ...account, plugins: [{}] }, "plugins[0]", /no plugin/, /Plugin\.make/],
+    [{ ...account, plugins: [Plugin.make("idle")] }, "plugins[0]", /handles nothing/, /\.on/],
+    [{ ...account, plugins: [quiet, quiet] }, "plugins[1]", /"quiet" is there twice/, /another name/],
     [{ ...account, store: "postgres://u:pl4in-s3cret@h/d" }, "store", /PostgreSQL is not available/, /sqlite/],
     [{ ...account, retention: "long" }, "retention", /no length/, /unit/],
     [{ ...account, http: { port: 70000 } }, "http.port", /no port/, /65535/],

@@ -1,0 +1,164 @@
+/**
+ * Handlers as async functions, for those who do not write Effect: the capabilities become an object of promises.
+ *
+ * Invariants
+ * 1. What is called while a step runs belongs to that step, as in a handler that is an Effect
+ *
+ * Gotchas
+ * - What is thrown and none of the three failures is a defect: a mistake in the handler.
+ * - Nothing can stop a promise. After a time-out or a shutdown `signal` is aborted and the capabilities do nothing more.
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { AsyncLocalStorage } from "node:async_hooks"
+import { type ReadName, readNames } from "../api/Reads.ts"
+import { type WriteName, writeNames } from "../api/Writes.ts"
+import type { Model, StreamModel } from "../domain/Model.ts"
+import {
+  Api,
+  type Capabilities,
+  Events,
+  type Handled,
+  Journal,
+  Records,
+  type StepOptions,
+  type UnifiedApi
+} from "./Capabilities.ts"
+import type { EventOf, RecordOf, Trigger } from "./Event.ts"
+import { Permanent, RateLimited, Transient } from "./Failure.ts"
+
+type Promised<F> = F extends (...given: infer Given) => Effect.Effect<infer A, unknown, unknown>
+  ? (...given: Given) => Promise<A>
+  : never
+
+/** The twelve writes and the live reads, of one integration. */
+export type AsyncApi =
+  & { readonly [N in WriteName | ReadName]: Promised<UnifiedApi[N]> }
+  & {
+    readonly integration: string
+    /** One record as it is now; null if the API does not show it. */
+    readonly live: <M extends StreamModel>(model: M, id: string) => Promise<RecordOf<M> | null>
+  }
+
+type AsyncStep = <A>(step: string, run: () => Promise<A>, options?: StepOptions) => Promise<A>
+
+/** Results of steps are JSON, kept over retries; `undefined` comes back as null. */
+export interface AsyncJournal {
+  /** Once for this event (or batch, or tick). */
+  readonly once: AsyncStep
+  /** Once for ever per handler, integration, model and record of the event. */
+  readonly oncePer: AsyncStep
+}
+
+export interface AsyncCapabilities {
+  readonly api: AsyncApi & { readonly for: (integration: string) => AsyncApi }
+  readonly records: {
+    /** As last published; null if it is not known, or deleted. */
+    readonly get: <M extends Model>(model: M, id: string, integration?: string) => Promise<RecordOf<M> | null>
+  }
+  readonly events: {
+    /** What happened behind one position up to another, in order. */
+    readonly between: <T extends Trigger>(trigger: T, from: string, to: string) => Promise<ReadonlyArray<EventOf<T>>>
+  }
+  readonly journal: AsyncJournal
+  /** As everywhere; where nobody answers, `Transient` is thrown. */
+  readonly fetch: typeof globalThis.fetch
+  /** Aborted when the attempt is over before the function is. */
+  readonly signal: AbortSignal
+}
+
+type Services = Context.Context<Capabilities>
+
+/** The services of the step that is running: they say to what a write belongs. */
+const inside = new AsyncLocalStorage<Services>()
+
+const isFailure = (error: unknown): error is Transient | RateLimited | Permanent =>
+  error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
+
+/** What an async function did, as an effect that knows its failures. */
+const ran = <A>(services: Services, run: (signal: AbortSignal) => Promise<A>) =>
+  Effect.tryPromise({ try: (signal) => inside.run(services, () => run(signal)), catch: (thrown) => thrown }).pipe(
+    Effect.catch((thrown) => isFailure(thrown) ? Effect.fail(thrown) : Effect.die(thrown))
+  )
+
+/** Of a step: the first run gives what later ones will find in the journal. */
+const result = <A>(run: () => Promise<A>) =>
+  Effect.context<Capabilities>().pipe(
+    Effect.flatMap((services) => ran(services, run)),
+    Effect.map((value): Schema.Json => value === undefined ? null : JSON.parse(JSON.stringify(value)))
+  )
+
+const bytesOf = Effect.fnUntraced(function*(request: Request) {
+  const bytes = new Uint8Array(yield* Effect.promise(() => request.arrayBuffer()))
+  const bare = HttpClientRequest.make(request.method as "GET")(request.url, {
+    headers: Object.fromEntries(request.headers)
+  })
+  return request.body === null
+    ? bare
+    : HttpClientRequest.bodyUint8Array(bare, bytes, request.headers.get("content-type") ?? "application/octet-stream")
+})
+
+const fetched = Effect.fnUntraced(function*(request: Request) {
+  const response = yield* HttpClient.execute(yield* bytesOf(request))
+  const web = HttpClientResponse.toWeb(response)
+  if (Option.isSome(web)) return web.value
+  const hollow = response.status === 204 || response.status === 205 || response.status === 304
+  return new Response(hollow ? null : yield* response.arrayBuffer, {
+    status: response.status,
+    headers: response.headers
+  })
+}, Effect.catchTag("HttpClientError", ({ reason }) => new Transient({ message: `no answer (${reason._tag})` })))
+
+const calls = [...writeNames, ...readNames, "live" as const]
+
+const capabilitiesOf = (services: Services, signal: AbortSignal): AsyncCapabilities => {
+  const api = Context.get(services, Api)
+  const records = Context.get(services, Records)
+  const events = Context.get(services, Events)
+  const journal = Context.get(services, Journal)
+
+  const promised = async <A>(effect: Effect.Effect<A, unknown, Capabilities>): Promise<A> => {
+    const exit = await Effect.runPromiseExitWith(inside.getStore() ?? services)(effect, { signal })
+    if (Exit.isSuccess(exit)) return exit.value
+    throw Cause.squash(exit.cause)
+  }
+  const asyncApi = (api: UnifiedApi): AsyncApi => {
+    const promises: Record<string, unknown> = { integration: api.integration }
+    for (const call of calls) {
+      const method: (...given: ReadonlyArray<never>) => Effect.Effect<unknown, unknown> = api[call]
+      promises[call] = (...given: ReadonlyArray<never>) => promised(method(...given))
+    }
+    return promises as AsyncApi
+  }
+  const step =
+    (kept: Journal["Service"]["once"]): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) =>
+      promised(kept(name, Schema.Json, result(run), options)) as Promise<A>
+
+  return {
+    api: Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) }),
+    records: { get: (...given) => promised(records.get(...given)) },
+    events: { between: (...given) => promised(events.between(...given)) },
+    journal: { once: step(journal.once), oncePer: step(journal.oncePer) },
+    fetch: (input, init) => promised(fetched(new Request(input, init))),
+    signal
+  }
+}
+
+/**
+ * A handler that is an async function: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. It fails
+ * by throwing `Plugin.Transient`, `Plugin.RateLimited` or `Plugin.Permanent`; what the capabilities fail with they throw.
+ */
+export const adapted =
+  <E, C>(handle: (event: E, capabilities: AsyncCapabilities, config: C) => Promise<void>) =>
+  (event: E, config: C): Handled =>
+    Effect.flatMap(
+      Effect.context<Capabilities>(),
+      (services) => ran(services, (signal) => handle(event, capabilitiesOf(services, signal), config))
+    )

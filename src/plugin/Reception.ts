@@ -1,0 +1,102 @@
+/**
+ * Which handlers of a plugin receive a published event, and what they are given. Pure, so that the service and the test
+ * kit cannot disagree.
+ *
+ * Invariants
+ * 1. A change that is wholly the plugin's own doing reaches it only if it asks for it
+ */
+import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
+import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
+import { segments } from "../domain/Diff.ts"
+import type { Model } from "../domain/Model.ts"
+import type { Transition } from "../domain/Transition.ts"
+import type { Cause, Change, Trigger } from "./Event.ts"
+import type { Handler, Settings, Values } from "./Plugin.ts"
+
+/** An event as it is in the log, its contents parsed. */
+export interface Published {
+  readonly id: string
+  readonly model: Model
+  readonly integration: string
+  readonly recordId: string
+  readonly remoteId: string | null
+  readonly lineage: number
+  readonly version: number
+  readonly kind: Kind
+  readonly origin: Origin
+  readonly before: JsonObject | null
+  readonly after: JsonObject | null
+  readonly changes: ReadonlyArray<Change>
+  readonly transitions: ReadonlyArray<Transition>
+  readonly reason: DeleteReason | null
+  readonly restored: boolean
+  readonly changedAt: string | null
+  readonly detectedAt: Date
+  readonly cause: Cause | null
+  readonly position: string
+}
+
+/** Whether a plugin that is used like this handles what happens in an integration. */
+export const isOn = ({ integrations = {}, others = true }: Settings, integration: string): boolean =>
+  Object.hasOwn(integrations, integration) ? integrations[integration] !== false : others
+
+const merged = (values: Values, own: Values): Values => {
+  const result: Record<string, Values[string]> = { ...values }
+  for (const [name, value] of Object.entries(own)) {
+    const known = result[name]
+    result[name] = typeof value === "object" && typeof known === "object" ? merged(known, value) : value
+  }
+  return result
+}
+
+/** Where a plugin's configuration is looked up first, for one integration. */
+export const valuesOf = ({ integrations = {}, values = {} }: Settings, integration: string): Values => {
+  const own = Object.hasOwn(integrations, integration) ? integrations[integration] : undefined
+  return typeof own === "object" ? merged(values, own.values) : values
+}
+
+/** The properties of the record that a change touched. */
+const touched = ({ changes }: Published): ReadonlyArray<string> => [
+  ...new Set(changes.flatMap(({ path }) => segments(path).slice(0, 1)))
+]
+
+const valueAt = (record: JsonObject | null, name: string): JsonValue | undefined =>
+  isObject(record) && Object.hasOwn(record, name) ? record[name] : undefined
+
+const isOwn = (plugin: string, { cause, changes }: Published): boolean =>
+  cause !== null && cause.plugin === plugin && changes.every(({ path }) => cause.paths.includes(path))
+
+/** What a handler is given of `event` by one of its triggers; null if it is none of these, or touched nothing it asks for. */
+const givenBy = (trigger: Trigger, wanted: ReadonlyArray<string> | null, event: Published): object | null => {
+  const { transitions, ...given } = event
+  if (trigger === `${event.model}.${event.kind}`) {
+    if (event.kind !== "updated") return given
+    const properties = touched(event)
+    const changed = wanted === null ? properties : properties.filter((name) => wanted.includes(name))
+    if (wanted !== null && changed.length === 0) return null
+    const change = Object.fromEntries(
+      properties.map((name) => [name, { before: valueAt(event.before, name), after: valueAt(event.after, name) }])
+    )
+    return { ...given, change, changed }
+  }
+  const transition = transitions.find(({ name }) => trigger === `${event.model}.${name}`)
+  return transition === undefined ? null : { ...given, transition }
+}
+
+/** What a handler of `plugin` is given of `event`, by the first of its triggers that matches; null if it does not receive it. */
+export const received = (
+  plugin: string,
+  { occasion, options }: Pick<Handler<never>, "occasion" | "options">,
+  event: Published
+): object | null => {
+  if (occasion._tag === "Tick") return null
+  const { origins } = options
+  if (origins === undefined ? event.origin === "backfill" : !origins.includes(event.origin)) return null
+  if (options.echo !== "deliver" && isOwn(plugin, event)) return null
+  const wanted = occasion._tag === "Event" ? occasion.changed : null
+  for (const trigger of occasion.triggers) {
+    const given = givenBy(trigger, wanted, event)
+    if (given !== null) return given
+  }
+  return null
+}

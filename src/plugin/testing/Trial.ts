@@ -1,0 +1,175 @@
+/**
+ * Deliveries to one plugin by the rules of the service: who receives what, retries with back-off, dead letters that park
+ * their successors, batches that are halved. Hides attempts and time.
+ *
+ * Gotchas
+ * - Deliveries come one after another: races between handlers are not shown. The write budget is not counted.
+ */
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Handled } from "../Capabilities.ts"
+import type { HandlerError } from "../Failure.ts"
+import type { Handler, Plugin } from "../Plugin.ts"
+import { isOn, type Published, received, valuesOf } from "../Reception.ts"
+import { Attempt, type Death, type Defect } from "./Attempt.ts"
+import type { World } from "./World.ts"
+
+/**
+ * What became of a delivery. `dead`: it is a dead letter. `parked`: it waits behind a dead letter of the same record.
+ */
+export interface Settled {
+  readonly handler: string
+  readonly state: "done" | "dead" | "parked"
+  /** Times the handler was run. */
+  readonly attempts: number
+  /** Of a dead letter. */
+  readonly failure: HandlerError | Defect | null
+}
+
+/** A plugin in a world that it dies in at most once, and what came of it. */
+export interface Trial<C> {
+  readonly plugin: Plugin<C>
+  readonly world: World
+  readonly death: Death
+  readonly settled: Array<Settled>
+  readonly logs: Array<string>
+}
+
+interface Received {
+  readonly event: Published
+  readonly input: object
+}
+
+interface Task {
+  readonly id: string
+  readonly integration: string
+  readonly event: Published | null
+  readonly run: () => Handled
+}
+
+/** What a handler's options leave open. */
+const usual = { timeout: "30 seconds", attempts: 8, first: "1 second", longest: "10 minutes" } as const
+/** Who is told to wait this often will be told so for ever. */
+const patience = 100
+
+/** A configuration that cannot be read is a mistake of the test. */
+const configOf = <C>({ plugin }: Trial<C>, integration: string): Effect.Effect<C> => {
+  const { config } = plugin.definition
+  // Without a configuration it is said to be `{}`.
+  if (config === undefined) return Effect.succeed({} as C)
+  return config.parse(ConfigProvider.fromUnknown(valuesOf(plugin.settings, integration))).pipe(
+    Effect.mapError(({ message }) =>
+      new Error(`the configuration of "${plugin.name}" is not complete, give values with \`plugin.with\`: ${message}`)
+    ),
+    Effect.orDie
+  )
+}
+
+const delayOf = (
+  { first = usual.first, longest = usual.longest }: NonNullable<Handler<never>["options"]["retry"]>,
+  failed: number
+) =>
+  Duration.toMillis(Duration.min(
+    Duration.times(Duration.fromInputUnsafe(first), 2 ** (failed - 1)),
+    Duration.fromInputUnsafe(longest)
+  ))
+
+/** Runs a handler until it is done, or there is no use. */
+const settle = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handler<C>, task: Task) {
+  const { death, logs, world } = trial
+  const { attempts = usual.attempts, retry = {}, timeout = usual.timeout } = handler.options
+  const delivery = { ...task, handler: handler.name, timeout: Duration.fromInputUnsafe(timeout) }
+  let [runs, failed, waited] = [0, 0, 0]
+  const settled = (state: Settled["state"], failure: Settled["failure"] = null): Settled => ({
+    handler: handler.name,
+    state,
+    attempts: runs,
+    failure
+  })
+  for (;;) {
+    runs++
+    const end = yield* new Attempt(world, delivery, death, logs).run
+    if (end._tag === "Done") return settled("done")
+    if (end._tag === "Died") continue
+    const { failure } = end
+    if (failure._tag === "RateLimited" && ++waited < patience) {
+      world.state.now += Duration.toMillis(failure.retryAfter)
+    } else if (failure._tag === "Transient" && ++failed < attempts) {
+      world.state.now += delayOf(retry, failed)
+    } else return settled("dead", failure)
+  }
+})
+
+const toHandler = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handler<C>, { event, input }: Received) {
+  const { integration, model, recordId } = event
+  const { parked } = trial.world.state
+  const record = JSON.stringify([handler.name, integration, model, recordId])
+  if (parked.has(record)) {
+    trial.settled.push({ handler: handler.name, state: "parked", attempts: 0, failure: null })
+    return
+  }
+  const config = yield* configOf(trial, integration)
+  const task = { id: event.id, integration, event, run: () => handler.run(input, config) }
+  const settled = yield* settle(trial, handler, task)
+  trial.settled.push(settled)
+  if (settled.state === "dead" && handler.options.onDeadLetter !== "skip") parked.add(record)
+})
+
+/** A batch that fails is halved down to the event that is to blame. */
+const toBatch = <C>(trial: Trial<C>, handler: Handler<C>, integration: string, members: ReadonlyArray<Received>) =>
+  Effect.gen(function*() {
+    const config = yield* configOf(trial, integration)
+    const waiting = [members]
+    for (let batch = waiting.shift(); batch !== undefined; batch = waiting.shift()) {
+      const inputs = batch.map(({ input }) => input)
+      const id = batch.map(({ event }) => event.id).join()
+      const settled = yield* settle(trial, handler, {
+        id,
+        integration,
+        event: null,
+        run: () => handler.run(inputs, config)
+      })
+      const half = Math.ceil(batch.length / 2)
+      if (settled.state === "dead" && batch.length > 1) waiting.unshift(batch.slice(0, half), batch.slice(half))
+      else trial.settled.push(settled)
+    }
+  })
+
+/** To every handler that receives them. */
+export const deliver = Effect.fnUntraced(function*<C>(trial: Trial<C>, events: ReadonlyArray<Published>) {
+  const { plugin, world } = trial
+  const published = events.map((event) => world.publish(event))
+  for (const handler of plugin.handlers) {
+    const taken = published.flatMap((event): ReadonlyArray<Received> => {
+      const input = isOn(plugin.settings, event.integration) ? received(plugin.name, handler, event) : null
+      return input === null ? [] : [{ event, input }]
+    })
+    if (handler.occasion._tag !== "Batch") {
+      for (const one of taken) yield* toHandler(trial, handler, one)
+      continue
+    }
+    const { size } = handler.occasion
+    for (const [integration, members] of Map.groupBy(taken, ({ event }) => event.integration)) {
+      for (let at = 0; at < members.length; at += size) {
+        yield* toBatch(trial, handler, integration, members.slice(at, at + size))
+      }
+    }
+  }
+})
+
+/** One run of an `.every` handler, over what happened since the last one. */
+export const tick = Effect.fnUntraced(function*<C>(trial: Trial<C>, name: string, integration: string) {
+  const { plugin, world } = trial
+  const handler = plugin.handlers.find((handler) => handler.name === name && handler.occasion._tag === "Tick")
+  if (handler === undefined) throw new Error(`plugin "${plugin.name}" has no \`.every\` handler "${name}"`)
+  const { log, now, ticks } = world.state
+  const place = JSON.stringify([name, integration])
+  const [from, to] = [ticks.get(place) ?? 0, log.length]
+  const scheduledAt = new Date(now)
+  const due = { integration, scheduledAt, from: `test-1-${from}`, to: `test-1-${to}` }
+  const config = yield* configOf(trial, integration)
+  const task = { id: scheduledAt.toISOString(), integration, event: null, run: () => handler.run(due, config) }
+  trial.settled.push(yield* settle(trial, handler, task))
+  ticks.set(place, to)
+})

@@ -1,0 +1,386 @@
+/**
+ * A small world in memory behind the capabilities: records, what writes make of them, and what goes wrong when.
+ *
+ * Invariants
+ * 1. What is wrong with a write by its schemas, its form or its scale is refused as for real, and has no effect
+ * 2. Every effect is remembered with the intent that it belongs to: nothing happens twice unseen
+ *
+ * Gotchas
+ * - Writes show in what the API shows (`live`), not in what was published (`Records`): nobody polls here.
+ * - The API's own refusals (an employee who exists, a job that is closed) happen only where a test says so.
+ */
+import * as Duration from "effect/Duration"
+import type { EmployeeForm } from "../../api/Forms.ts"
+import type { readAnswers, ReadName } from "../../api/Reads.ts"
+import { writeFaults } from "../../api/WriteCheck.ts"
+import { type WriteBody, type WriteName, writeSchemas } from "../../api/Writes.ts"
+import { isArray, isObject, type JsonObject, type JsonValue } from "../../domain/Canonical.ts"
+import type { Model } from "../../domain/Model.ts"
+import type { WriteOptions } from "../Capabilities.ts"
+import { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "../Failure.ts"
+import type { Published } from "../Reception.ts"
+import type { Given } from "./Sample.ts"
+
+/** A write that took effect. `id` is the one in its path, null where it has none. */
+export type Write = {
+  readonly [W in WriteName]: {
+    readonly integration: string
+    readonly write: W
+    readonly id: string | null
+    readonly body: WriteBody<W>
+  }
+}[WriteName]
+
+/** An HTTP request that was sent. */
+export interface Request {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+/** What the other end answers; what is no text is sent as JSON. `unreachable`: it never sees the request. */
+export type Answer =
+  | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown }
+  | "unreachable"
+  | "answer lost"
+
+/**
+ * How a call fails. `answer lost`: it took effect and nobody knows; `request lost`: it did not, and nobody knows.
+ * `RateLimited`: for a minute.
+ */
+export type Failing = HandlerError | Refusal | "Transient" | "RateLimited" | "answer lost" | "request lost"
+
+export interface Fault {
+  /** A write, or a read. */
+  readonly on: WriteName | ReadName | "live"
+  readonly fail: Failing
+  /** Any by default. */
+  readonly integration?: string
+  /** How often; once by default. */
+  readonly times?: number
+  /** How many such calls go well before; none by default. */
+  readonly after?: number
+}
+
+type ReadAnswer<R extends ReadName> = (typeof readAnswers)[R]["Type"]
+
+/** What the live reads answer; by what was asked, if it is a function. */
+export interface Answers {
+  readonly employeeForm?:
+    | EmployeeForm
+    | ((asked: { readonly integration: string; readonly staffingEntityId: string | undefined }) => EmployeeForm)
+  readonly attachments?:
+    | ReadAnswer<"attachments">["results"]
+    | ((
+      asked: { readonly integration: string; readonly applicationId: string }
+    ) => ReadAnswer<"attachments">["results"])
+  readonly tools?: ReadAnswer<"tools">
+}
+
+/** What a test begins with. */
+export interface Setting {
+  readonly records?: ReadonlyArray<Given>
+  readonly answers?: Answers
+  readonly faults?: ReadonlyArray<Fault>
+  /** By request, or in this order. */
+  readonly http?: ((request: Request) => Answer) | ReadonlyArray<Answer>
+}
+
+/** One request for a write. */
+export interface Order {
+  readonly integration: string
+  readonly write: WriteName
+  readonly id: string | null
+  readonly body: unknown
+  readonly options: WriteOptions<"createEmployee"> & WriteOptions<"rateSkill">
+}
+
+/** A step of the journal. Without a result it was begun, and nobody knows how far it came. */
+export interface Step {
+  readonly handler: string
+  readonly step: string
+  /** As its schema encodes it. */
+  readonly result?: JsonValue
+}
+
+/** Everything that changes. */
+interface State {
+  /** Virtual, ms. */
+  now: number
+  readonly published: Map<string, JsonObject>
+  readonly shown: Map<string, JsonObject>
+  readonly effects: Array<{ readonly intent: string; readonly write: Write; readonly data: JsonValue }>
+  readonly requests: Array<Request>
+  answered: number
+  readonly log: Array<Published>
+  readonly journal: Map<string, Step>
+  /** Intent of a write → `data` of the answer; without one it is unknown. */
+  readonly intents: Map<string, { readonly data?: JsonValue }>
+  readonly calls: Array<number>
+  readonly parked: Set<string>
+  /** Where in the log the last tick of a handler ended. */
+  readonly ticks: Map<string, number>
+}
+
+const key = (integration: string, model: Model, id: string): string => JSON.stringify([integration, model, id])
+const within = (records: ReadonlyMap<string, JsonObject>, integration: string, model: Model) => {
+  const prefix = JSON.stringify([integration, model]).slice(0, -1)
+  return [...records].flatMap(([at, content]) => at.startsWith(`${prefix},`) ? [content] : [])
+}
+const begin = Date.parse("2026-01-01T00:00:00.000Z")
+
+const failureOf = (fail: Failing, on: string): HandlerError => {
+  if (typeof fail !== "string") return fail
+  if (fail === "RateLimited") return new RateLimited({ retryAfter: Duration.minutes(1) })
+  if (fail === "Transient") return new Transient({ message: `${on} failed, as the test says` })
+  if (fail === "answer lost" || fail === "request lost") {
+    return new Transient({ message: `${on} was sent, and nobody knows whether it took effect` })
+  }
+  return new Permanent({ message: `${on} was refused, as the test says`, refusal: fail })
+}
+
+const paramOf = (write: WriteName): string | undefined => Object.keys(writeSchemas[write].params)[0]
+
+export class World {
+  readonly #setting: Setting
+  readonly state: State
+
+  constructor(setting: Setting, state?: State) {
+    this.#setting = setting
+    this.state = state ?? {
+      now: begin,
+      published: new Map(),
+      shown: new Map(),
+      effects: [],
+      requests: [],
+      answered: 0,
+      log: [],
+      journal: new Map(),
+      intents: new Map(),
+      calls: (setting.faults ?? []).map(() => 0),
+      parked: new Set(),
+      ticks: new Map()
+    }
+    if (state === undefined) {
+      for (const { content, integration, model } of setting.records ?? []) {
+        const at = key(integration, model, String(content["id"]))
+        this.state.published.set(at, content)
+        this.state.shown.set(at, content)
+      }
+    }
+  }
+
+  /** The same world, to go on another way. */
+  copy(): World {
+    return new World(this.#setting, structuredClone(this.state))
+  }
+
+  /** Something happened: it is in the log, in the snapshots and at the API. */
+  publish(event: Published): Published {
+    const { log, published, shown } = this.state
+    const placed = { ...event, position: `test-1-${log.length + 1}` }
+    log.push(placed)
+    const at = key(event.integration, event.model, event.recordId)
+    for (const records of [published, shown]) {
+      if (event.after === null) records.delete(at)
+      else records.set(at, event.after)
+    }
+    return placed
+  }
+
+  published(integration: string, model: Model, id: string): JsonObject | null {
+    return this.state.published.get(key(integration, model, id)) ?? null
+  }
+
+  shown(integration: string, model: Model, id: string): JsonObject | null {
+    return this.state.shown.get(key(integration, model, id)) ?? null
+  }
+
+  /** Those that were published and show the candidate, deleted ones left out. */
+  applicationsOf(integration: string, candidate: string): ReadonlyArray<JsonObject> {
+    return within(this.state.published, integration, "ats.application").filter(
+      (application) => application["candidate_id"] === candidate && application["remote_deleted_at"] == null
+    )
+  }
+
+  /** Its fault, if one is scripted for this call. */
+  fault(on: Fault["on"], integration: string): { readonly fail: Failing; readonly error: HandlerError } | null {
+    let found: Failing | null = null
+    for (const [index, fault] of (this.#setting.faults ?? []).entries()) {
+      if (fault.on !== on || (fault.integration ?? integration) !== integration) continue
+      const call = this.state.calls[index] ?? 0
+      this.state.calls[index] = call + 1
+      const { after = 0, times = 1 } = fault
+      if (found === null && call >= after && call < after + times) found = fault.fail
+    }
+    return found === null ? null : { fail: found, error: failureOf(found, on) }
+  }
+
+  // ---- reads ------------------------------------------------------------------------------------------------------
+
+  employeeForm(integration: string, staffingEntityId: string | undefined): EmployeeForm {
+    const { employeeForm } = this.#setting.answers ?? {}
+    if (employeeForm === undefined) throw new Error("no form is given: say `answers: { employeeForm: … }`")
+    return typeof employeeForm === "function" ? employeeForm({ integration, staffingEntityId }) : employeeForm
+  }
+
+  attachments(integration: string, applicationId: string): ReadAnswer<"attachments"> {
+    const { attachments = [] } = this.#setting.answers ?? {}
+    return { results: typeof attachments === "function" ? attachments({ integration, applicationId }) : attachments }
+  }
+
+  tools(): ReadAnswer<"tools"> {
+    const { tools } = this.#setting.answers ?? {}
+    if (tools === undefined) throw new Error("no tools are given: say `answers: { tools: … }`")
+    return tools
+  }
+
+  /** Records of a model as the API shows them. */
+  list(integration: string, model: Model): ReadonlyArray<JsonObject> {
+    return within(this.state.shown, integration, model)
+  }
+
+  // ---- writes -----------------------------------------------------------------------------------------------------
+
+  /** Why nothing is sent; null if all is well. */
+  refusal({ body, id, options, write }: Order): Permanent | null {
+    const param = paramOf(write)
+    const { form, scale } = options
+    const faults = writeFaults({
+      write,
+      params: param === undefined ? {} : { [param]: id },
+      body,
+      ...(form === undefined ? {} : { form }),
+      ...(scale === undefined ? {} : { scale })
+    }).filter(({ rule }) => rule !== "pattern_refused")
+    if (faults.length === 0) return null
+    const message = faults.map(({ message, path }) => `${path}: ${message}`).join("; ")
+    return new Permanent({ message: `${write}: ${message}`, refusal: "Invalid", faults })
+  }
+
+  /** What an intent made, if it took effect. */
+  found(intent: string): { readonly data: JsonValue } | undefined {
+    return this.state.effects.find((effect) => effect.intent === intent)
+  }
+
+  /** The write takes effect; `data` of the answer. */
+  apply(intent: string, { body, id, integration, write }: Order): JsonValue {
+    const json: JsonObject = JSON.parse(JSON.stringify(body))
+    const data = this.#carryOut(integration, write, id ?? "", json)
+    this.state.effects.push({ intent, write: { integration, write, id, body: json } as Write, data })
+    return data
+  }
+
+  #carryOut(integration: string, write: WriteName, id: string, body: JsonObject): JsonValue {
+    const next = `${write}-${this.state.effects.filter((effect) => effect.write.write === write).length + 1}`
+    const change = (model: Model, id: string, change: (record: JsonObject) => JsonObject) => {
+      const at = key(integration, model, id)
+      const record = this.state.shown.get(at)
+      if (record !== undefined) this.state.shown.set(at, change(record))
+    }
+    switch (write) {
+      case "createApplication": {
+        const { email_address = null, ...candidate } = isObject(body["candidate"]) ? body["candidate"] : {}
+        const record: JsonObject = {
+          id: next,
+          remote_id: null,
+          outcome: "PENDING",
+          job_id: id,
+          candidate_id: `${next}-candidate`,
+          current_stage_id: body["stage_id"] ?? null,
+          candidate: {
+            ...candidate,
+            id: `${next}-candidate`,
+            email_addresses: [{ email_address, type: null }]
+          }
+        }
+        this.state.shown.set(key(integration, "ats.application", next), record)
+        return record
+      }
+      case "addTag":
+      case "removeTag":
+        this.#tag(integration, id, isObject(body["tag"]) ? String(body["tag"]["name"]) : "", write === "addTag")
+        return {}
+      case "updateInterview":
+        change("ats.application", id, (record) => ({
+          ...record,
+          interviews: members(record["interviews"]).map((interview) =>
+            interview["id"] === body["interview_id"] ? { ...interview, ...interviewOf(body) } : interview
+          )
+        }))
+        return {}
+      case "createEmployee":
+        return { id: next, remote_id: null }
+      case "rateSkill":
+        return {
+          id: next,
+          employee_id: body["employee_id"] ?? null,
+          skill_id: body["skill_id"] ?? null,
+          ...(isObject(body["rating"]) ? body["rating"] : {})
+        }
+      case "expectSkill": {
+        const { expected_proficiency = null, skill_id = null } = body
+        change("hris.staffing_entity", id, (record) => ({
+          ...record,
+          skills: [
+            ...members(record["skills"]).filter((skill) => skill["skill_id"] !== skill_id),
+            { skill_id, expected_proficiency }
+          ]
+        }))
+        return { id: next, staffing_entity_id: id, skill_id, expected_proficiency }
+      }
+      case "replacePackages":
+        for (const { id } of this.list(integration, "assessment.package")) {
+          this.state.shown.delete(key(integration, "assessment.package", String(id)))
+        }
+        for (const item of members(body["packages"])) {
+          this.state.shown.set(key(integration, "assessment.package", String(item["id"])), item)
+        }
+        return {}
+      case "deactivateCourse":
+        return { id }
+      default:
+        return {}
+    }
+  }
+
+  #tag(integration: string, candidate: string, name: string, add: boolean): void {
+    const tagged = (person: JsonObject): JsonObject => {
+      const others = members(person["tags"]).filter((tag) => tag["name"] !== name)
+      return { ...person, tags: add ? [...others, { id: `tag-${name}`, name }] : others }
+    }
+    for (const application of this.list(integration, "ats.application")) {
+      if (application["candidate_id"] !== candidate) continue
+      const person = application["candidate"]
+      this.state.shown.set(key(integration, "ats.application", String(application["id"])), {
+        ...application,
+        candidate: tagged(isObject(person) ? person : { id: candidate })
+      })
+    }
+    const at = key(integration, "ats.candidate", candidate)
+    const person = this.state.shown.get(at)
+    if (person !== undefined) this.state.shown.set(at, tagged(person))
+  }
+
+  // ---- HTTP -------------------------------------------------------------------------------------------------------
+
+  answer(request: Request): Answer {
+    const { http = [] } = this.#setting
+    const answer = typeof http === "function" ? http(request) : http[this.state.answered++]
+    if (answer === undefined) {
+      throw new Error(`no answer is given to ${request.method} ${request.url}: say \`http: () => ({ status: 200 })\``)
+    }
+    if (answer !== "unreachable") this.state.requests.push(request)
+    return answer
+  }
+}
+
+const members = (value: JsonValue | undefined): ReadonlyArray<JsonObject> =>
+  isArray(value) ? value.filter(isObject) : []
+
+const interviewOf = ({ end_time, location, start_time, title }: JsonObject): JsonObject => ({
+  ...(title === undefined ? {} : { title }),
+  ...(start_time === undefined ? {} : { starting_at: start_time }),
+  ...(end_time === undefined ? {} : { ending_at: end_time }),
+  ...(isObject(location) ? { location: { raw: location["address"] ?? null } } : {})
+})

@@ -1,0 +1,293 @@
+/** The test kit, by plugins that do right and plugins that do wrong. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Schema from "effect/Schema"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import * as Testing from "../../../src/plugin/testing/Testing.ts"
+
+const Employee = Schema.Struct({ id: Schema.String })
+const config = Config.all({ hris: Config.String("HRIS") })
+
+/** Creates an employee once for ever, links it, tags the candidate. */
+const welcome = Plugin.make("welcome", { config }).on(
+  "ats.application.hired",
+  {},
+  Effect.fnUntraced(function*(event, { hris }) {
+    const people = yield* Plugin.Api.for(hris)
+    const employee = yield* Plugin.Journal.oncePer(
+      "employee",
+      Employee,
+      people.createEmployee({ properties: { name: event.recordId } }, { onUnknown: "ask" })
+    )
+    const api = yield* Plugin.Api
+    yield* api.addResultLink(event.recordId, { label: "Employee", url: `https://hr.example/${employee.id}` })
+    yield* api.addTag(event.after.candidate_id ?? "", { tag: { name: "hired" } })
+  })
+).with({ values: { HRIS: "sandbox:people" } })
+
+const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate_id: "c1" } })
+const candidate = Testing.record("ats.candidate", { id: "c1" })
+const namesOf = (run: Testing.Run) => run.writes.map(({ write }) => write)
+
+describe("rollcall/testing", () => {
+  it("delivers an event and shows what was written, where", async () => {
+    const testing = Testing.make(welcome, { records: [candidate] })
+    const run = await testing.deliver(hired)
+    assert.deepStrictEqual(run.deliveries, [
+      { handler: "ats.application.hired", state: "done", attempts: 1, failure: null }
+    ])
+    assert.deepStrictEqual(run.writes, [
+      { integration: "sandbox:people", write: "createEmployee", id: null, body: { properties: { name: "a1" } } },
+      {
+        integration: "sandbox:test",
+        write: "addResultLink",
+        id: "a1",
+        body: { label: "Employee", url: "https://hr.example/createEmployee-1" }
+      },
+      { integration: "sandbox:test", write: "addTag", id: "c1", body: { tag: { name: "hired" } } }
+    ])
+    assert.deepStrictEqual(run.journal, [
+      { handler: "ats.application.hired", step: "employee", result: { id: "createEmployee-1" } }
+    ])
+    // a candidate has no list of its own: it is shown by its applications
+    assert.deepStrictEqual(testing.live("ats.application", "a1")?.candidate?.tags?.map(({ name }) => name), ["hired"])
+  })
+
+  it("T1: what is once per record is done once, however often the record is hired", async () => {
+    const testing = Testing.make(welcome)
+    await testing.deliver(hired)
+    const again = await testing.deliver(
+      Testing.event("ats.application.hired", { version: 4, after: { id: "a1", candidate_id: "c1" } })
+    )
+    assert.deepStrictEqual(namesOf(again), ["addResultLink", "addTag"])
+    const replayed = await testing.deliver(hired)
+    assert.deepStrictEqual([replayed.failure, namesOf(replayed)], [null, []])
+  })
+
+  it("L5: dies at every moment in turn, and nothing is done twice", async () => {
+    const crashes = await Testing.make(welcome).crashes(hired)
+    assert.deepStrictEqual(crashes.map(({ at }) => at), [
+      'step "employee": about to run',
+      "createEmployee: about to be sent",
+      "createEmployee: done, its answer not kept",
+      "createEmployee: done",
+      'step "employee": done, its result not kept',
+      'step "employee": done',
+      "addResultLink: about to be sent",
+      "addResultLink: done, its answer not kept",
+      "addResultLink: done",
+      "addTag: about to be sent",
+      "addTag: done, its answer not kept",
+      "addTag: done"
+    ])
+    for (const { at, run } of crashes) {
+      const unknown = at.startsWith("addResultLink") && at !== "addResultLink: done"
+      assert.strictEqual(run.failure?._tag, unknown ? "Permanent" : undefined, at)
+      for (const write of new Set(namesOf(run))) {
+        assert.strictEqual(namesOf(run).filter((name) => name === write).length, 1, `${write} twice: ${at}`)
+      }
+      if (!unknown) assert.strictEqual(run.writes.length, 3, at)
+    }
+  })
+
+  it("sees a double write: one that is declared repeatable and is not", async () => {
+    const careless = Plugin.make("careless").on(
+      "ats.tag.created",
+      {},
+      Effect.fnUntraced(function*(event) {
+        const api = yield* Plugin.Api
+        yield* api.addResultLink(event.recordId, { label: "x", url: "https://x.example" }, { onUnknown: "repeat" })
+      })
+    )
+    const crashes = await Testing.make(careless).crashes(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual(crashes.map(({ run }) => run.writes.length), [1, 2, 1])
+  })
+
+  it("fails calls as the test says, and tries again by the service's rules in virtual time", async () => {
+    const seen: Array<number> = []
+    const plugin = Plugin.make("tags").on(
+      "ats.tag.created",
+      { attempts: 3, retry: { first: "5 minutes" } },
+      Effect.fnUntraced(function*(event) {
+        seen.push(yield* Effect.clockWith((clock) => clock.currentTimeMillis))
+        const api = yield* Plugin.Api
+        yield* api.addTag(event.recordId, { tag: { name: "x" } })
+      })
+    )
+    const event = Testing.event("ats.tag.created", {})
+    const of = async (...faults: ReadonlyArray<Testing.Fault>) => {
+      const run = await Testing.make(plugin, { faults }).deliver(event)
+      return [run.deliveries[0]?.state, run.deliveries[0]?.attempts, run.writes.length, run.failure?._tag]
+    }
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Transient" }), ["done", 2, 1, undefined])
+    assert.strictEqual((seen[1] ?? 0) - (seen[0] ?? 0), 300_000)
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Transient", times: 3 }), ["dead", 3, 0, "Transient"])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "RateLimited", times: 9 }), ["done", 10, 1, undefined])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "PermissionMissing" }), ["dead", 1, 0, "Permanent"])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "answer lost" }), ["done", 2, 1, undefined])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "request lost" }), ["done", 2, 1, undefined])
+    assert.deepStrictEqual(
+      await of({ on: "addTag", fail: "answer lost" }, { on: "addTag", fail: "Inactive", after: 1 }),
+      ["done", 2, 1, undefined]
+    )
+  })
+
+  it("refuses a write that would be refused, and says every fault", async () => {
+    const plugin = Plugin.make("invalid").on(
+      "ats.tag.created",
+      {},
+      Effect.fnUntraced(function*(event) {
+        const api = yield* Plugin.Api
+        yield* api.createEmployee({ properties: { age: event.recordId } }, {
+          form: { properties: { name: { type: "text", required: true }, age: { type: "number" } } }
+        })
+      })
+    )
+    const { failure, writes } = await Testing.make(plugin).deliver(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual(writes, [])
+    assert.ok(failure?._tag === "Permanent" && failure.refusal === "Invalid")
+    assert.deepStrictEqual(failure.faults.map(({ path, rule }) => [path, rule]), [
+      ["/body/properties/name", "required"],
+      ["/body/properties/age", "type"]
+    ])
+  })
+
+  it("who tries again within the handler does not write twice", async () => {
+    const plugin = Plugin.make("impatient").on(
+      "ats.tag.created",
+      {},
+      Effect.fnUntraced(function*(event) {
+        const api = yield* Plugin.Api
+        yield* Effect.retry(api.addTag(event.recordId, { tag: { name: "x" } }), { times: 2 })
+      })
+    )
+    const setting: Testing.Setting = { faults: [{ on: "addTag", fail: "answer lost" }] }
+    const { deliveries, writes } = await Testing.make(plugin, setting).deliver(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual([deliveries[0]?.attempts, writes.length], [1, 1])
+  })
+
+  it("answers HTTP requests and shows them", async () => {
+    const plugin = Plugin.make("hook").on(
+      "ats.tag.created",
+      { retry: { first: "10 minutes" } },
+      Effect.fnUntraced(function*(event) {
+        yield* HttpClient.post("https://hooks.example/in", { headers: { "x-id": event.id } }).pipe(
+          Effect.flatMap(({ status }) =>
+            status === 429 ? Effect.fail(Plugin.RateLimited.after("1 minute")) : Effect.void
+          ),
+          Effect.catchTag("HttpClientError", () => new Plugin.Transient({ message: "hooks.example did not answer" }))
+        )
+      })
+    )
+    const event = Testing.event("ats.tag.created", {})
+    const http = ["unreachable", { status: 429 }, "answer lost", { status: 204 }] as const
+    const { deliveries, requests } = await Testing.make(plugin, { http }).deliver(event)
+    assert.deepStrictEqual([deliveries[0]?.state, deliveries[0]?.attempts, requests.length], ["done", 4, 3])
+    assert.deepStrictEqual(requests[0], {
+      method: "POST",
+      url: "https://hooks.example/in",
+      headers: { "x-id": event.id },
+      body: ""
+    })
+  })
+
+  it("ends what takes too long in virtual time, and a handler that waits for nothing", async () => {
+    const plugin = Plugin.make("slow")
+      .on("ats.tag.created", { timeout: "10 seconds", attempts: 2 }, () => Effect.sleep("1 hour"))
+      .on("ats.tag.updated", {}, () => Effect.sleep(Duration.seconds(29)))
+    const testing = Testing.make(plugin)
+    const { failure } = await testing.deliver(Testing.event("ats.tag.created", {}))
+    assert.ok(failure?._tag === "Transient")
+    assert.include(failure.message, "10s")
+    const updated = Testing.event("ats.tag.updated", { before: { id: "t2", name: "a" }, after: { name: "b" } })
+    assert.strictEqual((await testing.deliver(updated)).failure, null)
+  })
+
+  it("a defect is told as one; later events of the record are parked, of others not", async () => {
+    const plugin = Plugin.make("faulty").on("ats.tag.updated", {}, ({ recordId }) => {
+      if (recordId === "bad") throw new Error("oops")
+      return Effect.void
+    })
+    const named = (id: string) => Testing.event("ats.tag.updated", { before: { id, name: "a" }, after: { name: "b" } })
+    const { deliveries, failure } = await Testing.make(plugin).deliver([named("bad"), named("bad"), named("good")])
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["dead", "parked", "done"])
+    assert.deepStrictEqual([failure?._tag, failure?.message], ["Defect", "oops"])
+  })
+
+  it("L7: a batch is halved down to the event that is to blame", async () => {
+    const sizes: Array<number> = []
+    const plugin = Plugin.make("batches").batch("ats.tag.created", { size: 4, within: "1 minute" }, (events) => {
+      sizes.push(events.length)
+      return events.some(({ recordId }) => recordId === "t3") ? new Plugin.Permanent({ message: "no" }) : Effect.void
+    })
+    const events = ["t1", "t2", "t3", "t4", "t5"].map((id) => Testing.event("ats.tag.created", { after: { id } }))
+    const { deliveries } = await Testing.make(plugin).deliver(events)
+    assert.deepStrictEqual(sizes, [4, 2, 2, 1, 1, 1])
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead", "done", "done"])
+  })
+
+  it("L8: a tick spans what happened since the last one", async () => {
+    const plugin = Plugin.make("digests").every(
+      "1 day",
+      { as: "digest" },
+      Effect.fnUntraced(function*({ from, to }) {
+        const events = yield* Plugin.Events.between("ats.application.hired", from, to)
+        yield* Effect.log(events.map(({ recordId }) => recordId).join())
+      })
+    )
+    const testing = Testing.make(plugin)
+    await testing.deliver([hired, Testing.event("ats.application.declined", {})])
+    assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: a1"])
+    assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: "])
+  })
+
+  it("a handler receives what the service would give it: kinds, transitions, properties, origins, its own echo", async () => {
+    const seen: Array<string> = []
+    const see = (what: string) => () => Effect.sync(() => void seen.push(what))
+    const plugin = Plugin.make("all")
+      .on("ats.application.updated", {}, see("updated"))
+      .on("ats.application.updated", { as: "stage", changed: ["current_stage_id"] }, see("stage"))
+      .on("ats.application.hired", {}, see("hired"))
+      .on("ats.application.hired", { as: "old", origins: ["backfill"] }, see("old"))
+      .on("ats.application.created", { as: "backfilled", origins: ["backfill"] }, see("backfilled"))
+      .on("ats.tag.created", {}, see("tag"))
+    const testing = Testing.make(plugin.with({ integrations: { "sandbox:off": false } }))
+    const deliver = async (event: Plugin.AnyEvent) => {
+      seen.length = 0
+      await testing.deliver(event)
+      return [...seen]
+    }
+    assert.deepStrictEqual(await deliver(hired), ["updated", "hired"])
+    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), ["hired"])
+    assert.deepStrictEqual(
+      await deliver(Testing.event("ats.application.stage_changed", {
+        before: { current_stage_id: "s1" },
+        after: { current_stage_id: "s2" }
+      })),
+      ["updated", "stage"]
+    )
+    const old = Testing.event("ats.application.created", { after: { outcome: "HIRED" }, origin: "backfill" })
+    assert.deepStrictEqual(await deliver(old), ["backfilled"])
+    assert.deepStrictEqual(await deliver(Testing.event("ats.tag.created", { integration: "sandbox:off" })), [])
+    const cause = { plugin: "all", delivery: "1", depth: 1, paths: ["/outcome"] }
+    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { cause })), [])
+  })
+
+  it("refuses an event that is not what its trigger says", () => {
+    assert.throws(
+      () => Testing.event("ats.application.stage_changed", { after: { current_stage_id: "s2" } }),
+      /no ats.application.stage_changed: say what current_stage_id was/
+    )
+    assert.throws(() => Testing.event("ats.tag.updated", { before: {}, after: { name: "x" } }), /say the same/)
+    const rated = Testing.event("hris.performance_review.rated", { after: { summary_rating: { value: "good" } } })
+    assert.deepStrictEqual([rated.transition, rated.kind], [{ name: "rated", from: null, to: "good" }, "updated"])
+  })
+
+  it("names the configuration that is missing", async () => {
+    const error: unknown = await Testing.make(welcome.with({ values: {} })).deliver(hired).catch((error) => error)
+    assert.match(String(error), /HRIS/)
+  })
+})

@@ -11,7 +11,7 @@ import { segments } from "../domain/Diff.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Transition } from "../domain/Transition.ts"
 import type { Cause, Change, Trigger } from "./Event.ts"
-import type { Handler, Settings, Values } from "./Plugin.ts"
+import type { Handler } from "./Plugin.ts"
 
 /** An event as it is in the log, its contents parsed. */
 export interface Published {
@@ -34,25 +34,6 @@ export interface Published {
   readonly detectedAt: Date
   readonly cause: Cause | null
   readonly position: string
-}
-
-/** Whether a plugin that is used like this handles what happens in an integration. */
-export const isOn = ({ integrations = {}, others = true }: Settings, integration: string): boolean =>
-  Object.hasOwn(integrations, integration) ? integrations[integration] !== false : others
-
-const merged = (values: Values, own: Values): Values => {
-  const result: Record<string, Values[string]> = { ...values }
-  for (const [name, value] of Object.entries(own)) {
-    const known = result[name]
-    result[name] = typeof value === "object" && typeof known === "object" ? merged(known, value) : value
-  }
-  return result
-}
-
-/** Where a plugin's configuration is looked up first, for one integration. */
-export const valuesOf = ({ integrations = {}, values = {} }: Settings, integration: string): Values => {
-  const own = Object.hasOwn(integrations, integration) ? integrations[integration] : undefined
-  return typeof own === "object" ? merged(values, own.values) : values
 }
 
 /** The properties of the record that a change touched. */

@@ -18,6 +18,7 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
 import { type Repeat, type WriteName, writeNames, writes, writeSchemas } from "../../api/Writes.ts"
 import type { JsonValue } from "../../domain/Canonical.ts"
 import type { Model } from "../../domain/Model.ts"
@@ -29,7 +30,6 @@ import {
   Journal,
   type OnUnknown,
   Records,
-  type StepOptions,
   type UnifiedApi
 } from "../Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "../Event.ts"
@@ -44,8 +44,8 @@ export interface Delivery {
   /** Of the event, the batch's events, or the tick. */
   readonly id: string
   readonly integration: string
-  /** null: a batch, or a tick. */
-  readonly event: { readonly model: Model; readonly recordId: string } | null
+  /** What `oncePer` counts by; null: a batch, which has several. */
+  readonly record: { readonly model: Model; readonly id: string } | "tick" | null
   readonly timeout: Duration.Duration
   readonly run: () => Handled
 }
@@ -69,8 +69,17 @@ export type End =
   | { readonly _tag: "Failed"; readonly failure: HandlerError | Defect }
   | { readonly _tag: "Died" }
 
-/** The step that a write belongs to. */
-const Enclosing = Context.Reference<string | null>("rollcall/testing/Enclosing", { defaultValue: () => null })
+/** Where a step stands, or a write that belongs to it. */
+interface Place {
+  /** The event, or the record for ever. */
+  readonly occasion: string
+  /** Names of the steps around, each with a slash. */
+  readonly path: string
+  /** HTTP requests that were not, or badly, answered. */
+  unanswered: number
+}
+/** The step that is being run, if one is. */
+const CurrentStep = Context.Reference<Place | null>("rollcall/testing/CurrentStep", { defaultValue: () => null })
 
 const onUnknown: Readonly<Record<Repeat, OnUnknown>> = { safe: "repeat", look: "ask", never: "deadLetter" }
 const unknownOutcome = (what: string) =>
@@ -78,6 +87,9 @@ const unknownOutcome = (what: string) =>
     message: `${what} was begun by an earlier attempt, and nobody knows whether it took effect`,
     refusal: "OutcomeUnknown"
   })
+
+/** What is not shown yet may have been done: an effect's absence counts only so long after the write, ms. */
+const settling = 300_000
 
 /** Nothing but capabilities is waited for; who is busy otherwise for so long in real time is taken to hang. */
 const patience = 2_000
@@ -87,8 +99,8 @@ export class Attempt {
   readonly #delivery: Delivery
   readonly #death: Death
   readonly #logs: Array<string>
-  /** Equal writes under one step that are done or under way: they are told apart by their number. */
-  readonly #numbers = new Map<string, number>()
+  readonly #locks = new Map<string, Semaphore.Semaphore>()
+  readonly #concluded = new Map<string, number>()
   readonly #clock: VirtualClock
   #end: ((end: End) => void) | null = null
   #stirred = () => {}
@@ -164,10 +176,7 @@ export class Attempt {
           )
       }),
       Context.add(Events, { between: (trigger, from, to) => this.#act(() => this.#between(trigger, from, to)) }),
-      Context.add(Journal, {
-        once: (step, schema, effect, options) => this.#once(this.#ofDelivery(step), step, schema, effect, options),
-        oncePer: (step, schema, effect, options) => this.#once(this.#ofRecord(step), step, schema, effect, options)
-      }),
+      Context.add(Journal, this.#journal),
       Context.add(HttpClient.HttpClient, HttpClient.make((request) => this.#http(request)))
     )
   }
@@ -198,41 +207,43 @@ export class Attempt {
 
   #write(order: Order): Effect.Effect<JsonValue, HandlerError> {
     return this.#act(() =>
-      Effect.flatMap(Enclosing, (step) => {
+      Effect.flatMap(this.#place, ({ occasion, path }) => {
         const refusal = this.#world.refusal(order)
         if (refusal !== null) return Effect.fail(refusal)
         const { body, id, integration, write } = order
-        const place = JSON.stringify([step ?? this.#ofDelivery(""), write, integration, id, body])
-        // A write that failed leaves its number to the next: who tries again within the handler means the same write.
-        const number = this.#numbers.get(place) ?? 0
-        this.#numbers.set(place, number + 1)
-        const release = Effect.sync(() => this.#numbers.set(place, (this.#numbers.get(place) ?? 1) - 1))
-        return Effect.onError(this.#intend(`${place}${number}`, order), () => release)
+        const name = JSON.stringify([occasion, path, write, integration, id, body])
+        return this.#numbered(name, (number) => this.#intend(`${name}${number}`, order))
       })
     )
+  }
+
+  /** Equal requests have numbers: the next is another one only after the one before was done. */
+  #numbered<A, E, R>(name: string, run: (number: number) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+    const lock = this.#locks.get(name) ?? Semaphore.makeUnsafe(1)
+    this.#locks.set(name, lock)
+    return Effect.suspend(() => {
+      const number = this.#concluded.get(name) ?? 0
+      return Effect.tap(run(number), () => Effect.sync(() => this.#concluded.set(name, number + 1)))
+    }).pipe(lock.withPermits(1))
   }
 
   #intend(intent: string, order: Order): Effect.Effect<JsonValue, HandlerError> {
     const { intents } = this.#world.state
     const { integration, options, write } = order
-    const known = intents.get(intent)
-    if (known?.data !== undefined) return Effect.succeed(known.data)
-    if (known !== undefined) {
-      const how = options.onUnknown ?? onUnknown[writes[write].repeat]
-      if (how === "deadLetter") return Effect.fail(unknownOutcome(write))
-      const found = how === "ask" ? this.#world.found(intent) : undefined
-      if (found !== undefined) return Effect.sync(() => this.#kept(intent, found.data))
-    }
     return Effect.gen({ self: this }, function*() {
-      intents.set(intent, {})
+      const known = intents.get(intent)
+      if (known?.data !== undefined) return known.data
+      if (known !== undefined) {
+        const found = yield* this.#unknown(intent, known.begunAt, write, options.onUnknown)
+        if (found !== null) return this.#kept(intent, found)
+      }
+      intents.set(intent, { begunAt: this.#clock.currentTimeMillisUnsafe() })
       yield* this.#moment(`${write}: about to be sent`)
       const fault = this.#world.fault(write, integration)
-      const lost = fault?.fail === "answer lost" || fault?.fail === "request lost"
-      if (fault !== null && !lost) {
-        intents.delete(intent)
+      if (fault !== null && fault.fail !== "answer lost") {
+        if (fault.fail !== "request lost") intents.delete(intent)
         return yield* Effect.fail(fault.error)
       }
-      if (fault?.fail === "request lost") return yield* Effect.fail(fault.error)
       const data = this.#world.apply(intent, order)
       if (fault !== null) return yield* Effect.fail(fault.error)
       yield* this.#moment(`${write}: done, its answer not kept`)
@@ -242,53 +253,76 @@ export class Attempt {
     })
   }
 
+  /** Of a write that may have taken effect: what it made; null: it is to be sent. */
+  *#unknown(intent: string, begunAt: number, write: WriteName, declared: OnUnknown | undefined) {
+    const { repeat } = writes[write]
+    const how = declared ?? onUnknown[repeat]
+    if (how === "repeat") return null
+    if (how === "deadLetter" || repeat !== "look") return yield* unknownOutcome(write)
+    const found = this.#world.found(intent)
+    if (found !== undefined) return found.data
+    const left = begunAt + settling - this.#clock.currentTimeMillisUnsafe()
+    return left > 0 ? yield* new RateLimited({ retryAfter: Duration.millis(left) }) : null
+  }
+
   #kept(intent: string, data: JsonValue): JsonValue {
-    this.#world.state.intents.set(intent, { data })
+    this.#world.state.intents.set(intent, { begunAt: this.#clock.currentTimeMillisUnsafe(), data })
     return data
   }
 
   // ---- journal ----------------------------------------------------------------------------------------------------
 
-  #ofDelivery(step: string): string {
-    return JSON.stringify([this.#delivery.handler, this.#delivery.id, step])
+  get #place(): Effect.Effect<Place> {
+    const { handler, id } = this.#delivery
+    const outside = (): Place => ({ occasion: JSON.stringify([handler, id]), path: "", unanswered: 0 })
+    return Effect.map(CurrentStep, (step) => step ?? outside())
   }
 
-  #ofRecord(step: string): string {
-    const { event, handler, integration } = this.#delivery
-    if (event === null) {
-      throw new Error(`oncePer("${step}") is for events: a batch and a tick have no record, use once`)
-    }
-    return JSON.stringify([handler, integration, event.model, event.recordId, step])
+  get #lasting(): Effect.Effect<string, Permanent> {
+    const { handler, integration, record } = this.#delivery
+    if (record !== null) return Effect.succeed(JSON.stringify([handler, integration, record]))
+    return Effect.fail(new Permanent({ message: "oncePer counts by one record: a batch has several, use once" }))
   }
 
-  #once<A, I, E, R>(
-    key: string,
-    step: string,
-    schema: Schema.Codec<A, I>,
-    effect: Effect.Effect<A, E, R>,
-    options: StepOptions = {}
-  ): Effect.Effect<A, E | HandlerError, R> {
+  get #journal(): Journal["Service"] {
     const { journal } = this.#world.state
     const { handler } = this.#delivery
-    return Effect.gen({ self: this }, function*() {
-      yield* this.#act(() => Effect.void)
-      const known = journal.get(key)
-      if (known?.result !== undefined) return yield* Effect.orDie(Schema.decodeUnknownEffect(schema)(known.result))
-      if (known !== undefined && options.onUnknown === "deadLetter") {
-        return yield* unknownOutcome(`step "${step}"`)
-      }
-      journal.set(key, { handler, step })
-      yield* this.#moment(`step "${step}": about to run`)
-      const value = yield* Effect.provideService(effect, Enclosing, key).pipe(
-        // Who fails says what is to be done next: only what was cut off is unknown.
-        Effect.tapError(() => Effect.sync(() => void journal.delete(key)))
-      )
-      const result: JsonValue = JSON.parse(JSON.stringify(yield* Effect.orDie(Schema.encodeEffect(schema)(value))))
-      yield* this.#moment(`step "${step}": done, its result not kept`)
-      journal.set(key, { handler, step, result })
-      yield* this.#moment(`step "${step}": done`)
-      return value
-    })
+    type Step = Journal["Service"]["once"]
+    const stepIn = (placeOf: (around: Place) => Place): Step =>
+      Effect.fnUntraced({ self: this }, function*(name, schema, effect, options) {
+        yield* this.#act(() => Effect.void)
+        const place = placeOf(yield* this.#place)
+        const step = place.path + name
+        const key = JSON.stringify([place.occasion, step])
+        const codec = Schema.toCodecJson(schema)
+        const declared = options?.onUnknown === "deadLetter"
+        const misfit = () => new Permanent({ message: `the result of step "${step}" is not what its schema says` })
+        const run = Effect.gen({ self: this }, function*() {
+          const known = journal.get(key)
+          if (known?.result !== undefined) {
+            return yield* Effect.mapError(Schema.decodeUnknownEffect(codec)(known.result), misfit)
+          }
+          if (known !== undefined) return yield* unknownOutcome(`step "${step}"`)
+          if (declared) journal.set(key, { handler, step })
+          yield* this.#moment(`step "${step}": about to run`)
+          const within: Place = { ...place, path: `${step}/`, unanswered: 0 }
+          const value = yield* Effect.provideService(effect, CurrentStep, within).pipe(
+            // who fails says that it is not done, but for what nobody answered
+            Effect.tapError(() => Effect.sync(() => within.unanswered === 0 && journal.delete(key)))
+          )
+          const result = yield* Effect.mapError(Schema.encodeEffect(codec)(value), misfit)
+          yield* this.#moment(`step "${step}": done, its result not kept`)
+          journal.set(key, { handler, step, result: JSON.parse(JSON.stringify(result)) })
+          yield* this.#moment(`step "${step}": done`)
+          return value
+        })
+        return yield* this.#numbered(key, () => run)
+      })
+    return {
+      once: stepIn((around) => around),
+      oncePer: (...step) =>
+        Effect.flatMap(this.#lasting, (occasion) => stepIn((around) => ({ ...around, occasion }))(...step))
+    }
   }
 
   // ---- log and HTTP -----------------------------------------------------------------------------------------------
@@ -298,7 +332,7 @@ export class Attempt {
     const occasion = { _tag: "Event", triggers: [trigger], changed: null } as const
     return Effect.sync(() =>
       this.#world.state.log.slice(after, upTo).flatMap((event) => {
-        const given = received("", { occasion, options: { echo: "deliver" } }, event)
+        const given = received("", { occasion, options: { echo: "deliver", origins: [event.origin] } }, event)
         return given === null || event.integration !== this.#delivery.integration ? [] : [given as EventOf<T>]
       })
     )
@@ -310,9 +344,12 @@ export class Attempt {
     return Effect.gen({ self: this }, function*() {
       const sent = yield* asSent(request)
       const what = `${sent.method} ${sent.url}`
+      const step = harmless.has(sent.method) ? null : yield* CurrentStep
+      if (step !== null) step.unanswered++
       yield* this.#moment(`${what}: about to be sent`)
       const answer = this.#world.answer(sent)
       yield* this.#moment(`${what}: answered, nothing done with it`)
+      if (step !== null && typeof answer === "object" && answer.status < 500) step.unanswered--
       if (typeof answer === "string") return yield* failed(answer)
       const { body, headers = {}, status } = answer
       const text = body === undefined || status === 204 || status === 304
@@ -326,6 +363,7 @@ export class Attempt {
   }
 }
 
+const harmless: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
 const traced = /^(traceparent|b3|x-b3-.*)$/
 
 const asSent = Effect.fnUntraced(function*(request: HttpClientRequest.HttpClientRequest): Effect.fn.Return<Request> {

@@ -9,10 +9,11 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Handled } from "../Capabilities.ts"
+import { configurationOf, isOn } from "../Configured.ts"
 import type { HandlerError } from "../Failure.ts"
 import type { Handler, Plugin } from "../Plugin.ts"
-import { isOn, type Published, received, valuesOf } from "../Reception.ts"
-import { Attempt, type Death, type Defect } from "./Attempt.ts"
+import { type Published, received } from "../Reception.ts"
+import { Attempt, type Death, type Defect, type Delivery } from "./Attempt.ts"
 import type { World } from "./World.ts"
 
 /**
@@ -44,7 +45,7 @@ interface Received {
 interface Task {
   readonly id: string
   readonly integration: string
-  readonly event: Published | null
+  readonly record: Delivery["record"]
   readonly run: () => Handled
 }
 
@@ -53,18 +54,17 @@ const usual = { timeout: "30 seconds", attempts: 8, first: "1 second", longest: 
 /** Who is told to wait this often will be told so for ever. */
 const patience = 100
 
-/** A configuration that cannot be read is a mistake of the test. */
-const configOf = <C>({ plugin }: Trial<C>, integration: string): Effect.Effect<C> => {
-  const { config } = plugin.definition
-  // Without a configuration it is said to be `{}`.
-  if (config === undefined) return Effect.succeed({} as C)
-  return config.parse(ConfigProvider.fromUnknown(valuesOf(plugin.settings, integration))).pipe(
-    Effect.mapError(({ message }) =>
-      new Error(`the configuration of "${plugin.name}" is not complete, give values with \`plugin.with\`: ${message}`)
+const nowhere = ConfigProvider.fromUnknown({})
+
+/** The environment does not count; a configuration that is not complete is a mistake of the test. */
+const configOf = <C>({ plugin }: Trial<C>, integration: string): Effect.Effect<C> =>
+  configurationOf(plugin, integration).pipe(
+    Effect.provideService(ConfigProvider.ConfigProvider, nowhere),
+    Effect.mapError(({ message, plugin }) =>
+      new Error(`the configuration of "${plugin}" is not complete, give values with \`plugin.with\`: ${message}`)
     ),
     Effect.orDie
   )
-}
 
 const delayOf = (
   { first = usual.first, longest = usual.longest }: NonNullable<Handler<never>["options"]["retry"]>,
@@ -95,7 +95,7 @@ const settle = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handler<
     const { failure } = end
     if (failure._tag === "RateLimited" && ++waited < patience) {
       world.state.now += Duration.toMillis(failure.retryAfter)
-    } else if (failure._tag === "Transient" && ++failed < attempts) {
+    } else if (failure._tag !== "Permanent" && failure._tag !== "RateLimited" && ++failed < attempts) {
       world.state.now += delayOf(retry, failed)
     } else return settled("dead", failure)
   }
@@ -104,16 +104,17 @@ const settle = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handler<
 const toHandler = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handler<C>, { event, input }: Received) {
   const { integration, model, recordId } = event
   const { parked } = trial.world.state
-  const record = JSON.stringify([handler.name, integration, model, recordId])
-  if (parked.has(record)) {
+  const line = JSON.stringify([handler.name, integration, model, recordId])
+  if (parked.has(line)) {
     trial.settled.push({ handler: handler.name, state: "parked", attempts: 0, failure: null })
     return
   }
   const config = yield* configOf(trial, integration)
-  const task = { id: event.id, integration, event, run: () => handler.run(input, config) }
+  const record = { model, id: recordId }
+  const task = { id: event.id, integration, record, run: () => handler.run(input, config) }
   const settled = yield* settle(trial, handler, task)
   trial.settled.push(settled)
-  if (settled.state === "dead" && handler.options.onDeadLetter !== "skip") parked.add(record)
+  if (settled.state === "dead" && handler.options.onDeadLetter !== "skip") parked.add(line)
 })
 
 /** A batch that fails is halved down to the event that is to blame. */
@@ -127,7 +128,7 @@ const toBatch = <C>(trial: Trial<C>, handler: Handler<C>, integration: string, m
       const settled = yield* settle(trial, handler, {
         id,
         integration,
-        event: null,
+        record: null,
         run: () => handler.run(inputs, config)
       })
       const half = Math.ceil(batch.length / 2)
@@ -142,7 +143,7 @@ export const deliver = Effect.fnUntraced(function*<C>(trial: Trial<C>, events: R
   const published = events.map((event) => world.publish(event))
   for (const handler of plugin.handlers) {
     const taken = published.flatMap((event): ReadonlyArray<Received> => {
-      const input = isOn(plugin.settings, event.integration) ? received(plugin.name, handler, event) : null
+      const input = isOn(plugin, event.integration) ? received(plugin.name, handler, event) : null
       return input === null ? [] : [{ event, input }]
     })
     if (handler.occasion._tag !== "Batch") {
@@ -169,7 +170,12 @@ export const tick = Effect.fnUntraced(function*<C>(trial: Trial<C>, name: string
   const scheduledAt = new Date(now)
   const due = { integration, scheduledAt, from: `test-1-${from}`, to: `test-1-${to}` }
   const config = yield* configOf(trial, integration)
-  const task = { id: scheduledAt.toISOString(), integration, event: null, run: () => handler.run(due, config) }
+  const task = {
+    id: scheduledAt.toISOString(),
+    integration,
+    record: "tick" as const,
+    run: () => handler.run(due, config)
+  }
   trial.settled.push(yield* settle(trial, handler, task))
   ticks.set(place, to)
 })

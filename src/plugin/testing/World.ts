@@ -114,8 +114,8 @@ interface State {
   answered: number
   readonly log: Array<Published>
   readonly journal: Map<string, Step>
-  /** Intent of a write → `data` of the answer; without one it is unknown. */
-  readonly intents: Map<string, { readonly data?: JsonValue }>
+  /** Intent of a write → `data` of the answer; without one it is unknown. `begunAt`: ms. */
+  readonly intents: Map<string, { readonly begunAt: number; readonly data?: JsonValue }>
   readonly calls: Array<number>
   readonly parked: Set<string>
   /** Where in the log the last tick of a handler ended. */
@@ -242,10 +242,13 @@ export class World {
 
   // ---- writes -----------------------------------------------------------------------------------------------------
 
-  /** Why nothing is sent; null if all is well. */
-  refusal({ body, id, options, write }: Order): Permanent | null {
+  /** Why nothing is sent; null if all is well. An employee is held against the form of the world, if there is one. */
+  refusal({ body, id, integration, options, write }: Order): Permanent | null {
     const param = paramOf(write)
-    const { form, scale } = options
+    const { scale } = options
+    const form = options.form ?? (write === "createEmployee" && this.#setting.answers?.employeeForm !== undefined
+      ? this.employeeForm(integration, entityOf(body))
+      : undefined)
     const faults = writeFaults({
       write,
       params: param === undefined ? {} : { [param]: id },
@@ -373,6 +376,13 @@ export class World {
     if (answer !== "unreachable") this.state.requests.push(request)
     return answer
   }
+}
+
+const entityOf = (body: unknown): string | undefined => {
+  const entity = typeof body === "object" && body !== null && "staffing_entity_id" in body
+    ? body.staffing_entity_id
+    : null
+  return typeof entity === "string" ? entity : undefined
 }
 
 const members = (value: JsonValue | undefined): ReadonlyArray<JsonObject> =>

@@ -1,0 +1,189 @@
+/** Handlers as async functions: what compiles, and what their failures mean. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Config from "effect/Config"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import * as Testing from "../../../src/plugin/testing/Testing.ts"
+
+const config = Config.all({ hris: Config.String("HRIS") })
+
+const welcome = Plugin.make("welcome", { config })
+  .on(
+    "ats.application.hired",
+    {},
+    Plugin.async(async (event, { api, fetch, journal, records }, { hris }) => {
+      const outcome: string | null | undefined = event.after.outcome
+      const application = await records.get("ats.application", event.recordId)
+      const employee = await journal.oncePer("employee", async () => {
+        const { id } = await api.for(hris).createEmployee({ properties: { outcome: outcome ?? null } })
+        return { id, of: application?.id }
+      })
+      const id: string = employee.id
+      await journal.once("tell", async () => {
+        const { status } = await fetch("https://hooks.example/in", { method: "POST", body: JSON.stringify({ id }) })
+        if (status === 429) throw Plugin.RateLimited.after("1 minute")
+      })
+      await api.addTag(event.after.candidate_id ?? "", { tag: { name: "hired" } })
+    })
+  )
+  .on(
+    "ats.tag.updated",
+    { changed: ["name"] },
+    Plugin.async(async (event) => {
+      const changed: ReadonlyArray<"name"> = event.changed
+      const before: string | null | undefined = event.change.name?.before
+      await Promise.resolve([changed, before])
+    })
+  )
+  .batch(
+    "ats.application.declined",
+    { size: 10, within: "1 minute" },
+    Plugin.async(async (events) => {
+      const first: string | undefined = events[0]?.transition.name
+      await Promise.resolve(first)
+    })
+  )
+  .every(
+    "1 day",
+    { as: "digest" },
+    Plugin.async(async (tick, { events }) => {
+      const hired = await events.between("ats.application.hired", tick.from, tick.to)
+      const ids: ReadonlyArray<string> = hired.map(({ recordId }) => recordId)
+      await Promise.resolve(ids)
+    })
+  )
+  .with({ values: { HRIS: "sandbox:people" } })
+
+/** Never run: it is enough that it compiles. */
+export const refused = () => [
+  Plugin.make("x")
+    .on(
+      "ats.tag.deleted",
+      {},
+      Plugin.async(async (event) => {
+        // @ts-expect-error a delete has no content after
+        await Promise.resolve(event.after.name)
+      })
+    ),
+  Plugin.make("x", { config })
+    .on(
+      "ats.tag.created",
+      {},
+      Plugin.async(async (_event, { api }, config) => {
+        // @ts-expect-error a write takes its body
+        await api.addTag("c1")
+        // @ts-expect-error no such value is configured
+        await Promise.resolve(config.nope)
+      })
+    ),
+  // @ts-expect-error a handler gives nothing back
+  Plugin.make("x").on("ats.tag.created", {}, Plugin.async(async () => 1)),
+  // @ts-expect-error it is asynchronous
+  Plugin.make("x").on("ats.tag.created", {}, Plugin.async(() => {}))
+]
+
+const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate_id: "c1" } })
+const tag = Testing.event("ats.tag.created", {})
+const failing = (thrown: unknown) =>
+  Plugin.make("failing").on(
+    "ats.tag.created",
+    { attempts: 2 },
+    Plugin.async(async () => {
+      await Promise.resolve()
+      throw thrown
+    })
+  )
+
+describe("a handler as an async function", () => {
+  it("has the same capabilities, and dies at the same moments without doing anything twice", async () => {
+    const http = [{ status: 429 }, "unreachable", { status: 200 }] as const
+    const run = await Testing.make(welcome, { http }).deliver(hired)
+    assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 3]])
+    assert.deepStrictEqual(run.journal.map(({ result, step }) => [step, result]), [
+      ["employee", { id: "createEmployee-1", of: "a1" }],
+      ["tell", null]
+    ])
+    assert.deepStrictEqual(run.requests.map(({ body }) => body), [
+      '{"id":"createEmployee-1"}',
+      '{"id":"createEmployee-1"}'
+    ])
+
+    const crashes = await Testing.make(welcome, { http: () => ({ status: 200 }) }).crashes(hired)
+    assert.include(crashes.map(({ at }) => at), "POST https://hooks.example/in: answered, nothing done with it")
+    for (const { at, run } of crashes) {
+      for (const name of ["createEmployee", "addTag"]) {
+        assert.isAtMost(run.writes.filter(({ write }) => write === name).length, 1, `${name}: ${at}`)
+      }
+    }
+  })
+
+  it("a write inside a step belongs to the step: it is known to each attempt under the step's name", async () => {
+    const plugin = Plugin.make("nested").on(
+      "ats.tag.created",
+      {},
+      Plugin.async(async (event, { api, journal }) => {
+        const same = () => api.addResultLink(event.recordId, { label: "x", url: "https://x.example" })
+        await journal.once("inner", async () => void await same())
+        await same()
+      })
+    )
+    const run = await Testing.make(plugin).deliver(tag)
+    assert.strictEqual(run.writes.length, 2)
+    for (const { at, run } of await Testing.make(plugin).crashes(tag)) {
+      if (run.failure === null) assert.strictEqual(run.writes.length, 2, at)
+    }
+  })
+
+  it("means what it throws: three ways to fail, anything else is a defect", async () => {
+    const failureOf = async (thrown: unknown) => {
+      const { deliveries, failure } = await Testing.make(failing(thrown)).deliver(tag)
+      return [failure?._tag, deliveries[0]?.attempts]
+    }
+    assert.deepStrictEqual(await failureOf(new Plugin.Permanent({ message: "no" })), ["Permanent", 1])
+    assert.deepStrictEqual(await failureOf(new Plugin.Transient({ message: "later" })), ["Transient", 2])
+    assert.deepStrictEqual(await failureOf(new TypeError("oops")), ["Defect", 2])
+    assert.deepStrictEqual((await failureOf(Plugin.RateLimited.after("1 second")))[0], "RateLimited")
+  })
+
+  it("catches what a capability fails with", async () => {
+    const seen: Array<string> = []
+    const plugin = Plugin.make("catching").on(
+      "ats.tag.created",
+      {},
+      Plugin.async(async (_, { api }) => {
+        try {
+          await api.createEmployee({ properties: {} })
+        } catch (error) {
+          if (!(error instanceof Plugin.Permanent) || error.refusal !== "EmployeeAlreadyExists") throw error
+          seen.push(error.refusal)
+        }
+      })
+    )
+    const faults = [{ on: "createEmployee", fail: "EmployeeAlreadyExists" }] as const
+    const { failure } = await Testing.make(plugin, { faults }).deliver(tag)
+    assert.deepStrictEqual([failure, seen], [null, ["EmployeeAlreadyExists"]])
+  })
+
+  it("X16: after its time is up nothing is done in its name any more, and it is told", async () => {
+    const told: Array<boolean> = []
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const plugin = Plugin.make("late").on(
+      "ats.tag.created",
+      { timeout: "10 seconds", attempts: 1 },
+      Plugin.async(async (event, { api, signal }) => {
+        await held
+        told.push(signal.aborted)
+        await api.addTag(event.recordId, { tag: { name: "x" } })
+      })
+    )
+    const testing = Testing.make(plugin)
+    const { failure, writes } = await testing.deliver(tag)
+    release()
+    await held
+    await Promise.resolve()
+    assert.deepStrictEqual([failure?._tag, writes.length, told], ["Transient", 0, [true]])
+    assert.strictEqual((await testing.deliver([])).writes.length, 0)
+  })
+})

@@ -7,7 +7,7 @@
  * 2. One message per tick: an outage of days makes one that spans them   (L8)
  *
  * Gotchas
- * - A message that was cut off while it was sent may have arrived. It is not sent again: a person decides.
+ * - A message whose answer never came may have arrived, and is sent again: better twice than not at all.
  */
 import * as Plugin from "#plugin"
 import * as Config from "effect/Config"
@@ -110,8 +110,6 @@ export default Plugin.make("digest", { config }).every(
     ) ?? (empty ? `*${escaped(tick.integration)}, ${period(tick, [])}*\nNothing happened.` : null)
     if (text === null) return
     const request = HttpClientRequest.post(Redacted.value(url)).pipe(HttpClientRequest.bodyJsonUnsafe({ text }))
-    yield* Plugin.Journal.once("post", Schema.Boolean, Effect.as(Plugin.send(request), true), {
-      onUnknown: "deadLetter"
-    })
+    yield* Plugin.Journal.once("post", Schema.Boolean, Effect.as(Plugin.send(request), true))
   })
 )

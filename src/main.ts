@@ -33,6 +33,7 @@ import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts
 import { holds } from "./ops/HoldCommands.ts"
 import { integrations } from "./ops/IntegrationCommands.ts"
 import type { Dependency } from "./ops/Overview.ts"
+import { plugins } from "./ops/PluginCommands.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
@@ -416,7 +417,8 @@ const rollcall = Command.make("rollcall").pipe(
     tail(config, address),
     streams(config, address),
     holds(config, address),
-    integrations(config, address)
+    integrations(config, address),
+    plugins
   ])
 )
 

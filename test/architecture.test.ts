@@ -3,7 +3,7 @@
  * A new folder or a new permission is a line in `layers`; an import that no line allows fails.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join, normalize } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -80,14 +80,15 @@ const barrels: ReadonlySet<string> = new Set(["effect", "@effect/platform-node"]
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-const source = fileURLToPath(new URL("../src", import.meta.url))
-
-const read = (): Sources =>
-  new Map(
-    readdirSync(source, { recursive: true, encoding: "utf8" })
+const read = (folder: string): Sources => {
+  const root = fileURLToPath(new URL(`../${folder}`, import.meta.url))
+  if (!existsSync(root)) return new Map()
+  return new Map(
+    readdirSync(root, { recursive: true, encoding: "utf8" })
       .filter((path) => path.endsWith(".ts"))
-      .map((path) => [path, readFileSync(join(source, path), "utf8")])
+      .map((path) => [path, readFileSync(join(root, path), "utf8")])
   )
+}
 
 const importsOf = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/(?:^(?:import|export)\b[^"';]*?\bfrom\s*|^import\s*|\bimport\(\s*)"([^"]+)"/gm)]
@@ -144,6 +145,18 @@ const cycles = (sources: Sources): ReadonlyArray<string> => {
   return found
 }
 
+/** What a plugin sees of us is what everybody's plugins see. */
+const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>
+  [...plugins].flatMap(([path, text]) => {
+    const allowed = path.endsWith(".test.ts")
+      ? /^(#plugin|#testing|effect\/.*|node:(assert|test)(\/.*)?|vitest|@effect\/vitest|standardwebhooks)$/
+      : /^(#plugin|effect\/.*)$/
+    const folder = path.split("/")[0]
+    return importsOf(text)
+      .filter((name) => isRelative(name) ? target(path, name).split("/")[0] !== folder : !allowed.test(name))
+      .map((name) => `plugins/${path} imports ${name}`)
+  })
+
 const tooLong = (sources: Sources): ReadonlyArray<string> =>
   [...sources].filter(([, text]) => text.split("\n").length > longest).map(([path]) => path)
 
@@ -155,9 +168,10 @@ const vagueNames = (sources: Sources): ReadonlyArray<string> =>
 // ---- the house ----------------------------------------------------------------------------------------------------
 
 describe("architecture", () => {
-  const sources = read()
-  const holds = (sentence: string, rule: (sources: Sources) => ReadonlyArray<string>) =>
-    it(sentence, () => assert.deepStrictEqual(rule(sources), []))
+  const sources = read("src")
+  const plugins = read("plugins")
+  const holds = (sentence: string, rule: (sources: Sources) => ReadonlyArray<string>, of = sources) =>
+    it(sentence, () => assert.deepStrictEqual(rule(of), []))
 
   holds("every file belongs to a layer", homeless)
   holds("imports run one way", wrongImports)
@@ -166,6 +180,7 @@ describe("architecture", () => {
   holds("no imports form a cycle", cycles)
   holds(`no file is longer than ${longest} lines`, tooLong)
   holds("no name is vague", vagueNames)
+  holds("plugins import what everybody's plugins can import", wrongPluginImports, plugins)
 })
 
 describe("the architecture rules", () => {
@@ -210,6 +225,24 @@ describe("the architecture rules", () => {
       "api/C.ts": 'import "./B.ts"'
     },
     "api/B.ts → api/C.ts → api/B.ts"
+  )
+  catches(
+    "see a plugin that imports what is ours, or another plugin's",
+    wrongPluginImports,
+    {
+      "a/plugin.ts":
+        'import * as Plugin from "#plugin"\nimport { b } from "./B.ts"\nimport * as Effect from "effect/Effect"',
+      "a/B.ts": "",
+      "a/plugin.test.ts": 'import { test } from "node:test"\nimport * as Testing from "#testing"',
+      "b/plugin.ts": 'import { b } from "../a/B.ts"'
+    },
+    "plugins/b/plugin.ts imports ../a/B.ts"
+  )
+  catches(
+    "see a plugin that reaches into the sources",
+    wrongPluginImports,
+    { "a/plugin.ts": 'import type { Model } from "../../src/domain/Model.ts"' },
+    "plugins/a/plugin.ts imports ../../src/domain/Model.ts"
   )
   catches("see a long file", tooLong, { "api/A.ts": "\n".repeat(longest) }, "api/A.ts")
   catches("see a vague name", vagueNames, { "api/helpers/A.ts": "", "api/B.ts": "" }, "api/helpers/A.ts")

@@ -68,9 +68,10 @@ beforeAll(() => {
         target: "es2024",
         lib: ["es2024", "esnext.disposable", "dom"],
         types: ["node"],
+        allowImportingTsExtensions: true,
         skipLibCheck: true
       },
-      include: ["*.ts"]
+      include: ["*.ts", "plugins"]
     })
   )
   writeFileSync(join(folder, "rollcall.config.ts"), config('retention: "7 days"'))
@@ -85,11 +86,32 @@ describe("the npm package", () => {
     for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail"]) assert.include(text, command)
   })
 
-  it("holds what is built and no sources", () => {
+  it("holds what is built, templates and no sources", () => {
     const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-    assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist"])
-    const files = readdirSync(home, { recursive: true, encoding: "utf8" })
+    assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "templates"])
+    const files = readdirSync(join(home, "dist"), { recursive: true, encoding: "utf8" })
     assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])
+  })
+
+  it("rollcall plugins new makes a plugin that passes its test and type-checks, and overwrites nothing", () => {
+    for (const [name, ...flags] of [["tag-hires"], ["tag-hires-too", "--effect"]] as const) {
+      const made = said("npx", ["rollcall", "plugins", "new", name, ...flags])
+      assert.strictEqual(made.status, 0, made.text)
+      assert.include(made.text, `node --test plugins/${name}/plugin.test.ts`)
+      const tested = said("node", ["--test", `plugins/${name}/plugin.test.ts`])
+      assert.strictEqual(tested.status, 0, tested.text)
+      assert.match(tested.text, /pass 3/)
+    }
+    const typed = said("tsc", ["--project", "."])
+    assert.strictEqual(typed.status, 0, typed.text)
+
+    const plugin = join(folder, "plugins/tag-hires/plugin.ts")
+    writeFileSync(plugin, "mine")
+    const again = said("npx", ["rollcall", "plugins", "new", "tag-hires"])
+    assert.strictEqual(again.status, 1)
+    assert.match(again.text, /is there already/)
+    assert.strictEqual(readFileSync(plugin, "utf8"), "mine")
+    rmSync(join(folder, "plugins"), { recursive: true })
   })
 
   it("rollcall sandbox serves, and rollcall start reads it by a rollcall.config.ts", async () => {
@@ -145,5 +167,18 @@ describe("a clone", () => {
     writeFileSync(join(clone, "dist/main.js"), "throw new Error('of yesterday')")
     const { status, text } = said(process.execPath, [join(clone, "bin/rollcall.js"), "--version"])
     assert.strictEqual(status, 0, text)
+  })
+
+  it("rollcall plugins new makes a plugin of the house", () => {
+    const clone = join(folder, "house")
+    for (const path of ["bin", "package.json", "tsconfig.json", "templates"]) {
+      cpSync(join(root, path), join(clone, path), { recursive: true })
+    }
+    for (const path of ["src", "node_modules"]) symlinkSync(join(root, path), join(clone, path))
+    const made = said(process.execPath, ["bin/rollcall.js", "plugins", "new", "tag-hires"], clone)
+    assert.strictEqual(made.status, 0, made.text)
+    assert.include(readFileSync(join(clone, "plugins/tag-hires/plugin.ts"), "utf8"), '"#plugin"')
+    const tested = said("node", ["--preserve-symlinks", "--test", "plugins/tag-hires/plugin.test.ts"], clone)
+    assert.strictEqual(tested.status, 0, tested.text)
   })
 })

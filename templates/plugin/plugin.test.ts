@@ -1,0 +1,25 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import * as Testing from "rollcall/testing"
+import plugin from "./plugin.ts"
+
+const hired = Testing.event("ats.application.hired", { after: { candidate_id: "c1" } })
+
+test("a hired candidate gets a tag", async () => {
+  const { writes } = await Testing.make(plugin).deliver(hired)
+  assert.deepEqual(writes, [
+    { integration: Testing.integration, write: "addTag", id: "c1", body: { tag: { name: "hired" } } }
+  ])
+})
+
+test("an application without a candidate is left to a person", async () => {
+  const { failure, writes } = await Testing.make(plugin).deliver(Testing.event("ats.application.hired", {}))
+  assert.equal(failure?._tag, "Permanent")
+  assert.deepEqual(writes, [])
+})
+
+test("the tag is added once, wherever the process dies", async () => {
+  for (const { at, run } of await Testing.make(plugin).crashes(hired)) {
+    assert.equal(run.writes.length, 1, at)
+  }
+})

@@ -47,9 +47,16 @@ const layers: ReadonlyArray<Layer> = [
     packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url)$)/
   },
   { name: "relay", files: /^publish\/(Progress|Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
-  { name: "publish", files: /^publish\//, imports: [...ports, "domain", "api"], packages: /^(kafkajs|node:crypto)$/ },
+  { name: "schema", files: /^publish\/EventSchema\.ts$/, imports: ["domain"], packages: none },
+  {
+    name: "publish",
+    files: /^publish\//,
+    imports: [...ports, "domain", "api", "schema"],
+    packages: /^(kafkajs|node:crypto)$/
+  },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
+  { name: "events", files: /^events\//, imports: ["domain", "schema", "plugin"], packages: none },
   { name: "delivery", files: /^delivery\//, imports: [...ports, "domain", "plugin"], packages: crypto },
   // the world is pure; it also serves as a Source in memory and behind HTTP
   {

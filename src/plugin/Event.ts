@@ -39,7 +39,7 @@ export interface Change {
   readonly after?: JsonValue
 }
 
-interface Envelope<M extends Model> {
+export interface Envelope<M extends Model> {
   /** Of the event: the same change has the same id, also when it is delivered again. */
   readonly id: string
   readonly model: M

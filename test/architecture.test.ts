@@ -27,7 +27,7 @@ const ports = ["port"]
 const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
-    files: /^(source\/Source|store\/Store|publish\/Sink)\.ts$/,
+    files: /^(source\/Source|store\/(Store|Deliveries)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },
@@ -57,7 +57,7 @@ const layers: ReadonlyArray<Layer> = [
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
   { name: "events", files: /^events\//, imports: ["domain", "schema", "plugin"], packages: none },
-  { name: "delivery", files: /^delivery\//, imports: [...ports, "domain", "plugin"], packages: crypto },
+  { name: "delivery", files: /^delivery\//, imports: [...ports, "domain", "api", "plugin"], packages: crypto },
   // the world is pure; it also serves as a Source in memory and behind HTTP
   {
     name: "sandbox",

@@ -10,12 +10,15 @@
  * - A live record with nothing left in it may be told as empty or as gone: both are right.
  */
 import { contentOf } from "../../test/simulation/Content.ts"
-import type { Row, Shape, Shown } from "../../test/simulation/World.ts"
+import type { Row, Shape, Shown, Table } from "../../test/simulation/World.ts"
+import { type GhostReason, ghostReasons, type LossReason, lossReasons } from "./Ledger.ts"
 import type { Outcome, Told } from "./Stage.ts"
 
 /** A time during which a record was the same. */
 interface State {
   readonly from: number
+  /** Index of the first of what was shown. */
+  readonly first: number
   /** null: there was no record yet. */
   readonly content: string | null
   readonly gone: boolean
@@ -28,14 +31,18 @@ export interface Score {
   states: number
   /** Of those: never told. */
   lost: number
+  /** How that came, of who keeps a ledger. */
+  readonly losses: Record<LossReason, number>
   /** Records that are not, in the end, as they were told. */
   wrong: number
   /** Of those: gone and told as there. */
   undeleted: number
+  /** Of those: in a list in which nothing is left. */
+  unvouched: number
   /** Told as there, and not true then nor since what was told before. */
   ghosts: number
-  /** Of those: what was true by then, but for properties left as they were told before. */
-  mixed: number
+  /** How they came, of who keeps a ledger. */
+  readonly ghostly: Record<GhostReason, number>
   /** Told as deleted, and there ever since what was told before. */
   falseDeletes: number
   /** Told as created once more, though never gone since. */
@@ -47,13 +54,18 @@ export interface Score {
   requests: number
 }
 
+const none = <K extends string>(kinds: ReadonlyArray<K>) =>
+  Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<K, number>
+
 export const emptyScore = (): Score => ({
   states: 0,
   lost: 0,
+  losses: none(lossReasons),
   wrong: 0,
   undeleted: 0,
+  unvouched: 0,
   ghosts: 0,
-  mixed: 0,
+  ghostly: none(ghostReasons),
   falseDeletes: 0,
   recreated: 0,
   idle: 0,
@@ -71,13 +83,13 @@ const isEmpty = ({ live, record }: Shown): boolean =>
   )
 
 const statesOf = (row: Row): ReadonlyArray<State> => {
-  const states: Array<State> = [{ from: -Infinity, content: null, gone: true, plain: false }]
-  for (const shown of row.shown) {
+  const states: Array<State> = [{ from: -Infinity, first: 0, content: null, gone: true, plain: false }]
+  for (const [first, shown] of row.shown.entries()) {
     const content = contentOf(shown.record)
     const before = states.at(-1)!
     if (before.content === content && before.gone === !shown.live) continue
     const plain = shown.live || shown.record["remote_deleted_at"] !== null || isEmpty(shown)
-    states.push({ from: shown.at, content, gone: !shown.live, plain })
+    states.push({ from: shown.at, first, content, gone: !shown.live, plain })
   }
   return states
 }
@@ -94,7 +106,8 @@ const isMixed = ({ shown }: Row, record: Shape, before: Shape): boolean => {
     )
 }
 
-const judgeRecord = (score: Score, row: Row, told: ReadonlyArray<Told>, { setting, start }: Outcome): void => {
+const judgeRecord = (score: Score, table: Table, row: Row, { ledger, setting, start, ...outcome }: Outcome): void => {
+  const told = outcome.told.get(row) ?? []
   const states = statesOf(row)
   const tells = (said: Told, state: State) =>
     said.record === null ? state.gone : state.plain && state.content === contentOf(said.record)
@@ -117,7 +130,8 @@ const judgeRecord = (score: Score, row: Row, told: ReadonlyArray<Told>, { settin
         continue
       }
       score.ghosts++
-      if (last != null && isMixed(row, said.record, last)) score.mixed++
+      const mixed = last != null && isMixed(row, said.record, last)
+      if (ledger !== null) score.ghostly[ledger.ghostOf(table, row, said.record, said.at, mixed)]++
       continue
     }
     reached = at
@@ -125,20 +139,26 @@ const judgeRecord = (score: Score, row: Row, told: ReadonlyArray<Told>, { settin
     if (!heard.has(at) && from >= start) score.delays.push(said.at - from)
     heard.add(at)
   }
-  states.forEach(({ from }, index) => {
-    const until = states[index + 1]?.from ?? Infinity
+  states.forEach(({ first, from }, index) => {
+    const next = states[index + 1]
+    const until = next?.from ?? Infinity
     if (from < start || until - from < setting.interval) return
     score.states++
     if (heard.has(index)) return
     // what stood there when it ended was as good
     const standing = told.findLast(({ at }) => at <= until) ?? nothing
-    if (!tells(standing, states[index]!)) score.lost++
+    if (tells(standing, states[index]!)) return
+    score.lost++
+    const shown = { first, end: next?.first ?? row.shown.length }
+    if (ledger !== null) score.losses[ledger.lossOf(table, row, shown, from, until)]++
   })
   const last = states.at(-1)!
   const asTold = tells(before ?? nothing, last)
   if (asTold) return
   score.wrong++
-  if (last.gone && before?.record != null) score.undeleted++
+  if (!last.gone || before?.record == null) return
+  score.undeleted++
+  if (table.rows.every((other) => !other.shown.at(-1)!.live)) score.unvouched++
 }
 
 /** Adds one world to a score. */
@@ -146,6 +166,6 @@ export const judge = (score: Score, outcome: Outcome): void => {
   score.requests += outcome.requests
   score.ghosts += outcome.unheardOf
   for (const table of outcome.world.tables) {
-    for (const row of table.byId.values()) judgeRecord(score, row, outcome.told.get(row) ?? [], outcome)
+    for (const row of table.byId.values()) judgeRecord(score, table, row, outcome)
   }
 }

@@ -17,6 +17,7 @@ import type { Mutation, Plan, Setting, Step } from "../../test/simulation/Plan.t
 import { Process } from "../../test/simulation/Process.ts"
 import { VirtualTime } from "../../test/simulation/VirtualTime.ts"
 import { type Row, type Shape, type Table, World } from "../../test/simulation/World.ts"
+import { Ledger } from "./Ledger.ts"
 import { PatientApi } from "./PatientApi.ts"
 import { day, type Listed, type Poller, readerOf } from "./Pollers.ts"
 
@@ -49,6 +50,7 @@ export interface Contender {
     readonly leave?: () => void
     /** Requests it would need, where it makes none. */
     readonly requests?: () => number
+    readonly ledger?: Ledger
   }
 }
 
@@ -60,6 +62,8 @@ export interface Outcome {
   readonly unheardOf: number
   readonly requests: number
   readonly start: number
+  /** Of who keeps one. */
+  readonly ledger: Ledger | null
 }
 
 const start = Date.parse("2026-03-01T12:00:00Z")
@@ -125,7 +129,15 @@ export const live = ({ seed, setting, steps }: Plan, contender: Contender): Outc
     time.advance(Math.max(at, time.now))
     act()
   }
-  return { world, setting, told, unheardOf, requests: guest.requests?.() ?? api.requests, start }
+  return {
+    world,
+    setting,
+    told,
+    unheardOf,
+    requests: guest.requests?.() ?? api.requests,
+    start,
+    ledger: guest.ledger ?? null
+  }
 }
 
 // ---- who takes part -----------------------------------------------------------------------------------------------
@@ -197,6 +209,8 @@ export const rollcall: Contender = {
   enter: ({ api, setting, skew, tell, time, world }) => {
     const backup = new Backup(time)
     const store = backup.store
+    const ledger = new Ledger()
+    api.spoilt = (table) => ledger.troubled(table, time.now)
     const process: Process = new Process(1, {
       time,
       api,
@@ -206,10 +220,12 @@ export const rollcall: Contender = {
       skew,
       onKilled: () => {},
       witness: {
-        delivered: () => {},
+        delivered: (_, delivery) => ledger.delivered(delivery, time.now),
         claimed: () => {},
-        committed: (_, { events, key }) => {
+        committed: (_, written) => {
+          const { events, key } = written
           const table = world.table(key.integration, key.model)!
+          ledger.committed(table, written, time.now)
           for (const { after, id, kind } of events) {
             tell(table, id, { at: time.now, kind, record: after === null ? null : JSON.parse(after) })
           }
@@ -219,6 +235,7 @@ export const rollcall: Contender = {
     })
     process.start()
     return {
+      ledger,
       attend: () => {
         const holds = time.run(store.holds({ states: ["open"], limit: 1_000 }), Infinity) ?? []
         for (const { id } of holds) {

@@ -83,7 +83,8 @@ export type SkillExpectation = typeof SkillExpectation.Type
 
 // ---- check --------------------------------------------------------------------------------------------------------
 
-const valueOf = (proficiency: Proficiency): number | string => {
+/** The bare number or option id. */
+export const valueOf = (proficiency: Proficiency): number | string => {
   if (typeof proficiency !== "object") return proficiency
   return proficiency.type === "NUMERIC" ? proficiency.value : proficiency.selected_option_id
 }

@@ -26,6 +26,7 @@ import { type Observation, observe, readRow } from "../domain/Observation.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { Head, RecordWrite, StoreError, StreamState, StreamTx } from "../store/Store.ts"
 import { type Occasion, settingOf } from "./Absorb.ts"
+import { attribute } from "./Attribution.ts"
 import { type Detected, detected } from "./PendingRows.ts"
 import { parseContent, publication, type Step } from "./Publication.ts"
 
@@ -234,18 +235,20 @@ export const derive = Effect.fnUntraced(function*(
 const detectedIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrite>): ReadonlyArray<Detected> =>
   writes.flatMap(({ events }) => events.map((event) => detected(model, event)))
 
-/** Writes records of a stream, and what follows for what is derived of it: last of all, like `tx.write`. */
+/** Writes records of a stream, whose changes they are, and what follows for what is derived: last of all, like `tx.write`. */
 export const publish = Effect.fnUntraced(function*(
   tx: StreamTx,
-  writes: ReadonlyArray<RecordWrite>,
+  records: ReadonlyArray<RecordWrite>,
   occasion: Publishing
 ): Effect.fn.Return<ReadonlyArray<Detected>, StoreError> {
   const { derives } = occasion
+  const writes = yield* attribute(tx, records)
   const showings = derives === null ? [] : showingsOf(writes, derives, occasion)
   const events = detectedIn(occasion.stream, writes)
   if (derives === null || showings.length === 0) return yield* Effect.as(tx.write(writes), events)
   const derivation = yield* derive(tx, showings, derives, occasion)
+  const derived = yield* attribute(derivation.derived, derivation.writes)
   yield* tx.write(writes)
-  yield* derivation.derived.write(derivation.writes)
-  return [...events, ...detectedIn(derivation.derived.state, derivation.writes)]
+  yield* derivation.derived.write(derived)
+  return [...events, ...detectedIn(derivation.derived.state, derived)]
 })

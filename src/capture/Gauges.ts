@@ -2,6 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import type { Open } from "../domain/Expectation.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { parseTime } from "../domain/Watermark.ts"
 import type { Balance, StreamState } from "../store/Store.ts"
@@ -57,6 +58,10 @@ const filterless = Metric.counter("rollcall_polls_unfiltered_total", {
 })
 const refreshes = Metric.counter("rollcall_refreshed_records_total", {
   description: "Records re-read because content they repeat was seen changed elsewhere, by what came of it",
+  incremental: true
+})
+const unconfirmed = Metric.counter("rollcall_write_unconfirmed_total", {
+  description: "Writes of plugins that should show in a model that is read, and that two complete sweeps did not find",
   incremental: true
 })
 
@@ -131,5 +136,17 @@ export const pollsAnswered = Effect.fnUntraced(function*(key: StreamKey, polls: 
 export const schemaDrifted = Effect.fnUntraced(function*(key: StreamKey, paths: ReadonlyArray<string>) {
   for (const [path, records] of Map.groupBy(paths, (path) => path)) {
     yield* count(schemaDrift, records.length, { model: key.model, path })
+  }
+})
+/** L2: one warning each; what was written is not repeated. */
+export const writesUnconfirmed = Effect.fnUntraced(function*(
+  { integration }: StreamKey,
+  writes: ReadonlyArray<Open>
+) {
+  for (const { delivery, key, model, name, plugin } of writes) {
+    yield* count(unconfirmed, 1, { integration, model })
+    yield* Effect.logWarning("a write is not shown: it was lost, or undone at once").pipe(
+      Effect.annotateLogs({ integration, model, plugin, delivery, write: name, record: key })
+    )
   }
 })

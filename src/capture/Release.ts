@@ -98,9 +98,8 @@ const opening = (
 const inWords = (switched: ReadonlyArray<Switch & { readonly records: number }>, live: number): string => {
   const [first, ...others] = switched
   const more = others.length === 0 ? "" : `, and ${others.length} more paths`
-  return `${first?.path} went ${
-    first?.to === "nothing" ? "to" : "from"
-  } null on ${first?.records} of ${live} records${more}`
+  const went = { nothing: "to null", value: "from null", members: "from empty to filled" }[first?.to ?? "nothing"]
+  return `${first?.path} went ${went} on ${first?.records} of ${live} records${more}`
 }
 
 /** What the thresholds say of everything pending together, and the holds that follow from it. */
@@ -129,8 +128,8 @@ const judge = Effect.fnUntraced(function*(
   })
   const waves = { deletes: yield* suspected("deletes"), restores: yield* suspected("restores") }
   const masked = new Set(masks(undecided).flatMap((hold) => hold.paths))
-  const switched = [...tally.switched.values()].filter(({ path, records }) =>
-    !masked.has(path) && Guard.isSwitched(guard, records, live)
+  const switched = [...tally.switched.values()].filter(({ path, records, to }) =>
+    !masked.has(path) && Guard.isSwitched(guard, to, records, live)
   )
   const scope = undecided.find((hold) => hold.kind === "scope" && hold.state === "open")
   if (switched.length > 0) {
@@ -209,7 +208,7 @@ const endHolds = Effect.fnUntraced(function*(
   const ended: Array<Hold> = []
   for (const hold of verdict.holds.filter(({ state }) => state !== "approving")) {
     const isSmall = hold.kind === "scope"
-      ? !Guard.isSwitched(occasion.guard, yield* tx.holdSize(hold.id), verdict.live)
+      ? !Guard.isSwitched(occasion.guard, "value", yield* tx.holdSize(hold.id), verdict.live)
       : verdict.waves[hold.kind] === null
     if (occasion.origin === "sweep" && hold.state === "open" && isSmall) {
       const others = verdict.masks.filter(({ id }) => id !== hold.id)

@@ -16,9 +16,11 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { Open } from "../domain/Expectation.ts"
 import { readClock } from "../domain/Watermark.ts"
 import type { Page, Source } from "../source/Source.ts"
 import { type Pending, type Reading, Store, type StoreError, type StreamState, type StreamTx } from "../store/Store.ts"
+import { unconfirmed } from "./Attribution.ts"
 import * as Gauges from "./Gauges.ts"
 import {
   addBalance,
@@ -179,9 +181,10 @@ const begun = (state: StreamState, reading: Reading, page: Page): StreamState =>
 const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
   const now = yield* Clock.currentTimeMillis
   let deaf = false
+  let unseen: ReadonlyArray<Open> = []
   yield* commitPage(stream, [], reading, {
     decisive: false,
-    conclude: (tx, state, occasion) => {
+    conclude: Effect.fnUntraced(function*(tx, state, occasion) {
       // C6: [] may mean "no change" or "not supported"; a sweep that meets what polls should have shown tells which
       deaf = state.polls !== "nothing" && (reading.unheard ?? 0) > 0
       const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
@@ -192,10 +195,13 @@ const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
         lastSweep: ended,
         ...deaf ? { polls: "nothing" } : {}
       }
-      return release(tx, isWhole(stream) ? polled(swept, ended) : swept, occasion)
-    }
+      const released = yield* release(tx, isWhole(stream) ? polled(swept, ended) : swept, occasion)
+      unseen = yield* unconfirmed(tx, reading.id, stream.derives === null ? [] : [stream.derives.model])
+      return released
+    })
   })
   if (deaf) yield* Gauges.pollsAnswered(stream.key, "nothing")
+  yield* Gauges.writesUnconfirmed(stream.key, unseen)
   yield* Gauges.readingEnded(stream.key, reading.backfill ? "backfill" : "sweep", "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
   const log = isWhole(stream) && !reading.backfill ? Effect.logDebug : Effect.logInfo

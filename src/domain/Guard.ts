@@ -11,6 +11,7 @@
  *   too short (D7).
  */
 import * as Duration from "effect/Duration"
+import type { Switch } from "./Scope.ts"
 
 /** What is published unasked. A share is of the stream's live records. */
 export interface Thresholds {
@@ -57,9 +58,14 @@ export const suspicion = (limits: Thresholds, wave: Wave, amount: number, record
   return null
 }
 
-/** Whether a path that went to or from null on `amount` of `records` was switched, not edited (C3). */
-export const isSwitched = (limits: Thresholds, amount: number, records: number): boolean =>
-  amount >= limits.scopeCount && amount > limits.scopeShare * records
+/** First interviews on half of the records are a busy day. */
+const filledShare = 0.9
+
+/** Whether a path that went to or from null, or from an empty array, on `amount` of `records` was switched, not edited (C3). */
+export const isSwitched = (limits: Thresholds, to: Switch["to"], amount: number, records: number): boolean =>
+  amount >= limits.scopeCount && (to === "members"
+    ? amount >= Math.max(limits.scopeShare, filledShare) * records
+    : amount > limits.scopeShare * records)
 
 // ---- the sliding window -------------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@
  *
  * Gotchas
  * - In a scope path `*` stands for every member of an array: `/interviews/<id>/title` of each record is one path.
- * - An empty array is nothing, as null is: that is what some fields turn into.
+ * - An empty array is nothing, as null is: that is what some fields turn into. One that gets its first members is told
+ *   apart: that is what ordinary work looks like too.
  * - A path is kept only where one side is nothing. A value that came back changed is a change (C8).
  */
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
@@ -15,7 +16,8 @@ import { byId, type PathChange, segments } from "./Diff.ts"
 
 export interface Switch {
   readonly path: string
-  readonly to: "nothing" | "value"
+  /** `members`: of an array that was there and empty. */
+  readonly to: "nothing" | "value" | "members"
 }
 
 type Value = JsonValue | undefined
@@ -57,7 +59,7 @@ const switchOf = (before: JsonObject, after: JsonObject, { path }: PathChange): 
     b = now.get(name)
   }
   if (isNothing(a) === isNothing(b)) return null
-  return { path: `/${alike.join("/")}`, to: isNothing(b) ? "nothing" : "value" }
+  return { path: `/${alike.join("/")}`, to: isNothing(b) ? "nothing" : isArray(a) ? "members" : "value" }
 }
 
 /** What of `changes`, from `before` to `after`, went to or from nothing; each once. */

@@ -8,7 +8,10 @@ import type { AssessmentPackage } from "../api/Assessment.ts"
 import type { Candidate, recordSchemas } from "../api/Records.ts"
 import type { JsonValue } from "../domain/Canonical.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
+import type { Cause } from "../domain/Echo.ts"
 import type { Model, TransitionName } from "../domain/Model.ts"
+
+export type { Cause }
 
 /** A record of a model, as the API shows it. */
 export type RecordOf<M extends Model> = M extends keyof typeof recordSchemas ? (typeof recordSchemas)[M]["Type"]
@@ -21,16 +24,6 @@ export type ModelOf<T extends Trigger> = {
   [M in Model]: T extends `${M}.${Kind | TransitionName<M>}` ? M : never
 }[Model]
 export type PropertyOf<T extends Trigger> = Extract<keyof RecordOf<ModelOf<T>>, string>
-
-/** The write of a plugin that caused a change. */
-export interface Cause {
-  readonly plugin: string
-  readonly delivery: string
-  /** 1 = caused by a plugin that reacted to a change of the world, 2 = by one that reacted to that, … */
-  readonly depth: number
-  /** The changed paths that are ours. */
-  readonly paths: ReadonlyArray<string>
-}
 
 /** One difference; `path` is a JSON Pointer in which members of arrays with ids stand by id. */
 export interface Change {

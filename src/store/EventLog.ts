@@ -5,6 +5,7 @@
  * 1. Positions are 1, 2, 3 … and become visible in order: the counter's row stays locked until the commit   (I5, X13)
  * 2. Every row after `pruned` is there, and so is the row before it of the same record   (I3)
  * 3. The newest row is there: who has read everything can name the event that proves it   (X14)
+ * 4. A row that an unsettled delivery needs is there, and so is the one before it
  *
  * Gotchas
  * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
@@ -72,7 +73,7 @@ export const make = (sql: SqlClient) => {
       FROM events e
       JOIN streams s ON s.key = e.stream
       LEFT JOIN events p ON p.position = e.previous
-      WHERE e.position IN (${places})
+      WHERE e.position IN ${places}
       ORDER BY e.position`
 
   // positions first, from the narrow index: a filter never drags the content of skipped rows along
@@ -85,11 +86,18 @@ export const make = (sql: SqlClient) => {
     const filter = streams.length === 0
       ? sql.literal("")
       : sql`AND stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`
-    const rows = yield* eventsWhere(sql`
+    const rows = yield* eventsWhere(sql`(
       SELECT position FROM events WHERE position > ${Math.max(after, pruned)} AND silent = 0 ${filter}
-      ORDER BY position LIMIT ${limit}`)
+      ORDER BY position LIMIT ${limit})`)
     return rows.map(toLogEntry)
   }, attempt("log"))
+
+  /** Rows at these positions, however old; what was erased is missing. */
+  const at = (positions: ReadonlyArray<number>) =>
+    Effect.forEach(Arr.chunksOf(positions, rowsPerStatement), (some) => eventsWhere(sql`${sql.in(some)}`)).pipe(
+      Effect.map((rows) => rows.flat().map(toLogEntry)),
+      attempt("entries")
+    )
 
   const range = counter.pipe(
     Effect.map(({ newest, pruned }) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })),
@@ -129,9 +137,14 @@ export const make = (sql: SqlClient) => {
       WHERE position > ${pruned} AND position <= ${end} AND appended_at >= ${before}`
       const edge = kept?.position == null ? end : Number(kept.position) - 1
       if (edge <= pruned) return { deleted: 0, done: true }
+      yield* sql`
+      INSERT INTO spared (position, successor)
+      SELECT previous, position FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
+        AND EXISTS (SELECT 1 FROM deliveries d WHERE d.position IN (events.position, events.previous))`
       const deleted = yield* sql`
       DELETE FROM events WHERE position IN (
         SELECT previous FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
+          AND previous NOT IN (SELECT position FROM spared)
       ) OR (stream = ${nobody} AND position > ${pruned} AND position <= ${edge} AND position < ${newest}) RETURNING position`
       yield* sql`UPDATE log_counter SET pruned = ${edge}`
       return { deleted: deleted.length, done: edge < pruned + pruneSpan }
@@ -140,8 +153,20 @@ export const make = (sql: SqlClient) => {
     attempt("prune")
   )
 
+  /** Deletes rows that were kept for a delivery which is settled since. */
+  const pruneSpared = Effect.gen(function*() {
+    const done = yield* sql<{ position: Integer }>`
+      DELETE FROM spared WHERE NOT EXISTS (
+        SELECT 1 FROM deliveries d WHERE d.position IN (spared.position, spared.successor)
+      ) RETURNING position`
+    for (const some of Arr.chunksOf(done.map((row) => Number(row.position)), rowsPerStatement)) {
+      yield* sql`DELETE FROM events WHERE ${sql.in("position", some)}`
+    }
+    return done.length
+  }).pipe(sql.withTransaction, attempt("prune"))
+
   const prune = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
-    let total = 0
+    let total = yield* pruneSpared
     while (true) {
       const { deleted, done } = yield* pruneSome(query.before, query.upTo)
       total += deleted
@@ -170,7 +195,7 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { append, log, range, eventIds, awaitAfter, prune, eraseSome }
+  return { append, log, at, range, eventIds, awaitAfter, prune, eraseSome }
 }
 
 export type EventLog = ReturnType<typeof make>

@@ -12,6 +12,8 @@ import { integrations } from "./migrations/0002_integrations.ts"
 import { holds } from "./migrations/0003_holds.ts"
 import { mentions } from "./migrations/0004_mentions.ts"
 import { parents } from "./migrations/0006_parents.ts"
+import { deliveries } from "./migrations/0007_deliveries.ts"
+import { expectations } from "./migrations/0008_expectations.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
@@ -21,7 +23,9 @@ const migrations = {
   "0002_integrations": integrations,
   "0003_holds": holds,
   "0004_mentions": mentions,
-  "0006_parents": parents
+  "0006_parents": parents,
+  "0007_deliveries": deliveries,
+  "0008_expectations": expectations
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -16,8 +16,10 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import * as EventLog from "./EventLog.ts"
+import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
 import { migrate } from "./Migrations.ts"
+import * as Ownership from "./Ownership.ts"
 import {
   fromIntegration,
   fromState,
@@ -32,7 +34,6 @@ import {
 } from "./Rows.ts"
 import {
   type AuditEntry,
-  Fenced,
   Incompatible,
   type Owner,
   type PendingStatus,
@@ -43,7 +44,16 @@ import {
 import * as StreamTransaction from "./StreamTransaction.ts"
 
 /** What belongs to one stream, beside the log. */
-const tablesOfStream = ["heads", "pending", "quarantine", "holds", "owed", "mentions", "parents"] as const
+const tablesOfStream = [
+  "heads",
+  "pending",
+  "quarantine",
+  "holds",
+  "owed",
+  "mentions",
+  "parents",
+  "expectations"
+] as const
 
 const missing = ({ integration, model }: StreamKey): StoreError =>
   new StoreError({ reason: new Incompatible({ message: `the stream ${integration}/${model} is not in the store` }) })
@@ -53,30 +63,14 @@ const make = Effect.gen(function*() {
   const identity = yield* migrate
   const log = EventLog.make(sql)
   const holds = HoldTable.make(sql)
-  const lock = sql.onDialectOrElse({
-    pg: () => ({ shared: sql.literal("FOR SHARE"), exclusive: sql.literal("FOR UPDATE") }),
-    orElse: () => ({ shared: sql.literal(""), exclusive: sql.literal("") })
+  const expectations = ExpectationTable.make(sql)
+  const { claim, fence } = Ownership.make(sql)
+  const exclusive = sql.onDialectOrElse({
+    pg: () => sql.literal("FOR UPDATE"),
+    orElse: () => sql.literal("")
   })
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
   const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
-
-  // ---- ownership
-
-  const claim = (scope: string) =>
-    sql<{ epoch: Integer }>`
-      INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
-      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
-      Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
-      attempt("claim")
-    )
-
-  const fence = Effect.fnUntraced(function*(owner: Owner) {
-    const [row] = yield* sql<{ epoch: Integer }>`
-      SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${lock.shared}`
-    if (Number(row?.epoch) !== owner.epoch) {
-      return yield* new StoreError({ reason: new Fenced({ scope: owner.scope, epoch: owner.epoch }) })
-    }
-  }, step("fence"))
 
   // ---- integrations
 
@@ -139,7 +133,7 @@ const make = Effect.gen(function*() {
 
   const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
     sql<StreamRow>`
-      SELECT key, integration, model, state FROM streams WHERE ${is(key)} ${lock.exclusive}`.pipe(
+      SELECT key, integration, model, state FROM streams WHERE ${is(key)} ${exclusive}`.pipe(
       Effect.flatMap(([row]) =>
         row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
       ),
@@ -161,7 +155,7 @@ const make = Effect.gen(function*() {
   const eraseSome = Effect.fnUntraced(
     function*(owner: Owner, key: StreamKey) {
       yield* fence(owner)
-      const [row] = yield* sql<{ key: Integer }>`SELECT key FROM streams WHERE ${is(key)} ${lock.exclusive}`
+      const [row] = yield* sql<{ key: Integer }>`SELECT key FROM streams WHERE ${is(key)} ${exclusive}`
       if (row === undefined) return true
       const stream = Number(row.key)
       if ((yield* log.eraseSome(stream)) > 0) return false
@@ -317,8 +311,9 @@ const make = Effect.gen(function*() {
     counts,
     holds: holds.list,
     hold: holds.one,
-    decide: (id, decision, now) => holds.decide(id, decision, now, lock.exclusive),
+    decide: (id, decision, now) => holds.decide(id, decision, now, exclusive),
     awaitDecision: holds.awaitDecision,
+    unconfirmed: expectations.unconfirmed,
     log: log.log,
     logRange: log.range,
     eventIds: log.eventIds,

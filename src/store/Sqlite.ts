@@ -24,6 +24,8 @@ import { existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 import { attempt, step } from "./Attempt.ts"
+import type { Deliveries } from "./Deliveries.ts"
+import * as SqlDeliveries from "./SqlDeliveries.ts"
 import * as SqlStore from "./SqlStore.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 
@@ -210,9 +212,12 @@ const unlocked = (sql: SqlClient.SqlClient, file: string) => {
   )
 }
 
+/** Deliveries find their tables made. */
+const ports = Layer.provideMerge(SqlDeliveries.layer, SqlStore.layer)
+
 /** As `layer`, for who serves: a file that another process holds is waited for, however long. */
-export const patientLayer = (options: { readonly file: string }): Layer.Layer<Store, StoreError> =>
-  SqlStore.layer.pipe(
+export const patientLayer = (options: { readonly file: string }): Layer.Layer<Store | Deliveries, StoreError> =>
+  ports.pipe(
     Layer.provide(Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) => unlocked(sql, options.file)))),
     Layer.provide(client(options))
   )
@@ -221,5 +226,5 @@ export const patientLayer = (options: { readonly file: string }): Layer.Layer<St
  * The store in `file`, made there if there is none; `:memory:` lives as long as the layer.
  * Fails with `Misconfigured` if the file cannot be one, with `Incompatible` if a newer program wrote it.
  */
-export const layer = (options: { readonly file: string }): Layer.Layer<Store, StoreError> =>
-  Layer.provide(SqlStore.layer, client(options))
+export const layer = (options: { readonly file: string }): Layer.Layer<Store | Deliveries, StoreError> =>
+  Layer.provide(ports, client(options))

@@ -16,6 +16,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { DeleteReason, LogEntry, LogIdentity, NewEvent, Origin } from "../domain/ChangeEvent.ts"
+import type { Expectation, Open, OwnWrite } from "../domain/Expectation.ts"
 import type { Hour } from "../domain/Guard.ts"
 import type { Mentions } from "../domain/Mention.ts"
 import type { DerivedModel, Model, StreamKey } from "../domain/Model.ts"
@@ -284,6 +285,14 @@ export interface IntegrationState {
   readonly state: "active" | "removed" | "erasing" | "erased"
 }
 
+/** A write of which nothing was ever seen. */
+export interface UnconfirmedWrite extends StreamKey, Pick<OwnWrite, "name" | "plugin" | "delivery" | "depth"> {
+  /** Where it was looked for. */
+  readonly key: Expectation["key"]
+  /** Our clock, ms. */
+  readonly reportedAt: number
+}
+
 /** Something an operator did. */
 export interface AuditEntry {
   /** Our clock, ms. */
@@ -363,6 +372,21 @@ export interface StreamTx {
   ) => Effect.Effect<ReadonlyArray<Outlived>, StoreError>
   /** Deletes log rows of lineages before `lineage`, which no head may refer to any more; at most `limit`, returns how many. */
   readonly dropOutlived: (lineage: number, limit: number) => Effect.Effect<number, StoreError>
+  /** Whether anything that plugins wrote is still to be seen here. */
+  readonly isExpecting: Effect.Effect<boolean, StoreError>
+  /** What is still to be seen under these keys, in the order of writing. */
+  readonly expectations: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Open>, StoreError>
+  /** This record shows it. */
+  readonly meet: (expectation: Open, record: string) => Effect.Effect<void, StoreError>
+  /** A sweep is complete: counts it for all that was written before it began, and forgets what may be forgotten. */
+  readonly passBy: (reading: number) => Effect.Effect<void, StoreError>
+  /** What one sweep too many has passed by, a few of it. */
+  readonly overdue: Effect.Effect<ReadonlyArray<Open>, StoreError>
+  /** Waits for these no longer; the unconfirmed stay listed. */
+  readonly close: (
+    shown: ReadonlyArray<Open>,
+    unconfirmed: ReadonlyArray<Open>
+  ) => Effect.Effect<void, StoreError>
   readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
   /** Writes down what an operator did. */
   readonly record: (entry: AuditEntry) => Effect.Effect<void, StoreError>
@@ -486,6 +510,10 @@ export class Store extends Context.Service<Store, {
   ) => Effect.Effect<boolean, StoreError>
   /** Returns once more than `seen` decisions were written down by this process, and gives how many. */
   readonly awaitDecision: (seen: number) => Effect.Effect<number>
+
+  // what plugins wrote
+  /** Writes that some polled model can show and that two sweeps did not find, the newest first (L2). */
+  readonly unconfirmed: (limit: number) => Effect.Effect<ReadonlyArray<UnconfirmedWrite>, StoreError>
 
   // the event log
   /** Rows that are not silent, in the order of positions. */

@@ -10,6 +10,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { step } from "./Attempt.ts"
 import type { EventLog } from "./EventLog.ts"
+import * as ExpectationTable from "./ExpectationTable.ts"
 import type { HoldTable } from "./HoldTable.ts"
 import * as MentionIndex from "./MentionIndex.ts"
 import * as ParentTable from "./ParentTable.ts"
@@ -170,6 +171,7 @@ export const make = (
     ...ParentTable.make(sql, stream),
     outlived,
     dropOutlived,
+    ...ExpectationTable.ofStream(sql, stream, state.model),
     save: (next) =>
       sql`UPDATE streams SET state = ${fromState(next).state} WHERE key = ${stream}`.pipe(Effect.asVoid, step("save")),
     record: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`.pipe(Effect.asVoid, step("record")),

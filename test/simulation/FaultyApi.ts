@@ -43,6 +43,7 @@ export interface Delivery {
   readonly last: boolean
   /** Server ms at which the request was made. */
   readonly requestedAt: number
+  readonly met: ReadonlyArray<FaultKind>
 }
 
 /** What a request may answer with; faults turn one into another. */
@@ -101,6 +102,8 @@ export class FaultyApi {
   requests = 0
   /** Called between two pages of a list: what waited for that happens now. */
   betweenPages: () => void = () => {}
+  /** Called when a request of this list meets a fault. */
+  spoilt: (table: Table) => void = () => {}
 
   constructor(world: World, time: VirtualTime, setting: Setting, seed: number) {
     this.world = world
@@ -140,7 +143,14 @@ export class FaultyApi {
       const results = draft.copies.map((copy) => serialized(copy))
       const late = met.find((fault) => fault.fault === "late")
       yield* this.#time.sleep(takes / 2 + (late === undefined ? 0 : Math.floor(late.value * 600_000)))
-      delivered({ table, request, copies: draft.copies, last: draft.next === null, requestedAt: serverRequestedAt })
+      delivered({
+        table,
+        request,
+        copies: draft.copies,
+        last: draft.next === null,
+        requestedAt: serverRequestedAt,
+        met: met.map(({ fault }) => fault)
+      })
       const page: Page = {
         results,
         next: draft.next,
@@ -163,6 +173,7 @@ export class FaultyApi {
       fault.left--
       this.met.set(fault.fault, (this.met.get(fault.fault) ?? 0) + 1)
     }
+    if (met.length > 0) this.spoilt(table)
     this.#faults = this.#faults.filter((fault) => fault.left > 0)
     return met
   }

@@ -1,8 +1,9 @@
 /**
- * `npm run simulate -- --worlds 20000 [--from seed] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives through worlds
- * and says what went wrong, with a line that replays it and a shrunk history. Exit code 1 on a violation.
+ * `npm run simulate -- --worlds 20000 [--from seed] [--crew n] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives
+ * through worlds and says what went wrong, with a line that replays it and a shrunk history. Exit code 1 on a violation.
  */
 import { spawnSync } from "node:child_process"
+import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { run } from "./Fleet.ts"
@@ -18,6 +19,8 @@ const { values } = parseArgs({
   options: {
     worlds: { type: "string", default: "200" },
     from: { type: "string", default: "1" },
+    /** Processes; by default one for each core. */
+    crew: { type: "string", default: String(availableParallelism()) },
     seed: { type: "string" },
     mutant: { type: "string" },
     /** With a seed: every answer and every commit of the shrunk history. */
@@ -73,6 +76,7 @@ const survey = async (): Promise<number> => {
   await run({
     from: Number(values.from),
     worlds,
+    crew: Number(values.crew),
     mutant: values.mutant,
     onVerdict: (verdict) => {
       statistics.add(verdict)

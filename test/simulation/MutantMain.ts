@@ -1,7 +1,8 @@
 /**
- * `npm run mutants -- --worlds 500 [--only name,…] [--report] [--json]`: takes out one defence after the other and says
+ * `npm run mutants -- --worlds 500 [--only name,…] [--crew n] [--report] [--json]`: takes out one defence after the other and says
  * in how many worlds that was noticed. Exit code 1 if one never was.
  */
+import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { run } from "./Fleet.ts"
 import { checkMutants, mutants } from "./Mutants.ts"
@@ -14,6 +15,8 @@ const { values } = parseArgs({
     /** Stops looking at a mutant once it was caught this often. */
     until: { type: "string", default: "Infinity" },
     only: { type: "string" },
+    /** Processes; by default one for each core. */
+    crew: { type: "string", default: String(availableParallelism()) },
     /** Writes the section "Mutants" of docs/fidelity.md. */
     report: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
@@ -32,6 +35,7 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   await run({
     from: Number(values.from),
     worlds: Number(values.worlds),
+    crew: Number(values.crew),
     mutant: name,
     enough: () => caught >= Number(values.until),
     onVerdict: ({ seed, violations }) => {

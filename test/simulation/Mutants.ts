@@ -190,8 +190,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-scope-mask", "a field that went to null everywhere is held", [
     "domain/Guard.ts",
-    "amount >= limits.scopeCount && amount > limits.scopeShare * records",
-    "amount > Infinity * (limits.scopeShare + records)"
+    "amount >= limits.scopeCount && (",
+    "amount > Infinity && ("
   ]),
   mutant("held-after-release", "a row leaves the hold in the transaction that publishes it", [
     "capture/Holds.ts",

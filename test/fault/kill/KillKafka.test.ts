@@ -1,6 +1,5 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { randomUUID } from "node:crypto"
 import { modelNames } from "../../../src/domain/Model.ts"
 import * as Broker from "../../integration/kafka/Broker.ts"
@@ -8,6 +7,7 @@ import * as Kcat from "../../integration/kafka/Kcat.ts"
 import { seed } from "./Home.ts"
 import * as Lives from "./Lives.ts"
 import { keyOf } from "./Oracle.ts"
+import { until } from "./Patience.ts"
 import { ask } from "./Service.ts"
 
 const kills = 10
@@ -17,12 +17,12 @@ const positionIn = (metrics: string): number => Number(/^rollcall_relay_position
 
 /** Until the sink holds everything up to a position. */
 const relayed = (url: string, newest: string): Effect.Effect<void> =>
-  ask(url, "/metrics").pipe(
-    Effect.repeat({
-      until: (metrics) => positionIn(metrics) >= Number(newest.split("-").at(-1)),
-      schedule: Schedule.spaced("50 millis")
-    }),
-    Effect.asVoid
+  Effect.asVoid(
+    until(
+      `the relay to reach ${newest}`,
+      Effect.map(ask(url, "/metrics"), positionIn),
+      (position) => position >= Number(newest.split("-").at(-1))
+    )
   )
 
 describe.skipIf(missing !== null)(

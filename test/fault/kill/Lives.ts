@@ -6,6 +6,7 @@
  *   repeat it exactly.
  */
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
@@ -14,16 +15,18 @@ import { join } from "node:path"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import { type StreamModel, streamModels } from "../../../src/domain/Model.ts"
 import { Chance } from "../../../src/sandbox/Chance.ts"
+import type { FaultSettings } from "../../../src/sandbox/Faults.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { digest, type Event, Follower } from "./Follower.ts"
 import { folder, seed } from "./Home.ts"
 import { type Contents, keyOf, Oracle } from "./Oracle.ts"
+import { patience, timely, until } from "./Patience.ts"
 import { approveAll, ask, launch, type Service, streams } from "./Service.ts"
 
 /** One answer in thirty fails, none for long: a life lasts a second. */
-const weather = [
+const weather: FaultSettings["faults"] = [
   { kind: "server_error", probability: 0.01 },
   { kind: "rate_limit", probability: 0.005, retryAfter: 0 },
   { kind: "truncated", probability: 0.005 },
@@ -32,7 +35,7 @@ const weather = [
 ]
 
 /** Every answer takes its time: what is begun is still open a moment later. */
-const slowness = [{ kind: "delay", probability: 1, delay: 150 }]
+const slowness: FaultSettings["faults"] = [{ kind: "delay", probability: 1, delay: 150 }]
 
 export interface Options {
   /** Default that of this run. */
@@ -91,15 +94,6 @@ export interface Outcome {
   readonly exitCode: number | null
 }
 
-const setFaults = (url: string, faults: ReadonlyArray<unknown>) =>
-  Effect.promise(() =>
-    fetch(new URL("/_sandbox/faults", url), {
-      method: "PUT",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ faults })
-    })
-  )
-
 /** The service is killed `kills` times, the world is frozen, and a last life reads it to the end. */
 export const run = Effect.fnUntraced(function*(
   { integrations: count, isEnough = () => false, kills, lifetime, onDeath, settings, speed = 800, ...options }: Options,
@@ -139,7 +133,7 @@ export const run = Effect.fnUntraced(function*(
     // Customers connect one by one, so that backfills are cut off too.
     const connected = connectedBy(number)
     const isNew = number === 0 || connected > connectedBy(number - 1)
-    yield* setFaults(sandbox.url, isNew ? slowness : weather)
+    yield* sandbox.faults({ faults: isNew ? slowness : weather })
     const service = yield* launch(environment(sandbox.integrations.slice(0, connected)))
     if (isNew) yield* cutBackfill(service)
     else if (chance.happens(0.2)) {
@@ -165,9 +159,14 @@ export const run = Effect.fnUntraced(function*(
     findings.lives.push(life)
     onDeath?.(life, number)
   }, Effect.scoped)
-  for (let number = 0; number < kills && !isEnough(); number++) yield* life(number)
+  for (let number = 0; number < kills && !isEnough(); number++) {
+    yield* Effect.timeoutOrElse(life(number), {
+      duration: Duration.times(patience, 3),
+      orElse: () => Effect.die(new Error(`life ${number} did not end; what it waited for has no limit of its own`))
+    })
+  }
 
-  yield* setFaults(sandbox.url, [])
+  yield* sandbox.faults({})
   yield* sandbox.freeze
   const service = yield* launch(environment(sandbox.integrations))
   const url = yield* service.url
@@ -229,7 +228,7 @@ export const following = (follower: Follower, url: string): Effect.Effect<AbortC
     ({ controller, ended }) =>
       Effect.promise(() => {
         controller.abort()
-        return ended
+        return timely(ended, "a reader of the event stream to leave")
       })
   ).pipe(Effect.map(({ controller }) => controller))
 
@@ -242,18 +241,19 @@ const untilSeen = async (follower: Follower, count: number) => {
 export const quiet = Effect.fnUntraced(function*(url: string) {
   const marks = new Map<string, { readonly polls: Set<string | null>; readonly sweeps: Set<string | null> }>()
   const look = Effect.map(streams(url), (views) => {
-    let done = true
+    const open: Array<string> = []
     for (const { blocked, last_poll_at, last_sweep_at, phase, stream } of views) {
       if (blocked !== null) continue
       const mark = marks.get(stream) ?? { polls: new Set(), sweeps: new Set() }
       marks.set(stream, mark)
       mark.polls.add(last_poll_at)
       mark.sweeps.add(last_sweep_at)
-      done &&= phase === "live" && mark.polls.size > 3 && mark.sweeps.size > 2
+      if (phase === "live" && mark.polls.size > 3 && mark.sweeps.size > 2) continue
+      open.push(`${stream} is ${phase}, ${mark.polls.size - 1} polls, ${mark.sweeps.size - 1} sweeps`)
     }
-    return done
+    return open
   })
-  yield* Effect.repeat(look, { until: (done) => done, schedule: Schedule.spaced("50 millis") })
+  yield* until("every stream to be polled three times and swept twice", look, (open) => open.length === 0)
 })
 
 export const wholeLog = Effect.fnUntraced(function*(url: string) {

@@ -7,7 +7,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { copyFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -17,6 +16,7 @@ import { Follower } from "./Follower.ts"
 import * as Home from "./Home.ts"
 import { contentsOf, following, judge, quiet } from "./Lives.ts"
 import type { Contents } from "./Oracle.ts"
+import { until } from "./Patience.ts"
 import { approveAll, ask, launch, post } from "./Service.ts"
 
 export interface Scenario {
@@ -43,8 +43,6 @@ const settle = (home: Home.Home, act: (url: string) => Effect.Effect<void> = () 
     yield* quiet(url)
     yield* service.end("SIGTERM")
   }))
-
-const soon = Schedule.spaced("20 millis")
 
 const idsOf = ({ sandbox }: Home.Home, model: (typeof Home.models)[number]) => [
   ...sandbox.world.truth(sandbox.integrations[0] ?? "", model).keys()
@@ -94,11 +92,11 @@ const age = (file: string) =>
   })
 
 const approving = (url: string) =>
-  approveAll(url).pipe(
-    Effect.andThen(ask(url, "/v1/holds?state=approving")),
-    Effect.repeat({ until: (text) => JSON.parse(text).items.length === 0, schedule: soon }),
-    Effect.asVoid
-  )
+  Effect.andThen(
+    approveAll(url),
+    until("approved holds to be released", ask(url, "/v1/holds?state=approving"), (text) =>
+      JSON.parse(text).items.length === 0)
+  ).pipe(Effect.asVoid)
 
 const stateOfSecond = (url: string, { sandbox }: Home.Home): Effect.Effect<string | undefined> =>
   Effect.map(ask(url, "/v1/integrations"), (text) => {
@@ -112,8 +110,11 @@ const eraseSecond = Effect.fnUntraced(function*(url: string, home: Home.Home) {
     const id = encodeURIComponent(home.sandbox.integrations[1] ?? "")
     yield* post(url, `/v1/integrations/${id}/remove`, { data: "erase" })
   }
-  const left = stateOfSecond(url, home)
-  yield* Effect.repeat(left, { until: (state) => state === undefined || state === "erased", schedule: soon })
+  yield* until(
+    "the integration to be erased",
+    stateOfSecond(url, home),
+    (state) => state === undefined || state === "erased"
+  )
 })
 
 export const scenarios: ReadonlyArray<Scenario> = [

@@ -4,7 +4,9 @@
  *
  * Invariants
  * 1. Nothing of it outlives the scope in which it was launched.
+ * 2. Whoever waits for it waits for a minute at most, and is told for what, with the end of its log.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { spawn } from "node:child_process"
@@ -15,6 +17,7 @@ import type { Readable } from "node:stream"
 import { pathToFileURL } from "node:url"
 import type { StreamView } from "../../../src/ops/Api.ts"
 import type { Doom, Told } from "./Doom.ts"
+import { patience, timely } from "./Patience.ts"
 
 const program = join(import.meta.dirname, "../../../bin/rollcall.js")
 const steps = pathToFileURL(join(import.meta.dirname, "Steps.ts")).href
@@ -103,28 +106,27 @@ export const launch = (
         }).on("close", () => reject(new Error(`the service ended before it had started:\n${lines.join("\n")}`)))
       })
       started.catch(() => undefined)
+      const standing = () => `process ${child.pid}, last step ${done.at(-1) ?? "none"}\n${lines.join("\n")}`
+      const awaited = <A>(promise: Promise<A>, what: string) =>
+        Effect.promise(() => timely(promise, `the service to ${what}`, standing))
+      const said = async (text: string) => {
+        while (!lines.some((line) => line.includes(text))) {
+          const next = await Promise.race([once(news, "line"), ended.then(() => null)])
+          if (next === null) throw new Error(`the service ended before it said "${text}":\n${lines.join("\n")}`)
+        }
+      }
       const service: Service = {
-        url: Effect.promise(() => started),
+        url: awaited(started, "start"),
         alive: () => child.exitCode === null && child.signalCode === null,
         pid: child.pid ?? 0,
         steps: done,
         recovery: () => recovery,
         isWriting: () => isWriting,
-        doomed: Effect.promise(() => doomed),
-        ended: Effect.promise(() => ended),
+        doomed: awaited(doomed, `come to ${JSON.stringify(doom)}`),
+        ended: awaited(ended, "end"),
         signal: (signal) => Effect.sync(() => child.kill(signal)),
-        end: (signal) =>
-          Effect.promise(() => {
-            child.kill(signal)
-            return ended
-          }),
-        says: (text) =>
-          Effect.promise(async () => {
-            while (!lines.some((line) => line.includes(text))) {
-              const next = await Promise.race([once(news, "line"), ended.then(() => null)])
-              if (next === null) throw new Error(`the service ended before it said "${text}":\n${lines.join("\n")}`)
-            }
-          }),
+        end: (signal) => Effect.andThen(Effect.sync(() => child.kill(signal)), awaited(ended, `end after ${signal}`)),
+        says: (text) => Effect.suspend(() => awaited(said(text), `say "${text}"`)),
         log: () => lines.join("\n")
       }
       return service
@@ -132,11 +134,12 @@ export const launch = (
     (service) => service.end("SIGKILL")
   )
 
-/** What the operating API answers; dies if it does not want to, or if the connection breaks. */
+/** What the operating API answers; dies if it does not want to, takes too long, or if the connection breaks. */
 export const ask = (url: string, path: string, request: RequestInit = {}): Effect.Effect<string> =>
   Effect.promise(async () => {
-    const response = await fetch(`${url}${path}`, request)
-    const text = await response.text()
+    const signal = AbortSignal.timeout(Duration.toMillis(patience))
+    const response = await fetch(`${url}${path}`, { ...request, signal })
+    const text = await timely(response.text(), `the rest of ${path}`)
     // 409: done already, or no longer to be done
     if (!response.ok && response.status !== 409) throw new Error(`${path} was answered ${response.status}: ${text}`)
     return text

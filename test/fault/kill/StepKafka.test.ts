@@ -1,7 +1,6 @@
 /** Deaths, frozen processes and a stopped broker around the sink's commit, read back with kcat. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { randomUUID } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -12,6 +11,7 @@ import type { Event } from "./Follower.ts"
 import * as Home from "./Home.ts"
 import { contentsOf, judge, quiet } from "./Lives.ts"
 import { keyOf } from "./Oracle.ts"
+import { until } from "./Patience.ts"
 import { ask, launch, type Service, streams } from "./Service.ts"
 
 const missing = Broker.missing ?? Kcat.missing
@@ -37,10 +37,8 @@ const isTrue = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home, se
   const { differences, events, oracle } = yield* judge(url, world)
   assert.deepStrictEqual(oracle.breaches, [])
   assert.deepStrictEqual(differences, [])
-  yield* Effect.repeat(ask(url, "/metrics"), {
-    until: (metrics) => positionIn(metrics) >= events.length,
-    schedule: Schedule.spaced("50 millis")
-  })
+  const position = Effect.map(ask(url, "/metrics"), positionIn)
+  yield* until("the relay to reach the end of the log", position, (position) => position >= events.length)
   for (const model of Home.models) {
     const messages = yield* Kcat.read(brokers, `${topic}.${model}`)
     const position = (message: Kcat.Message) => numberOf(message.headers["ce_position"] ?? "")
@@ -118,10 +116,8 @@ describe.skipIf(missing !== null)(
             assert.strictEqual(yield* frozen.doomed, "sink")
             const heir = yield* launch(own.settings)
             const url = yield* heir.url
-            yield* Effect.repeat(ask(url, "/metrics"), {
-              until: (metrics) => positionIn(metrics) > 0,
-              schedule: Schedule.spaced("50 millis")
-            })
+            const position = Effect.map(ask(url, "/metrics"), positionIn)
+            yield* until("the relay to publish something", position, (position) => position > 0)
             yield* frozen.signal("SIGCONT")
             assert.strictEqual(yield* frozen.ended, 1)
             assert.include(frozen.log(), "another process owns")
@@ -154,13 +150,13 @@ describe.skipIf(missing !== null)(
             const events = yield* isTrue(own, service)
             yield* statesAgree(own, events)
             // told every ten seconds
-            const told = yield* Effect.repeat(progressOf(own), {
-              until: (words) =>
-                Home.models.every((model) =>
-                  words.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
-                ),
-              schedule: Schedule.spaced("1 second")
-            })
+            const isTold = (words: Effect.Success<ReturnType<typeof progressOf>>) => (model: string) =>
+              words.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
+            const told = yield* until(
+              "progress since then",
+              progressOf(own),
+              (words) => Home.models.every(isTold(words))
+            )
             for (const words of Map.groupBy(told, ({ key }) => key).values()) {
               const times = words.map(({ completeTo }) => completeTo)
               assert.deepStrictEqual(times, times.toSorted((one, other) => one - other))

@@ -38,8 +38,15 @@ describe("Guard", () => {
     assert.deepStrictEqual([isHeld(100, 400), isHeld(101, 400)], [false, true])
     assert.deepStrictEqual([isHeld(200, 1_000), isHeld(201, 1_000)], [false, true])
     assert.deepStrictEqual([isHeld(4, 8), isHeld(5, 11), isHeld(5, 10)], [false, false, true])
-    const isSwitched = (amount: number, of: number) => Guard.isSwitched(limits, amount, of)
+    const isSwitched = (amount: number, of: number) => Guard.isSwitched(limits, "value", amount, of)
     assert.deepStrictEqual([isSwitched(4, 4), isSwitched(5, 16), isSwitched(6, 20)], [false, true, false])
+    const isFilled = (amount: number, of: number) => Guard.isSwitched(limits, "members", amount, of)
+    assert.deepStrictEqual([isFilled(4, 4), isFilled(14, 16), isFilled(15, 16), isFilled(18, 20)], [
+      false,
+      false,
+      true,
+      true
+    ])
   })
 
   it.prop("D7: the window never forgets early, never reaches an hour too far, and stays small", [

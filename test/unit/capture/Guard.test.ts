@@ -374,6 +374,26 @@ describe("Guard", () => {
       assert.deepStrictEqual(yield* published(rig), {})
     })))
 
+  it.effect("C3: first interviews on a part of the records are work; a list filled on nearly all was switched on", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const ids = named(0, 14)
+      const invite = (some: ReadonlyArray<string>) =>
+        each(some, (id) => rig.put(row(id, { interviews: [{ id: `i-${id}`, title: "Talk" }] })))
+      yield* each(ids, (id) => rig.put(row(id, { interviews: [], offers: [] })))
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      yield* invite(ids.slice(0, 12))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.holds, [])
+      assert.deepStrictEqual(yield* published(rig), { updated: 12 })
+      yield* rig.wait("1 hour")
+      yield* each(ids, (id) => rig.put(row(id, { interviews: [], offers: [{ id: `o-${id}` }] })))
+      yield* rig.poll
+      // a list that runs empty is what a field switched off may look like
+      assert.deepStrictEqual((yield* hold(rig)).paths, ["/interviews", "/offers"])
+      assert.deepStrictEqual(yield* published(rig), { updated: 12 })
+    })))
+
   it.effect("C7: a field switched off on Friday, a hire on Saturday: the hire is published with the field as it was", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {

@@ -3,18 +3,23 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
+import type { WriteBody, WriteName, WriteParams } from "../../../src/api/Writes.ts"
 import { carryOut } from "../../../src/capture/Holds.ts"
 import type { Stream } from "../../../src/capture/Pages.ts"
 import { poll } from "../../../src/capture/Poll.ts"
 import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
 import { confirmAbsences, sweep } from "../../../src/capture/Sweep.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import { type Author, expectationsOf } from "../../../src/domain/Expectation.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
-import type { StreamModel } from "../../../src/domain/Model.ts"
+import type { Model, StreamModel } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
+import * as ExpectationTable from "../../../src/store/ExpectationTable.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as SqlStore from "../../../src/store/SqlStore.ts"
 import { type ListedHold, type Release, Store, type StreamState } from "../../../src/store/Store.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
@@ -43,6 +48,19 @@ export interface Rig {
   readonly approve: (hold: number, release?: Partial<Release>) => Effect.Effect<void, unknown, Store>
   readonly reject: (hold: number) => Effect.Effect<void, unknown, Store>
   readonly wait: (time: Duration.Input) => Effect.Effect<void>
+  /** A write of a plugin is about to leave; what it does to the rows is up to the test. Then: it was answered, or refused. */
+  readonly write: <W extends WriteName>(
+    name: W,
+    params: WriteParams<W>,
+    body: WriteBody<W>,
+    author?: Partial<Author>
+  ) => Effect.Effect<
+    {
+      readonly answered: (created?: Readonly<Partial<Record<Model, string>>>) => Effect.Effect<void, unknown>
+      readonly refused: Effect.Effect<void, unknown>
+    },
+    unknown
+  >
 }
 
 export const start = Date.parse("2026-03-01T12:00:00Z")
@@ -59,6 +77,9 @@ const makeRig = Effect.fnUntraced(function*(
 ) {
   yield* TestClock.setTime(start)
   const store = yield* Store
+  const sql = yield* SqlClient
+  const expectations = ExpectationTable.make(sql)
+  let writes = 0
   const settings: StreamSettings = {
     integration: "greenhouse:acme",
     model,
@@ -111,7 +132,24 @@ const makeRig = Effect.fnUntraced(function*(
       yield* carryOut(stream)
     }),
     reject: (hold) => Effect.flatMap(Clock.currentTimeMillis, (now) => store.decide(hold, { state: "rejected" }, now)),
-    wait: (time) => TestClock.adjust(time)
+    wait: (time) => TestClock.adjust(time),
+    write: Effect.fnUntraced(function*(name, params, body, author = {}) {
+      const write = `w${++writes}`
+      const own = {
+        write,
+        name,
+        integration: settings.integration,
+        plugin: "tagger",
+        delivery: "1",
+        depth: 1,
+        ...author
+      }
+      yield* sql.withTransaction(expectations.expect(own, expectationsOf(name, params, body)))
+      return {
+        answered: (created = {}) => sql.withTransaction(expectations.answered(write, created)),
+        refused: sql.withTransaction(expectations.withdraw(write))
+      }
+    })
   }
   return rig
 })
@@ -139,6 +177,11 @@ export const scenario = <A, E>(
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
   return Effect.flatMap(makeRig(api, options.model ?? "ats.application", options), test).pipe(
-    Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+    Effect.provide(
+      Layer.merge(
+        Scripted.layer(api),
+        Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" }))
+      )
+    )
   )
 }

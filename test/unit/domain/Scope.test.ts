@@ -39,6 +39,13 @@ describe("Scope", () => {
     assert.deepStrictEqual(found({ interviews: [one, two] }, { interviews: [one] }), [])
   })
 
+  it("an empty array that gets its first members is told apart from a field that comes back", () => {
+    const interviews = [{ id: "1", title: "x" }]
+    assert.deepStrictEqual(found({ interviews: [] }, { interviews }), [{ path: "/interviews", to: "members" }])
+    assert.deepStrictEqual(found({ interviews: null }, { interviews }), [{ path: "/interviews", to: "value" }])
+    assert.deepStrictEqual(found({}, { interviews }), [{ path: "/interviews", to: "value" }])
+  })
+
   it("what came back changed is shown", () => {
     assert.deepStrictEqual(keep({ title: "x", n: 1 }, { title: "y", n: 2 }, ["/title"]), { title: "y", n: 2 })
     assert.deepStrictEqual(keep({ title: "x", n: 1 }, { title: null, n: 2 }, ["/title"]), { title: "x", n: 2 })

@@ -259,6 +259,10 @@ it.effect("X19: what is erased leaves no row in any table but those of the log, 
       })
     )
     yield* sql`INSERT INTO owed (stream, id, taken) SELECT key, 'a', 0 FROM streams`
+    yield* sql`
+      INSERT INTO expectations (stream, key, place, write, name, plugin, delivery, depth, sign, everywhere, certain, met,
+        since, sweeps)
+      SELECT key, 'id:a', 'a', 'w', 'addTag', 'p', 'd', 1, '{}', 0, 1, '[]', 1, 0 FROM streams`
     const tables = yield* sql<{ name: string }>`
       SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'stream'`
     const filled = Effect.map(

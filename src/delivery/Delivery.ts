@@ -1,0 +1,269 @@
+/**
+ * Runs plugins: hides dispatching, claims, attempts and their ends behind one service that says how plugins are.
+ *
+ * Invariants
+ * 1. Of two processes that deliver from one store, the one that began later has effect   (I10, X16)
+ * 2. A store that is away loses nothing: what ended meanwhile is settled when it is back
+ *
+ * Gotchas
+ * - The claim is made once: an engine that was replaced must not take over again by trying.
+ * - On shutdown what runs gets what is left of its time-out; the rest is delivered by the next process.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as SubscriptionRef from "effect/SubscriptionRef"
+import type { Plugin } from "../plugin/Plugin.ts"
+import { Source } from "../source/Source.ts"
+import { Deliveries, type Switch } from "../store/Deliveries.ts"
+import { type Owner, Store, type StoreError } from "../store/Store.ts"
+import * as Accounts from "./Accounts.ts"
+import type { Rest } from "./Breaker.ts"
+import * as Dispatcher from "./Dispatcher.ts"
+import * as Memory from "./Memory.ts"
+import type * as Provision from "./Provision.ts"
+import { gatheringOf } from "./Subscription.ts"
+import * as Ticks from "./Ticks.ts"
+import * as Watchdog from "./Watchdog.ts"
+import * as Worker from "./Worker.ts"
+
+/** How one handler is. */
+export interface HandlerStatus {
+  readonly plugin: string
+  readonly handler: string
+  /** Up to here of the log its deliveries are made. */
+  readonly position: number
+  /** Attempts under way. */
+  readonly running: number
+  /** So many different records failed one after another that it is only probed until one succeeds. */
+  readonly resting: Rest | null
+}
+
+export interface DeliveryStatus {
+  /** `waiting`: the store is away, it goes on by itself. `stopped`: another process delivers, or someone has to act. */
+  readonly state: "starting" | "running" | "waiting" | "stopped"
+  /** Of `waiting` and `stopped`; `since` is our clock, ms. */
+  readonly reason: { readonly message: string; readonly hint: string; readonly since: number } | null
+  readonly handlers: ReadonlyArray<HandlerStatus>
+  /** Where a plugin's configuration is not complete: its deliveries wait. */
+  readonly unconfigured: ReadonlyArray<
+    { readonly plugin: string; readonly integration: string; readonly message: string }
+  >
+  /** Up to here nothing is left but what waits: for its next try, for others of its batch, or for an operator. */
+  readonly quietAt: number
+}
+
+export interface Options {
+  readonly plugins: ReadonlyArray<Plugin<unknown>>
+  /** How long the journal of what is settled is kept. */
+  readonly retention: Duration.Duration
+}
+
+/** Under this name one process of a store delivers. */
+const scope = "delivery"
+const pause = { first: Duration.millis(200), longest: Duration.seconds(30) }
+const pruneEvery = Duration.hours(1)
+
+export class Delivery extends Context.Service<Delivery, {
+  readonly status: Effect.Effect<DeliveryStatus>
+  /** Returns once delivering is quiet at `position` (see `DeliveryStatus.quietAt`), or has stopped. */
+  readonly reached: (position: number) => Effect.Effect<DeliveryStatus>
+}>()("rollcall/delivery/Delivery") {
+  /** Delivers in the background for as long as the layer lives. `HttpClient` is the one that handlers are given. */
+  static readonly layer = (
+    options: Options
+  ): Layer.Layer<Delivery, never, Store | Deliveries | Source | HttpClient.HttpClient> =>
+    Layer.effect(Delivery, make(options))
+}
+
+const newHandlersOf = (plugins: Options["plugins"]) =>
+  plugins.flatMap(({ handlers, name, settings }) =>
+    handlers.map(({ name: handler, occasion, options }) => ({
+      plugin: name,
+      handler,
+      regular: occasion._tag === "Tick",
+      from: settings.from ?? "now",
+      skips: options.onDeadLetter === "skip"
+    }))
+  )
+
+const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
+  const store = yield* Store
+  const deliveries = yield* Deliveries
+  const services: Provision.Services = {
+    store,
+    deliveries,
+    source: yield* Source,
+    client: yield* HttpClient.HttpClient,
+    accounts: Accounts.make(store),
+    replacing: new Map()
+  }
+  const watchdog = yield* Watchdog.make
+  const memory = Memory.make(deliveries)
+  const status = yield* SubscriptionRef.make<DeliveryStatus>({
+    state: "starting",
+    reason: null,
+    handlers: [],
+    unconfigured: [],
+    quietAt: 0
+  })
+  const draining = yield* Latch.make()
+  let failures = 0
+
+  /** What a store's failure means: it goes on later, or, where someone else took over, never. */
+  const suffer = Effect.fnUntraced(function*({ reason }: StoreError) {
+    const before = yield* SubscriptionRef.get(status)
+    const state = reason.retryable ? "waiting" : "stopped"
+    const message = `the store is ${reason._tag.toLowerCase()}`
+    if (before.state !== state) {
+      yield* (reason.retryable ? Effect.logWarning : Effect.logError)(
+        `delivering ${reason.retryable ? "waits" : "stopped"}: ${message} (${reason.hint})`
+      )
+    }
+    const since = before.state === state && before.reason !== null
+      ? before.reason.since
+      : yield* Clock.currentTimeMillis
+    yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint: reason.hint, since } })
+    const doubled = Duration.min(Duration.times(pause.first, 2 ** Math.min(failures++, 16)), pause.longest)
+    yield* Effect.raceFirst(Effect.sleep(doubled), draining.await)
+  })
+
+  /** Tries again while the store is away; what cannot be tried again fails. */
+  const persist = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
+    effect.pipe(
+      Effect.tap(() => Effect.sync(() => failures = 0)),
+      Effect.catch((error) =>
+        Effect.andThen(
+          suffer(error),
+          error.reason.retryable && !draining.isOpen() ? persist(effect) : Effect.fail(error)
+        )
+      )
+    )
+
+  const session = Effect.fnUntraced(function*(owner: Owner, attempts: Scope.Scope) {
+    const states = yield* persist(deliveries.open(owner, newHandlersOf(plugins)))
+    const subscriptions = plugins.flatMap((plugin) =>
+      plugin.handlers.flatMap((handler) => {
+        const state = states.find((each) => each.plugin === plugin.name && each.handler === handler.name)
+        return state === undefined
+          ? []
+          : [{ key: state.key, position: state.position, plugin, handler, gathering: gatheringOf(handler) }]
+      })
+    )
+    const fed = subscriptions.filter(({ handler }) => handler.occasion._tag !== "Tick")
+    const dispatcher = Dispatcher.make(services, memory, owner, fed)
+    const worker = Worker.make(services, memory, watchdog, owner, subscriptions, attempts)
+    const ticks = Ticks.make(subscriptions)
+    let acts = yield* deliveries.awaitAct(-1)
+    let off: ReadonlyArray<Switch> = yield* persist(deliveries.switchedOff)
+
+    const makeTicks = Effect.fnUntraced(function*(now: number) {
+      if (!ticks.isUsed) return
+      const integrations = (yield* store.integrations).filter(({ state }) => state === "active").map(({ id }) => id)
+      const due = ticks.due(integrations, now)
+      if (due.length > 0) ticks.done(due, yield* deliveries.tick(owner, due, integrations))
+    })
+
+    const tell = Effect.fnUntraced(function*(quiet: boolean) {
+      const { quietAt } = yield* SubscriptionRef.get(status)
+      yield* SubscriptionRef.set(status, {
+        state: "running",
+        reason: null,
+        handlers: worker.status().map(({ key, ...handler }) => ({
+          ...handler,
+          position: dispatcher.positionOf(key)
+        })),
+        unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({
+          plugin,
+          integration,
+          message
+        })),
+        quietAt: quiet ? Math.max(quietAt, dispatcher.position()) : quietAt
+      })
+    })
+
+    /** What has ended is settled, what is due is begun. Gives when there is something to do again without being woken. */
+    const turn = Effect.fnUntraced(function*(more: boolean) {
+      const now = yield* Clock.currentTimeMillis
+      const outcomes = worker.outcomes()
+      const { claimed, next } = yield* deliveries.turn(owner, outcomes, draining.isOpen() ? [] : worker.wants(now, off))
+      worker.settled(outcomes.length)
+      yield* worker.start(claimed)
+      yield* tell(!more && worker.isIdle() && claimed.length === 0)
+      return Math.min(next ?? Infinity, worker.wakeAt(), ticks.next(now))
+    })
+
+    /** Returns when there may be something to do. */
+    const news = Effect.fnUntraced(function*(wakeAt: number) {
+      const now = yield* Clock.currentTimeMillis
+      const timer = wakeAt === Infinity ? Effect.never : Effect.sleep(Duration.millis(Math.max(0, wakeAt - now)))
+      yield* Effect.raceAllFirst([
+        timer,
+        worker.awaitEnd,
+        fed.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
+        deliveries.awaitAct(acts),
+        draining.await
+      ])
+      const done = yield* deliveries.awaitAct(-1)
+      if (done === acts) return
+      acts = done
+      off = yield* deliveries.switchedOff
+    })
+
+    const serve = Effect.gen(function*() {
+      while (!draining.isOpen()) {
+        yield* persist(Effect.gen(function*() {
+          yield* makeTicks(yield* Clock.currentTimeMillis)
+          const more = yield* dispatcher.step()
+          const wakeAt = yield* turn(more)
+          yield* more ? Effect.yieldNow : news(wakeAt)
+        }))
+      }
+      worker.drain()
+      while (!worker.isIdle()) {
+        yield* persist(turn(true))
+        if (!worker.isIdle()) yield* worker.awaitEnd
+      }
+    })
+    yield* Effect.ensuring(serve, Effect.sync(worker.stop))
+  })
+
+  const finished = yield* Effect.scoped(Effect.gen(function*() {
+    const attempts = yield* Effect.scope
+    const owner = yield* persist(store.claim(scope))
+    yield* session(owner, attempts)
+  })).pipe(
+    Effect.catch(() => Effect.void),
+    Effect.forkScoped
+  )
+  yield* Effect.addFinalizer(() => Effect.andThen(draining.open, Fiber.await(finished)))
+
+  yield* Clock.currentTimeMillis.pipe(
+    Effect.flatMap((now) => deliveries.prune(now - Duration.toMillis(retention))),
+    Effect.catch((error) => Effect.logWarning("journal not pruned").pipe(Effect.annotateLogs({ why: error.message }))),
+    Effect.repeat(Schedule.spaced(pruneEvery)),
+    Effect.forkScoped
+  )
+
+  const first = (isMeant: (now: DeliveryStatus) => boolean) =>
+    SubscriptionRef.changes(status).pipe(
+      Stream.filter(isMeant),
+      Stream.runHead,
+      Effect.flatMap((now) => now._tag === "Some" ? Effect.succeed(now.value) : SubscriptionRef.get(status))
+    )
+  // a new plugin begins here: what is appended once the layer is built, it gets
+  yield* first(({ state }) => state !== "starting")
+
+  return Delivery.of({
+    status: SubscriptionRef.get(status),
+    reached: (position) => first((now) => now.quietAt >= position || now.state === "stopped")
+  })
+})

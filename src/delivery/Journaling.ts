@@ -1,0 +1,82 @@
+/**
+ * Steps that are done once, in the name of an attempt.
+ *
+ * Gotchas
+ * - A step that fails in one of the three ways says itself that it is not done; what it leaves open is one that never came
+ *   to an end, or sent a request to somebody else and heard nothing.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Journal } from "../plugin/Capabilities.ts"
+import { Permanent } from "../plugin/Failure.ts"
+import type { Deliveries, StepKey } from "../store/Deliveries.ts"
+import type { StoreError } from "../store/Store.ts"
+import { type Attempt, CurrentStep, type Place } from "./Attempt.ts"
+import * as Refusals from "./Refusals.ts"
+
+type Step = Journal["Service"]["once"]
+
+export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journal["Service"] => {
+  const stored = <A>(effect: Effect.Effect<A, StoreError>) => Effect.mapError(effect, Refusals.ofStore)
+
+  const stepIn = (placeOf: (around: Place) => Place): Step =>
+    Effect.fnUntraced(function*(step, schema, effect, options) {
+      yield* attempt.check
+      const place = placeOf(yield* attempt.place)
+      const name = place.path + step
+      const key: StepKey = {
+        handler: attempt.subscription.key,
+        occasions: place.occasions,
+        lasting: place.lasting,
+        step: name
+      }
+      const codec = Schema.fromJsonString(Schema.toCodecJson(schema))
+      const known = (text: string) =>
+        Effect.mapError(
+          Schema.decodeEffect(codec)(text),
+          () => new Permanent({ message: `the journal's result of step "${name}" is not what its schema says` })
+        )
+      const declared = options?.onUnknown === "deadLetter"
+      const run = Effect.gen(function*() {
+        const result = yield* stored(deliveries.result(key))
+        if (result !== null) return yield* known(result)
+        if (declared) {
+          const intent = { ...key, integration: attempt.integration, write: null, again: false }
+          const begun = yield* stored(deliveries.begin(attempt.fence, intent))
+          if (begun._tag === "Done") return yield* known(begun.result)
+          if (begun._tag === "Unknown") return yield* Refusals.unknown(`step "${name}"`)
+        }
+        const within: Place = { ...place, path: `${name}/`, unanswered: 0 }
+        const value = yield* Effect.provideService(effect, CurrentStep, within).pipe(
+          Effect.tapError(() =>
+            declared && within.unanswered === 0 ? stored(deliveries.withdraw(attempt.fence, key)) : Effect.void
+          )
+        )
+        const text = yield* Effect.mapError(
+          Schema.encodeEffect(codec)(value),
+          () => new Permanent({ message: `the result of step "${name}" is not what its schema says` })
+        )
+        yield* stored(deliveries.finish(attempt.fence, key, text))
+        return value
+      })
+      // the same step twice at once is done once
+      return yield* attempt.numbered(`${place.occasions[0]} step ${name}`, () => run)
+    })
+
+  const lasting = Effect.fnUntraced(function*() {
+    const { integration, record } = attempt
+    if (record === null) {
+      return yield* new Permanent({ message: "oncePer counts by one record: a batch has several, use once" })
+    }
+    return record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
+  })
+
+  return {
+    once: stepIn((around) => around),
+    oncePer: (...step) =>
+      Effect.flatMap(
+        lasting(),
+        (occasion) => stepIn((around) => ({ ...around, occasions: [occasion], lasting: true }))(...step)
+      )
+  }
+}

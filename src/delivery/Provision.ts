@@ -1,0 +1,216 @@
+/**
+ * The capabilities of one attempt: hides that everything a handler can reach acts in the attempt's name.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientError from "effect/http/HttpClientError"
+import type { HttpClientRequest } from "effect/http/HttpClientRequest"
+import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../api/Writes.ts"
+import { isObject } from "../domain/Canonical.ts"
+import { parsePosition } from "../domain/ChangeEvent.ts"
+import type { StreamModel } from "../domain/Model.ts"
+import {
+  Api,
+  type Capabilities,
+  Events,
+  Journal,
+  type Reads,
+  Records,
+  type UnifiedApi,
+  type WriteOptions,
+  type Writes
+} from "../plugin/Capabilities.ts"
+import type { EventOf, RecordOf, Trigger } from "../plugin/Event.ts"
+import { type HandlerError, Permanent } from "../plugin/Failure.ts"
+import type { Invalid, SourceError } from "../source/Source.ts"
+import type { Store } from "../store/Store.ts"
+import type * as Asking from "./Asking.ts"
+import { type Attempt, CurrentStep } from "./Attempt.ts"
+import * as Journaling from "./Journaling.ts"
+import { eventOf, isOf, occurrenceOf, partsOf } from "./Occurrence.ts"
+import * as Refusals from "./Refusals.ts"
+import * as Writing from "./Writing.ts"
+
+export interface Services extends Writing.Services {
+  readonly store: Store["Service"]
+  readonly client: HttpClient.HttpClient
+}
+
+const rowsAtOnce = 500
+
+// ---- the API ------------------------------------------------------------------------------------------------------
+
+type Send = <W extends WriteName>(wanted: Asking.Wanted<W>) => Effect.Effect<WriteData<W>, HandlerError>
+
+/** `(id?, body?, options?)`, as the write's schemas say. */
+const writeOf = <W extends WriteName>(send: Send, integration: string, write: W) => (...request: Array<unknown>) => {
+  const { body, params } = writeSchemas[write]
+  const rest = [...request]
+  const names = Object.keys(params)
+  const values = Object.fromEntries(names.map((name) => [name, rest.shift()]))
+  return send({
+    integration,
+    write,
+    // typed where it is called; checked by whoever sends it
+    params: values as Asking.Wanted<W>["params"],
+    body: (body === Empty ? {} : rest.shift()) as WriteBody<W>,
+    options: (rest.shift() ?? {}) as WriteOptions<W>
+  })
+}
+
+const writesOf = (send: Send, integration: string): Writes =>
+  Object.fromEntries(writeNames.map((write) => [write, writeOf(send, integration, write)])) as Writes
+
+const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: string): Reads => {
+  const asked = <A>(what: string, ask: (account: string) => Effect.Effect<A, SourceError | Invalid>) =>
+    attempt.check.pipe(
+      Effect.andThen(accounts.of(integration)),
+      Effect.flatMap((account) => Effect.mapError(ask(account), (error) => Refusals.ofApi(what, error))),
+      Effect.tapError(() => attempt.note(what, integration, "refused")),
+      Effect.tap(attempt.note(what, integration, "done"))
+    )
+  const priority = "write"
+  const live = <M extends StreamModel>(model: M, id: string) =>
+    asked(`live ${model}`, (account) =>
+      Effect.gen(function*() {
+        let cursor: string | null = null
+        do {
+          const page: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* source.page({
+            account,
+            integration,
+            model,
+            priority,
+            cursor,
+            updatedAfter: null,
+            ids: [id]
+          })
+          const found = page.results.find((row) => isObject(row) && row["id"] === id)
+          // as the API shows it: reading is lenient
+          if (found !== undefined) return found as RecordOf<M>
+          cursor = page.next
+        } while (cursor !== null)
+        return null
+      }))
+  return {
+    live,
+    attachments: (application_id) =>
+      asked(
+        "attachments",
+        (account) => source.read({ account, integration, read: "attachments", params: { application_id }, priority })
+      ),
+    employeeForm: (staffing_entity_id) =>
+      asked("employeeForm", (account) =>
+        source.read({
+          account,
+          integration,
+          read: "employeeForm",
+          params: staffing_entity_id === undefined ? {} : { staffing_entity_id },
+          priority
+        })),
+    assessmentPackages: () =>
+      asked(
+        "assessmentPackages",
+        (account) => source.read({ account, integration, read: "assessmentPackages", params: {}, priority })
+      ),
+    tools: (category) =>
+      asked(
+        "tools",
+        (account) => source.read({ account, integration: null, read: "tools", params: { category }, priority })
+      )
+  }
+}
+
+const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
+  const send = Writing.make(services, attempt)
+  const of = (integration: string): UnifiedApi => ({
+    integration,
+    ...writesOf(send, integration),
+    ...readsOf(services, attempt, integration)
+  })
+  return { ...of(attempt.integration), for: of }
+}
+
+// ---- what we have -------------------------------------------------------------------------------------------------
+
+/** Of a candidate in very many applications, these are enough to say how they stand. */
+const mostApplications = 50
+
+const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service"] => ({
+  get: (model, id, integration = attempt.integration) =>
+    deliveries.content({ integration, model }, id).pipe(
+      Effect.map((content) => content === null ? null : JSON.parse(content)),
+      Effect.mapError(Refusals.ofStore)
+    ),
+  applicationsOf: Effect.fnUntraced(function*(candidate, integration = attempt.integration) {
+    const ids = yield* deliveries.applicationsOf(integration, candidate, mostApplications)
+    const contents = yield* Effect.forEach(
+      ids,
+      (id) => deliveries.content({ integration, model: "ats.application" }, id)
+    )
+    return contents.flatMap((content) => content === null ? [] : [JSON.parse(content)])
+  }, Effect.mapError(Refusals.ofStore))
+})
+
+const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
+  const at = (position: string) => {
+    const number = parsePosition(store.identity, position)
+    return typeof number === "number"
+      ? Effect.succeed(number)
+      : Effect.fail(new Permanent({ message: `"${position}" is no position of this log` }))
+  }
+  return {
+    between: Effect.fnUntraced(function*<T extends Trigger>(trigger: T, from: string, to: string) {
+      const { model } = partsOf(trigger)
+      const end = yield* at(to)
+      const events: Array<EventOf<T>> = []
+      let after = yield* at(from)
+      while (true) {
+        const rows = yield* Effect.mapError(
+          store.log({ after, limit: rowsAtOnce, integration: attempt.integration, model }),
+          Refusals.ofStore
+        )
+        for (const entry of rows) {
+          const occurrence = occurrenceOf(entry)
+          if (entry.position <= end && isOf(trigger, occurrence)) {
+            events.push(eventOf(store.identity, occurrence, trigger))
+          }
+        }
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < rowsAtOnce || last.position >= end) return events
+        after = last.position
+      }
+    })
+  }
+}
+
+// ---- everybody else -----------------------------------------------------------------------------------------------
+
+const harmless: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
+
+const hostOf = ({ url }: HttpClientRequest): string => URL.parse(url)?.host ?? "?"
+
+const clientOf = ({ client }: Services, attempt: Attempt): HttpClient.HttpClient =>
+  HttpClient.transform(client, (response, request) =>
+    Effect.gen(function*() {
+      const what = `${request.method} ${hostOf(request)}`
+      yield* Effect.mapError(attempt.check, ({ message }) =>
+        new HttpClientError.HttpClientError({
+          reason: new HttpClientError.TransportError({ request, description: message })
+        }))
+      const step = harmless.has(request.method) ? null : yield* CurrentStep
+      if (step !== null) step.unanswered++
+      const answer = yield* Effect.tapError(response, () => attempt.note(what, null, "unknown"))
+      if (step !== null && answer.status < 500) step.unanswered--
+      yield* attempt.note(what, null, "done")
+      return answer
+    }))
+
+/** Lives as long as the attempt. */
+export const contextOf = (services: Services, attempt: Attempt): Context.Context<Capabilities> =>
+  Context.make(Api, apiOf(services, attempt)).pipe(
+    Context.add(Records, recordsOf(services, attempt)),
+    Context.add(Events, eventsOf(services, attempt)),
+    Context.add(Journal, Journaling.make(services.deliveries, attempt)),
+    Context.add(HttpClient.HttpClient, clientOf(services, attempt))
+  )

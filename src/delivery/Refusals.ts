@@ -1,0 +1,37 @@
+/** What a failure of the API or of the store means for a handler: which of its three ways to fail. */
+import * as Duration from "effect/Duration"
+import { type HandlerError, Permanent, RateLimited, Refusal, Transient } from "../plugin/Failure.ts"
+import type { Invalid, SourceError, WriteError } from "../source/Source.ts"
+import type { StoreError } from "../store/Store.ts"
+
+/** Where the API does not say how long. */
+const usualWait = Duration.minutes(1)
+
+const isRefusal = (name: string): name is Refusal => (Refusal.literals as ReadonlyArray<string>).includes(name)
+
+/** Of a write: everything but an unknown outcome left nothing behind. */
+export const ofApi = (what: string, error: SourceError | WriteError | Invalid): HandlerError => {
+  if (error._tag === "Invalid") {
+    return new Permanent({ message: `${what}: ${error.message}`, refusal: "Invalid", faults: error.faults })
+  }
+  const { reason } = error
+  if (reason._tag === "RateLimited") {
+    return new RateLimited({
+      retryAfter: reason.retryAfter === null ? usualWait : Duration.millis(reason.retryAfter)
+    })
+  }
+  const message = `${what}: ${reason.message}`
+  if (reason._tag === "OutcomeUnknown" || !isRefusal(reason._tag)) return new Transient({ message })
+  return new Permanent({ message, refusal: reason._tag })
+}
+
+export const ofStore = ({ reason }: StoreError): HandlerError =>
+  new Transient({
+    message: reason._tag === "Fenced" ? "this attempt is over: the delivery is another one's now" : reason.hint
+  })
+
+export const unknown = (what: string): Permanent =>
+  new Permanent({
+    message: `${what} was begun by an earlier attempt, and nobody knows whether it took effect`,
+    refusal: "OutcomeUnknown"
+  })

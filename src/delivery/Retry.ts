@@ -1,0 +1,45 @@
+/**
+ * What follows an attempt that failed: pure.
+ *
+ * Invariants
+ * 1. A delivery is given up only for itself: a batch of several is halved first   (L7)
+ * 2. Being rate limited costs no attempt
+ */
+import * as Duration from "effect/Duration"
+import type { Options } from "../plugin/Plugin.ts"
+import type { Attempted, Failure, Outcome } from "../store/Deliveries.ts"
+
+const defaults = { attempts: 8, first: Duration.seconds(1), longest: Duration.minutes(10) }
+
+/** Wait after the nth failure in a row, ms. */
+export const backoff = ({ retry }: Pick<Options, "retry">, failures: number): number => {
+  const first = Duration.toMillis(Duration.fromInputUnsafe(retry?.first ?? defaults.first))
+  const longest = Duration.toMillis(Duration.fromInputUnsafe(retry?.longest ?? defaults.longest))
+  return Math.min(longest, first * 2 ** Math.min(failures - 1, 40))
+}
+
+const neverHelps: ReadonlySet<Failure["reason"]> = new Set(["Permanent", "LoopDetected"])
+
+export const outcomeOf = (
+  /** Members of one batch, or one delivery. */
+  members: ReadonlyArray<{ readonly id: number; readonly attempts: number; readonly batch: string | null }>,
+  attempted: Attempted,
+  options: Options,
+  /** Of `RateLimited`, ms. */
+  retryAfter: number
+): Outcome => {
+  const { failure } = attempted
+  const deliveries = members.map(({ id }) => id)
+  const before = members[0]?.attempts ?? 0
+  if (failure.reason === "RateLimited") {
+    return { _tag: "Again", deliveries, dueAt: failure.at + retryAfter, attempts: before, attempted }
+  }
+  const attempts = before + 1
+  if (!neverHelps.has(failure.reason) && attempts < (options.attempts ?? defaults.attempts)) {
+    return { _tag: "Again", deliveries, dueAt: failure.at + backoff(options, attempts), attempts, attempted }
+  }
+  const batch = members[0]?.batch ?? null
+  return batch !== null && members.length > 1
+    ? { _tag: "Halved", deliveries, batch, dueAt: failure.at, attempted }
+    : { _tag: "Dead", deliveries, attempts, attempted }
+}

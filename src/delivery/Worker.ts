@@ -1,0 +1,367 @@
+/**
+ * Runs what was claimed, handler by handler: hides queues, time-outs and what an attempt's end means.
+ *
+ * Invariants
+ * 1. Every claim ends in exactly one outcome, also when it is interrupted or its event is gone
+ * 2. A handler that is slow or fails keeps nobody else's deliveries waiting
+ *
+ * Gotchas
+ * - More is claimed than runs at once, so that a turn of the store is worth its commit.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Metric from "effect/Metric"
+import type * as Scope from "effect/Scope"
+import { formatPosition } from "../domain/ChangeEvent.ts"
+import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
+import type { Claimed, Failure, Outcome, Switch, Want } from "../store/Deliveries.ts"
+import type { Owner, StoreError } from "../store/Store.ts"
+import * as Attempt from "./Attempt.ts"
+import * as Breaker from "./Breaker.ts"
+import { failureOf, retryAfterOf, TimedOut } from "./Failing.ts"
+import type { Memory } from "./Memory.ts"
+import { eventOf, type Occurrence } from "./Occurrence.ts"
+import * as Provision from "./Provision.ts"
+import { outcomeOf } from "./Retry.ts"
+import { type Subscription, triggerOf } from "./Subscription.ts"
+import type { Watchdog } from "./Watchdog.ts"
+
+const defaults = { concurrency: 4, timeout: Duration.seconds(30) }
+/** Deliveries that a handler holds at most. */
+const ahead = 256
+
+const settledCounter = Metric.counter("rollcall_deliveries_settled_total", {
+  description: "Deliveries that a handler has done",
+  incremental: true
+})
+const failedCounter = Metric.counter("rollcall_delivery_attempts_failed_total", {
+  description: "Attempts that failed, by reason",
+  incremental: true
+})
+const deadCounter = Metric.counter("rollcall_deliveries_dead_total", {
+  description: "Deliveries that were given up",
+  incremental: true
+})
+const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
+  description: "From the moment a change was detected until its delivery was done",
+  boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
+})
+
+/** A delivery, or the members of a batch, to be run. */
+interface Job {
+  readonly members: ReadonlyArray<Claimed>
+  /** Empty: a tick. */
+  readonly occurrences: ReadonlyArray<Occurrence>
+}
+
+/** What is at hand for one handler. */
+interface Desk extends Subscription {
+  readonly concurrency: number
+  readonly breaker: Breaker.Breaker
+  readonly queue: Array<Job>
+  runners: number
+  /** Jobs, queued or under way, that have no outcome yet. */
+  held: number
+  readonly metrics: {
+    readonly settled: Metric.Metric<number, unknown>
+    readonly delay: Metric.Metric<number, unknown>
+  }
+}
+
+export const make = (
+  services: Provision.Services,
+  memory: Memory,
+  watchdog: Watchdog,
+  owner: Owner,
+  subscriptions: ReadonlyArray<Subscription>,
+  scope: Scope.Scope
+) => {
+  const { store } = services
+  const desks = new Map(subscriptions.map((subscription): [number, Desk] => {
+    const { handler, key, plugin } = subscription
+    const labels = { plugin: plugin.name, handler: handler.name }
+    return [key, {
+      ...subscription,
+      concurrency: handler.options.concurrency ?? defaults.concurrency,
+      breaker: Breaker.make(),
+      queue: [],
+      runners: 0,
+      held: 0,
+      metrics: {
+        settled: Metric.withAttributes(settledCounter, labels),
+        delay: Metric.withAttributes(delayHistogram, labels)
+      }
+    }]
+  }))
+  const outcomes: Array<Outcome> = []
+  const unconfigured = new Map<string, Unconfigured>()
+  const configured = new Map<string, unknown>()
+  let ended = Deferred.makeUnsafe<void>()
+  let stopping = false
+
+  const push = (outcome: Outcome) => {
+    outcomes.push(outcome)
+    Deferred.doneUnsafe(ended, Exit.void)
+  }
+  const released = (members: ReadonlyArray<Claimed>): Outcome => ({
+    _tag: "Released",
+    deliveries: members.map(({ id }) => id)
+  })
+  const conclude = (desk: Desk, outcome: Outcome) => {
+    desk.held--
+    push(outcome)
+  }
+  const clear = (desk: Desk) => {
+    for (const { members } of desk.queue.splice(0)) conclude(desk, released(members))
+  }
+
+  // ---- configuration
+
+  const placeOf = (plugin: string, integration: string) => `${plugin} in ${integration}`
+
+  /** null: not complete. Its deliveries wait for a process that has it. */
+  const configurationFor = Effect.fnUntraced(function*({ plugin }: Subscription, integration: string) {
+    const place = placeOf(plugin.name, integration)
+    if (configured.has(place)) return { value: configured.get(place) }
+    if (unconfigured.has(place)) return null
+    const found = yield* Effect.result(configurationOf(plugin, integration))
+    if (found._tag === "Success") {
+      configured.set(place, found.success)
+      return { value: found.success }
+    }
+    unconfigured.set(place, found.failure)
+    yield* Effect.logError("a plugin is not configured: its deliveries wait").pipe(
+      Effect.annotateLogs({ plugin: plugin.name, integration, why: found.failure.message })
+    )
+    return null
+  })
+
+  // ---- one attempt
+
+  const inputOf = ({ handler }: Subscription, { members: [first], occurrences }: Job): unknown => {
+    const { occasion } = handler
+    if (occasion._tag === "Tick") {
+      if (first?.subject._tag !== "Tick") return null
+      const { from, scheduledAt, to } = first.subject
+      const position = (number: number) => formatPosition(store.identity, number)
+      return {
+        integration: first.integration,
+        scheduledAt: new Date(scheduledAt),
+        from: position(from),
+        to: position(to)
+      }
+    }
+    const narrowed = occasion._tag === "Event" ? occasion.changed : null
+    const events = occurrences.flatMap((occurrence) => {
+      const trigger = triggerOf(handler, occurrence)
+      return trigger === undefined ? [] : [eventOf(store.identity, occurrence, trigger, narrowed)]
+    })
+    return occasion._tag === "Batch" ? events : events[0]
+  }
+
+  const attemptOf = (
+    desk: Desk,
+    { members: [first], occurrences }: Job & { readonly members: readonly [Claimed, ...Array<Claimed>] }
+  ) => {
+    const [occurrence] = occurrences
+    const depth = Math.max(0, ...occurrences.map(({ cause }) => cause?.depth ?? 0)) + 1
+    return Attempt.make({
+      subscription: desk,
+      fence: { owner, delivery: first.id, claim: first.claim },
+      integration: first.integration,
+      occasions: Attempt.occasionsOf(first),
+      record: occurrence === undefined
+        ? "tick"
+        : occurrences.length > 1
+        ? null
+        : { model: occurrence.entry.model, id: occurrence.entry.id },
+      depth
+    }, services.deliveries)
+  }
+
+  const succeed = Effect.fnUntraced(function*(desk: Desk, { members, occurrences }: Job, now: number) {
+    desk.breaker.succeeded()
+    yield* Metric.update(desk.metrics.settled, members.length)
+    for (const { entry } of occurrences) yield* Metric.update(desk.metrics.delay, (now - entry.detectedAt) / 1000)
+    conclude(desk, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
+  })
+
+  const fail = Effect.fnUntraced(function*(
+    desk: Desk,
+    { members }: Job,
+    attempt: Attempt.Attempt,
+    startedAt: number,
+    failure: Failure,
+    retryAfter: number
+  ) {
+    const { handler, plugin } = desk
+    const labels = { plugin: plugin.name, handler: handler.name }
+    const first = members[0]
+    const number = first?.claim ?? 0
+    const outcome = outcomeOf(
+      members,
+      { number, startedAt, failure, asked: attempt.asked },
+      handler.options,
+      retryAfter
+    )
+    push(outcome)
+    yield* Metric.update(Metric.withAttributes(failedCounter, { ...labels, reason: failure.reason }), 1)
+    if (outcome._tag === "Dead") {
+      yield* Metric.update(Metric.withAttributes(deadCounter, { ...labels, reason: failure.reason }), 1)
+      yield* Effect.logWarning("a delivery was given up").pipe(
+        Effect.annotateLogs({ ...labels, deadLetter: first?.id, reason: failure.reason, why: failure.message })
+      )
+    }
+    if (failure.reason === "RateLimited") return conclude(desk, outcome)
+    const rested = desk.breaker.resting()
+    desk.breaker.failed(first?.lane ?? "", failure.at)
+    const resting = desk.breaker.resting()
+    if (resting !== null) clear(desk)
+    if (resting !== null && rested === null) {
+      yield* Effect.logWarning("a handler rests: it fails for one record after the other").pipe(
+        Effect.annotateLogs({ ...labels, why: failure.message })
+      )
+    }
+    conclude(desk, outcome)
+  })
+
+  const run = Effect.fnUntraced(function*(desk: Desk, job: Job) {
+    const [first, ...others] = job.members
+    if (first === undefined) return
+    const configuration = yield* configurationFor(desk, first.integration)
+    if (configuration === null) return conclude(desk, released(job.members))
+    const { handler, plugin } = desk
+    const startedAt = yield* Clock.currentTimeMillis
+    const timeout = Duration.fromInputUnsafe(handler.options.timeout ?? defaults.timeout)
+    const attempt = attemptOf(desk, { ...job, members: [first, ...others] })
+    const exit = yield* Effect.suspend(() => handler.run(inputOf(desk, job), configuration.value)).pipe(
+      Effect.provideContext(Provision.contextOf(services, attempt)),
+      watchdog.watched({ plugin: plugin.name, handler: handler.name }),
+      Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new TimedOut()) }),
+      Effect.interruptible,
+      Effect.exit
+    )
+    attempt.end()
+    const now = yield* Clock.currentTimeMillis
+    if (Exit.isSuccess(exit)) return yield* succeed(desk, job, now)
+    if (stopping && Cause.hasInterruptsOnly(exit.cause)) return conclude(desk, released(job.members))
+    yield* fail(desk, job, attempt, startedAt, failureOf(exit.cause, timeout, now), retryAfterOf(exit.cause))
+  })
+
+  /** Takes one job after the other from a desk. */
+  const runner = (desk: Desk) =>
+    Effect.uninterruptible(Effect.gen(function*() {
+      for (let job = desk.queue.shift(); job !== undefined; job = desk.queue.shift()) yield* run(desk, job)
+      desk.runners--
+    }))
+
+  // ---- claims
+
+  const jobsOf = (claimed: ReadonlyArray<Claimed>, occurrences: ReadonlyMap<number, Occurrence>) => {
+    const jobs: Array<Job> = []
+    for (const members of Map.groupBy(claimed, ({ batch, id }) => batch ?? id).values()) {
+      const found = members.flatMap(({ subject }) => {
+        const occurrence = subject._tag === "Event" ? occurrences.get(subject.position) : undefined
+        return occurrence === undefined ? [] : [occurrence]
+      })
+      jobs.push({ members, occurrences: found })
+    }
+    return jobs
+  }
+
+  /** Of what the record was erased meanwhile there is nothing to deliver. */
+  const dropErased = (claimed: ReadonlyArray<Claimed>, occurrences: ReadonlyMap<number, Occurrence>) =>
+    claimed.filter(({ id, subject }) => {
+      const isThere = subject._tag === "Tick" || occurrences.has(subject.position)
+      if (!isThere) push({ _tag: "Settled", deliveries: [id] })
+      return isThere
+    })
+
+  const start = Effect.fnUntraced(function*(claimed: ReadonlyArray<Claimed>): Effect.fn.Return<void, StoreError> {
+    if (claimed.length === 0) return
+    const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
+    const occurrences = yield* Effect.tapError(
+      memory.recall(positions),
+      () => Effect.sync(() => push(released(claimed)))
+    )
+    const there = dropErased(claimed, occurrences)
+    for (const [key, own] of Map.groupBy(there, ({ handler }) => handler)) {
+      const desk = desks.get(key)
+      if (desk === undefined) {
+        push(released(own))
+        continue
+      }
+      const jobs = jobsOf(own, occurrences)
+      desk.held += jobs.length
+      desk.queue.push(...jobs)
+      const runners = Math.min(desk.concurrency - desk.runners, desk.queue.length)
+      for (let index = 0; index < runners; index++) {
+        desk.runners++
+        yield* Effect.forkIn(runner(desk), scope)
+      }
+    }
+  })
+
+  const isOff = (off: ReadonlyArray<Switch>, plugin: string) =>
+    off.some((each) => each._tag === "Plugin" && each.plugin === plugin && each.integration === null)
+
+  const exceptFor = (off: ReadonlyArray<Switch>, plugin: string): ReadonlyArray<string> => [
+    ...off.flatMap((each) =>
+      each._tag === "Plugin" && each.plugin === plugin && each.integration !== null ? [each.integration] : []
+    ),
+    ...[...unconfigured.values()].flatMap((fault) => fault.plugin === plugin ? [fault.integration] : [])
+  ]
+
+  /** What each handler could take on now. */
+  const wants = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> =>
+    [...desks.values()].flatMap((desk): ReadonlyArray<Want> => {
+      const { breaker, concurrency, handler, held, key, plugin } = desk
+      const size = handler.occasion._tag === "Batch" ? handler.occasion.size : null
+      const most = breaker.room((size === null ? Math.max(ahead, concurrency) : concurrency) - held, held, now)
+      if (most <= 0 || isOff(off, plugin.name)) return []
+      return [{ handler: key, most, size, except: exceptFor(off, plugin.name) }]
+    })
+
+  return {
+    wants,
+    start,
+    /** Not yet settled in the store; `settled` says how many of them, the first ones, are. */
+    outcomes: (): ReadonlyArray<Outcome> => [...outcomes],
+    settled: (count: number) => {
+      outcomes.splice(0, count)
+      if (outcomes.length === 0) ended = Deferred.makeUnsafe()
+    },
+    /** Returns once there is an outcome. */
+    awaitEnd: Effect.suspend(() => Deferred.await(ended)),
+    isIdle: () => outcomes.length === 0 && [...desks.values()].every(({ held }) => held === 0),
+    /** When a handler that rests is to be tried again. */
+    wakeAt: (): number =>
+      Math.min(...[...desks.values()].flatMap(({ breaker, held }) => {
+        const rest = breaker.resting()
+        return rest === null || held > 0 ? [] : [rest.until]
+      })),
+    /** What runs may go on, nothing else is begun. */
+    drain: () => {
+      for (const desk of desks.values()) clear(desk)
+    },
+    /** What is interrupted from here on is to be delivered again. */
+    stop: () => {
+      stopping = true
+    },
+    status: () =>
+      [...desks.values()].map(({ breaker, handler, held, key, plugin, queue }) => ({
+        key,
+        plugin: plugin.name,
+        handler: handler.name,
+        running: held - queue.length,
+        resting: breaker.resting()
+      })),
+    unconfigured: () => [...unconfigured.values()]
+  }
+}
+
+export type Worker = ReturnType<typeof make>

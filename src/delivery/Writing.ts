@@ -1,0 +1,201 @@
+/**
+ * The twelve writes in the name of an attempt. Hides when a write is sent, and that it may have been sent before.
+ *
+ * Invariants
+ * 1. Nothing is sent before its intent is committed, with the attempt's fence checked in that very transaction   (X16, L5)
+ * 2. What has a result is never sent again; what has an intent and no result only if that is safe, was declared so, or the
+ *    API shows that it did not take effect   (L4, L5)
+ * 3. Of what is known not to have been done no intent is left
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import { hash } from "node:crypto"
+import { type WriteData, type WriteName, writes } from "../api/Writes.ts"
+import type { OnUnknown } from "../plugin/Capabilities.ts"
+import { type HandlerError, RateLimited } from "../plugin/Failure.ts"
+import type { WriteRequest } from "../source/Source.ts"
+import type { Begun, StepKey } from "../store/Deliveries.ts"
+import * as Asking from "./Asking.ts"
+import type { Attempt } from "./Attempt.ts"
+import * as Refusals from "./Refusals.ts"
+
+/** What a write needs of the engine. */
+export interface Services extends Asking.Services {
+  /** By integration. */
+  readonly replacing: Map<string, Semaphore.Semaphore>
+}
+
+const unless: Readonly<Record<(typeof writes)[WriteName]["repeat"], OnUnknown>> = {
+  safe: "repeat",
+  look: "ask",
+  never: "deadLetter"
+}
+
+const usualBudget = 1_000
+/** While all writes are stopped: how soon it is asked again. */
+const stopped = Duration.minutes(1)
+
+const nameOf = (write: WriteName, request: unknown): string =>
+  `${write}:${hash("sha256", JSON.stringify(request), "base64url").slice(0, 22)}`
+
+export const make = (services: Services, attempt: Attempt) => {
+  const { accounts, deliveries, replacing, source } = services
+  const { plugin } = attempt.subscription
+
+  const stored = <A>(effect: Effect.Effect<A, Parameters<typeof Refusals.ofStore>[0]>) =>
+    Effect.mapError(effect, Refusals.ofStore)
+
+  /** Packages are replaced as a whole: of two at once nobody knows which one it will have been. */
+  const inTurn = (write: WriteName, integration: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => {
+    if (write !== "replacePackages") return effect
+    const lock = replacing.get(integration) ?? Semaphore.makeUnsafe(1)
+    replacing.set(integration, lock)
+    return lock.withPermits(1)(effect)
+  }
+
+  /**
+   * The transaction before a write goes out: fence, switch, budget, intent.
+   */
+  const begin = <W extends WriteName>(
+    key: StepKey,
+    { integration, write }: Asking.Wanted<W>,
+    again: boolean
+  ): Effect.Effect<Begun, HandlerError> =>
+    stored(deliveries.begin(attempt.fence, {
+      ...key,
+      integration,
+      write: { name: write, plugin: plugin.name, perHour: plugin.definition.writesPerHour ?? usualBudget },
+      again
+    }))
+
+  /** The form an employee is checked against is read if the handler did not. */
+  const against = <W extends WriteName>(account: string, { body, integration, options, write }: Asking.Wanted<W>) => {
+    if (write !== "createEmployee" || "form" in options) return Effect.succeed(options)
+    const entity = "staffing_entity_id" in body && typeof body.staffing_entity_id === "string"
+      ? { staffing_entity_id: body.staffing_entity_id }
+      : {}
+    return Effect.map(
+      source.read({ account, integration, read: "employeeForm", params: entity, priority: "write" }),
+      (form) => ({ ...options, form })
+    )
+  }
+
+  const request = <W extends WriteName>(wanted: Asking.Wanted<W>) => {
+    const { body, integration, params, write } = wanted
+    return Effect.flatMap(accounts.of(integration), (account) =>
+      Effect.map(
+        Effect.mapError(against(account, wanted), (error) => Refusals.ofApi(`the form for ${write}`, error)),
+        // the options are those of this write: a form for an employee, perhaps a scale for a skill
+        (options) => ({ ...options, account, integration, write, params, body }) as WriteRequest<W>
+      ))
+  }
+
+  /** Sends; the intent is there. Whatever comes back is written down before anything else may happen. */
+  const send = <W extends WriteName>(
+    key: StepKey,
+    wanted: Asking.Wanted<W>
+  ): Effect.Effect<WriteData<W>, HandlerError> => {
+    const { integration, write } = wanted
+    const undone = (error: HandlerError) =>
+      stored(deliveries.withdraw(attempt.fence, key)).pipe(
+        Effect.andThen(attempt.note(write, integration, "refused")),
+        Effect.andThen(Effect.fail(error))
+      )
+    return Effect.uninterruptibleMask((restore) =>
+      restore(request(wanted)).pipe(
+        Effect.matchEffect({
+          onFailure: undone,
+          onSuccess: (request) =>
+            Effect.matchEffect(restore(source.write(request)), {
+              onFailure: (error) =>
+                error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
+                  ? Effect.andThen(
+                    attempt.note(write, integration, "unknown"),
+                    Effect.fail(Refusals.ofApi(write, error))
+                  )
+                  : undone(Refusals.ofApi(write, error)),
+              onSuccess: (data) =>
+                stored(deliveries.finish(attempt.fence, key, JSON.stringify(data))).pipe(
+                  Effect.andThen(attempt.note(write, integration, "done")),
+                  Effect.as(data)
+                )
+            })
+        })
+      )
+    )
+  }
+
+  const perform = Effect.fnUntraced(function*<W extends WriteName>(
+    key: StepKey,
+    wanted: Asking.Wanted<W>,
+    again: boolean
+  ): Effect.fn.Return<WriteData<W>, HandlerError> {
+    const begun = yield* begin(key, wanted, again)
+    switch (begun._tag) {
+      case "Begun":
+        return yield* send(key, wanted)
+      case "Done":
+        return JSON.parse(begun.result)
+      case "Stopped":
+        return yield* new RateLimited({ retryAfter: stopped })
+      case "Exhausted": {
+        const now = yield* Clock.currentTimeMillis
+        return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, begun.until - now)) })
+      }
+      case "Unknown":
+        return yield* resolve(key, wanted, begun.begunAt)
+    }
+  })
+
+  /** An earlier attempt may have sent it. */
+  const resolve = Effect.fnUntraced(function*<W extends WriteName>(
+    key: StepKey,
+    wanted: Asking.Wanted<W>,
+    begunAt: number
+  ): Effect.fn.Return<WriteData<W>, HandlerError> {
+    const { integration, options, write } = wanted
+    const onUnknown = options.onUnknown ?? unless[writes[write].repeat]
+    if (onUnknown === "repeat") return yield* perform(key, wanted, true)
+    if (onUnknown === "deadLetter") return yield* Refusals.unknown(write)
+    yield* attempt.check
+    const answer = yield* Asking.ask(services, wanted, begunAt)
+    yield* attempt.note(`whether ${write} took effect`, integration, "done")
+    switch (answer._tag) {
+      case "CannotTell":
+        return yield* Refusals.unknown(write)
+      case "NotYet":
+        return yield* new RateLimited({ retryAfter: answer.retryAfter })
+      case "NotDone":
+        return yield* perform(key, wanted, true)
+      case "Done": {
+        // ours from here on, so that its result is
+        const begun = yield* begin(key, wanted, true)
+        if (begun._tag === "Begun") {
+          yield* stored(deliveries.finish(attempt.fence, key, JSON.stringify(answer.data)))
+        }
+        return answer.data
+      }
+    }
+  })
+
+  return Effect.fn("Plugin.write")(function*<W extends WriteName>(
+    wanted: Asking.Wanted<W>
+  ): Effect.fn.Return<WriteData<W>, HandlerError> {
+    const { body, integration, params, write } = wanted
+    yield* attempt.check
+    const { lasting, occasions, path } = yield* attempt.place
+    const name = path + nameOf(write, [integration, params, body])
+    const key = (number: number): StepKey => ({
+      handler: attempt.subscription.key,
+      occasions,
+      lasting,
+      step: number === 0 ? name : `${name}#${number}`
+    })
+    return yield* attempt.numbered(
+      `${occasions[0]} ${name}`,
+      (number) => inTurn(write, integration)(perform(key(number), wanted, false))
+    )
+  })
+}

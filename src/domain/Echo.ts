@@ -1,0 +1,197 @@
+/**
+ * Which changes are our own: whether what a record shows is what one of our writes was to bring about.
+ *
+ * Invariants
+ * 1. A path is ours only where an open expectation explains it: whatever else changed with it stays foreign   (L3, E1)
+ * 2. Of several writes that explain one event the deepest is named: two that undo each other's work count on   (L9)
+ *
+ * Gotchas
+ * - A record that appears, or goes, is one change at the path "": what the server filled in counts as ours.
+ */
+import { canonical, isArray, isObject, type JsonObject, type JsonValue, memberKeys } from "./Canonical.ts"
+import type { Kind } from "./ChangeEvent.ts"
+import { type PathChange, segments } from "./Diff.ts"
+import {
+  anyRecord,
+  type Author,
+  type Expectation,
+  type Hash,
+  hashOf,
+  keyOf,
+  type Open,
+  type Pointer,
+  type Sign
+} from "./Expectation.ts"
+import type { Model } from "./Model.ts"
+
+/** The write of a plugin that caused a change. */
+export interface Cause extends Author {
+  /** The changed paths that are ours; "" = the record as a whole. */
+  readonly paths: ReadonlyArray<string>
+}
+
+/** Depth of a write in reaction to events of these causes. */
+export const depthAfter = (causes: ReadonlyArray<Pick<Cause, "depth"> | null>): number =>
+  Math.max(0, ...causes.map((cause) => cause?.depth ?? 0)) + 1
+
+/** Whether nothing but our own write changed: its author need not hear of it. */
+export const isWhole = ({ paths }: Pick<Cause, "paths">, changes: ReadonlyArray<Pick<PathChange, "path">>): boolean =>
+  paths.includes("") || (changes.length > 0 && changes.every(({ path }) => paths.includes(path)))
+
+const showing: ReadonlySet<Model> = new Set([
+  "ats.application",
+  "ats.candidate",
+  "ats.tag",
+  "hris.staffing_entity",
+  "assessment.package"
+])
+/** Whether any write shows in records of this model. */
+export const canShow = (model: Model): boolean => showing.has(model)
+
+const textOf = (value: JsonValue | undefined): string | null => typeof value === "string" ? value : null
+const inside = (value: JsonValue | undefined, name: string): JsonValue | undefined =>
+  isObject(value) ? value[name] : undefined
+
+/** Under what expectations of a record are found; what is gone has no content. */
+export const keysOf = (model: Model, id: string, content: JsonObject | null): ReadonlyArray<string> => {
+  const keys = [keyOf(id)]
+  const add = (prefix: string, value: string | null) => value === null || keys.push(prefix + value)
+  if (model === "ats.application") {
+    add("candidate:", textOf(content?.["candidate_id"]) ?? textOf(inside(content?.["candidate"], "id")))
+    add("job:", textOf(content?.["job_id"]) ?? textOf(inside(content?.["job"], "id")))
+  }
+  if (model === "ats.candidate") {
+    for (const leaf of leavesOf(content?.["email_addresses"])) add("email:", hashOf(leaf))
+  }
+  if (model === "ats.tag") add("name:", content === null ? null : hashOf(content["name"] ?? null))
+  if (model === "assessment.package") keys.push(anyRecord)
+  return keys
+}
+
+/** One event of a record. */
+export interface Shown {
+  readonly id: string
+  readonly kind: Kind
+  readonly changes: ReadonlyArray<PathChange>
+  readonly after: JsonObject | null
+}
+
+/** What stands in the record; members of arrays with ids stand by id. */
+const valueAt = (content: JsonObject | null, at: Pointer): JsonValue | undefined =>
+  (at === "" ? [] : segments(at)).reduce<JsonValue | undefined>((value, name) => {
+    if (!isArray(value)) return inside(value, name)
+    return value[memberKeys("", value)?.indexOf(name) ?? Number(name)]
+  }, content ?? undefined)
+
+const leavesOf = (value: JsonValue | undefined): ReadonlyArray<JsonValue> => {
+  if (isArray(value)) return value.flatMap(leavesOf)
+  if (isObject(value)) return Object.values(value).flatMap(leavesOf)
+  return value == null ? [] : [value]
+}
+
+/** What was written as one value may be shown as an object that holds it. */
+const fits = (value: JsonValue | undefined, wanted: Hash | null): boolean =>
+  wanted === null || leavesOf(value).some((leaf) => hashOf(leaf) === wanted)
+
+const stands = (content: JsonObject | null, at: Pointer, wanted: Hash | null): boolean =>
+  fits(valueAt(content, at), wanted)
+const stand = (content: JsonObject | null, values: Readonly<Record<Pointer, Hash | null>>): boolean =>
+  Object.entries(values).every(([at, wanted]) => stands(content, at, wanted))
+
+const isAtOrBelow = (path: Pointer, at: Pointer): boolean => path === at || path.startsWith(`${at}/`)
+
+type MemberSign = Extract<Sign, { readonly kind: "member" }>
+type ValuesSign = Extract<Sign, { readonly kind: "values" }>
+
+const isMember = ({ property, value }: MemberSign, member: JsonValue): boolean => fits(inside(member, property), value)
+
+/** Members that came, or went, are those that are written of. */
+const explainsMember = (sign: MemberSign, { after, before, path }: PathChange): boolean => {
+  const [from, to] = sign.present ? [before, after] : [after, before]
+  if (path === sign.array) {
+    const known = new Set((isArray(from) ? from : []).map((member) => canonical(member, undefined)))
+    const others = (isArray(to) ? to : []).filter((member) => !known.delete(canonical(member, undefined)))
+    return known.size === 0 && others.length > 0 && others.every((member) => isMember(sign, member))
+  }
+  const parent = path.slice(0, path.lastIndexOf("/"))
+  return parent === sign.array && from === null && isMember(sign, to)
+}
+
+const pathsOf = (sign: Sign, { after, changes, id, kind }: Shown): ReadonlyArray<Pointer> => {
+  const whole = (is: boolean): ReadonlyArray<Pointer> => is ? [""] : []
+  switch (sign.kind) {
+    case "created":
+      return whole(kind === "created" && stand(after, sign.values))
+    case "gone":
+      return whole(kind === "deleted" && !sign.others.includes(id))
+    case "member":
+      return changes.filter((change) => explainsMember(sign, change)).map(({ path }) => path)
+    case "values": {
+      if (kind === "created") return whole(sign.whole === "" && stand(after, sign.values))
+      return changes.filter(({ before, path }) =>
+        Object.entries(sign.values).some(([at, wanted]) => isAtOrBelow(path, at) && stands(after, at, wanted)) ||
+        (path === sign.whole && before === null && isComplete(sign, after))
+      ).map(({ path }) => path)
+    }
+  }
+}
+
+const isComplete = ({ values, whole }: ValuesSign, content: JsonObject | null): boolean =>
+  (whole === null || valueAt(content, whole) != null) && stand(content, values)
+
+/** Whether a record shows what was written, however it came to that. */
+export const isShown = ({ sign }: Pick<Expectation, "sign">, content: JsonObject | null): boolean => {
+  switch (sign.kind) {
+    case "created":
+      return content !== null && stand(content, sign.values)
+    case "gone":
+      return content === null
+    case "member": {
+      const members = valueAt(content, sign.array)
+      return sign.present === (isArray(members) && members.some((member) => isMember(sign, member)))
+    }
+    case "values":
+      return isComplete(sign, content)
+  }
+}
+
+const stamps: ReadonlySet<string> = new Set(["changed_at", "remote_updated_at", "updated_at"])
+
+/** A stamp goes with our change if nothing else changed in what it is the stamp of. */
+const withStamps = (own: ReadonlySet<Pointer>, changes: ReadonlyArray<PathChange>): ReadonlyArray<Pointer> => {
+  const stampedBy = (path: Pointer): Pointer | null => {
+    const at = path.lastIndexOf("/")
+    return stamps.has(path.slice(at + 1)) ? path.slice(0, at) : null
+  }
+  const others = changes.map(({ path }) => path).filter((path) => stampedBy(path) === null)
+  return changes.map(({ path }) => path).filter((path) => {
+    const parent = stampedBy(path)
+    if (own.has(path) || parent === null) return own.has(path)
+    const beside = others.filter((other) => isAtOrBelow(other, parent))
+    return beside.length > 0 && beside.every((other) => own.has(other))
+  })
+}
+
+/**
+ * Whose write an event is, null = nobody's of ours, and which expectations it meets. Of writes of several plugins that of
+ * the deepest is named, with the paths of that plugin: what another one wrote is news to it.
+ */
+export const recognise = (
+  shown: Shown,
+  open: ReadonlyArray<Open>
+): { readonly cause: Cause | null; readonly met: ReadonlyArray<Open> } => {
+  const explained = open.filter(({ met }) => !met.includes(shown.id))
+    .map((one) => ({ one, paths: pathsOf(one.sign, shown) }))
+    .filter(({ paths }) => paths.length > 0)
+  const [first, ...rest] = explained.map(({ one }) => one)
+  if (first === undefined) return { cause: null, met: [] }
+  const { delivery, depth, plugin } = rest.reduce(
+    (best, other) => other.depth > best.depth || (other.depth === best.depth && other.id > best.id) ? other : best,
+    first
+  )
+  const own = new Set(explained.flatMap(({ one, paths }) => one.plugin === plugin ? paths : []))
+  return {
+    cause: { plugin, delivery, depth, paths: own.has("") ? [""] : withStamps(own, shown.changes) },
+    met: explained.map(({ one }) => one).filter((one) => shown.kind !== "updated" || isShown(one, shown.after))
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * What operators see and do of deliveries: backlog, dead letters with their story, redrive, discard, replay, switches.
+ *
+ * Invariants
+ * 1. Nothing that is claimed is changed
+ * 2. An act is written down with what it did   (I2)
+ */
+import * as Arr from "effect/Array"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
+import type { Kind } from "../domain/ChangeEvent.ts"
+import type { Model } from "../domain/Model.ts"
+import { attempt } from "./Attempt.ts"
+import type { Backlog, DeadLetter, Deliveries, Switch } from "./Deliveries.ts"
+import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
+import type { DeliveryTable } from "./DeliveryTable.ts"
+import { type Integer, rowsPerStatement } from "./Rows.ts"
+import type { AuditEntry } from "./Store.ts"
+
+interface DeadRow extends DeliveryRow {
+  readonly plugin: string
+  readonly handler_name: string
+  readonly event_id: string | null
+  readonly model: Model | null
+  readonly record: string | null
+  readonly version: Integer | null
+  readonly kind: Kind | null
+  readonly parked: Integer
+}
+
+const toDeadLetter = (row: DeadRow): DeadLetter => ({
+  ...toDelivery(row),
+  plugin: row.plugin,
+  handler: row.handler_name,
+  event: row.event_id === null || row.model === null || row.record === null || row.kind === null ? null : {
+    eventId: row.event_id,
+    model: row.model,
+    id: row.record,
+    version: Number(row.version),
+    kind: row.kind
+  },
+  failure: toFailure(row.failure ?? "null"),
+  parked: Number(row.parked)
+})
+
+/** Stands for all, in the key of a switch. */
+const all = ""
+const fromSwitch = (which: Switch) =>
+  which._tag === "Writes"
+    ? { plugin: all, integration: all }
+    : { plugin: which.plugin, integration: which.integration ?? all }
+
+export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "insert" | "release">) => {
+  let acts = 0
+  let acted = Deferred.makeUnsafe<void>()
+  const signal = Effect.suspend(() => {
+    const waiters = acted
+    acts++
+    acted = Deferred.makeUnsafe<void>()
+    return Deferred.succeed(waiters, undefined)
+  })
+  const awaitAct: Deliveries["Service"]["awaitAct"] = (seen) =>
+    Effect.suspend(() => acts > seen ? Effect.void : Deferred.await(acted)).pipe(
+      Effect.andThen(Effect.sync(() => acts))
+    )
+
+  const record = (act: AuditEntry) =>
+    Effect.andThen(sql`INSERT INTO audit ${sql.insert({ ...act })}`, sql.afterCommit(signal))
+
+  // ---- seeing
+
+  const backlog = sql<
+    & Pick<Backlog, "plugin" | "handler" | "integration">
+    & { waiting: Integer; due: Integer; running: Integer; dead: Integer; oldest: Integer | null }
+  >`
+    SELECT h.plugin, h.handler, d.integration,
+      sum(CASE d.state WHEN 'waiting' THEN 1 ELSE 0 END) AS waiting, sum(CASE d.state WHEN 'due' THEN 1 ELSE 0 END) AS due,
+      sum(CASE d.state WHEN 'running' THEN 1 ELSE 0 END) AS running,
+      sum(CASE d.state WHEN 'dead' THEN 1 ELSE 0 END) AS dead,
+      min(CASE d.state WHEN 'dead' THEN NULL ELSE d.created_at END) AS oldest
+    FROM deliveries d JOIN handlers h ON h.key = d.handler
+    GROUP BY h.plugin, h.handler, d.integration ORDER BY h.plugin, h.handler, d.integration`.pipe(
+    Effect.map(Arr.map((row): Backlog => ({
+      ...row,
+      waiting: Number(row.waiting),
+      due: Number(row.due),
+      running: Number(row.running),
+      dead: Number(row.dead),
+      oldest: row.oldest === null ? null : Number(row.oldest)
+    }))),
+    attempt("backlog")
+  )
+
+  const dead = (condition: Fragment, limit: number) =>
+    sql<DeadRow>`
+      SELECT d.*, h.plugin, h.handler AS handler_name, e.event_id, s.model, e.id AS record, e.version, e.kind,
+        (SELECT count(*) FROM deliveries w
+          WHERE w.handler = d.handler AND w.lane = d.lane AND w.state = 'waiting' AND w.id > d.id) AS parked
+      FROM deliveries d
+      JOIN handlers h ON h.key = d.handler
+      LEFT JOIN events e ON e.position = d.position
+      LEFT JOIN streams s ON s.key = e.stream
+      WHERE d.state = 'dead' AND ${condition} ORDER BY d.id LIMIT ${limit}`.pipe(Effect.map(Arr.map(toDeadLetter)))
+
+  const deadLetters: Deliveries["Service"]["deadLetters"] = (query) => {
+    const { after = 0, handler, integration, limit, plugin, reason, since, until } = query
+    return attempt("deadLetters")(dead(
+      sql.and([
+        sql`d.id > ${after}`,
+        ...plugin === undefined ? [] : [sql`h.plugin = ${plugin}`],
+        ...handler === undefined ? [] : [sql`h.handler = ${handler}`],
+        ...integration === undefined ? [] : [sql`d.integration = ${integration}`],
+        ...reason === undefined ? [] : [sql`d.failure LIKE ${`{"reason":"${reason}"%`}`],
+        ...since === undefined ? [] : [sql`d.died_at >= ${since}`],
+        ...until === undefined ? [] : [sql`d.died_at < ${until}`]
+      ]),
+      limit
+    ))
+  }
+
+  const story: Deliveries["Service"]["story"] = Effect.fnUntraced(
+    function*(id) {
+      const [letter] = yield* dead(sql`d.id = ${id}`, 1)
+      if (letter === undefined) return null
+      const attempts = yield* sql<{ number: Integer; story: string }>`
+        SELECT number, story FROM attempts WHERE delivery = ${id} ORDER BY number`
+      const steps = yield* sql<{ step: string; write_name: string | null; done: Integer; begun_at: Integer }>`
+        SELECT step, write_name, done, begun_at FROM journal
+        WHERE delivery = ${Number(letter.batch?.split(".")[0] ?? id)} OR delivery = ${id} ORDER BY begun_at, step`
+      return {
+        ...letter,
+        attempted: attempts.map((row) => ({ number: Number(row.number), ...JSON.parse(row.story) })),
+        journal: steps.map((row) => ({
+          step: row.step,
+          write: row.write_name,
+          done: Number(row.done) === 1,
+          begunAt: Number(row.begun_at)
+        }))
+      }
+    },
+    attempt("story")
+  )
+
+  // ---- doing
+
+  const redrive: Deliveries["Service"]["redrive"] = Effect.fnUntraced(
+    function*(ids, { dueAt, fresh }, act) {
+      let count = 0
+      for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+        const lanes = yield* sql<{ handler: Integer; lane: string }>`
+          UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
+            fresh = ${fresh === null ? sql`fresh` : fresh}
+          WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`
+        yield* release(lanes)
+        count += lanes.length
+      }
+      yield* record(act)
+      return count
+    },
+    sql.withTransaction,
+    attempt("redrive")
+  )
+
+  const discard: Deliveries["Service"]["discard"] = Effect.fnUntraced(
+    function*(ids, act) {
+      let count = 0
+      for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+        const lanes = yield* sql<{ handler: Integer; lane: string }>`
+          DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`
+        yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some)}
+          AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = attempts.delivery)`
+        yield* release(lanes)
+        count += lanes.length
+      }
+      yield* record(act)
+      return count
+    },
+    sql.withTransaction,
+    attempt("discard")
+  )
+
+  const replay: Deliveries["Service"]["replay"] = (deliveries, act) =>
+    insert(deliveries).pipe(Effect.andThen(record(act)), Effect.asVoid, sql.withTransaction, attempt("replay"))
+
+  // ---- switches
+
+  const switchedOff = sql<{ plugin: string; integration: string }>`
+    SELECT plugin, integration FROM switched_off ORDER BY plugin, integration`.pipe(
+    Effect.map(Arr.map(({ integration, plugin }): Switch =>
+      plugin === all
+        ? { _tag: "Writes" }
+        : { _tag: "Plugin", plugin, integration: integration === all ? null : integration }
+    )),
+    attempt("switchedOff")
+  )
+
+  const set: Deliveries["Service"]["set"] = (which, on, act) => {
+    const key = fromSwitch(which)
+    const change = on
+      ? sql`DELETE FROM switched_off WHERE plugin = ${key.plugin} AND integration = ${key.integration}`
+      : sql`INSERT INTO switched_off ${sql.insert(key)} ON CONFLICT (plugin, integration) DO NOTHING`
+    return change.pipe(Effect.andThen(record(act)), Effect.asVoid, sql.withTransaction, attempt("set"))
+  }
+
+  return { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct }
+}

@@ -1,0 +1,303 @@
+/**
+ * The port behind which everything durable of deliveries lives: handlers and how far they have come, deliveries, what
+ * their attempts did, dead letters, switches. Hides tables, order and fencing.
+ *
+ * Invariants
+ * 1. Deliveries of a stretch of the log and the handlers' positions behind it are committed together   (I2)
+ * 2. Of one handler and lane at most one delivery is claimed at a time, the earliest that is not settled   (I5)
+ * 3. Nothing is settled, begun or journaled for an owner, or a claim, that is no longer the newest   (I10, X16)
+ * 4. A log row that an unsettled delivery needs is not pruned
+ *
+ * Gotchas
+ * - A settled delivery leaves nothing but its journal. What is here is waiting, due, under way or dead.
+ * - What operators do needs no owner: it changes only what nobody has claimed.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
+import type { AuditEntry, Owner, StoreError } from "./Store.ts"
+
+/** Times are our clock, ms; positions are of the log. */
+
+// ---- handlers -----------------------------------------------------------------------------------------------------
+
+export interface HandlerName {
+  readonly plugin: string
+  readonly handler: string
+}
+
+/** Under this name the log is kept for deliveries that are still to be made of it. */
+export const reader = "delivery"
+
+/** A handler as the configuration has it. */
+export interface NewHandler extends HandlerName {
+  /** Fed by the clock, not by the log. */
+  readonly regular: boolean
+  /** Where in the log it begins if it was never seen. */
+  readonly from: "now" | "oldest"
+  /** Later events of a record pass a dead one by. */
+  readonly skips: boolean
+}
+
+export interface HandlerState extends HandlerName {
+  readonly key: number
+  /** Up to here its deliveries are made. */
+  readonly position: number
+  /** The configuration of the process that delivers has it. */
+  readonly active: boolean
+}
+
+// ---- deliveries ---------------------------------------------------------------------------------------------------
+
+/** Why an attempt failed. Messages name no personal data. */
+export interface Failure {
+  readonly reason: "Transient" | "RateLimited" | "Permanent" | "TimedOut" | "Defect" | "LoopDetected"
+  readonly message: string
+  /** Of `Permanent`: what refused. */
+  readonly refusal: string | null
+  readonly faults: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly message: string }>
+  readonly at: number
+}
+
+export type Subject =
+  | { readonly _tag: "Event"; readonly position: number }
+  /** Behind `from` up to `to`. */
+  | { readonly _tag: "Tick"; readonly scheduledAt: number; readonly from: number; readonly to: number }
+
+/** A moment at which a handler is to run for an integration. */
+export interface Tick {
+  readonly handler: number
+  readonly integration: string
+  readonly scheduledAt: number
+}
+
+export interface NewDelivery {
+  readonly handler: number
+  readonly integration: string
+  /** What is delivered in order: a record, or the ticks of an integration. */
+  readonly lane: string
+  readonly subject: Subject
+  readonly dueAt: number
+  /** Never to be tried. */
+  readonly dead: Failure | null
+  /** A journal of its own, told apart by this. */
+  readonly fresh: string | null
+}
+
+export interface Delivery extends Omit<NewDelivery, "dead"> {
+  readonly id: number
+  readonly createdAt: number
+  /** Failed ones. */
+  readonly attempts: number
+  /** Fixed at the first claim: `<id of the first member>`, of halves with `.0` or `.1` behind it. */
+  readonly batch: string | null
+}
+
+/** A delivery that is ours to attempt, as long as nobody has a later claim. */
+export interface Claimed extends Delivery {
+  readonly claim: number
+}
+
+/** What a handler could take on. */
+export interface Want {
+  readonly handler: number
+  /** Most deliveries, or batches. */
+  readonly most: number
+  /** Members of a batch; null = no batches. */
+  readonly size: number | null
+  /** Integrations that get nothing now. */
+  readonly except: ReadonlyArray<string>
+}
+
+/** A request that an attempt made of the API, or of anybody. */
+export interface Asked {
+  /** `addTag`, `live ats.application`, `POST hooks.example`: no path, no body. */
+  readonly what: string
+  readonly integration: string | null
+  readonly at: number
+  readonly outcome: "done" | "refused" | "unknown"
+}
+
+/** One failed attempt, for the story of a dead letter. */
+export interface Attempted {
+  readonly number: number
+  readonly startedAt: number
+  readonly failure: Failure
+  readonly asked: ReadonlyArray<Asked>
+}
+
+/** How an attempt ended, for all members if it was of a batch. */
+export type Outcome =
+  & { readonly deliveries: ReadonlyArray<number> }
+  & (
+    | { readonly _tag: "Settled" }
+    /** As if it had not been claimed. */
+    | { readonly _tag: "Released" }
+    | { readonly _tag: "Again"; readonly dueAt: number; readonly attempts: number; readonly attempted: Attempted }
+    | { readonly _tag: "Dead"; readonly attempts: number; readonly attempted: Attempted }
+    /** Two batches of what was one. */
+    | { readonly _tag: "Halved"; readonly batch: string; readonly dueAt: number; readonly attempted: Attempted }
+  )
+
+// ---- the journal --------------------------------------------------------------------------------------------------
+
+/** The attempt in whose name something is done. */
+export interface Fence {
+  readonly owner: Owner
+  /** Of a batch: its first member. */
+  readonly delivery: number
+  readonly claim: number
+}
+
+export interface StepKey {
+  readonly handler: number
+  /** What the step is done once for, the narrowest first: an event, a batch and those it was a part of, a record. */
+  readonly occasions: readonly [string, ...ReadonlyArray<string>]
+  readonly step: string
+  /** Kept for ever. */
+  readonly lasting: boolean
+}
+
+/** What must not be sent without being written down. */
+export interface Intent extends StepKey {
+  readonly integration: string
+  /** A write of a plugin: refused while writes are stopped, or the hour's budget is used up. */
+  readonly write: { readonly name: string; readonly plugin: string; readonly perHour: number } | null
+  /** Although an earlier attempt began it: what became of that is known, or does not matter. */
+  readonly again: boolean
+}
+
+export type Begun =
+  | { readonly _tag: "Begun" }
+  | { readonly _tag: "Done"; readonly result: Json }
+  /** Begun by an earlier attempt, and never heard of again. */
+  | { readonly _tag: "Unknown"; readonly begunAt: number }
+  | { readonly _tag: "Stopped" }
+  | { readonly _tag: "Exhausted"; readonly until: number }
+
+// ---- for operators ------------------------------------------------------------------------------------------------
+
+export interface DeadLetter extends Omit<Delivery, "handler">, HandlerName {
+  /** null: a tick, or the record is erased. */
+  readonly event: Pick<LogEntry, "eventId" | "model" | "id" | "version" | "kind"> | null
+  readonly failure: Failure
+  /** Deliveries of its lane that wait behind it. */
+  readonly parked: number
+}
+
+export interface Story extends DeadLetter {
+  readonly attempted: ReadonlyArray<Attempted>
+  readonly journal: ReadonlyArray<
+    { readonly step: string; readonly write: string | null; readonly done: boolean; readonly begunAt: number }
+  >
+}
+
+export interface DeadLetterQuery extends Partial<HandlerName> {
+  readonly integration?: string | undefined
+  readonly reason?: Failure["reason"] | undefined
+  /** Those that died in [since, until). */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** An id. */
+  readonly after?: number | undefined
+  readonly limit: number
+}
+
+/** Counted per handler and integration. */
+export interface Backlog extends HandlerName {
+  readonly integration: string
+  readonly waiting: number
+  readonly due: number
+  readonly running: number
+  readonly dead: number
+  /** When the oldest of these that is not dead was made. */
+  readonly oldest: number | null
+}
+
+/** Off until it is switched on again; nothing is lost meanwhile. */
+export type Switch =
+  | { readonly _tag: "Writes" }
+  | { readonly _tag: "Plugin"; readonly plugin: string; readonly integration: string | null }
+
+export class Deliveries extends Context.Service<Deliveries, {
+  // dispatching
+  /**
+   * Makes what is missing of these handlers and gives them all; others keep their deliveries and do not hold the log. What
+   * was under way for an earlier owner is due again, a batch with the same members.
+   */
+  readonly open: (
+    owner: Owner,
+    handlers: ReadonlyArray<NewHandler>
+  ) => Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
+  /** Adds deliveries and moves `handlers` to `position`. */
+  readonly dispatch: (
+    owner: Owner,
+    stretch: {
+      readonly deliveries: ReadonlyArray<NewDelivery>
+      readonly handlers: ReadonlyArray<number>
+      readonly position: number
+    }
+  ) => Effect.Effect<void, StoreError>
+  /**
+   * Makes a delivery of each of these that was not made yet, spanning the log since the one before; the first time only the
+   * log's end is noted. Gives those that have to wait, because the one before is neither settled nor dead. Integrations
+   * that are not among these are forgotten.
+   */
+  readonly tick: (
+    owner: Owner,
+    ticks: ReadonlyArray<Tick>,
+    integrations: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
+
+  // attempting
+  /** Settles what has ended, then claims what is due: one transaction. `next`: when the next delivery will be due. */
+  readonly turn: (
+    owner: Owner,
+    outcomes: ReadonlyArray<Outcome>,
+    wants: ReadonlyArray<Want>
+  ) => Effect.Effect<{ readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null }, StoreError>
+  /** Rows of the log, however old, in the order of positions; what was erased is missing. */
+  readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
+  /** Fails with `Fenced` if the claim is not the newest. */
+  readonly check: (fence: Fence) => Effect.Effect<void, StoreError>
+  /** The result of a step, if it has one. */
+  readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
+  readonly begin: (fence: Fence, intent: Intent) => Effect.Effect<Begun, StoreError>
+  /** Keeps the result of a step that has none, begun or not. What happened counts, whoever owns the delivery by now. */
+  readonly finish: (fence: Fence, key: StepKey, result: Json) => Effect.Effect<void, StoreError>
+  /** It is known that nothing was done of what this attempt began. */
+  readonly withdraw: (fence: Fence, key: StepKey) => Effect.Effect<void, StoreError>
+  /** The published content of a record; null if it is not live, or not known. */
+  readonly content: (key: StreamKey, id: string) => Effect.Effect<Json | null, StoreError>
+  /** Live applications that show a candidate, in the order of their ids. */
+  readonly applicationsOf: (
+    integration: string,
+    candidate: string,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+
+  // operating
+  readonly handlers: Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
+  readonly backlog: Effect.Effect<ReadonlyArray<Backlog>, StoreError>
+  /** In the order of ids. */
+  readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
+  readonly story: (id: number) => Effect.Effect<Story | null, StoreError>
+  /** Tried again from `dueAt`, with all their attempts; `fresh` as of a new delivery. Gives how many were dead. */
+  readonly redrive: (
+    ids: ReadonlyArray<number>,
+    how: { readonly dueAt: number; readonly fresh: string | null },
+    act: AuditEntry
+  ) => Effect.Effect<number, StoreError>
+  /** Given up for good: what is parked behind them goes on. Gives how many were dead. */
+  readonly discard: (ids: ReadonlyArray<number>, act: AuditEntry) => Effect.Effect<number, StoreError>
+  /** Delivers again, behind what the lanes hold. */
+  readonly replay: (deliveries: ReadonlyArray<NewDelivery>, act: AuditEntry) => Effect.Effect<void, StoreError>
+  /** What is switched off. */
+  readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
+  readonly set: (which: Switch, on: boolean, act: AuditEntry) => Effect.Effect<void, StoreError>
+  /** Returns once operators of this process have done more than `seen`, and gives how much. */
+  readonly awaitAct: (seen: number) => Effect.Effect<number>
+  /** Forgets journals of events that were begun before `before` and belong to no delivery any more; returns how many. */
+  readonly prune: (before: number) => Effect.Effect<number, StoreError>
+}>()("rollcall/store/Deliveries") {}

@@ -1,0 +1,73 @@
+/** The row of a delivery and the port's value, each way. */
+import type { Delivery, Failure, NewDelivery, Subject } from "./Deliveries.ts"
+import type { Integer } from "./Rows.ts"
+
+export interface DeliveryRow {
+  readonly id: Integer
+  readonly handler: Integer
+  readonly integration: string
+  readonly lane: string
+  readonly position: Integer | null
+  readonly scheduled_at: Integer | null
+  readonly from_position: Integer | null
+  readonly to_position: Integer | null
+  readonly due_at: Integer
+  readonly created_at: Integer
+  readonly attempts: Integer
+  readonly batch: string | null
+  readonly fresh: string | null
+  /** JSON of our own making. */
+  readonly failure: string | null
+}
+
+const toSubject = (row: DeliveryRow): Subject =>
+  row.position === null
+    ? {
+      _tag: "Tick",
+      scheduledAt: Number(row.scheduled_at),
+      from: Number(row.from_position),
+      to: Number(row.to_position)
+    }
+    : { _tag: "Event", position: Number(row.position) }
+
+export const toDelivery = (row: DeliveryRow): Delivery => ({
+  id: Number(row.id),
+  handler: Number(row.handler),
+  integration: row.integration,
+  lane: row.lane,
+  subject: toSubject(row),
+  dueAt: Number(row.due_at),
+  createdAt: Number(row.created_at),
+  attempts: Number(row.attempts),
+  batch: row.batch,
+  fresh: row.fresh
+})
+
+export const toFailure = (text: string): Failure => JSON.parse(text)
+
+/** The reason first: it is looked for at the beginning of the text. */
+export const fromFailure = ({ reason, ...failure }: Failure): string => JSON.stringify({ reason, ...failure })
+
+export const fromDelivery = (
+  { dead, dueAt, fresh, handler, integration, lane, subject }: NewDelivery,
+  { createdAt, state }: { readonly state: "waiting" | "due" | "dead"; readonly createdAt: number }
+) => {
+  const tick = subject._tag === "Tick" ? subject : null
+  return {
+    handler,
+    integration,
+    lane,
+    position: subject._tag === "Event" ? subject.position : null,
+    scheduled_at: tick?.scheduledAt ?? null,
+    from_position: tick?.from ?? null,
+    to_position: tick?.to ?? null,
+    state,
+    due_at: dueAt,
+    created_at: createdAt,
+    attempts: 0,
+    claims: 0,
+    fresh,
+    failure: dead === null ? null : fromFailure(dead),
+    died_at: dead?.at ?? null
+  }
+}

@@ -1,0 +1,345 @@
+/**
+ * The table of deliveries as the engine uses it: in from the log, claimed, settled.
+ *
+ * Invariants
+ * 1. Of one handler and lane at most one delivery is due or running; those behind it are waiting   (I5)
+ *
+ * Gotchas
+ * - Whether something earlier of its lane is unsettled is decided when a delivery comes in and when one goes, not by each
+ *   claim: thousands that wait behind a dead one cost a claim nothing.
+ * - The members of a batch always have the same state, due time and attempts.
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { attempt, step } from "./Attempt.ts"
+import {
+  type Attempted,
+  type Claimed,
+  type Deliveries,
+  type HandlerState,
+  type NewDelivery,
+  type NewHandler,
+  type Outcome,
+  reader,
+  type Tick,
+  type Want
+} from "./Deliveries.ts"
+import { type DeliveryRow, fromDelivery, fromFailure, toDelivery } from "./DeliveryRows.ts"
+import type { EventLog } from "./EventLog.ts"
+import type * as Ownership from "./Ownership.ts"
+import { type Integer, rowsPerStatement } from "./Rows.ts"
+
+type Lane = { readonly handler: Integer; readonly lane: string }
+
+export const make = (
+  sql: SqlClient,
+  { fence }: Pick<ReturnType<typeof Ownership.make>, "fence">,
+  log: Pick<EventLog, "at">
+) => {
+  const newest = Effect.map(
+    sql<{ position: Integer }>`SELECT position FROM log_counter`,
+    ([row]) => Number(row?.position ?? 0)
+  )
+
+  // ---- lanes
+
+  const skips = (handler: number) =>
+    Effect.map(
+      sql<{ skips: Integer }>`SELECT skips FROM handlers WHERE key = ${handler}`,
+      ([row]) => Number(row?.skips) === 1
+    )
+
+  /** Of each of these the first that waits is due, if nothing is before it any more. */
+  const release = Effect.fnUntraced(function*(lanes: ReadonlyArray<Lane>) {
+    for (const [handler, own] of Map.groupBy(lanes, (row) => Number(row.handler))) {
+      const earlier = (yield* skips(handler))
+        ? sql.literal("")
+        : sql`OR (e.state = 'dead' AND e.id < deliveries.id)`
+      for (const some of Arr.chunksOf(own.map(({ lane }) => lane), rowsPerStatement)) {
+        yield* sql`
+          UPDATE deliveries SET state = 'due' WHERE id IN (
+            SELECT min(id) FROM deliveries
+            WHERE handler = ${handler} AND lane IN ${sql.in(some)} AND state = 'waiting' GROUP BY lane
+          ) AND NOT EXISTS (
+            SELECT 1 FROM deliveries e WHERE e.handler = deliveries.handler AND e.lane = deliveries.lane
+              AND (e.state IN ('due', 'running') ${earlier})
+          )`
+      }
+    }
+  })
+
+  /** Inside a transaction: adds deliveries, in their order. */
+  const insert = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    const now = yield* Clock.currentTimeMillis
+    const rows: Array<ReturnType<typeof fromDelivery>> = []
+    for (const [handler, own] of Map.groupBy(deliveries, (delivery) => delivery.handler)) {
+      const blocking = ["waiting", "due", "running", ...(yield* skips(handler)) ? [] : ["dead"]]
+      const held = new Set<string>()
+      for (const some of Arr.chunksOf([...new Set(own.map(({ lane }) => lane))], rowsPerStatement)) {
+        const lanes = yield* sql<{ lane: string }>`
+          SELECT DISTINCT lane FROM deliveries
+          WHERE handler = ${handler} AND lane IN ${sql.in(some)} AND state IN ${sql.in(blocking)}`
+        for (const { lane } of lanes) held.add(lane)
+      }
+      for (const delivery of own) {
+        const state = delivery.dead !== null ? "dead" : held.has(delivery.lane) ? "waiting" : "due"
+        rows.push(fromDelivery(delivery, { state, createdAt: now }))
+        if (blocking.includes(state)) held.add(delivery.lane)
+      }
+    }
+    for (const some of Arr.chunksOf(rows, rowsPerStatement)) yield* sql`INSERT INTO deliveries ${sql.insert(some)}`
+  })
+
+  // ---- dispatching
+
+  /** Inside a transaction: the log is kept from where the handler that is furthest behind, or the oldest tick, stands. */
+  const noteReader = sql`
+    INSERT INTO readers (name, position) SELECT ${reader}, coalesce(
+      (SELECT min(position) FROM (
+        SELECT position FROM handlers WHERE active = 1 AND regular = 0
+        UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler WHERE h.active = 1
+      ) AS standing),
+      (SELECT position FROM log_counter)
+    ) WHERE TRUE
+    ON CONFLICT (name) DO UPDATE SET position = excluded.position`
+
+  const handlers = sql<{ key: Integer; plugin: string; handler: string; position: Integer; active: Integer }>`
+    SELECT key, plugin, handler, position, active FROM handlers ORDER BY key`.pipe(
+    Effect.map(Arr.map((row): HandlerState => ({
+      ...row,
+      key: Number(row.key),
+      position: Number(row.position),
+      active: Number(row.active) === 1
+    })))
+  )
+
+  const open: Deliveries["Service"]["open"] = Effect.fnUntraced(
+    function*(owner, wanted) {
+      yield* fence(owner)
+      const end = yield* newest
+      const rows = wanted.map(({ from, handler, plugin, regular, skips }: NewHandler) => ({
+        plugin,
+        handler,
+        skips: skips ? 1 : 0,
+        regular: regular ? 1 : 0,
+        active: 1,
+        position: from === "now" ? end : 0
+      }))
+      yield* sql`UPDATE handlers SET active = 0`
+      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+        yield* sql`INSERT INTO handlers ${sql.insert(some)} ON CONFLICT (plugin, handler) DO UPDATE SET
+          skips = excluded.skips, regular = excluded.regular, active = 1`
+      }
+      yield* noteReader
+      yield* sql`UPDATE deliveries SET state = 'due' WHERE state = 'running'`
+      const parked = yield* sql<Lane>`SELECT DISTINCT handler, lane FROM deliveries WHERE state = 'waiting'`
+      yield* release(parked)
+      return (yield* handlers).filter(({ active }) => active)
+    },
+    sql.withTransaction,
+    attempt("open")
+  )
+
+  const dispatch: Deliveries["Service"]["dispatch"] = Effect.fnUntraced(
+    function*(owner, { deliveries, handlers, position }) {
+      yield* fence(owner)
+      yield* insert(deliveries)
+      for (const some of Arr.chunksOf(handlers, rowsPerStatement)) {
+        yield* sql`UPDATE handlers SET position = ${position} WHERE key IN ${sql.in(some)}`
+      }
+      yield* noteReader
+    },
+    sql.withTransaction,
+    attempt("dispatch")
+  )
+
+  const tick: Deliveries["Service"]["tick"] = Effect.fnUntraced(
+    function*(owner, ticks, integrations) {
+      yield* fence(owner)
+      yield* integrations.length === 0
+        ? sql`DELETE FROM ticks`
+        : sql`DELETE FROM ticks WHERE integration NOT IN ${sql.in(integrations)}`
+      const to = yield* newest
+      const owed: Array<Tick> = []
+      for (const each of ticks) {
+        const { handler, integration, scheduledAt } = each
+        const [last] = yield* sql<{ scheduled_at: Integer; position: Integer }>`
+          SELECT scheduled_at, position FROM ticks WHERE handler = ${handler} AND integration = ${integration}`
+        if (last !== undefined && Number(last.scheduled_at) >= scheduledAt) continue
+        const [unsettled] = yield* sql`
+          SELECT id FROM deliveries WHERE handler = ${handler} AND lane = ${integration} AND state <> 'dead' LIMIT 1`
+        if (unsettled !== undefined) {
+          owed.push(each)
+          continue
+        }
+        yield* sql`
+          INSERT INTO ticks ${sql.insert({ handler, integration, scheduled_at: scheduledAt, position: to })}
+          ON CONFLICT (handler, integration) DO UPDATE SET
+            scheduled_at = excluded.scheduled_at, position = excluded.position`
+        if (last === undefined) continue
+        const row = fromDelivery({
+          handler,
+          integration,
+          lane: integration,
+          subject: { _tag: "Tick", scheduledAt, from: Number(last.position), to },
+          dueAt: scheduledAt,
+          dead: null,
+          fresh: null
+        }, { state: "due", createdAt: yield* Clock.currentTimeMillis })
+        yield* sql`INSERT INTO deliveries ${sql.insert(row)}`
+      }
+      yield* noteReader
+      return owed
+    },
+    sql.withTransaction,
+    attempt("tick")
+  )
+
+  // ---- settling
+
+  const tell = Effect.fnUntraced(function*(deliveries: ReadonlyArray<number>, { number, ...story }: Attempted) {
+    const rows = deliveries.map((delivery) => ({ delivery, number, story: JSON.stringify(story) }))
+    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+      yield* sql`INSERT INTO attempts ${sql.insert(some)} ON CONFLICT (delivery, number) DO UPDATE SET
+        story = excluded.story`
+    }
+  })
+
+  /** All that have come to the end that most come to, in as few statements as may be. */
+  const settleAll = Effect.fnUntraced(function*(ids: ReadonlyArray<number>) {
+    for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+      const gone = yield* sql<Lane & { id: Integer; claims: Integer }>`
+        DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'running' RETURNING id, handler, lane, claims`
+      const tried = gone.filter(({ claims }) => Number(claims) > 1).map(({ id }) => Number(id))
+      if (tried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(tried)}`
+      yield* release(gone)
+    }
+  })
+
+  const settle = Effect.fnUntraced(function*(outcome: Exclude<Outcome, { readonly _tag: "Settled" }>) {
+    const { deliveries } = outcome
+    for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
+      const ours = sql`id IN ${sql.in(some)} AND state = 'running'`
+      switch (outcome._tag) {
+        case "Released":
+          yield* sql`UPDATE deliveries SET state = 'due' WHERE ${ours}`
+          break
+        case "Again":
+          yield* sql`
+            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = ${outcome.attempts}
+            WHERE ${ours}`
+          break
+        case "Dead": {
+          const { failure } = outcome.attempted
+          const dead = yield* sql<Lane>`
+            UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
+              died_at = ${failure.at}
+            WHERE ${ours} RETURNING handler, lane`
+          yield* release(dead)
+          break
+        }
+        case "Halved":
+          break
+      }
+    }
+    if (outcome._tag === "Halved") {
+      const middle = Math.ceil(deliveries.length / 2)
+      for (const [half, members] of [deliveries.slice(0, middle), deliveries.slice(middle)].entries()) {
+        for (const some of Arr.chunksOf(members, rowsPerStatement)) {
+          yield* sql`
+            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = 0,
+              batch = ${`${outcome.batch}.${half}`}
+            WHERE id IN ${sql.in(some)} AND state = 'running'`
+        }
+      }
+    }
+    if (outcome._tag !== "Released") yield* tell(deliveries, outcome.attempted)
+  })
+
+  // ---- claiming
+
+  const except = ({ except }: Want) =>
+    except.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(except)}`
+
+  const take = (where: ReturnType<typeof except>) =>
+    sql<DeliveryRow & { claims: Integer }>`
+      UPDATE deliveries SET state = 'running', claims = claims + 1 WHERE ${where} RETURNING *`
+
+  const claimEach = (want: Want, now: number) =>
+    take(sql`id IN (
+      SELECT id FROM deliveries WHERE handler = ${want.handler} AND state = 'due' AND due_at <= ${now} ${except(want)}
+      ORDER BY due_at, id LIMIT ${want.most})`)
+
+  const claimBatches = Effect.fnUntraced(function*(want: Want & { readonly size: number }, now: number) {
+    const claimed: Array<DeliveryRow & { claims: Integer }> = []
+    const due = sql`handler = ${want.handler} AND state = 'due' ${except(want)}`
+    const fixed = yield* sql<{ batch: string }>`
+      SELECT DISTINCT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now} LIMIT ${want.most}`
+    if (fixed.length > 0) {
+      claimed.push(
+        ...yield* take(
+          sql`handler = ${want.handler} AND state = 'due' AND batch IN ${sql.in(fixed.map(({ batch }) => batch))}`
+        )
+      )
+    }
+    let room = want.most - fixed.length
+    while (room > 0) {
+      const ready = yield* sql<{ integration: string }>`
+        SELECT integration FROM deliveries WHERE ${due} AND batch IS NULL
+        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${room}`
+      for (const { integration } of ready) {
+        const members = yield* sql<{ id: Integer }>`
+          SELECT id FROM deliveries WHERE ${due} AND batch IS NULL AND integration = ${integration}
+          ORDER BY id LIMIT ${want.size}`
+        const ids = members.map(({ id }) => Number(id))
+        yield* sql`UPDATE deliveries SET batch = ${String(ids[0])} WHERE id IN ${sql.in(ids)}`
+        claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
+      }
+      if (ready.length === 0) break
+      room -= ready.length
+    }
+    return { claimed, count: want.most - room }
+  })
+
+  const turn: Deliveries["Service"]["turn"] = Effect.fnUntraced(
+    function*(owner, outcomes, wants) {
+      yield* fence(owner)
+      const now = yield* Clock.currentTimeMillis
+      yield* settleAll(outcomes.flatMap(({ _tag, deliveries }) => _tag === "Settled" ? deliveries : []))
+      for (const outcome of outcomes) if (outcome._tag !== "Settled") yield* settle(outcome)
+      const claimed: Array<Claimed> = []
+      let next = Infinity
+      for (const want of wants) {
+        const { size } = want
+        const { claimed: rows, count } = size === null
+          ? yield* Effect.map(claimEach(want, now), (rows) => ({ claimed: rows, count: rows.length }))
+          : yield* claimBatches({ ...want, size }, now)
+        claimed.push(...rows.map((row) => ({ ...toDelivery(row), claim: Number(row.claims) })))
+        if (count >= want.most) continue
+        const [later] = yield* sql<{ due_at: Integer | null }>`
+          SELECT min(due_at) AS due_at FROM deliveries
+          WHERE handler = ${want.handler} AND state = 'due' ${except(want)}`
+        if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
+      }
+      claimed.sort((a, b) => a.id - b.id)
+      return { claimed, next: next === Infinity ? null : next }
+    },
+    sql.withTransaction,
+    attempt("turn")
+  )
+
+  return {
+    insert: (deliveries: ReadonlyArray<NewDelivery>) => step("insert")(insert(deliveries)),
+    release: (lanes: ReadonlyArray<Lane>) => step("release")(release(lanes)),
+    handlers: attempt("handlers")(handlers),
+    open,
+    dispatch,
+    tick,
+    turn,
+    entries: log.at
+  }
+}
+
+export type DeliveryTable = ReturnType<typeof make>

@@ -1,0 +1,34 @@
+/**
+ * Who may write: of all that ever claimed a scope, the last one   (I10).
+ *
+ * Gotchas
+ * - SQLite has one writer and no row locks: there `BEGIN IMMEDIATE` makes the check hold until the commit.
+ */
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { attempt, step } from "./Attempt.ts"
+import type { Integer } from "./Rows.ts"
+import { Fenced, type Owner, StoreError } from "./Store.ts"
+
+export const fenced = ({ epoch, scope }: Owner): StoreError => new StoreError({ reason: new Fenced({ scope, epoch }) })
+
+export const make = (sql: SqlClient) => {
+  const shared = sql.onDialectOrElse({ pg: () => sql.literal("FOR SHARE"), orElse: () => sql.literal("") })
+
+  const claim = (scope: string) =>
+    sql<{ epoch: Integer }>`
+      INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
+      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
+      Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
+      attempt("claim")
+    )
+
+  /** First thing of a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
+  const fence = Effect.fnUntraced(function*(owner: Owner) {
+    const [row] = yield* sql<{ epoch: Integer }>`
+      SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${shared}`
+    if (Number(row?.epoch) !== owner.epoch) return yield* fenced(owner)
+  }, step("fence"))
+
+  return { claim, fence }
+}

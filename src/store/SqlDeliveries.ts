@@ -1,0 +1,47 @@
+/**
+ * The `Deliveries` port over any `SqlClient`: puts its tables together.
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { attempt } from "./Attempt.ts"
+import * as DeadLetterTable from "./DeadLetterTable.ts"
+import { Deliveries } from "./Deliveries.ts"
+import * as DeliveryTable from "./DeliveryTable.ts"
+import * as EventLog from "./EventLog.ts"
+import * as Ownership from "./Ownership.ts"
+import * as StepTable from "./StepTable.ts"
+import type { Store } from "./Store.ts"
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const ownership = Ownership.make(sql)
+  const { insert, release, ...table } = DeliveryTable.make(sql, ownership, EventLog.make(sql))
+
+  const content: Deliveries["Service"]["content"] = ({ integration, model }, id) =>
+    sql<{ content: string | null }>`
+      SELECT e.content FROM heads h JOIN events e ON e.position = h.position
+      WHERE h.stream = (SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})
+        AND h.id = ${id} AND h.live = 1`.pipe(Effect.map(([row]) => row?.content ?? null), attempt("content"))
+
+  const applicationsOf: Deliveries["Service"]["applicationsOf"] = (integration, candidate, limit) =>
+    sql<{ id: string }>`
+      SELECT p.id FROM parents p JOIN heads h ON h.stream = p.stream AND h.id = p.id
+      WHERE p.stream = (SELECT key FROM streams WHERE integration = ${integration} AND model = 'ats.application')
+        AND p.child = ${candidate} AND h.live = 1 ORDER BY p.id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map(({ id }) => id)),
+      attempt("applicationsOf")
+    )
+
+  return Deliveries.of({
+    ...table,
+    ...StepTable.make(sql, ownership),
+    ...DeadLetterTable.make(sql, { insert, release }),
+    content,
+    applicationsOf
+  })
+})
+
+/** Over a database that the store has brought to this program's schema. */
+export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store> = Layer.effect(Deliveries, make)

@@ -1,0 +1,130 @@
+/**
+ * The journal: what attempts began and what came of it; the hour's writes of each plugin.
+ *
+ * Invariants
+ * 1. Nothing is begun for an owner or a claim that is not the newest   (X16)
+ * 2. Of what was begun nobody but the attempt that began it last says what became of it
+ *
+ * Gotchas
+ * - A step of a half of a batch may stand in the journal of the whole: it is looked for under every occasion.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { attempt, step } from "./Attempt.ts"
+import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
+import * as Ownership from "./Ownership.ts"
+import type { Integer } from "./Rows.ts"
+import type { StoreError } from "./Store.ts"
+
+const hourMillis = 3_600_000
+
+export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Ownership.make>, "fence">) => {
+  const of = ({ handler, occasions, step }: StepKey) =>
+    sql`handler = ${handler} AND step = ${step} AND occasion IN ${sql.in(occasions)}`
+  const by = ({ claim, delivery }: Fence) => sql`delivery = ${delivery} AND claim = ${claim}`
+
+  const held = Effect.fnUntraced(function*({ claim, delivery, owner }: Fence) {
+    yield* fence(owner)
+    const [row] = yield* sql`
+      SELECT id FROM deliveries WHERE id = ${delivery} AND claims = ${claim} AND state = 'running'`
+    if (row === undefined) return yield* Ownership.fenced({ scope: `delivery ${delivery}`, epoch: claim })
+  }, step("check"))
+
+  const check: Deliveries["Service"]["check"] = (fence) => held(fence).pipe(sql.withTransaction, attempt("check"))
+
+  const result: Deliveries["Service"]["result"] = (key) =>
+    sql<{ result: string }>`SELECT result FROM journal WHERE ${of(key)} AND done = 1`.pipe(
+      Effect.map(([row]) => row?.result ?? null),
+      attempt("result")
+    )
+
+  const fromStep = (
+    { claim, delivery }: Fence,
+    { handler, lasting, occasions: [occasion], step }: StepKey,
+    details: { readonly write: string | null; readonly begunAt: number; readonly result: string | null }
+  ) => ({
+    handler,
+    occasion,
+    step,
+    lasting: lasting ? 1 : 0,
+    write_name: details.write,
+    delivery,
+    claim,
+    begun_at: details.begunAt,
+    done: details.result === null ? 0 : 1,
+    result: details.result
+  })
+
+  /** One write more of the hour; false if it has no more. */
+  const spend = Effect.fnUntraced(
+    function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, hour: number) {
+      const row = { plugin: write.plugin, integration, hour, writes: 1 }
+      if (write.perHour < 1) return false
+      const spent = yield* sql`INSERT INTO budgets ${sql.insert(row)} ON CONFLICT (plugin, integration) DO UPDATE SET
+        writes = CASE WHEN budgets.hour = excluded.hour THEN budgets.writes + 1 ELSE 1 END, hour = excluded.hour
+        WHERE budgets.hour <> excluded.hour OR budgets.writes < ${write.perHour} RETURNING writes`
+      return spent.length > 0
+    }
+  )
+
+  const begin: Deliveries["Service"]["begin"] = Effect.fnUntraced(
+    function*(fence, intent): Effect.fn.Return<Begun, StoreError | SqlError> {
+      yield* held(fence)
+      const now = yield* Clock.currentTimeMillis
+      const [known] = yield* sql<{ occasion: string; done: Integer; result: string | null; begun_at: Integer }>`
+        SELECT occasion, done, result, begun_at FROM journal WHERE ${of(intent)} ORDER BY done DESC`
+      if (known !== undefined && Number(known.done) === 1) return { _tag: "Done", result: known.result ?? "null" }
+      if (known !== undefined && !intent.again) return { _tag: "Unknown", begunAt: Number(known.begun_at) }
+      const { write } = intent
+      if (write !== null) {
+        const [stopped] = yield* sql`SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''`
+        if (stopped !== undefined) return { _tag: "Stopped" }
+        const hour = Math.floor(now / hourMillis)
+        if (!(yield* spend({ ...intent, write }, hour))) return { _tag: "Exhausted", until: (hour + 1) * hourMillis }
+      }
+      if (known === undefined) {
+        const row = fromStep(fence, intent, { write: write?.name ?? null, begunAt: now, result: null })
+        yield* sql`INSERT INTO journal ${sql.insert(row)}`
+      } else {
+        yield* sql`
+          UPDATE journal SET delivery = ${fence.delivery}, claim = ${fence.claim}, begun_at = ${now}
+          WHERE ${of(intent)} AND done = 0`
+      }
+      return { _tag: "Begun" }
+    },
+    step("begin"),
+    sql.withTransaction,
+    attempt("begin")
+  )
+
+  const finish: Deliveries["Service"]["finish"] = Effect.fnUntraced(
+    function*(fence, key, result) {
+      const finished = yield* sql`
+        UPDATE journal SET done = 1, result = ${result} WHERE ${of(key)} AND done = 0 AND ${by(fence)} RETURNING step`
+      if (finished.length > 0) return
+      const begunAt = yield* Clock.currentTimeMillis
+      yield* sql`INSERT INTO journal ${sql.insert(fromStep(fence, key, { write: null, begunAt, result }))}
+        ON CONFLICT (handler, occasion, step) DO NOTHING`
+    },
+    sql.withTransaction,
+    attempt("finish")
+  )
+
+  const withdraw: Deliveries["Service"]["withdraw"] = (fence, key) =>
+    sql`DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)}`.pipe(
+      Effect.asVoid,
+      attempt("withdraw")
+    )
+
+  const prune: Deliveries["Service"]["prune"] = (before) =>
+    sql`
+      DELETE FROM journal WHERE lasting = 0 AND begun_at < ${before}
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery) RETURNING handler`.pipe(
+      Effect.map((rows) => rows.length),
+      attempt("prune")
+    )
+
+  return { check, result, begin, finish, withdraw, prune }
+}

@@ -1,0 +1,149 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import type { JsonObject } from "../../../src/domain/Canonical.ts"
+import { diff } from "../../../src/domain/Diff.ts"
+import { isShown, isWhole, keysOf, recognise, type Shown } from "../../../src/domain/Echo.ts"
+import { expectationsOf, type Open } from "../../../src/domain/Expectation.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+
+const { shape } = Processing.plain("ats.application")
+
+const Name = Schema.Literals(["a/b", "c", "d~e", "f"])
+const names = ["a/b", "c", "d~e", "f"] as const
+const Title = Schema.Literals(["Call", "Talk", "Tour"])
+
+/** Who tags, renames or takes off: one of two plugins, or somebody else. */
+const Act = Schema.Struct({
+  by: Schema.Literals(["one", "two", "somebody"]),
+  depth: Schema.Literals([1, 2, 3]),
+  what: Schema.Union([
+    Schema.Struct({ kind: Schema.Literals(["add", "remove"]), name: Name }),
+    Schema.Struct({ kind: Schema.Literal("rename"), title: Title })
+  ])
+})
+type Act = typeof Act.Type
+const Application = Schema.Struct({ tags: Schema.Array(Name), title: Title, note: Schema.Literals(["x", "y"]) })
+type Application = typeof Application.Type
+
+const plain = ({ note, tags, title }: Application, moved: string): JsonObject => ({
+  id: "A",
+  note,
+  updated_at: moved,
+  candidate_id: "C",
+  candidate: { id: "C", tags: [...new Set(tags)].map((name) => ({ id: `t-${name}`, name })) },
+  interviews: [{ id: "I", title }]
+})
+
+const carriedOut = (acts: ReadonlyArray<Act>, application: Application): Application =>
+  acts.reduce<Application>((state, { what }) => {
+    if (what.kind === "rename") return { ...state, title: what.title }
+    const others = state.tags.filter((name) => name !== what.name)
+    return { ...state, tags: what.kind === "add" ? [...others, what.name] : others }
+  }, application)
+
+const expectedOf = ({ what }: Act) => {
+  if (what.kind === "rename") {
+    return expectationsOf("updateInterview", { application_id: "A" }, { interview_id: "I", title: what.title })
+  }
+  const write = what.kind === "add" ? "addTag" : "removeTag"
+  return expectationsOf(write, { candidate_id: "C" }, { tag: { name: what.name } })
+}
+
+const openOf = (acts: ReadonlyArray<Act>): ReadonlyArray<Open> =>
+  acts.flatMap((act, index) =>
+    act.by === "somebody" ? [] : expectedOf(act).filter(({ model }) => model === "ats.application").map((one) => ({
+      ...one,
+      id: index,
+      write: String(index),
+      name: "addTag" as const,
+      plugin: act.by,
+      delivery: String(index),
+      depth: act.depth,
+      met: []
+    }))
+  )
+
+const escaped = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1")
+
+/** Which acts of plugins explain which changed path, told from the acts and not from the diff. */
+const explanations = (acts: ReadonlyArray<Act>, before: Application, after: Application) => {
+  const explained: Array<{ readonly path: string; readonly act: Act }> = []
+  for (const act of acts.filter(({ by }) => by !== "somebody")) {
+    const { what } = act
+    if (what.kind === "rename") {
+      if (before.title !== after.title && after.title === what.title) {
+        explained.push({ path: "/interviews/I/title", act })
+      }
+      continue
+    }
+    const had = before.tags.includes(what.name)
+    const has = after.tags.includes(what.name)
+    if (had !== has && has === (what.kind === "add")) {
+      explained.push({ path: `/candidate/tags/${escaped(`t-${what.name}`)}`, act })
+    }
+  }
+  return explained
+}
+
+const shownBetween = (before: Application, after: Application, stamped: boolean): Shown => {
+  const content = plain(after, stamped ? "later" : "before")
+  return { id: "A", kind: "updated", changes: diff(shape, plain(before, "before"), content), after: content }
+}
+
+describe("Echo", () => {
+  it.prop(
+    "L1, L3, L9: exactly what the writes of the deepest write's plugin explain is ours, whatever else happened",
+    [Application, Schema.Array(Act), Schema.Literals(["x", "y"])],
+    ([before, acts, note]) => {
+      const after = carriedOut(acts, { ...before, note })
+      const shown = shownBetween(before, after, false)
+      const { cause } = recognise(shown, openOf(acts))
+      const explained = explanations(acts, before, after)
+      if (explained.length === 0) return assert.isNull(cause)
+      assert.strictEqual(cause?.depth, Math.max(...explained.map(({ act }) => act.depth)))
+      const own = explained.filter(({ act }) => act.by === cause?.plugin)
+      assert.isTrue(own.some(({ act }) => act.depth === cause?.depth))
+      assert.deepStrictEqual([...cause?.paths ?? []].sort(), [...new Set(own.map(({ path }) => path))].sort())
+    }
+  )
+
+  it.prop(
+    "E1: an event is wholly ours only if nobody else changed anything, and a stamp goes with it only then",
+    [Application, Schema.Array(Act), Schema.Literals(["x", "y"])],
+    ([before, acts, note]) => {
+      const after = carriedOut(acts, { ...before, note })
+      const shown = shownBetween(before, after, true)
+      const { cause } = recognise(shown, openOf(acts))
+      if (cause === null) return
+      const own = new Set(
+        explanations(acts, before, after).filter(({ act }) => act.by === cause.plugin).map(({ path }) => path)
+      )
+      const isOurs = shown.changes.every(({ path }) => path === "/updated_at" || own.has(path))
+      assert.strictEqual(isWhole(cause, shown.changes), isOurs)
+      assert.strictEqual(cause.paths.includes("/updated_at"), isOurs)
+    }
+  )
+
+  it.prop(
+    "the order in which expectations are looked at means nothing, and what is met is shown",
+    [Application, Schema.Array(Act)],
+    ([before, acts]) => {
+      const after = carriedOut(acts, before)
+      const shown = shownBetween(before, after, false)
+      const open = openOf(acts)
+      const { cause, met } = recognise(shown, open)
+      assert.deepStrictEqual(recognise(shown, [...open].reverse()).cause, cause)
+      for (const one of met) assert.isTrue(isShown(one, shown.after))
+      assert.deepStrictEqual(recognise(shown, open.map((one) => ({ ...one, met: ["A"] }))), { cause: null, met: [] })
+    }
+  )
+
+  it("each record is found under the keys of what is expected of it", () => {
+    const record = plain({ tags: [...names], title: "Call", note: "x" }, "")
+    const keys = keysOf("ats.application", "A", record)
+    for (const what of [{ kind: "add", name: "c" }, { kind: "rename", title: "Call" }] as const) {
+      const [expected] = expectedOf({ by: "one", depth: 1, what })
+      assert.include(keys, expected?.key)
+    }
+  })
+})

@@ -1,0 +1,162 @@
+/** An engine over a real store in memory, with an API and an outside world that tests script. */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as HttpClient from "effect/http/HttpClient"
+import type { HttpClientRequest } from "effect/http/HttpClientRequest"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import { Delivery } from "../../../src/delivery/Delivery.ts"
+import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import type { Model, StreamKey } from "../../../src/domain/Model.ts"
+import type { Plugin } from "../../../src/plugin/Plugin.ts"
+import { Source, WriteError } from "../../../src/source/Source.ts"
+import * as SourcePort from "../../../src/source/Source.ts"
+import { Deliveries } from "../../../src/store/Deliveries.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { type Owner, Store } from "../../../src/store/Store.ts"
+import { changeOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
+
+export const acme = "greenhouse:acme"
+export const applications: StreamKey = { integration: acme, model: "ats.application" }
+
+export interface Sent {
+  readonly integration: string
+  readonly write: string
+  readonly params: unknown
+  readonly body: unknown
+}
+
+/** What the API does with a write; by default it does it. */
+export type Answering = (sent: Sent, count: number) => Effect.Effect<unknown, WriteError>
+
+export const unknownOutcome = Effect.fail(
+  new WriteError({ reason: new SourcePort.OutcomeUnknown({ code: null, message: "no answer" }) })
+)
+export const notSent = Effect.fail(
+  new WriteError({ reason: new SourcePort.NotSent({ code: null, message: "nobody there", retryAfter: null }) })
+)
+export const rateLimited = (retryAfter: number) =>
+  Effect.fail(new WriteError({ reason: new SourcePort.RateLimited({ code: null, message: "slow down", retryAfter }) }))
+
+export interface Script {
+  answer: Answering
+  /** Applications that the API lists, whatever is asked for. */
+  rows: ReadonlyArray<unknown>
+  http: (request: HttpClientRequest) => Effect.Effect<number>
+}
+
+const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>) =>
+  Layer.mergeAll(
+    Layer.succeed(
+      Source,
+      Source.of({
+        page: () =>
+          Effect.sync(() => {
+            asked.push("page")
+            return { results: script.rows, next: null, serverTime: null, requestedAt: 0, duration: 0 }
+          }),
+        read: ({ read }) =>
+          Effect.sync(() => {
+            asked.push(read)
+            return { properties: {} } as never
+          }),
+        write: ({ body, integration, params, write }) =>
+          Effect.suspend(() => {
+            const one = { integration, write, params, body }
+            sent.push(one)
+            return script.answer(one, sent.length) as Effect.Effect<never, WriteError>
+          })
+      })
+    ),
+    Layer.succeed(
+      HttpClient.HttpClient,
+      HttpClient.make((request) =>
+        Effect.map(
+          Effect.suspend(() => script.http(request)),
+          (status) => HttpClientResponse.fromWeb(request, new Response(null, { status }))
+        )
+      )
+    )
+  )
+
+export interface Rig {
+  readonly store: Store["Service"]
+  readonly deliveries: Deliveries["Service"]
+  readonly script: Script
+  readonly sent: Array<Sent>
+  readonly asked: Array<string>
+  /** Appends the next change of a record, in a stream that is made if need be. */
+  readonly append: (
+    id: string,
+    details?: Partial<NewEvent> & { readonly integration?: string; readonly model?: Model }
+  ) => Effect.Effect<number>
+  readonly hire: (id: string, integration?: string) => Effect.Effect<number>
+  /** Lets it run; ends with the scope, or by `stop`. */
+  readonly start: (
+    plugins: ReadonlyArray<Plugin<unknown>>
+  ) => Effect.Effect<{ readonly delivery: Delivery["Service"]; readonly stop: Effect.Effect<void> }>
+  /** Of all that was appended nothing is left to do now. */
+  readonly quiet: (delivery: Delivery["Service"]) => Effect.Effect<void>
+}
+
+export const make = Effect.gen(function*() {
+  const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
+  const store = Context.get(services, Store)
+  const deliveries = Context.get(services, Deliveries)
+  const owner: Owner = yield* Effect.orDie(store.claim("capture"))
+  const script: Script = { answer: () => Effect.succeed({}), rows: [], http: () => Effect.succeed(200) }
+  const sent: Array<Sent> = []
+  const asked: Array<string> = []
+  const scope = yield* Effect.scope
+  for (const id of [acme, "lever:beta", "workday:acme"]) {
+    yield* Effect.orDie(store.saveIntegration(owner, integrationOf(id), null))
+  }
+
+  const append: Rig["append"] = (id, { integration = acme, model = "ats.application", ...details } = {}) =>
+    Effect.gen(function*() {
+      const key = { integration, model }
+      yield* store.ensureStreams([stateOf(key)])
+      yield* store.transact(owner, key, (tx) =>
+        Effect.gen(function*() {
+          const before = (yield* tx.heads([id])).get(id) ?? headOf(id)
+          const kind = details.kind ?? (before.version === 0 ? "created" : "updated")
+          yield* tx.write([
+            changeOf(before, kind, {
+              eventId: `${integration}-${model}-${id}-${before.version + 1}`,
+              after: kind === "deleted" ? null : JSON.stringify({ id, version: before.version + 1 }),
+              ...details
+            })
+          ])
+        }))
+      return (yield* store.logRange).newest
+    }).pipe(Effect.orDie)
+
+  const rig: Rig = {
+    store,
+    deliveries,
+    script,
+    sent,
+    asked,
+    append,
+    hire: (id, integration = acme) =>
+      append(id, { integration, transitions: '[{"name":"hired","from":"PENDING","to":"HIRED"}]' }),
+    start: Effect.fnUntraced(function*(plugins) {
+      const own = yield* Scope.fork(scope)
+      const built = yield* Layer.buildWithScope(
+        Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
+          Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked)))
+        ),
+        own
+      )
+      return { delivery: Context.get(built, Delivery), stop: Scope.close(own, Exit.void) }
+    }),
+    quiet: Effect.fnUntraced(function*(delivery) {
+      const { newest } = yield* Effect.orDie(store.logRange)
+      yield* delivery.reached(newest)
+    })
+  }
+  return rig
+})

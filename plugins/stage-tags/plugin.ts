@@ -46,10 +46,13 @@ const shownNow = Effect.fnUntraced(function*(candidate: string, seen: Applicatio
 const tagsOf = (shown: Application["candidate"]): ReadonlySet<string> =>
   new Set(shown?.tags?.flatMap(({ name }) => name ?? []))
 
+/** A second time changes nothing, and before each we look what is there: no need to wait until the first must show. */
+const again = { onUnknown: "repeat" } as const
+
 /** What is refused because the tag is gone already is done: somebody was quicker. */
 const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen: Application) {
   const api = yield* Plugin.Api
-  yield* api.removeTag(candidate, { tag: { name } }).pipe(
+  yield* api.removeTag(candidate, { tag: { name } }, again).pipe(
     Effect.catchTag(
       "Permanent",
       (failure) =>
@@ -77,7 +80,7 @@ const settle: (settings: Settings, candidate: string, last: Application) => Plug
     const shown = yield* shownNow(candidate, seen)
     if (shown?.remote_deleted_at != null) return
     const has = tagsOf(shown)
-    for (const name of wanted) if (!has.has(name)) yield* api.addTag(candidate, { tag: { name } })
+    for (const name of wanted) if (!has.has(name)) yield* api.addTag(candidate, { tag: { name } }, again)
     for (const name of has) if (!wanted.includes(name) && isOurs(settings, name)) yield* remove(candidate, name, seen)
     // another application may have moved meanwhile, and its handler may have been quicker than this one
     const now = yield* standing(settings, candidate)

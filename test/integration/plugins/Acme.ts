@@ -7,6 +7,7 @@
  *   believes it alive, as that of a process that ended without a word.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -51,8 +52,12 @@ export interface Acme {
   readonly deliveries: Deliveries["Service"]
   /** Reads every stream once. */
   readonly read: Effect.Effect<void>
-  /** Delivers until nothing is left to do, or until killed. */
-  readonly deliver: (plugins: ReadonlyArray<Plugin<any>>, doom?: Doom) => Effect.Effect<void>
+  /** Delivers until nothing is left to do, or until killed; as if it were some time `later`. */
+  readonly deliver: (
+    plugins: ReadonlyArray<Plugin<any>>,
+    doom?: Doom,
+    later?: Duration.Input
+  ) => Effect.Effect<void>
 }
 
 const patience = { interval: Duration.minutes(1), sweepInterval: Duration.hours(6) }
@@ -89,11 +94,12 @@ export const make = Effect.gen(function*() {
       Effect.orDie,
       Effect.asVoid
     ),
-    deliver: Effect.fnUntraced(function*(plugins, doom = never()) {
+    deliver: Effect.fnUntraced(function*(plugins, doom = never(), later = 0) {
       const own = yield* Scope.make()
       const built = yield* Layer.buildWithScope(
         Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
-          Layer.provide(Layer.succeedContext(mortal(services, doom)))
+          Layer.provide(Layer.succeedContext(mortal(services, doom))),
+          Layer.provide(Layer.succeed(Clock.Clock, ahead(yield* Clock.Clock, later)))
         ),
         own
       )
@@ -105,6 +111,22 @@ export const make = Effect.gen(function*() {
   }
   return acme
 })
+
+/** The clock of somebody who lives that much later. */
+const ahead = (clock: Clock.Clock, later: Duration.Input): Clock.Clock => {
+  const millis = Duration.toMillis(Duration.fromInputUnsafe(later))
+  const now = () => clock.currentTimeMillisUnsafe() + millis
+  const nanos = () => clock.currentTimeNanosUnsafe() + BigInt(millis) * 1_000_000n
+  return {
+    currentTimeMillisUnsafe: now,
+    currentTimeMillis: Effect.sync(now),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: clock.monotonicTimeNanos,
+    sleep: (duration) => clock.sleep(duration)
+  }
+}
 
 const killed = (doom: Doom): Effect.Effect<void> =>
   Effect.suspend(() => doom.label === null ? Effect.delay(killed(doom), "5 millis") : Effect.void)

@@ -15,8 +15,11 @@ if (major < 24) {
 module.enableCompileCache?.()
 const here = (path) => new URL(`../${path}`, import.meta.url)
 const isClone = existsSync(here("src/main.ts"))
+/** Beside `src/`, and under `dist/` beside what is built of that. */
+const sourceOf = (built) =>
+  built.replace(/\.js$/, ".ts").replace(/^\.\/dist\/(plugins\/)?/, (_, shipped) => shipped ?? "src/")
 /** Of what is built, or its source. */
-const urlOf = (built) => here(isClone ? built.replace(/^\.\/dist\/(.*)\.js$/, "src/$1.ts") : built).href
+const urlOf = (built) => here(isClone ? sourceOf(built) : built).href
 
 // What a configuration imports from "rollcall" is this program, and the "effect" that its plugins import is ours, wherever
 // the configuration stands and whatever is installed beside it: nothing at all where this program was installed globally.

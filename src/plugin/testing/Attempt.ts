@@ -171,7 +171,11 @@ export class Attempt {
     ).pipe(
       Context.add(Records, {
         get: <M extends Model>(model: M, id: string, where = integration) =>
-          this.#act(() => Effect.sync(() => this.#world.published(where, model, id) as RecordOf<M> | null))
+          this.#act(() => Effect.sync(() => this.#world.published(where, model, id) as RecordOf<M> | null)),
+        applicationsOf: (candidate, where = integration) =>
+          this.#act(() =>
+            Effect.sync(() => this.#world.applicationsOf(where, candidate) as Array<RecordOf<"ats.application">>)
+          )
       }),
       Context.add(Events, { between: (trigger, from, to) => this.#act(() => this.#between(trigger, from, to)) }),
       Context.add(Journal, this.#journal),
@@ -330,7 +334,7 @@ export class Attempt {
 
   #between<T extends Trigger>(trigger: T, from: string, to: string): Effect.Effect<ReadonlyArray<EventOf<T>>> {
     const [after, upTo] = [from, to].map((position) => Number(position.split("-").at(-1)))
-    const occasion = { _tag: "Event", trigger, changed: null } as const
+    const occasion = { _tag: "Event", triggers: [trigger], changed: null } as const
     return Effect.sync(() =>
       this.#world.state.log.slice(after, upTo).flatMap((event) => {
         const given = received("", { occasion, options: { echo: "deliver", origins: [event.origin] } }, event)

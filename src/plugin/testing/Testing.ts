@@ -84,10 +84,12 @@ const endless = 10_000
 export const make = <C>(plugin: Plugin<C>, setting: Setting = {}): Testing => {
   const world = new World(setting)
 
+  type Act = (trial: Trial.Trial<C>) => Effect.Effect<void>
+
   const run = Effect.fnUntraced(function*(
     world: World,
     at: number | null,
-    act: (trial: Trial.Trial<C>) => Effect.Effect<void>
+    act: Act
   ) {
     const death: Death = { at, moment: 0, label: null }
     const trial: Trial.Trial<C> = { plugin, world, death, settled: [], logs: [] }

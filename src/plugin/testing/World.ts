@@ -183,6 +183,13 @@ export class World {
     return this.state.shown.get(key(integration, model, id)) ?? null
   }
 
+  /** Those that were published and show the candidate, deleted ones left out. */
+  applicationsOf(integration: string, candidate: string): ReadonlyArray<JsonObject> {
+    return listed(this.state.published, integration, "ats.application").filter(
+      (application) => application["candidate_id"] === candidate && application["remote_deleted_at"] == null
+    )
+  }
+
   /** Its fault, if one is scripted for this call. */
   fault(on: Fault["on"], integration: string): { readonly fail: Failing; readonly error: HandlerError } | null {
     let found: Failing | null = null
@@ -217,6 +224,11 @@ export class World {
 
   packages(integration: string): ReadAnswer<"assessmentPackages"> {
     return decodePackages({ packages: listed(this.state.shown, integration, "assessment.package") })
+  }
+
+  /** Records of a model as the API shows them. */
+  list(integration: string, model: Model): ReadonlyArray<JsonObject> {
+    return listed(this.state.shown, integration, model)
   }
 
   // ---- writes -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ import * as Integrations from "./capture/Integrations.ts"
 import * as Config from "./Config.ts"
 import { defaultFile, environment, type Input, input } from "./ConfigInput.ts"
 import { parseLength } from "./ConfigValue.ts"
+import { Delivery } from "./delivery/Delivery.ts"
 import { isRead, type Model, modelNames, type StreamKey } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
@@ -41,6 +42,7 @@ import { divergence, evidence, Relay } from "./publish/Relay.ts"
 import * as Retention from "./publish/Retention.ts"
 import type { SandboxHandle } from "./sandbox/Sandbox.ts"
 import * as UnifiedApi from "./source/UnifiedApi.ts"
+import { reader as deliveryReader } from "./store/Deliveries.ts"
 import * as Sqlite from "./store/Sqlite.ts"
 import { Store } from "./store/Store.ts"
 
@@ -79,7 +81,11 @@ const planOf = Effect.fnUntraced(function*(settings: Config.Settings, input: Inp
 const mostUnpublished = 1_000_000
 const relayReader = "relay"
 
-const readersOf = ({ kafka }: Plan) => kafka === null ? [] : [relayReader]
+/** Who must have read an event before it may go. */
+const readersOf = ({ kafka, plugins }: Plan) => [
+  ...kafka === null ? [] : [relayReader],
+  ...plugins.length === 0 ? [] : [deliveryReader]
+]
 
 const processingsOf = (settings: Pick<Config.Settings, "models" | "redactKey">) => ({ model }: StreamKey) =>
   processingFor(settings, model)
@@ -115,6 +121,11 @@ const relayLayer = (plan: Plan) => {
   return Relay.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
 }
 
+const deliveryLayer = ({ plugins, retention }: Plan) =>
+  plugins.length === 0
+    ? Layer.empty
+    : Layer.provide(Delivery.layer({ plugins, retention }), NodeHttpClient.layerNodeHttp)
+
 const relayDependency = (relay: Relay["Service"]): Dependency => ({
   name: "kafka",
   problem: Effect.map(relay.status, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
@@ -130,12 +141,13 @@ const serverLayer = ({ accounts, http, input }: Plan) =>
       }))
   )
 
-/** Store, relay and capture; whoever is built later is closed earlier. */
+/** Store, relay, delivery and capture; whoever is built later is closed earlier. */
 const pipeline = (plan: Plan) =>
   integrationsLayer(plan).pipe(
     Layer.provideMerge(captureLayer(plan)),
     Layer.merge(Retention.layer({ retention: plan.retention, readers: readersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
+    Layer.provideMerge(deliveryLayer(plan)),
     Layer.provideMerge(Sqlite.patientLayer(plan.store))
   )
 
@@ -176,6 +188,11 @@ const runOnce = Effect.fnUntraced(function*(plan: Plan) {
   if (Option.isSome(relay)) {
     const { position, reason } = yield* relay.value.reached(newest)
     if (position < newest) problems.push(`publishing stopped: ${reason?.message} (${reason?.hint})`)
+  }
+  const delivery = yield* Effect.serviceOption(Delivery)
+  if (Option.isSome(delivery)) {
+    const { quietAt, reason } = yield* delivery.value.reached(newest)
+    if (quietAt < newest) problems.push(`delivering stopped: ${reason?.message} (${reason?.hint})`)
   }
   yield* Effect.annotateLogs(Effect.logInfo("every stream was read once"), {
     events: newest,

@@ -28,8 +28,8 @@ import { type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Rest } from "./Breaker.ts"
 import * as Dispatcher from "./Dispatcher.ts"
-import * as Memory from "./Memory.ts"
 import type * as Provision from "./Provision.ts"
+import * as Reading from "./Reading.ts"
 import { gatheringOf } from "./Subscription.ts"
 import * as Ticks from "./Ticks.ts"
 import * as Watchdog from "./Watchdog.ts"
@@ -107,7 +107,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     replacing: new Map()
   }
   const watchdog = yield* Watchdog.make
-  const memory = Memory.make(deliveries)
+  const reading = Reading.make(store.identity, deliveries)
   const status = yield* SubscriptionRef.make<DeliveryStatus>({
     state: "starting",
     reason: null,
@@ -159,8 +159,8 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       })
     )
     const fed = subscriptions.filter(({ handler }) => handler.occasion._tag !== "Tick")
-    const dispatcher = Dispatcher.make(services, memory, owner, fed)
-    const worker = Worker.make(services, memory, watchdog, owner, subscriptions, attempts)
+    const dispatcher = Dispatcher.make(services, reading, owner, fed)
+    const worker = Worker.make(services, reading, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions)
     let acts = yield* deliveries.awaitAct(-1)
     let off: ReadonlyArray<Switch> = yield* persist(deliveries.switchedOff)

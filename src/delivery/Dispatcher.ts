@@ -9,11 +9,11 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { partitionKey } from "../domain/ChangeEvent.ts"
+import { type LogEntry, partitionKey } from "../domain/ChangeEvent.ts"
+import type { Published } from "../plugin/Reception.ts"
 import type { Deliveries, Failure, NewDelivery } from "../store/Deliveries.ts"
 import type { Owner, Store, StoreError } from "../store/Store.ts"
-import type { Memory } from "./Memory.ts"
-import type { Occurrence } from "./Occurrence.ts"
+import type { Reading } from "./Reading.ts"
 import { accepts, deepest, type Subscription } from "./Subscription.ts"
 
 /** Rows of one stretch. */
@@ -29,13 +29,13 @@ const looped = (at: number): Failure => ({
 
 const deliveriesOf = (
   subscriptions: ReadonlyArray<Subscription>,
-  occurrence: Occurrence,
+  entry: LogEntry,
+  event: Published,
   now: number
 ): ReadonlyArray<NewDelivery> =>
   subscriptions.flatMap((subscription): ReadonlyArray<NewDelivery> => {
-    const accepted = accepts(subscription, occurrence)
+    const accepted = accepts(subscription, event)
     if (accepted === "no") return []
-    const { entry } = occurrence
     return [{
       handler: subscription.key,
       integration: entry.integration,
@@ -49,7 +49,7 @@ const deliveriesOf = (
 
 export const make = (
   services: { readonly store: Store["Service"]; readonly deliveries: Deliveries["Service"] },
-  memory: Memory,
+  reading: Reading,
   owner: Owner,
   subscriptions: ReadonlyArray<Subscription & { position: number }>
 ) => {
@@ -73,9 +73,9 @@ export const make = (
       const upTo = entries.length < rows ? Math.max(newest, last) : last
       const found: Array<NewDelivery> = []
       for (const entry of entries) {
-        const occurrence = memory.remember(entry)
+        const event = reading.remember(entry)
         const waiting = subscriptions.filter(({ position }) => position < entry.position)
-        found.push(...deliveriesOf(waiting, occurrence, now))
+        found.push(...deliveriesOf(waiting, entry, event, now))
       }
       const moved = subscriptions.filter(({ position }) => position < upTo)
       yield* deliveries.dispatch(owner, {

@@ -23,12 +23,13 @@ import {
 } from "../plugin/Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "../plugin/Event.ts"
 import { type HandlerError, Permanent } from "../plugin/Failure.ts"
+import { received } from "../plugin/Reception.ts"
 import type { Invalid, SourceError } from "../source/Source.ts"
 import type { Store } from "../store/Store.ts"
 import type * as Asking from "./Asking.ts"
 import { type Attempt, CurrentStep } from "./Attempt.ts"
 import * as Journaling from "./Journaling.ts"
-import { eventOf, isOf, occurrenceOf, partsOf } from "./Occurrence.ts"
+import { publishedOf } from "./Reading.ts"
 import * as Refusals from "./Refusals.ts"
 import * as Writing from "./Writing.ts"
 
@@ -38,6 +39,7 @@ export interface Services extends Writing.Services {
 }
 
 const rowsAtOnce = 500
+const everything = { origins: ["backfill", "poll", "sweep", "refresh"], echo: "deliver" } as const
 
 // ---- the API ------------------------------------------------------------------------------------------------------
 
@@ -150,7 +152,8 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
   }
   return {
     between: Effect.fnUntraced(function*<T extends Trigger>(trigger: T, from: string, to: string) {
-      const { model } = partsOf(trigger)
+      const model = trigger.slice(0, trigger.lastIndexOf("."))
+      const asked = { occasion: { _tag: "Event", trigger, changed: null }, options: everything } as const
       const end = yield* at(to)
       const events: Array<EventOf<T>> = []
       let after = yield* at(from)
@@ -160,10 +163,11 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
           Refusals.ofStore
         )
         for (const entry of rows) {
-          const occurrence = occurrenceOf(entry)
-          if (entry.position <= end && isOf(trigger, occurrence)) {
-            events.push(eventOf(store.identity, occurrence, trigger))
-          }
+          const event = entry.position > end
+            ? null
+            : received("", asked, publishedOf(store.identity, entry))
+          // what is received of a trigger is its event
+          if (event !== null) events.push(event as EventOf<T>)
         }
         const last = rows.at(-1)
         if (last === undefined || rows.length < rowsAtOnce || last.position >= end) return events

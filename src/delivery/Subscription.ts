@@ -1,15 +1,13 @@
 /**
- * Decides which events a handler is given.
+ * Decides which events are delivered to a handler.
  *
  * Invariants
- * 1. A plugin is not given what is wholly its own doing, unless it asks   (L1)
- * 2. Plugins that answer one another come to an end   (L9)
+ * 1. Plugins that answer one another come to an end   (L1, L9)
  */
 import * as Duration from "effect/Duration"
-import type { Origin } from "../domain/ChangeEvent.ts"
 import { isOn } from "../plugin/Configured.ts"
 import type { Handler, Plugin } from "../plugin/Plugin.ts"
-import { isOf, type Occurrence } from "./Occurrence.ts"
+import { type Published, received } from "../plugin/Reception.ts"
 
 /** A handler under the key that the store gave it. */
 export interface Subscription {
@@ -26,19 +24,8 @@ export const gatheringOf = ({ occasion }: Handler<unknown>): number =>
 /** Most plugins in a row, each of which answered what the one before it did. */
 export const deepest = 4
 
-const usual: ReadonlyArray<Origin> = ["poll", "sweep", "refresh"]
-
-const isOwnDoing = ({ cause, changes }: Occurrence, plugin: string): boolean =>
-  cause !== null && cause.plugin === plugin && changes.every(({ path }) => cause.paths.includes(path))
-
 /** `loop`: it would be given to the handler, were the chain of plugins not too long already. */
-export const accepts = ({ handler, plugin }: Subscription, occurrence: Occurrence): "yes" | "no" | "loop" => {
-  const { occasion, options } = handler
-  if (occasion._tag === "Tick" || !isOf(occasion.trigger, occurrence)) return "no"
-  const { cause, changed, entry } = occurrence
-  if (!(options.origins ?? usual).includes(entry.origin) || !isOn(plugin, entry.integration)) return "no"
-  const narrowed = occasion._tag === "Event" ? occasion.changed : null
-  if (narrowed !== null && !changed.some((name) => narrowed.includes(name))) return "no"
-  if (options.echo !== "deliver" && isOwnDoing(occurrence, plugin.name)) return "no"
-  return cause !== null && cause.depth > deepest ? "loop" : "yes"
+export const accepts = ({ handler, plugin }: Subscription, event: Published): "yes" | "no" | "loop" => {
+  if (!isOn(plugin, event.integration) || received(plugin.name, handler, event) === null) return "no"
+  return event.cause !== null && event.cause.depth > deepest ? "loop" : "yes"
 }

@@ -16,21 +16,23 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
-import { formatPosition } from "../domain/ChangeEvent.ts"
+import { formatPosition, type Origin } from "../domain/ChangeEvent.ts"
+import { depthAfter } from "../domain/Echo.ts"
 import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
+import { type Published, received } from "../plugin/Reception.ts"
 import type { Claimed, Failure, Outcome, Switch, Want } from "../store/Deliveries.ts"
 import type { Owner, StoreError } from "../store/Store.ts"
 import * as Attempt from "./Attempt.ts"
 import * as Breaker from "./Breaker.ts"
 import { failureOf, retryAfterOf, TimedOut } from "./Failing.ts"
-import type { Memory } from "./Memory.ts"
-import { eventOf, type Occurrence } from "./Occurrence.ts"
 import * as Provision from "./Provision.ts"
+import type { Reading } from "./Reading.ts"
 import { outcomeOf } from "./Retry.ts"
 import type { Subscription } from "./Subscription.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
 const defaults = { concurrency: 4, timeout: Duration.seconds(30) }
+const origins: ReadonlyArray<Origin> = ["backfill", "poll", "sweep", "refresh"]
 /** Deliveries that a handler holds at most. */
 const ahead = 256
 
@@ -55,8 +57,14 @@ const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
 interface Job {
   readonly members: ReadonlyArray<Claimed>
   /** Empty: a tick. */
-  readonly occurrences: ReadonlyArray<Occurrence>
+  readonly events: ReadonlyArray<Published>
 }
+
+/** Whether it gets an event was decided when it was dispatched. */
+const asAsked = ({ occasion, options }: Subscription["handler"]) => ({
+  occasion,
+  options: { ...options, echo: "deliver", origins } as const
+})
 
 /** What is at hand for one handler. */
 interface Desk extends Subscription {
@@ -74,7 +82,7 @@ interface Desk extends Subscription {
 
 export const make = (
   services: Provision.Services,
-  memory: Memory,
+  reading: Reading,
   watchdog: Watchdog,
   owner: Owner,
   subscriptions: ReadonlyArray<Subscription>,
@@ -142,10 +150,8 @@ export const make = (
 
   // ---- one attempt
 
-  const inputOf = ({ handler }: Subscription, { members: [first], occurrences }: Job): unknown => {
-    const { occasion } = handler
-    if (occasion._tag === "Tick") {
-      if (first?.subject._tag !== "Tick") return null
+  const inputOf = ({ handler, plugin }: Subscription, { events, members: [first] }: Job): unknown => {
+    if (first?.subject._tag === "Tick") {
       const { from, scheduledAt, to } = first.subject
       const position = (number: number) => formatPosition(store.identity, number)
       return {
@@ -155,36 +161,30 @@ export const make = (
         to: position(to)
       }
     }
-    const { trigger } = occasion
-    const narrowed = occasion._tag === "Event" ? occasion.changed : null
-    const events = occurrences.map((occurrence) => eventOf(store.identity, occurrence, trigger, narrowed))
-    return occasion._tag === "Batch" ? events : events[0]
+    // what it was once dispatched for it is given, also if it would ask for less by now
+    const given = events.map((event) => received(plugin.name, asAsked(handler), event) ?? event)
+    return handler.occasion._tag === "Batch" ? given : given[0]
   }
 
   const attemptOf = (
     desk: Desk,
-    { members: [first], occurrences }: Job & { readonly members: readonly [Claimed, ...Array<Claimed>] }
+    { events, members: [first] }: Job & { readonly members: readonly [Claimed, ...Array<Claimed>] }
   ) => {
-    const [occurrence] = occurrences
-    const depth = Math.max(0, ...occurrences.map(({ cause }) => cause?.depth ?? 0)) + 1
+    const [event] = events
     return Attempt.make({
       subscription: desk,
       fence: { owner, delivery: first.id, claim: first.claim },
       integration: first.integration,
       occasions: Attempt.occasionsOf(first),
-      record: occurrence === undefined
-        ? "tick"
-        : occurrences.length > 1
-        ? null
-        : { model: occurrence.entry.model, id: occurrence.entry.id },
-      depth
+      record: event === undefined ? "tick" : events.length > 1 ? null : { model: event.model, id: event.recordId },
+      depth: depthAfter(events.map(({ cause }) => cause))
     }, services.deliveries)
   }
 
-  const succeed = Effect.fnUntraced(function*(desk: Desk, { members, occurrences }: Job, now: number) {
+  const succeed = Effect.fnUntraced(function*(desk: Desk, { events, members }: Job, now: number) {
     desk.breaker.succeeded()
     yield* Metric.update(desk.metrics.settled, members.length)
-    for (const { entry } of occurrences) yield* Metric.update(desk.metrics.delay, (now - entry.detectedAt) / 1000)
+    for (const { detectedAt } of events) yield* Metric.update(desk.metrics.delay, (now - detectedAt.getTime()) / 1000)
     conclude(desk, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
   })
 
@@ -259,22 +259,22 @@ export const make = (
 
   // ---- claims
 
-  const jobsOf = (claimed: ReadonlyArray<Claimed>, occurrences: ReadonlyMap<number, Occurrence>) => {
+  const jobsOf = (claimed: ReadonlyArray<Claimed>, events: ReadonlyMap<number, Published>) => {
     const jobs: Array<Job> = []
     for (const members of Map.groupBy(claimed, ({ batch, id }) => batch ?? id).values()) {
       const found = members.flatMap(({ subject }) => {
-        const occurrence = subject._tag === "Event" ? occurrences.get(subject.position) : undefined
-        return occurrence === undefined ? [] : [occurrence]
+        const event = subject._tag === "Event" ? events.get(subject.position) : undefined
+        return event === undefined ? [] : [event]
       })
-      jobs.push({ members, occurrences: found })
+      jobs.push({ members, events: found })
     }
     return jobs
   }
 
   /** Of what the record was erased meanwhile there is nothing to deliver. */
-  const dropErased = (claimed: ReadonlyArray<Claimed>, occurrences: ReadonlyMap<number, Occurrence>) =>
+  const dropErased = (claimed: ReadonlyArray<Claimed>, events: ReadonlyMap<number, Published>) =>
     claimed.filter(({ id, subject }) => {
-      const isThere = subject._tag === "Tick" || occurrences.has(subject.position)
+      const isThere = subject._tag === "Tick" || events.has(subject.position)
       if (!isThere) push({ _tag: "Settled", deliveries: [id] })
       return isThere
     })
@@ -282,18 +282,18 @@ export const make = (
   const start = Effect.fnUntraced(function*(claimed: ReadonlyArray<Claimed>): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
-    const occurrences = yield* Effect.tapError(
-      memory.recall(positions),
+    const events = yield* Effect.tapError(
+      reading.recall(positions),
       () => Effect.sync(() => push(released(claimed)))
     )
-    const there = dropErased(claimed, occurrences)
+    const there = dropErased(claimed, events)
     for (const [key, own] of Map.groupBy(there, ({ handler }) => handler)) {
       const desk = desks.get(key)
       if (desk === undefined) {
         push(released(own))
         continue
       }
-      const jobs = jobsOf(own, occurrences)
+      const jobs = jobsOf(own, events)
       desk.held += jobs.length
       desk.queue.push(...jobs)
       const runners = Math.min(desk.concurrency - desk.runners, desk.queue.length)

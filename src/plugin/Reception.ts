@@ -5,9 +5,11 @@
  * Invariants
  * 1. A change that is wholly the plugin's own doing reaches it only if it asks for it
  */
+import * as Struct from "effect/Struct"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 import { segments } from "../domain/Diff.ts"
+import { isWhole } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Transition } from "../domain/Transition.ts"
 import type { Cause, Change } from "./Event.ts"
@@ -45,7 +47,10 @@ const valueAt = (record: JsonObject | null, name: string): JsonValue | undefined
   isObject(record) && Object.hasOwn(record, name) ? record[name] : undefined
 
 const isOwn = (plugin: string, { cause, changes }: Published): boolean =>
-  cause !== null && cause.plugin === plugin && changes.every(({ path }) => cause.paths.includes(path))
+  cause !== null && cause.plugin === plugin && isWhole(cause, changes)
+
+/** What every event carries. */
+const given = Struct.omit<Published, ["transitions"]>(["transitions"])
 
 /** What a handler of `plugin` is given of `event`; null if it does not receive it. */
 export const received = (
@@ -58,9 +63,8 @@ export const received = (
   if (origins === undefined ? event.origin === "backfill" : !origins.includes(event.origin)) return null
   if (options.echo !== "deliver" && isOwn(plugin, event)) return null
 
-  const { transitions, ...given } = event
   if (occasion.trigger === `${event.model}.${event.kind}`) {
-    if (event.kind !== "updated") return given
+    if (event.kind !== "updated") return given(event)
     const wanted = occasion._tag === "Event" ? occasion.changed : null
     const properties = touched(event)
     const changed = wanted === null ? properties : properties.filter((name) => wanted.includes(name))
@@ -68,8 +72,8 @@ export const received = (
     const change = Object.fromEntries(
       properties.map((name) => [name, { before: valueAt(event.before, name), after: valueAt(event.after, name) }])
     )
-    return { ...given, change, changed }
+    return { ...given(event), change, changed }
   }
-  const transition = transitions.find(({ name }) => occasion.trigger === `${event.model}.${name}`)
-  return transition === undefined ? null : { ...given, transition }
+  const transition = event.transitions.find(({ name }) => occasion.trigger === `${event.model}.${name}`)
+  return transition === undefined ? null : { ...given(event), transition }
 }

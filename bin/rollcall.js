@@ -15,11 +15,14 @@ if (major < 24) {
 module.enableCompileCache?.()
 const here = (path) => new URL(`../${path}`, import.meta.url)
 const isClone = existsSync(here("src/main.ts"))
+/** Beside `src/`, and under `dist/` beside what is built of that. */
+const sourceOf = (built) =>
+  built.replace(/\.js$/, ".ts").replace(/^\.\/dist\/(plugins\/)?/, (_, shipped) => shipped ?? "src/")
 /** Of what is built, or its source. */
-const urlOf = (built) => here(isClone ? built.replace(/^\.\/dist\/(.*)\.js$/, "src/$1.ts") : built).href
+const urlOf = (built) => here(isClone ? sourceOf(built) : built).href
 
-// What a configuration imports from "rollcall" is this program, wherever the configuration stands and whatever is
-// installed beside it: nothing at all where this program was installed globally.
+// What a configuration imports from "rollcall" is this program, and the "effect" that its plugins import is ours, wherever
+// the configuration stands and whatever is installed beside it: nothing at all where this program was installed globally.
 const { exports } = JSON.parse(readFileSync(here("package.json"), "utf8"))
 const faces = new Map(
   Object.entries(exports).map(([path, face]) => [path.replace(".", "rollcall"), urlOf(face.default)])
@@ -28,6 +31,6 @@ module.registerHooks({
   resolve: (specifier, context, next) =>
     faces.has(specifier)
       ? { url: faces.get(specifier), format: isClone ? "module-typescript" : "module", shortCircuit: true }
-      : next(specifier, context)
+      : next(specifier, /^effect(\/|$)/.test(specifier) ? { ...context, parentURL: import.meta.url } : context)
 })
 await import(urlOf("./dist/main.js"))

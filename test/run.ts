@@ -33,7 +33,7 @@ const run = (tool: string, args: ReadonlyArray<string>): boolean => {
 
 const checks: ReadonlyArray<readonly [name: string, tool: string, args: ReadonlyArray<string>]> = [
   ["types", "tsc", ["--noEmit"]],
-  ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench"]],
+  ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench", "plugins", "templates"]],
   ["format", "dprint", ["check"]]
 ]
 

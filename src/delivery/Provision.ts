@@ -135,12 +135,23 @@ const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
 
 // ---- what we have -------------------------------------------------------------------------------------------------
 
+/** Of a candidate in very many applications, these are enough to say how they stand. */
+const mostApplications = 50
+
 const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service"] => ({
   get: (model, id, integration = attempt.integration) =>
     deliveries.content({ integration, model }, id).pipe(
       Effect.map((content) => content === null ? null : JSON.parse(content)),
       Effect.mapError(Refusals.ofStore)
+    ),
+  applicationsOf: Effect.fnUntraced(function*(candidate, integration = attempt.integration) {
+    const ids = yield* deliveries.applicationsOf(integration, candidate, mostApplications)
+    const contents = yield* Effect.forEach(
+      ids,
+      (id) => deliveries.content({ integration, model: "ats.application" }, id)
     )
+    return contents.flatMap((content) => content === null ? [] : [JSON.parse(content)])
+  }, Effect.mapError(Refusals.ofStore))
 })
 
 const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
@@ -153,7 +164,7 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
   return {
     between: Effect.fnUntraced(function*<T extends Trigger>(trigger: T, from: string, to: string) {
       const model = trigger.slice(0, trigger.lastIndexOf("."))
-      const asked = { occasion: { _tag: "Event", trigger, changed: null }, options: everything } as const
+      const asked = { occasion: { _tag: "Event", triggers: [trigger], changed: null }, options: everything } as const
       const end = yield* at(to)
       const events: Array<EventOf<T>> = []
       let after = yield* at(from)

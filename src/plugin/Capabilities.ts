@@ -75,6 +75,11 @@ export class Records extends Context.Service<Records, {
     id: string,
     integration?: string
   ) => Effect.Effect<RecordOf<M> | null, HandlerError>
+  /** The applications that show a candidate, as last published, deleted ones left out; at most fifty. */
+  readonly applicationsOf: (
+    candidateId: string,
+    integration?: string
+  ) => Effect.Effect<ReadonlyArray<RecordOf<"ats.application">>, HandlerError>
 }>()("rollcall/plugin/Records") {
   static get<M extends Model>(
     model: M,
@@ -82,6 +87,12 @@ export class Records extends Context.Service<Records, {
     integration?: string
   ): Effect.Effect<RecordOf<M> | null, HandlerError, Records> {
     return Effect.flatMap(Records, (records) => records.get(model, id, integration))
+  }
+  static applicationsOf(
+    candidateId: string,
+    integration?: string
+  ): Effect.Effect<ReadonlyArray<RecordOf<"ats.application">>, HandlerError, Records> {
+    return Effect.flatMap(Records, (records) => records.applicationsOf(candidateId, integration))
   }
 }
 
@@ -105,8 +116,9 @@ export class Events extends Context.Service<Events, {
 
 export interface StepOptions {
   /**
-   * Of a step that was begun and has no result. By default `repeat`: what it did with `Api` is known by itself; declare
-   * `deadLetter` for what must not be done twice and can be told by nobody.
+   * Of a step that was begun and has no result, because the process died or its time was up; one that failed says itself
+   * what is to be done. By default `repeat`: what it did with `Api` is known by itself; declare `deadLetter` for what must
+   * not be done twice and can be told by nobody.
    */
   readonly onUnknown?: "repeat" | "deadLetter"
 }

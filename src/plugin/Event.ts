@@ -98,5 +98,8 @@ export type EventOf<T extends Trigger, P extends string = never> =
     : T extends `${string}.updated` ? Updated<ModelOf<T>, [P] extends [never] ? PropertyOf<T> : P>
     : Happened<ModelOf<T>>)
 
+/** What a handler of several triggers receives: `EventOf` one of them. */
+export type OneOf<T extends Trigger, P extends string = never> = { [K in T]: EventOf<K, P> }[T]
+
 /** An event of whatever trigger. */
-export type AnyEvent = { [T in Trigger]: EventOf<T> }[Trigger]
+export type AnyEvent = OneOf<Trigger>

@@ -12,8 +12,12 @@ import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
 import type { Handled } from "./Capabilities.ts"
-import type { EventOf, PropertyOf, Trigger } from "./Event.ts"
+import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
 
+export type { Attachment } from "../api/Attachments.ts"
+export { checkForm, type FormFault } from "../api/FormCheck.ts"
+export type { EmployeeForm, FormField } from "../api/Forms.ts"
+export { checkProficiency, type ProficiencyScale } from "../api/Proficiency.ts"
 export { adapted as async, type AsyncApi, type AsyncCapabilities, type AsyncJournal } from "./Async.ts"
 export {
   Api,
@@ -27,8 +31,9 @@ export {
   type UnifiedApi,
   type WriteOptions
 } from "./Capabilities.ts"
-export type { AnyEvent, Cause, Change, EventOf, ModelOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
+export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
+export { send } from "./Send.ts"
 
 /** One run of an `.every` handler in one integration: when it was due, and the stretch of the log since the last one. */
 export interface Tick {
@@ -75,8 +80,17 @@ export interface BatchOptions extends EventOptions {
 
 /** What makes a handler run. */
 export type Occasion =
-  | { readonly _tag: "Event"; readonly trigger: Trigger; readonly changed: ReadonlyArray<string> | null }
-  | { readonly _tag: "Batch"; readonly trigger: Trigger; readonly size: number; readonly within: Duration.Input }
+  | {
+    readonly _tag: "Event"
+    readonly triggers: ReadonlyArray<Trigger>
+    readonly changed: ReadonlyArray<string> | null
+  }
+  | {
+    readonly _tag: "Batch"
+    readonly triggers: ReadonlyArray<Trigger>
+    readonly size: number
+    readonly within: Duration.Input
+  }
   | { readonly _tag: "Tick"; readonly every: Duration.Input }
 
 /** A handler as the engine sees it. */
@@ -130,6 +144,12 @@ export interface Plugin<C> {
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
     handle: (event: EventOf<T, P>, config: C) => Handled
   ): Plugin<C>
+  /** For each event of any of these triggers: one handler, so that their order per record is kept across them. */
+  onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
+    triggers: ReadonlyArray<T>,
+    options: UpdateOptions<P> & { readonly as: string },
+    handle: (event: OneOf<T, P>, config: C) => Handled
+  ): Plugin<C>
   /** For several events of one integration at a time. A batch that fails is halved down to the event that is to blame. */
   batch<const T extends Trigger>(
     trigger: T,
@@ -172,15 +192,24 @@ const define = <C>(
     settings,
     on(trigger, options, handle) {
       const changed = "changed" in options ? options.changed ?? null : null
-      const occasion: Occasion = { _tag: "Event", trigger, changed }
-      return add({ name: options.as ?? trigger, occasion, options, run: handle })
+      return add({
+        name: options.as ?? trigger,
+        occasion: { _tag: "Event", triggers: [trigger], changed },
+        options,
+        run: handle
+      })
+    },
+    onAny(triggers, options, handle) {
+      if (triggers.length === 0) throw new Error(`plugin "${name}": handler "${options.as}" has no triggers`)
+      const changed = options.changed ?? null
+      return add({ name: options.as, occasion: { _tag: "Event", triggers, changed }, options, run: handle })
     },
     batch(trigger, options, handle) {
       const { size, within } = options
       if (!Number.isInteger(size) || size < 1) throw new Error(`plugin "${name}": a batch has a size of 1 or more`)
       return add({
         name: options.as ?? trigger,
-        occasion: { _tag: "Batch", trigger, size, within },
+        occasion: { _tag: "Batch", triggers: [trigger], size, within },
         options,
         run: handle
       })

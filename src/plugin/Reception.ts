@@ -12,7 +12,7 @@ import { segments } from "../domain/Diff.ts"
 import { isWhole } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Transition } from "../domain/Transition.ts"
-import type { Cause, Change } from "./Event.ts"
+import type { Cause, Change, Trigger } from "./Event.ts"
 import type { Handler } from "./Plugin.ts"
 
 /** An event as it is in the log, its contents parsed. */
@@ -52,7 +52,23 @@ const isOwn = (plugin: string, { cause, changes }: Published): boolean =>
 /** What every event carries. */
 const given = Struct.omit<Published, ["transitions"]>(["transitions"])
 
-/** What a handler of `plugin` is given of `event`; null if it does not receive it. */
+/** What a handler is given of `event` by one of its triggers; null if it is none of these, or touched nothing it asks for. */
+const givenBy = (trigger: Trigger, wanted: ReadonlyArray<string> | null, event: Published): object | null => {
+  if (trigger === `${event.model}.${event.kind}`) {
+    if (event.kind !== "updated") return given(event)
+    const properties = touched(event)
+    const changed = wanted === null ? properties : properties.filter((name) => wanted.includes(name))
+    if (wanted !== null && changed.length === 0) return null
+    const change = Object.fromEntries(
+      properties.map((name) => [name, { before: valueAt(event.before, name), after: valueAt(event.after, name) }])
+    )
+    return { ...given(event), change, changed }
+  }
+  const transition = event.transitions.find(({ name }) => trigger === `${event.model}.${name}`)
+  return transition === undefined ? null : { ...given(event), transition }
+}
+
+/** What a handler of `plugin` is given of `event`, by the first of its triggers that matches; null if it does not receive it. */
 export const received = (
   plugin: string,
   { occasion, options }: Pick<Handler<never>, "occasion" | "options">,
@@ -62,18 +78,10 @@ export const received = (
   const { origins } = options
   if (origins === undefined ? event.origin === "backfill" : !origins.includes(event.origin)) return null
   if (options.echo !== "deliver" && isOwn(plugin, event)) return null
-
-  if (occasion.trigger === `${event.model}.${event.kind}`) {
-    if (event.kind !== "updated") return given(event)
-    const wanted = occasion._tag === "Event" ? occasion.changed : null
-    const properties = touched(event)
-    const changed = wanted === null ? properties : properties.filter((name) => wanted.includes(name))
-    if (wanted !== null && changed.length === 0) return null
-    const change = Object.fromEntries(
-      properties.map((name) => [name, { before: valueAt(event.before, name), after: valueAt(event.after, name) }])
-    )
-    return { ...given(event), change, changed }
+  const wanted = occasion._tag === "Event" ? occasion.changed : null
+  for (const trigger of occasion.triggers) {
+    const given = givenBy(trigger, wanted, event)
+    if (given !== null) return given
   }
-  const transition = event.transitions.find(({ name }) => occasion.trigger === `${event.model}.${name}`)
-  return transition === undefined ? null : { ...given(event), transition }
+  return null
 }

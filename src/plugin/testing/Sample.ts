@@ -162,7 +162,7 @@ export const event = <const T extends Trigger>(trigger: T, sample: Sample<T>): E
   if (published.kind === "updated" && published.changes.length === 0) {
     throw new Error(`this is no event: "before" and "after" of ${trigger} say the same`)
   }
-  const occasion = { _tag: "Event", trigger, changed: null } as const
+  const occasion = { _tag: "Event", triggers: [trigger], changed: null } as const
   const given = received("", { occasion, options: { origins: [published.origin], echo: "deliver" } }, published)
   if (given === null) {
     const paths = entryOf(published.model).transitions

@@ -40,10 +40,13 @@ export default defineConfig({
 })
 `
 /** The examples of a page, each a program. */
-const examplesOf = (page: string, as: string) =>
-  [...readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)]
-    .map(([, code = ""], at) => ({ name: `${as}${at}.ts`, code }))
-const examples = examplesOf("docs/sandbox.md", "example")
+const examplesOf = (page: string) =>
+  [...readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""], at) => ({
+    name: `${page.replace(/\W/g, "-")}${at}.ts`,
+    code
+  }))
+const examples = examplesOf("docs/sandbox.md")
+const shipped = readdirSync(join(root, "plugins"))
 
 beforeAll(() => {
   const packed = said("npm", ["pack", "--silent", "--pack-destination", folder], root)
@@ -55,7 +58,7 @@ beforeAll(() => {
     readonly version: string
   } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
   execFileSync("tar", ["-xzf", join(folder, `rollcall-${version}.tgz`), "--strip-components=1", "-C", home])
-  for (const name of [...Object.keys(dependencies), "@types/node"]) link(name)
+  for (const name of [...Object.keys(dependencies), "@types/node", "standardwebhooks"]) link(name)
   mkdirSync(dirname(entry))
   symlinkSync(`../rollcall/${bin["rollcall"]}`, entry)
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
@@ -76,7 +79,9 @@ beforeAll(() => {
     })
   )
   writeFileSync(join(folder, "rollcall.config.ts"), config('retention: "7 days"'))
-  for (const { code, name } of examples) writeFileSync(join(folder, name), code)
+  for (const page of ["docs/sandbox.md", ...shipped.map((plugin) => `docs/plugins/${plugin}.md`)]) {
+    for (const { code, name } of examplesOf(page)) writeFileSync(join(folder, name), code)
+  }
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -107,12 +112,12 @@ describe("the npm package", () => {
     assert.strictEqual(typed.status, 0, typed.text)
 
     const guide = [
-      ...examplesOf("docs/plugins/guide.md", "guide"),
-      ...examplesOf("templates/plugin/README.md", "readme").map(({ code, name }) => ({
+      ...examplesOf("docs/plugins/guide.md"),
+      ...examplesOf("templates/plugin/README.md").map(({ code, name }) => ({
         name,
         code: code.replace("my-plugin", "tag-hires")
       })),
-      ...examplesOf("docs/events.md", "events")
+      ...examplesOf("docs/events.md")
     ]
     assert.isAtLeast(guide.length, 9)
     for (const { code, name } of guide) writeFileSync(join(folder, name), code)
@@ -155,7 +160,7 @@ describe("the npm package", () => {
     }
   })
 
-  it("types a rollcall.config.ts and the examples of docs/sandbox.md, and sees a fault in them", () => {
+  it("types a rollcall.config.ts and the examples of the pages, and sees a fault in them", () => {
     const good = said("tsc", ["--project", "."])
     assert.strictEqual(good.status, 0, good.text)
     writeFileSync(join(folder, "faulty.ts"), config('sweepInterval: "1 hour", retention: "7 fortnights"'))
@@ -173,6 +178,20 @@ describe("the npm package", () => {
       const { status, text } = said(process.execPath, [name])
       assert.strictEqual(status, 0, `${name}: ${text}`)
     }
+  })
+})
+
+describe("the shipped plugins", () => {
+  const faces = shipped.map((name) => `import * as ${name.replaceAll("-", "_")} from "rollcall/plugins/${name}"`)
+  const values = shipped.map((name) => name.replaceAll("-", "_"))
+  const program = `${faces.join("\n")}
+console.log(JSON.stringify([${values.join()}].flatMap((face) => "default" in face ? [face.default.name] : Object.keys(face))))
+`
+  it("are each found in the package, under the name of their folder", () => {
+    writeFileSync(join(folder, "shipped.mjs"), program)
+    const { status, text } = said(process.execPath, ["shipped.mjs"])
+    assert.strictEqual(status, 0, text)
+    assert.deepStrictEqual(JSON.parse(text), shipped)
   })
 })
 

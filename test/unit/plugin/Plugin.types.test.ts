@@ -33,6 +33,14 @@ const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmploy
       yield* Effect.logDebug("review changed", { had: before !== null, only })
     })
   )
+  .onAny(
+    ["ats.tag.created", "ats.tag.updated", "ats.offer.offer_sent"],
+    { as: "several", changed: ["id"] },
+    Effect.fnUntraced(function*(event) {
+      if (event.model === "ats.offer") yield* Effect.logDebug(event.transition.name)
+      else if (event.kind === "updated") yield* Effect.logDebug(`${event.before.name} → ${event.after.name}`)
+    })
+  )
   .batch("ats.application.declined", { size: 100, within: "1 minute" }, (events) => Effect.log(`${events.length}`))
   .every(
     "1 day",
@@ -62,6 +70,9 @@ export const refused = () => [
     // @ts-expect-error a tag has no such transition
     .on("ats.tag.hired", {}, () => Effect.void),
   Plugin.make("x", { config })
+    // @ts-expect-error a handler of several triggers is named
+    .onAny(["ats.tag.created", "ats.tag.deleted"], {}, () => Effect.void),
+  Plugin.make("x", { config })
     .on("ats.tag.deleted", {}, (event) => {
       // @ts-expect-error a delete has no content after
       void event.after.name
@@ -89,13 +100,14 @@ describe("a plugin as a value", () => {
     assert.deepStrictEqual(welcome.handlers.map(({ name, occasion }) => [name, occasion._tag]), [
       ["ats.application.hired", "Event"],
       ["hris.performance_review.updated", "Event"],
+      ["several", "Event"],
       ["ats.application.declined", "Batch"],
       ["digest", "Tick"]
     ])
     assert.deepStrictEqual(welcome.definition.needs?.writes, ["createEmployee", "addResultLink"])
     assert.deepStrictEqual(welcome.handlers[1]?.occasion, {
       _tag: "Event",
-      trigger: "hris.performance_review.updated",
+      triggers: ["hris.performance_review.updated"],
       changed: ["summary_comment"]
     })
   })

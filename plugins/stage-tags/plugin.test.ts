@@ -1,0 +1,118 @@
+/** Tags that follow stages. */
+import * as Testing from "#testing"
+import { assert, describe, it } from "@effect/vitest"
+import plugin from "./plugin.ts"
+
+const applied = { id: "st1", name: "Applied" }
+const interview = { id: "st2", name: "Interview" }
+type Stage = typeof applied
+
+const tags = (...names: ReadonlyArray<string>) => names.map((name) => ({ id: `tag-${name}`, name }))
+const at = (id: string, stage: Stage, more: object = {}) => ({
+  id,
+  candidate_id: "c1",
+  outcome: "PENDING",
+  current_stage_id: stage.id,
+  current_stage: stage,
+  candidate: { id: "c1", tags: tags("vip") },
+  ...more
+})
+const moved = (id: string, from: Stage, to: Stage, before: ReadonlyArray<string> = [], version = 2) => {
+  const candidate = { id: "c1", tags: tags("vip", ...before) }
+  return Testing.event("ats.application.updated", {
+    version,
+    before: at(id, from, { candidate }),
+    after: at(id, to, { candidate })
+  })
+}
+const carried = (testing: Testing.Testing, application = "a1") =>
+  testing.live("ats.application", application)?.candidate?.tags?.map(({ name }) => name).sort()
+const writesOf = ({ writes }: Testing.Run) =>
+  writes.map((done) =>
+    done.write === "addTag" || done.write === "removeTag" ? `${done.write} ${done.body.tag.name}` : "?"
+  )
+
+describe("stage-tags", () => {
+  it("tags a new application's candidate, and nobody twice", async () => {
+    const testing = Testing.make(plugin)
+    const run = await testing.deliver(Testing.event("ats.application.created", { after: at("a1", applied) }))
+    assert.deepStrictEqual(writesOf(run), ["addTag Stage: Applied"])
+    const tagged = Testing.event("ats.application.created", {
+      after: at("a2", applied, { candidate: { id: "c2", tags: tags("Stage: Applied") }, candidate_id: "c2" })
+    })
+    assert.deepStrictEqual(writesOf(await testing.deliver(tagged)), [])
+  })
+
+  it("changes the tag with the stage, and leaves other tags alone", async () => {
+    const testing = Testing.make(plugin)
+    const run = await testing.deliver(moved("a1", applied, interview, ["Stage: Applied"]))
+    assert.deepStrictEqual(writesOf(run), ["addTag Stage: Interview", "removeTag Stage: Applied"])
+    assert.deepStrictEqual(carried(testing), ["Stage: Interview", "vip"])
+  })
+
+  it("takes the tag away when the application is hired, declined or deleted", async () => {
+    const before = at("a1", applied, { candidate: { id: "c1", tags: tags("vip", "Stage: Applied") } })
+    for (const outcome of ["HIRED", "DECLINED"]) {
+      const closed = Testing.event("ats.application.updated", { before, after: { ...before, outcome } })
+      assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(closed)), ["removeTag Stage: Applied"])
+    }
+    const deleted = Testing.event("ats.application.deleted", { before })
+    assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(deleted)), ["removeTag Stage: Applied"])
+  })
+
+  it("keeps the tag of a stage in which another application of the candidate stands", async () => {
+    const candidate = { id: "c1", tags: tags("Stage: Applied") }
+    const other = at("a2", applied, { candidate })
+    const testing = Testing.make(plugin, { records: [Testing.record("ats.application", other)] })
+    assert.deepStrictEqual(writesOf(await testing.deliver(moved("a1", applied, interview, ["Stage: Applied"]))), [
+      "addTag Stage: Interview"
+    ])
+    const both = at("a2", applied, { candidate: { id: "c1", tags: tags("Stage: Applied", "Stage: Interview") } })
+    const left = Testing.event("ats.application.updated", { before: both, after: { ...both, outcome: "DECLINED" } })
+    assert.deepStrictEqual(writesOf(await testing.deliver(left)), ["removeTag Stage: Applied"])
+  })
+
+  it("brings both up to date when an application is given to another candidate", async () => {
+    const before = at("a1", applied, { candidate: { id: "c1", tags: tags("Stage: Applied") } })
+    const after = at("a1", applied, { candidate_id: "c2", candidate: { id: "c2", tags: [] } })
+    const run = await Testing.make(plugin).deliver(Testing.event("ats.application.updated", { before, after }))
+    assert.deepStrictEqual(run.writes.map(({ id, write }) => [write, id]), [["removeTag", "c1"], ["addTag", "c2"]])
+  })
+
+  it("follows a table, by name or id, in which stages may share a tag or have none", async () => {
+    const table = plugin.with({ values: { STAGE_TAGS_TABLE: { Applied: "new", st2: "talking" } } })
+    const run = await Testing.make(table).deliver(moved("a1", applied, interview, ["new", "Stage: Applied"]))
+    assert.deepStrictEqual(writesOf(run), ["addTag talking", "removeTag new"])
+    const nowhere = moved("a1", interview, { id: "st3", name: "Offer" }, ["talking"])
+    assert.deepStrictEqual(writesOf(await Testing.make(table).deliver(nowhere)), ["removeTag talking"])
+  })
+
+  it("L1: is not called by what it does itself, nor by tags that others set", async () => {
+    const before = at("a1", applied)
+    const after = { ...before, candidate: { id: "c1", tags: tags("vip", "Stage: Applied") } }
+    const run = await Testing.make(plugin).deliver(Testing.event("ats.application.updated", { before, after }))
+    assert.deepStrictEqual(run.deliveries, [])
+  })
+
+  it("leaves a deleted candidate alone", async () => {
+    const candidate = { id: "c1", remote_deleted_at: "2026-01-01T00:00:00.000Z", tags: [] }
+    const event = Testing.event("ats.application.created", { after: at("a1", applied, { candidate }) })
+    assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(event)), [])
+  })
+
+  it("does not hide that the API refuses to remove a tag which is still there", async () => {
+    const refused: Testing.Setting = { faults: [{ on: "removeTag", fail: "Rejected" }] }
+    const still = await Testing.make(plugin, refused).deliver(moved("a1", applied, interview, ["Stage: Applied"]))
+    assert.propertyVal(still.failure, "refusal", "Rejected")
+  })
+
+  it("L5: cut off at any moment, the candidate carries what they should, nothing was sent twice", async () => {
+    const event = moved("a1", applied, interview, ["Stage: Applied"])
+    const crashes = await Testing.make(plugin).crashes(event)
+    assert.isAbove(crashes.length, 5)
+    for (const { at, run } of crashes) {
+      assert.isNull(run.failure, at)
+      assert.deepStrictEqual(writesOf(run).sort(), ["addTag Stage: Interview", "removeTag Stage: Applied"], at)
+    }
+  })
+})

@@ -1,0 +1,138 @@
+/** What is sent, verified by the package of those who wrote the rules; and what each answer leads to. */
+import * as Testing from "#testing"
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import { Webhook } from "standardwebhooks"
+import { webhook } from "./plugin.ts"
+
+const keyOf = (letter: string): string => `whsec_${btoa(letter.repeat(32))}`
+const [current, old] = [keyOf("a"), keyOf("b")]
+
+const url = "https://hooks.example/secret-path"
+const hook = webhook({
+  url,
+  secret: [{ secret: "HOOK" }, { secret: "HOOK_OLD" }],
+  triggers: ["ats.application.hired", "ats.application.updated", "ats.application.deleted"]
+}).with({ values: { HOOK: current, HOOK_OLD: old } })
+
+const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate: { first_name: "Zoë" } } })
+const updated = Testing.event("ats.application.updated", {
+  version: 3,
+  before: { id: "a1", remote_url: "x" },
+  after: { id: "a1", remote_url: "y" }
+})
+const deleted = Testing.event("ats.application.deleted", { version: 4, before: { id: "a1" } })
+
+/** As a receiver does; the clock of the kit stands elsewhere, so the age of a message is not looked at. */
+const verified = (secret: string, { body, headers }: Testing.Request): unknown => {
+  const at = new Date(Number(headers["webhook-timestamp"]) * 1000)
+  const wanted = new Webhook(secret).sign(headers["webhook-id"] ?? "", at, body)
+  assert.include((headers["webhook-signature"] ?? "").split(" "), wanted)
+  return JSON.parse(body)
+}
+const idsOf = ({ requests }: Testing.Run) => requests.map(({ headers }) => headers["webhook-id"])
+
+describe("webhook", () => {
+  it("sends a CloudEvent that each secret signs", async () => {
+    const { failure, requests } = await Testing.make(hook, { http: [{ status: 204 }] }).deliver(hired)
+    assert.isNull(failure)
+    const [request] = requests
+    assert.isDefined(request)
+    assert.deepInclude(request, { method: "POST", url })
+    assert.propertyVal(request.headers, "content-type", "application/json")
+    assert.deepStrictEqual(verified(current, request), verified(old, request))
+    assert.deepInclude(verified(current, request), {
+      specversion: "1.0",
+      id: hired.id,
+      type: "rollcall.ats.application.hired",
+      source: "/integrations/sandbox:test",
+      subject: "a1",
+      time: "2026-01-01T00:00:00.000Z",
+      timestamp: "2026-01-01T00:00:00.000Z"
+    })
+    assert.include(request.body, "Zoë")
+  })
+
+  it("is what the package's own receiver takes, and no longer once a byte differs", async () => {
+    const testing = Testing.make(hook, { http: [{ status: 204 }] })
+    const [request] = (await testing.deliver(hired)).requests
+    assert.isDefined(request)
+    const { body, headers } = request
+    const fresh = String(Math.floor(Date.now() / 1000))
+    const signature = new Webhook(old).sign(headers["webhook-id"] ?? "", new Date(Number(fresh) * 1000), body)
+    const sent = { ...headers, "webhook-timestamp": fresh, "webhook-signature": signature }
+    assert.deepStrictEqual(new Webhook(old).verify(body, sent), JSON.parse(body))
+    assert.throws(() => new Webhook(old).verify(body.replace("hired", "fired"), sent))
+  })
+
+  it("sends no content where only ids are wanted", async () => {
+    const thin = webhook({ url, secret: { secret: "HOOK" }, triggers: ["ats.application.hired"], content: "ids" })
+      .with({ values: { HOOK: current } })
+    const [request] = (await Testing.make(thin, { http: [{ status: 200 }] }).deliver(hired)).requests
+    assert.notMatch(request?.body ?? "", /Zoë|before|after|changes/)
+    assert.include(request?.body, '"transition":{"name":"hired"')
+  })
+
+  it("keeps the order of a record over all triggers, and sends nothing past a message that failed for good", async () => {
+    const all = [hired, updated, deleted]
+    const good = await Testing.make(hook, { http: () => ({ status: 200 }) }).deliver(all)
+    assert.deepStrictEqual(idsOf(good), all.map(({ id }) => id))
+    const bad = await Testing.make(hook, { http: [{ status: 200 }, { status: 410 }] }).deliver(all)
+    assert.deepStrictEqual(bad.deliveries.map(({ state }) => state), ["done", "dead", "parked"])
+  })
+
+  it("sends the same message again, as of now, until it is taken", async () => {
+    const answers: ReadonlyArray<Testing.Answer> = [
+      { status: 500 },
+      { status: 301, headers: { location: "https://elsewhere.example" } },
+      { status: 404 },
+      "unreachable",
+      "answer lost",
+      { status: 200 }
+    ]
+    const run = await Testing.make(hook, { http: answers }).deliver(hired)
+    assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 6]])
+    assert.deepStrictEqual(new Set(idsOf(run)).size, 1)
+    assert.strictEqual(new Set(run.requests.map(({ body }) => body)).size, 1)
+    assert.strictEqual(
+      new Set(run.requests.map(({ headers }) => headers["webhook-timestamp"])).size,
+      run.requests.length
+    )
+    for (const request of run.requests) verified(current, request)
+  })
+
+  it("waits as it is told, which costs no attempt", async () => {
+    const busy = Array.from({ length: 30 }, () => ({ status: 429, headers: { "retry-after": "120" } }))
+    const run = await Testing.make(hook, {
+      http: [...busy, { status: 503, headers: { "retry-after": "Thu, 01 Jan 2026 02:00:00 GMT" } }, { status: 200 }]
+    }).deliver(hired)
+    assert.strictEqual(run.failure, null)
+    const [first, , last] = [0, 30, 31].map((at) => Number(run.requests[at]?.headers["webhook-timestamp"]))
+    assert.deepStrictEqual(Duration.seconds((last ?? 0) - (first ?? 0)), Duration.hours(2))
+  })
+
+  it("gives up after two and a half days, and names no more than the host", async () => {
+    const run = await Testing.make(hook, { http: () => ({ status: 500 }) }).deliver(hired)
+    assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["dead", 18]])
+    const times = run.requests.map(({ headers }) => Number(headers["webhook-timestamp"]))
+    assert.isAbove((times.at(-1) ?? 0) - (times[0] ?? 0), 2 * 86_400)
+    assert.include(run.failure?.message, "hooks.example answered 500")
+    assert.notMatch(JSON.stringify([run.failure, run.logs]), /secret-path|whsec|YWFh/)
+  })
+
+  it("does not start with a secret that is none, and does not repeat it", async () => {
+    for (const secret of ["plain", "whsec_!!!", `whsec_${btoa("short")}`, `whsec_${btoa("x".repeat(65))}`]) {
+      const testing = Testing.make(hook.with({ values: { HOOK: secret, HOOK_OLD: old } }))
+      const message = await testing.deliver(hired).then(() => "started", String)
+      assert.match(message, /whsec_ followed by 24 to 64 bytes/)
+      assert.notInclude(message, secret)
+    }
+  })
+
+  it("L4: cut off at any moment, the message arrives, every time under the same id", async () => {
+    for (const { at, run } of await Testing.make(hook, { http: () => ({ status: 200 }) }).crashes(hired)) {
+      assert.isNull(run.failure, at)
+      assert.deepStrictEqual([...new Set(idsOf(run))], [hired.id], at)
+    }
+  })
+})

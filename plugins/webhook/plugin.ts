@@ -1,0 +1,95 @@
+/**
+ * Tells any URL what happened, as Standard Webhooks 1.0 asks for: hides the form of a message and what an answer means.
+ *
+ * Invariants
+ * 1. All messages of one record come one after another, a failed one holds up those behind it   (I5)
+ * 2. The same event has the same `webhook-id` and the same body, however often it is sent
+ *
+ * Gotchas
+ * - An answer that was lost cannot be told from a message that was: the receiver drops ids it has seen.
+ */
+import * as Plugin from "#plugin"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Schema from "effect/Schema"
+import { headersOf, Secret } from "./Signature.ts"
+
+/** Names where a secret stands, as `secret("WEBHOOK_SECRET")` of "rollcall" does. */
+export interface SecretName {
+  readonly secret: string
+}
+
+export interface Options<T extends Plugin.Trigger> {
+  /** Of the plugin, `webhook` by default: several that are used together need different ones. */
+  readonly name?: string
+  readonly url: string
+  /** `whsec_…`; several while one replaces another: each signs. */
+  readonly secret: SecretName | ReadonlyArray<SecretName>
+  readonly triggers: ReadonlyArray<T>
+  /** `full` (default): with the record before and after. `ids`: no content, the receiver asks for it. */
+  readonly content?: "full" | "ids"
+}
+
+type Event<T extends Plugin.Trigger> = Plugin.OneOf<T>
+
+const dataOf = <T extends Plugin.Trigger>(event: Event<T>, content: "full" | "ids") => ({
+  integration: event.integration,
+  model: event.model,
+  id: event.recordId,
+  remote_id: event.remoteId,
+  lineage: event.lineage,
+  version: event.version,
+  kind: event.kind,
+  origin: event.origin,
+  ...(content === "full" && { before: event.before, after: event.after, changes: event.changes }),
+  transition: "transition" in event ? event.transition : null,
+  reason: event.reason,
+  restored: event.restored,
+  changed_at: event.changedAt,
+  detected_at: event.detectedAt.toISOString(),
+  cause: event.cause
+})
+
+/** A CloudEvent as JSON, with the `timestamp` that receivers of webhooks look for. */
+const bodyOf = <T extends Plugin.Trigger>(event: Event<T>, content: "full" | "ids"): string => {
+  const time = event.detectedAt.toISOString()
+  const happened = "transition" in event ? event.transition.name : event.kind
+  return JSON.stringify({
+    specversion: "1.0",
+    id: event.id,
+    type: `rollcall.${event.model}.${happened}`,
+    source: `/integrations/${event.integration}`,
+    subject: event.recordId,
+    time,
+    timestamp: time,
+    datacontenttype: "application/json",
+    position: event.position,
+    data: dataOf(event, content)
+  })
+}
+
+/** A plugin that sends the events of these triggers to `url`. */
+export const webhook = <const T extends Plugin.Trigger>(
+  { content = "full", name = "webhook", secret, triggers, url }: Options<T>
+) => {
+  const names = "secret" in secret ? [secret] : secret
+  const secrets = names.map(({ secret }) => Config.schema(Schema.Redacted(Secret), secret))
+  return Plugin.make(name, { config: Config.all(secrets) }).onAny(
+    triggers,
+    // two and a half days, as the specification suggests
+    { as: "send", timeout: "30 seconds", attempts: 18, retry: { first: "5 seconds", longest: "12 hours" } },
+    Effect.fn("Webhook.send")(function*(event, secrets) {
+      const body = bodyOf(event, content)
+      const at = yield* Clock.currentTimeMillis
+      const headers = yield* headersOf({ id: event.id, at, body }, secrets)
+      yield* Plugin.send(
+        HttpClientRequest.post(url).pipe(
+          HttpClientRequest.setHeaders(headers),
+          HttpClientRequest.bodyText(body, "application/json")
+        )
+      )
+    })
+  )
+}

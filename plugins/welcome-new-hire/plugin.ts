@@ -1,0 +1,159 @@
+/**
+ * Whoever is hired in the applicant tracking system becomes an employee in the HR system: hides how the form is answered,
+ * which files go along, and what the recruiter sees of it.
+ *
+ * Invariants
+ * 1. One application makes one employee, however often it is hired and whenever we crash   (T1, L5)
+ * 2. No failure and no log line repeats an answer   (I11)
+ *
+ * Gotchas
+ * - No polled model shows employees: whether a creation took effect that was cut off, only a person can tell.
+ */
+import * as Plugin from "#plugin"
+import * as ByteSize from "effect/ByteSize"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Base64 from "effect/encoding/Base64"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { fill, filled, type Given } from "./Filling.ts"
+
+const nothing: Readonly<Record<string, string>> = {}
+const Given: Schema.Codec<Given> = Schema.Record(
+  Schema.String,
+  Schema.Union([Schema.String, Schema.suspend(() => Given)])
+)
+
+const config = Config.all({
+  /** The integration in which employees are created. */
+  hris: Config.String("WELCOME_HRIS"),
+  /** Address of an employee, for the link on the application: a text with `{/id}` or `{/remote_id}`. */
+  employeeUrl: Config.String("WELCOME_EMPLOYEE_URL"),
+  label: Config.String("WELCOME_LABEL").pipe(Config.withDefault("Employee record")),
+  /** The staffing entity of an application: an id, or a text with placeholders such as `{/custom_fields/opening}`. */
+  staffingEntity: Config.option(Config.String("WELCOME_STAFFING_ENTITY")),
+  /** Answers by the form's keys, where the guess is wrong or there is none. */
+  fields: Config.schema(Given, "WELCOME_FIELDS").pipe(Config.withDefault(nothing)),
+  /** Kind of attachment → document category. What is not named here is not uploaded. */
+  documents: Config.Record(Schema.String, Schema.String, "WELCOME_DOCUMENTS").pipe(Config.withDefault(nothing)),
+  largestDocument: Config.ByteSize("WELCOME_LARGEST_DOCUMENT").pipe(Config.withDefault(ByteSize.mebibytes(10)))
+})
+type Settings = Config.Success<typeof config>
+type Hired = Plugin.EventOf<"ats.application.hired">
+
+const Employee = Schema.Struct({ id: Schema.String, remote_id: Schema.optionalKey(Schema.NullOr(Schema.String)) })
+type Employee = typeof Employee.Type
+
+// ---- the employee -------------------------------------------------------------------------------------------------
+
+/** The offer that was accepted: it knows the first day of work. */
+const offerOf = Effect.fnUntraced(function*({ after }: Hired) {
+  const id = after.offers?.find(({ status }) => status === "ACCEPTED")?.id
+  if (id == null) return null
+  return (yield* Plugin.Records.get("ats.offer", id)) ?? (yield* (yield* Plugin.Api).live("ats.offer", id))
+})
+
+const create = Effect.fnUntraced(function*(event: Hired, { fields, hris, staffingEntity }: Settings) {
+  const people = yield* Plugin.Api.for(hris)
+  const text = Option.getOrNull(staffingEntity)
+  const id = text === null ? null : filled(text, event.after)
+  if (text !== null && typeof id !== "string") {
+    return yield* new Plugin.Permanent({ message: `the application names no staffing entity: nothing at ${text}` })
+  }
+  const staffing_entity_id = typeof id === "string" ? id : null
+  const staffing_entity = staffing_entity_id === null
+    ? null
+    : yield* Plugin.Records.get("hris.staffing_entity", staffing_entity_id, hris)
+  const form = yield* people.employeeForm(...(staffing_entity_id === null ? [] : [staffing_entity_id]))
+  const properties = fill(form, fields, { ...event.after, offer: yield* offerOf(event), staffing_entity })
+  return yield* people.createEmployee({ staffing_entity_id, properties }, { form })
+})
+
+// ---- the documents ------------------------------------------------------------------------------------------------
+
+/** 4xx: the file is gone or not for us, and will not come back. */
+const isSettled = (status: number): boolean => status < 300 || (status >= 400 && status < 500 && status !== 429)
+
+/** The file; null if it is not there, or larger than allowed: then no more of it is read. */
+const download = Effect.fnUntraced(function*(url: string, most: ByteSize.ByteSize) {
+  const response = yield* Plugin.send(HttpClientRequest.get(url), isSettled)
+  if (response.status >= 400) return null
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  yield* response.stream.pipe(
+    Stream.takeWhile((chunk) => (size += chunk.length) <= most),
+    Stream.runForEach((chunk) => Effect.sync(() => chunks.push(chunk))),
+    Effect.mapError(() => new Plugin.Transient({ message: "a file broke off while it was read" }))
+  )
+  return size > most ? null : Buffer.concat(chunks)
+})
+
+/** Whether the file is a document of the employee now. */
+const upload = Effect.fnUntraced(
+  function*(file: Plugin.Attachment, employee: Employee, category_id: string, settings: Settings) {
+    const data = file.data_url == null ? null : yield* download(file.data_url, settings.largestDocument)
+    if (data === null) {
+      yield* Effect.logWarning("attachment not uploaded: it is too large or cannot be read")
+      return false
+    }
+    const people = yield* Plugin.Api.for(settings.hris)
+    const name = file.file_name ?? file.id
+    const content_type = file.content_type ?? "application/octet-stream"
+    yield* people.uploadDocument(employee.id, {
+      category_id,
+      document: { name, content_type, data: Base64.encode(data) }
+    })
+    return true
+  }
+)
+
+const uploadAll = Effect.fnUntraced(function*(event: Hired, employee: Employee, settings: Settings) {
+  const { documents } = settings
+  if (Object.keys(documents).length === 0) return []
+  const { results } = yield* (yield* Plugin.Api).attachments(event.recordId)
+  const wanted = results.flatMap((file) => {
+    const category = documents[file.type ?? "OTHER"]
+    return category === undefined ? [] : [{ file, category }]
+  })
+  return yield* Effect.forEach(
+    wanted,
+    ({ category, file }) =>
+      Plugin.Journal.oncePer(`document ${file.id}`, Schema.Boolean, upload(file, employee, category, settings))
+  )
+})
+
+// ---- the link -----------------------------------------------------------------------------------------------------
+
+const link = Effect.fnUntraced(function*(
+  event: Hired,
+  employee: Employee,
+  uploaded: ReadonlyArray<boolean>,
+  settings: Settings
+) {
+  const url = filled(settings.employeeUrl, employee)
+  if (typeof url !== "string") {
+    return yield* new Plugin.Permanent({ message: `the employee has nothing for ${settings.employeeUrl}: no link` })
+  }
+  const count = `${uploaded.filter(Boolean).length} of ${uploaded.length}`
+  yield* (yield* Plugin.Api).addResultLink(event.recordId, {
+    label: settings.label,
+    url,
+    ...(uploaded.length > 0 && { details: { attributes: [{ key: "documents", value: count }] } })
+  })
+  return url
+})
+
+export default Plugin.make("welcome-new-hire", {
+  config,
+  needs: { reads: ["employeeForm", "attachments"], writes: ["createEmployee", "uploadDocument", "addResultLink"] }
+}).on(
+  "ats.application.hired",
+  { timeout: "2 minutes" },
+  Effect.fn("WelcomeNewHire.hired")(function*(event, settings) {
+    const employee = yield* Plugin.Journal.oncePer("employee", Employee, create(event, settings))
+    const uploaded = yield* uploadAll(event, employee, settings)
+    yield* Plugin.Journal.oncePer("link", Schema.String, link(event, employee, uploaded, settings))
+  })
+)

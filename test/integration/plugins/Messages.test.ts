@@ -1,0 +1,118 @@
+/** webhook and digest to a receiver that listens, from what really happened. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { text } from "node:stream/consumers"
+import { Webhook } from "standardwebhooks"
+import digest from "../../../plugins/digest/plugin.ts"
+import { webhook } from "../../../plugins/webhook/plugin.ts"
+import * as Acme from "./Acme.ts"
+
+interface Received {
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Answers in this order, then 200. */
+const receiver = (...answers: ReadonlyArray<number>) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const received: Array<Received> = []
+      const server = createServer((request, response) => {
+        void text(request).then((body) => {
+          const status = answers[received.length] ?? 200
+          received.push({ body, headers: request.headers as Record<string, string> })
+          response.writeHead(status, status === 429 ? { "retry-after": "30" } : {}).end()
+        })
+      })
+      server.listen(0, "127.0.0.1")
+      await once(server, "listening")
+      return { server, received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+    }),
+    ({ server }) =>
+      Effect.sync(() => {
+        server.close()
+        server.closeAllConnections()
+      })
+  )
+
+const key = `whsec_${btoa("k".repeat(24))}`
+const model = "ats.application"
+const integration = Acme.ats
+
+const hire = Effect.fnUntraced(function*(acme: Acme.Acme) {
+  const { id } = yield* acme.sandbox.steer({ op: "create", integration, model })
+  yield* acme.read
+  yield* acme.sandbox.steer({ op: "update", integration, model, id, fields: { outcome: "HIRED" } })
+  yield* acme.read
+  return id
+})
+
+describe("webhook, over HTTP", () => {
+  it.live("is verified by the receiver, in the order of the record, also where it has to wait", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const acme = yield* Acme.make
+      const { received, url } = yield* receiver(429)
+      const hook = webhook({
+        url,
+        secret: { secret: "HOOK" },
+        triggers: ["ats.application.created", "ats.application.updated", "ats.application.deleted"]
+      }).with({ values: { HOOK: key } })
+      yield* acme.read
+      yield* acme.deliver([hook])
+      const id = yield* hire(acme)
+      yield* acme.sandbox.steer({ op: "delete", integration, model, id })
+      yield* acme.read
+      yield* acme.deliver([hook])
+      assert.strictEqual(received.length, 1)
+      yield* acme.deliver([hook], Acme.never(), "1 minute")
+      const read = new Webhook(key)
+      const events = received.map(({ body, headers }) => read.verify(body, headers) as Record<string, unknown>)
+      assert.deepStrictEqual(events.map(({ subject, type }) => [type, subject]), [
+        ["rollcall.ats.application.created", id],
+        ["rollcall.ats.application.created", id],
+        ["rollcall.ats.application.updated", id],
+        ["rollcall.ats.application.deleted", id]
+      ])
+      assert.strictEqual(received[0]?.headers["webhook-id"], received[1]?.headers["webhook-id"])
+    })))
+
+  it.live("L4: killed at whatever moment, every event arrives, each under an id of its own", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const acme = yield* Acme.make
+      const { received, url } = yield* receiver()
+      const hook = webhook({ url, secret: { secret: "HOOK" }, triggers: ["ats.application.hired"] })
+        .with({ values: { HOOK: key } })
+      yield* acme.read
+      yield* acme.deliver([hook])
+      for (let at = 0;; at++) {
+        const id = yield* hire(acme)
+        const doom = { ...Acme.never(), at }
+        yield* acme.deliver([hook], doom)
+        if (doom.label !== null) yield* acme.deliver([hook])
+        const mine = received.filter(({ body }) => JSON.parse(body).subject === id)
+        assert.isAtLeast(mine.length, 1, doom.label ?? "")
+        assert.strictEqual(new Set(mine.map(({ headers }) => headers["webhook-id"])).size, 1)
+        if (doom.label === null) break
+      }
+    })))
+})
+
+describe("digest, over HTTP", () => {
+  it.live("L8: tells in one message what happened in the days that nobody looked", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const acme = yield* Acme.make
+      const { received, url } = yield* receiver()
+      const used = digest.with({ values: { DIGEST_URL: url } })
+      yield* acme.read
+      yield* acme.deliver([used])
+      yield* hire(acme)
+      yield* hire(acme)
+      for (const later of ["3 days", "4 days"] as const) yield* acme.deliver([used], Acme.never(), later)
+      assert.strictEqual(received.length, 1)
+      const { text } = JSON.parse(received[0]?.body ?? "{}")
+      assert.match(text, new RegExp(`^\\*${integration}, [0-9 to-]+\\*\n• 2 hired: `))
+    })))
+})

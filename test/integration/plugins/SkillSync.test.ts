@@ -1,0 +1,96 @@
+/** Ratings and expectations over HTTP, on the sandbox's own scales. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import skillSync from "../../../plugins/skill-sync/plugin.ts"
+import * as Acme from "./Acme.ts"
+
+const integration = Acme.hris
+
+type Shown = Readonly<Record<string, unknown>>
+const truth = (acme: Acme.Acme, model: Parameters<Acme.Acme["sandbox"]["truth"]>[0]) =>
+  Effect.map(acme.sandbox.truth(model, integration), (records) => records as unknown as ReadonlyArray<Shown>)
+
+/** A skill of each kind of scale. */
+const skillsOf = Effect.fnUntraced(function*(acme: Acme.Acme) {
+  const byScale = Map.groupBy(
+    yield* truth(acme, "hris.skill"),
+    ({ proficiency_scale }) => JSON.stringify(proficiency_scale)
+  )
+  return [...byScale.values()].flatMap(([skill]) => skill === undefined ? [] : [String(skill["id"])])
+})
+
+const rating = {
+  type: "SINGLE_SELECT",
+  ordered_options: ["Below", "Meets", "Exceeds", "Outstanding"],
+  value: "Exceeds"
+}
+
+const company = Effect.gen(function*() {
+  const acme = yield* Acme.make
+  const skills = yield* skillsOf(acme)
+  const plugin = skillSync.with({
+    values: {
+      SKILL_SYNC_SKILLS: skills.join(),
+      SKILL_SYNC_TITLES: { "night nurse": Object.fromEntries(skills.map((skill) => [skill, true])) }
+    }
+  })
+  yield* acme.read
+  yield* acme.deliver([plugin])
+  return { acme, plugin, skills }
+})
+
+describe("skill-sync, over HTTP", () => {
+  it.live(
+    "rates on every kind of scale, once per skill and source, killed at whatever moment",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { acme, plugin, skills } = yield* company
+        assert.strictEqual(skills.length, 3)
+        const seen: Array<string> = []
+        for (let at = 0;; at++) {
+          const { id } = yield* acme.sandbox.steer({
+            op: "create",
+            integration,
+            model: "hris.performance_review",
+            fields: { type: "MANAGER", summary_rating: rating }
+          })
+          yield* acme.read
+          const doom = { ...Acme.never(), at }
+          yield* acme.deliver([plugin], doom)
+          if (doom.label !== null) yield* acme.deliver([plugin])
+          const [review] = (yield* truth(acme, "hris.performance_review")).filter((each) => each["id"] === id)
+          const employee = (review!["reviewee"] as Shown)["id"]
+          const ratings = (yield* truth(acme, "hris.rating")).filter(({ employee_id }) => employee_id === employee)
+          assert.sameMembers(ratings.map(({ skill_id }) => skill_id), skills, doom.label ?? "")
+          if (doom.label === null) break
+          seen.push(doom.label)
+        }
+        assert.isAbove(seen.length, 12)
+        assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
+      })),
+    120_000
+  )
+
+  it.live("posts an opening's skills when it opens, and not again for its own writes", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { acme, plugin, skills } = yield* company
+      const model = "hris.staffing_entity"
+      const { id } = yield* acme.sandbox.steer({
+        op: "create",
+        integration,
+        model,
+        fields: { name: "Night Nurse", status: "PENDING" }
+      })
+      yield* acme.read
+      yield* acme.sandbox.steer({ op: "update", integration, model, id, fields: { status: "OPEN_LIMITED" } })
+      for (const _ of [1, 2, 3]) {
+        yield* acme.read
+        yield* acme.deliver([plugin])
+      }
+      const [opening] = (yield* truth(acme, model)).filter((each) => each["id"] === id)
+      const has = (opening!["skills"] as ReadonlyArray<Shown>).map(({ skill_id }) => skill_id)
+      for (const skill of skills) assert.include(has, skill)
+      const posted = (yield* acme.sandbox.requests).filter(({ path }) => path.endsWith(`${id}/skills`))
+      assert.isAtMost(posted.length, skills.length)
+    })))
+})

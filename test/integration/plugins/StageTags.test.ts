@@ -1,0 +1,109 @@
+/** Stages and tags over HTTP: two applications of one candidate, no loop, kills. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import stageTags from "../../../plugins/stage-tags/plugin.ts"
+import * as Acme from "./Acme.ts"
+
+const model = "ats.application"
+const integration = Acme.ats
+
+interface Shown {
+  readonly id: string
+  readonly candidate: { readonly id: string; readonly tags: ReadonlyArray<{ readonly name: string }> }
+}
+const applications = ({ sandbox }: Acme.Acme) =>
+  Effect.map(sandbox.truth(model, integration), (records) => records as unknown as ReadonlyArray<Shown>)
+
+/** The candidate's tags that are ours, as every application shows them. */
+const tagsOf = Effect.fnUntraced(function*(acme: Acme.Acme, application: string) {
+  const shown = (yield* applications(acme)).find(({ id }) => id === application)
+  return shown?.candidate.tags.flatMap(({ name }) => name.startsWith("Stage: ") ? name.slice("Stage: ".length) : [])
+})
+
+/** Ids of the stages by name. */
+const stages = Effect.fnUntraced(function*({ sandbox }: Acme.Acme) {
+  const records = (yield* sandbox.truth("ats.stage", integration)) as unknown as ReadonlyArray<
+    { readonly id: string; readonly name: string }
+  >
+  return new Map(records.map(({ id, name }) => [name, id]))
+})
+
+const settle = Effect.fnUntraced(function*(acme: Acme.Acme, doom?: Acme.Doom) {
+  yield* acme.read
+  yield* acme.deliver([stageTags], doom)
+})
+const writes = ({ sandbox }: Acme.Acme) =>
+  Effect.map(sandbox.requests, (requests) => requests.filter(({ path }) => path.endsWith("/tags")).length)
+
+const company = Effect.gen(function*() {
+  const acme = yield* Acme.make
+  yield* settle(acme)
+  const byName = yield* stages(acme)
+  const at = (name: string) => ({ current_stage: byName.get(name) ?? "" })
+  return {
+    acme,
+    applies: (stage: string, more: Readonly<Record<string, string>> = {}) =>
+      Effect.map(
+        acme.sandbox.steer({ op: "create", integration, model, links: { ...at(stage), ...more } }),
+        ({ id }) => id
+      ),
+    moves: (id: string, stage: string) =>
+      acme.sandbox.steer({ op: "update", integration, model, id, links: at(stage) }),
+    ends: (id: string, outcome: string) =>
+      acme.sandbox.steer({ op: "update", integration, model, id, fields: { outcome } })
+  }
+})
+
+describe("stage-tags, over HTTP", () => {
+  it.live("follows a candidate through the stages of two applications, and comes to rest", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { acme, applies, ends, moves } = yield* company
+      const first = yield* applies("Applied")
+      yield* settle(acme)
+      assert.deepStrictEqual(yield* tagsOf(acme, first), ["Applied"])
+
+      const candidate = (yield* applications(acme)).find(({ id }) => id === first)?.candidate.id ?? ""
+      const second = yield* applies("Applied", { candidate })
+      yield* moves(first, "Interview")
+      yield* settle(acme)
+      assert.sameMembers((yield* tagsOf(acme, second)) ?? [], ["Applied", "Interview"])
+
+      yield* moves(second, "Interview")
+      yield* settle(acme)
+      yield* ends(first, "DECLINED")
+      yield* settle(acme)
+      assert.deepStrictEqual(yield* tagsOf(acme, second), ["Interview"])
+
+      yield* acme.sandbox.steer({ op: "delete", integration, model, id: second })
+      yield* settle(acme)
+      assert.deepStrictEqual(yield* tagsOf(acme, first), [])
+      assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
+
+      const before = yield* writes(acme)
+      for (const _ of [1, 2, 3]) yield* settle(acme)
+      assert.strictEqual(yield* writes(acme), before)
+    })))
+
+  it.live(
+    "L5: whoever is killed at whatever moment, the tags are right in the end",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { acme, applies, moves } = yield* company
+        const seen: Array<string> = []
+        for (let at = 0;; at++) {
+          const id = yield* applies("Applied")
+          yield* settle(acme)
+          yield* moves(id, "Interview")
+          const doom = { ...Acme.never(), at }
+          yield* settle(acme, doom)
+          if (doom.label === null) break
+          seen.push(doom.label)
+          yield* acme.deliver([stageTags])
+          assert.deepStrictEqual(yield* tagsOf(acme, id), ["Interview"], doom.label)
+        }
+        assert.isAbove(seen.length, 8)
+        assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
+      })),
+    120_000
+  )
+})

@@ -157,7 +157,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       })
     )
     const fed = subscriptions.filter(({ handler }) => handler.occasion._tag !== "Tick")
-    const dispatcher = Dispatcher.make(services, reading, owner, fed)
+    const dispatcher = Dispatcher.make({ store, deliveries }, reading, owner, fed)
     const worker = Worker.make(services, reading, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions)
     let acts = yield* deliveries.awaitAct(-1)

@@ -9,6 +9,8 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { Delivery } from "../../../src/delivery/Delivery.ts"
+import * as Operating from "../../../src/delivery/Operating.ts"
+import { Plugins } from "../../../src/delivery/Plugins.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Model, StreamKey } from "../../../src/domain/Model.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
@@ -102,7 +104,14 @@ export interface Rig {
   /** Lets it run; ends with the scope, or by `stop`. */
   readonly start: (
     plugins: ReadonlyArray<Plugin<unknown>>
-  ) => Effect.Effect<{ readonly delivery: Delivery["Service"]; readonly stop: Effect.Effect<void> }>
+  ) => Effect.Effect<{
+    readonly delivery: Delivery["Service"]
+    /** As operators hold them. */
+    readonly plugins: Plugins["Service"]
+    readonly stop: Effect.Effect<void>
+  }>
+  /** What was asked of the store's deliveries by operators, by name. */
+  readonly touched: Set<string>
   /** Waits, in real time, for what does not wait for the clock. */
   readonly until: {
     (isSo: () => boolean): Effect.Effect<void>
@@ -161,7 +170,16 @@ export const make = Effect.gen(function*() {
       return yield* Effect.die(new Error("it never came"))
     })
 
+  const touched = new Set<string>()
+  const watched = new Proxy(deliveries, {
+    get: (target, name) => {
+      touched.add(String(name))
+      return Reflect.get(target, name)
+    }
+  })
+
   const rig: Rig = {
+    touched,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
     dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),
@@ -176,12 +194,18 @@ export const make = Effect.gen(function*() {
     start: Effect.fnUntraced(function*(plugins) {
       const own = yield* Scope.fork(scope)
       const built = yield* Layer.buildWithScope(
-        Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
+        Operating.layer(plugins).pipe(
+          Layer.provide(Layer.succeed(Deliveries, watched)),
+          Layer.provideMerge(Delivery.layer({ plugins, retention: Duration.days(7) })),
           Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked)))
         ),
         own
       )
-      return { delivery: Context.get(built, Delivery), stop: Scope.close(own, Exit.void) }
+      return {
+        delivery: Context.get(built, Delivery),
+        plugins: Context.get(built, Plugins),
+        stop: Scope.close(own, Exit.void)
+      }
     }),
     quiet: Effect.fnUntraced(function*(delivery) {
       const { newest } = yield* Effect.orDie(store.logRange)

@@ -21,8 +21,8 @@ const sourceOf = (built) =>
 /** Of what is built, or its source. */
 const urlOf = (built) => here(isClone ? sourceOf(built) : built).href
 
-// What a configuration imports from "rollcall" is this program, wherever the configuration stands and whatever is
-// installed beside it: nothing at all where this program was installed globally.
+// What a configuration imports from "rollcall" is this program, and the "effect" that its plugins import is ours, wherever
+// the configuration stands and whatever is installed beside it: nothing at all where this program was installed globally.
 const { exports } = JSON.parse(readFileSync(here("package.json"), "utf8"))
 const faces = new Map(
   Object.entries(exports).map(([path, face]) => [path.replace(".", "rollcall"), urlOf(face.default)])
@@ -31,6 +31,6 @@ module.registerHooks({
   resolve: (specifier, context, next) =>
     faces.has(specifier)
       ? { url: faces.get(specifier), format: isClone ? "module-typescript" : "module", shortCircuit: true }
-      : next(specifier, context)
+      : next(specifier, /^effect(\/|$)/.test(specifier) ? { ...context, parentURL: import.meta.url } : context)
 })
 await import(urlOf("./dist/main.js"))

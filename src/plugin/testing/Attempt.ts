@@ -12,16 +12,14 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientError from "effect/http/HttpClientError"
-import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { type Repeat, type WriteName, writeNames, writes, writeSchemas } from "../../api/Writes.ts"
 import type { JsonValue } from "../../domain/Canonical.ts"
-import type { Model } from "../../domain/Model.ts"
+import type { Model, StreamModel } from "../../domain/Model.ts"
 import {
   Api,
   type Capabilities,
@@ -29,26 +27,31 @@ import {
   type Handled,
   Journal,
   type OnUnknown,
+  type Reads,
   Records,
-  type UnifiedApi
+  type UnifiedApi,
+  type Writes
 } from "../Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "../Event.ts"
 import { type HandlerError, Permanent, RateLimited, Transient } from "../Failure.ts"
 import { received } from "../Reception.ts"
+import { asAnswered, asSent, harmless } from "./Http.ts"
 import { VirtualClock } from "./VirtualClock.ts"
-import type { Fault, Order, Request, World } from "./World.ts"
+import type { Fault, Order, World } from "./World.ts"
 
 /** What is delivered: to whom, and what keys its steps. */
 export interface Delivery {
   readonly handler: string
-  /** Of the event, the batch's events, or the tick. */
-  readonly id: string
+  /** What its steps are done once for: the event, the tick; the batch, then those that it was a part of. */
+  readonly occasions: Occasions
   readonly integration: string
   /** What `oncePer` counts by; null: a batch, which has several. */
   readonly record: { readonly model: Model; readonly id: string } | "tick" | null
   readonly timeout: Duration.Duration
   readonly run: () => Handled
 }
+
+export type Occasions = readonly [string, ...ReadonlyArray<string>]
 
 /** Where an attempt dies: at the `at`-th moment at which it makes a difference; never, if null. */
 export interface Death {
@@ -71,8 +74,7 @@ export type End =
 
 /** Where a step stands, or a write that belongs to it. */
 interface Place {
-  /** The event, or the record for ever. */
-  readonly occasion: string
+  readonly occasions: Occasions
   /** Names of the steps around, each with a slash. */
   readonly path: string
   /** HTTP requests that were not, or badly, answered. */
@@ -190,29 +192,32 @@ export class Attempt {
         const fault = world.fault(on, integration)
         return fault === null ? Effect.sync(answer) : Effect.fail(fault.error)
       })
-    const api: Record<string, unknown> = {
-      integration,
-      attachments: (id: string) => read("attachments", () => world.attachments(integration, id)),
-      employeeForm: (id?: string) => read("employeeForm", () => world.employeeForm(integration, id)),
-      assessmentPackages: () =>
-        read("assessmentPackages", () => ({ packages: world.list(integration, "assessment.package") })),
+    const reads: Reads = {
+      attachments: (id) => read("attachments", () => world.attachments(integration, id)),
+      employeeForm: (id) => read("employeeForm", () => world.employeeForm(integration, id)),
+      assessmentPackages: () => read("assessmentPackages", () => world.packages(integration)),
       tools: () => read("tools", () => world.tools()),
-      live: (model: Model, id: string) => read("live", () => world.shown(integration, model, id))
+      live: <M extends StreamModel>(model: M, id: string) =>
+        read("live", () => world.shown(integration, model, id) as RecordOf<M> | null)
     }
-    for (const write of writeNames) {
-      api[write] = (...request: ReadonlyArray<unknown>) => this.#write(orderOf(integration, write, request))
-    }
-    return api as unknown as UnifiedApi
+    const writes = writeNames.map((write) => [
+      write,
+      (...request: ReadonlyArray<never>) => this.#write(orderOf(integration, write, request))
+    ])
+    return { integration, ...reads, ...(Object.fromEntries(writes) as Writes) }
   }
 
   #write(order: Order): Effect.Effect<JsonValue, HandlerError> {
     return this.#act(() =>
-      Effect.flatMap(this.#place, ({ occasion, path }) => {
+      Effect.flatMap(this.#place, ({ occasions: [occasion, ...wider], path }) => {
         const refusal = this.#world.refusal(order)
         if (refusal !== null) return Effect.fail(refusal)
         const { body, id, integration, write } = order
-        const name = JSON.stringify([occasion, path, write, integration, id, body])
-        return this.#numbered(name, (number) => this.#intend(`${name}${number}`, order))
+        const named = (occasion: string) => JSON.stringify([occasion, path, write, integration, id, body])
+        return this.#numbered(named(occasion), (number) => {
+          const intents = [occasion, ...wider].map((occasion) => `${named(occasion)}${number}`)
+          return this.#intend(intents.find((intent) => this.#world.state.intents.has(intent)) ?? intents[0]!, order)
+        })
       })
     )
   }
@@ -273,9 +278,8 @@ export class Attempt {
   // ---- journal ----------------------------------------------------------------------------------------------------
 
   get #place(): Effect.Effect<Place> {
-    const { handler, id } = this.#delivery
-    const outside = (): Place => ({ occasion: JSON.stringify([handler, id]), path: "", unanswered: 0 })
-    return Effect.map(CurrentStep, (step) => step ?? outside())
+    const { occasions } = this.#delivery
+    return Effect.map(CurrentStep, (step) => step ?? { occasions, path: "", unanswered: 0 })
   }
 
   get #lasting(): Effect.Effect<string, Permanent> {
@@ -293,7 +297,8 @@ export class Attempt {
         yield* this.#act(() => Effect.void)
         const place = placeOf(yield* this.#place)
         const step = place.path + name
-        const key = JSON.stringify([place.occasion, step])
+        const [own, ...wider] = place.occasions.map((occasion) => JSON.stringify([occasion, step]))
+        const key = wider.find((key) => journal.has(key)) ?? own!
         const codec = Schema.toCodecJson(schema)
         const declared = options?.onUnknown === "deadLetter"
         const misfit = () => new Permanent({ message: `the result of step "${step}" is not what its schema says` })
@@ -321,7 +326,7 @@ export class Attempt {
     return {
       once: stepIn((around) => around),
       oncePer: (...step) =>
-        Effect.flatMap(this.#lasting, (occasion) => stepIn((around) => ({ ...around, occasion }))(...step))
+        Effect.flatMap(this.#lasting, (occasion) => stepIn((around) => ({ ...around, occasions: [occasion] }))(...step))
     }
   }
 
@@ -339,8 +344,6 @@ export class Attempt {
   }
 
   #http(request: HttpClientRequest.HttpClientRequest) {
-    const failed = (description: string) =>
-      new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, description }) })
     return Effect.gen({ self: this }, function*() {
       const sent = yield* asSent(request)
       const what = `${sent.method} ${sent.url}`
@@ -350,31 +353,10 @@ export class Attempt {
       const answer = this.#world.answer(sent)
       yield* this.#moment(`${what}: answered, nothing done with it`)
       if (step !== null && typeof answer === "object" && answer.status < 500) step.unanswered--
-      if (typeof answer === "string") return yield* failed(answer)
-      const { body, headers = {}, status } = answer
-      const text = body === undefined || status === 204 || status === 304
-        ? null
-        : typeof body === "string"
-        ? body
-        : JSON.stringify(body)
-      const type = typeof body === "string" || text === null ? {} : { "content-type": "application/json" }
-      return HttpClientResponse.fromWeb(request, new Response(text, { status, headers: { ...type, ...headers } }))
+      return yield* asAnswered(request, answer)
     })
   }
 }
-
-const harmless: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
-const traced = /^(traceparent|b3|x-b3-.*)$/
-
-const asSent = Effect.fnUntraced(function*(request: HttpClientRequest.HttpClientRequest): Effect.fn.Return<Request> {
-  const web = yield* Effect.orDie(HttpClientRequest.toWeb(request))
-  return {
-    method: web.method,
-    url: web.url,
-    headers: Object.fromEntries([...web.headers].filter(([name]) => !traced.test(name))),
-    body: yield* Effect.promise(() => web.text())
-  }
-})
 
 /** Id, body and options stand in this order, where a write has them. */
 const orderOf = (integration: string, write: WriteName, request: ReadonlyArray<unknown>): Order => {

@@ -12,14 +12,16 @@ import type { Model } from "../../domain/Model.ts"
 import type { AnyEvent, RecordOf } from "../Event.ts"
 import type { Plugin } from "../Plugin.ts"
 import type { Death } from "./Attempt.ts"
+import type { Request } from "./Http.ts"
 import * as Sample from "./Sample.ts"
 import * as Trial from "./Trial.ts"
-import { type Request, type Setting, type Step, World, type Write } from "./World.ts"
+import { type Setting, type Step, World, type Write } from "./World.ts"
 
 export type { Defect } from "./Attempt.ts"
+export type { Answer, Request } from "./Http.ts"
 export { type Circumstances, type Content, event, type Given, integration, record, type Sample } from "./Sample.ts"
 export type { Settled } from "./Trial.ts"
-export type { Answer, Answers, Failing, Fault, Request, Setting, Step, Write } from "./World.ts"
+export type { Answers, Failing, Fault, Setting, Step, Write } from "./World.ts"
 
 /** What came of it; writes, requests and logs are those of this time. */
 export interface Run {
@@ -54,7 +56,7 @@ export interface Due {
 export interface TestingEffects {
   readonly deliver: (events: Events) => Effect.Effect<Run>
   readonly tick: (handler: string, integration?: string) => Effect.Effect<Run>
-  readonly crashes: (occasion: Events | Due) => Effect.Effect<ReadonlyArray<Crash>>
+  readonly crashes: (what: Events | Due) => Effect.Effect<ReadonlyArray<Crash>>
 }
 
 /** A plugin in its world. */
@@ -64,10 +66,10 @@ export interface Testing {
   /** Runs an `.every` handler over what happened since its last tick. */
   readonly tick: (handler: string, integration?: string) => Promise<Run>
   /**
-   * Delivers, or ticks, anew for every moment at which it makes a difference to die, dies there, and goes on to the end.
-   * The world stays as it is.
+   * Delivers, or runs the `.every` handler, anew for every moment at which it makes a difference to die, dies there, and
+   * goes on to the end. The world stays as it is.
    */
-  readonly crashes: (occasion: Events | Due) => Promise<ReadonlyArray<Crash>>
+  readonly crashes: (what: Events | Due) => Promise<ReadonlyArray<Crash>>
   /** The record as the API shows it now; null if it does not. */
   readonly live: <M extends Model>(model: M, id: string, integration?: string) => RecordOf<M> | null
   readonly effects: TestingEffects
@@ -105,19 +107,19 @@ export const make = <C>(plugin: Plugin<C>, setting: Setting = {}): Testing => {
     return { run, at: death.label }
   })
 
-  const delivery = (events: Events): Act => (trial) => Trial.deliver(trial, inOrder(events).map(Sample.publishedOf))
-  const ticking = ({ integration = Sample.integration, tick }: Due): Act => (trial) =>
-    Trial.tick(trial, tick, integration)
+  const act = (what: Events | Due) => (trial: Trial.Trial<C>) =>
+    "tick" in what
+      ? Trial.tick(trial, what.tick, what.integration ?? Sample.integration)
+      : Trial.deliver(trial, inOrder(what).map(Sample.publishedOf))
+  const onward = (what: Events | Due) => Effect.map(run(world, null, act(what)), ({ run }) => run)
 
   const effects: TestingEffects = {
-    deliver: (events) => Effect.map(run(world, null, delivery(events)), ({ run }) => run),
-    tick: (tick, integration = Sample.integration) =>
-      Effect.map(run(world, null, ticking({ tick, integration })), ({ run }) => run),
-    crashes: Effect.fnUntraced(function*(occasion) {
-      const act = "tick" in occasion ? ticking(occasion) : delivery(occasion)
+    deliver: onward,
+    tick: (tick, integration = Sample.integration) => onward({ tick, integration }),
+    crashes: Effect.fnUntraced(function*(what) {
       const crashes: Array<Crash> = []
       for (let moment = 0; moment < endless; moment++) {
-        const died = yield* run(world.copy(), moment, act)
+        const died = yield* run(world.copy(), moment, act(what))
         if (died.at === null) return crashes
         crashes.push({ at: died.at, run: died.run })
       }
@@ -127,7 +129,7 @@ export const make = <C>(plugin: Plugin<C>, setting: Setting = {}): Testing => {
   return {
     deliver: (events) => Effect.runPromise(effects.deliver(events)),
     tick: (handler, integration) => Effect.runPromise(effects.tick(handler, integration)),
-    crashes: (occasion) => Effect.runPromise(effects.crashes(occasion)),
+    crashes: (what) => Effect.runPromise(effects.crashes(what)),
     live: (model, id, integration = Sample.integration) =>
       world.shown(integration, model, id) as RecordOf<typeof model> | null,
     effects

@@ -13,7 +13,7 @@ import { configurationOf, isOn } from "../Configured.ts"
 import type { HandlerError } from "../Failure.ts"
 import type { Handler, Plugin } from "../Plugin.ts"
 import { type Published, received } from "../Reception.ts"
-import { Attempt, type Death, type Defect, type Delivery } from "./Attempt.ts"
+import { Attempt, type Death, type Defect, type Delivery, type Occasions } from "./Attempt.ts"
 import type { World } from "./World.ts"
 
 /**
@@ -43,7 +43,7 @@ interface Received {
 }
 
 interface Task {
-  readonly id: string
+  readonly occasions: Occasions
   readonly integration: string
   readonly record: Delivery["record"]
   readonly run: () => Handled
@@ -74,6 +74,8 @@ const delayOf = (
     Duration.times(Duration.fromInputUnsafe(first), 2 ** (failed - 1)),
     Duration.fromInputUnsafe(longest)
   ))
+
+const occasionsOf = ({ name }: Handler<never>, of: string): readonly [string] => [JSON.stringify([name, of])]
 
 /** Runs a handler until it is done, or there is no use. */
 const settle = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handler<C>, task: Task) {
@@ -111,31 +113,37 @@ const toHandler = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handl
   }
   const config = yield* configOf(trial, integration)
   const record = { model, id: recordId }
-  const task = { id: event.id, integration, record, run: () => handler.run(input, config) }
+  const task = { occasions: occasionsOf(handler, event.id), integration, record, run: () => handler.run(input, config) }
   const settled = yield* settle(trial, handler, task)
   trial.settled.push(settled)
   if (settled.state === "dead" && handler.options.onDeadLetter !== "skip") parked.add(line)
 })
 
-/** A batch that fails is halved down to the event that is to blame. */
-const toBatch = <C>(trial: Trial<C>, handler: Handler<C>, integration: string, members: ReadonlyArray<Received>) =>
-  Effect.gen(function*() {
-    const config = yield* configOf(trial, integration)
-    const waiting = [members]
-    for (let batch = waiting.shift(); batch !== undefined; batch = waiting.shift()) {
-      const inputs = batch.map(({ input }) => input)
-      const id = batch.map(({ event }) => event.id).join()
-      const settled = yield* settle(trial, handler, {
-        id,
-        integration,
-        record: null,
-        run: () => handler.run(inputs, config)
-      })
-      const half = Math.ceil(batch.length / 2)
-      if (settled.state === "dead" && batch.length > 1) waiting.unshift(batch.slice(0, half), batch.slice(half))
-      else trial.settled.push(settled)
-    }
-  })
+/** A batch that fails is halved down to the event that is to blame; what the whole has done its parts do not do again. */
+const toBatch = Effect.fnUntraced(function*<C>(
+  trial: Trial<C>,
+  handler: Handler<C>,
+  integration: string,
+  members: readonly [Received, ...ReadonlyArray<Received>],
+  wider: ReadonlyArray<string> = []
+): Effect.fn.Return<void> {
+  const config = yield* configOf(trial, integration)
+  const [{ event }] = members
+  const inputs = members.map(({ input }) => input)
+  const [own] = occasionsOf(handler, members.map(({ event }) => event.id).join())
+  const occasions: Occasions = [own, ...wider]
+  const record = members.length > 1 ? null : { model: event.model, id: event.recordId }
+  const task = { occasions, integration, record, run: () => handler.run(inputs, config) }
+  const settled = yield* settle(trial, handler, task)
+  const half = Math.ceil(members.length / 2)
+  const [[first, ...others], [next, ...rest]] = [members.slice(0, half), members.slice(half)]
+  if (settled.state !== "dead" || first === undefined || next === undefined) {
+    trial.settled.push(settled)
+    return
+  }
+  yield* toBatch(trial, handler, integration, [first, ...others], occasions)
+  yield* toBatch(trial, handler, integration, [next, ...rest], occasions)
+})
 
 /** To every handler that receives them. */
 export const deliver = Effect.fnUntraced(function*<C>(trial: Trial<C>, events: ReadonlyArray<Published>) {
@@ -153,7 +161,8 @@ export const deliver = Effect.fnUntraced(function*<C>(trial: Trial<C>, events: R
     const { size } = handler.occasion
     for (const [integration, members] of Map.groupBy(taken, ({ event }) => event.integration)) {
       for (let at = 0; at < members.length; at += size) {
-        yield* toBatch(trial, handler, integration, members.slice(at, at + size))
+        const [first, ...others] = members.slice(at, at + size)
+        if (first !== undefined) yield* toBatch(trial, handler, integration, [first, ...others])
       }
     }
   }
@@ -171,7 +180,7 @@ export const tick = Effect.fnUntraced(function*<C>(trial: Trial<C>, name: string
   const due = { integration, scheduledAt, from: `test-1-${from}`, to: `test-1-${to}` }
   const config = yield* configOf(trial, integration)
   const task = {
-    id: scheduledAt.toISOString(),
+    occasions: occasionsOf(handler, scheduledAt.toISOString()),
     integration,
     record: "tick" as const,
     run: () => handler.run(due, config)

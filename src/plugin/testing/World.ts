@@ -10,15 +10,18 @@
  * - The API's own refusals (an employee who exists, a job that is closed) happen only where a test says so.
  */
 import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
 import type { EmployeeForm } from "../../api/Forms.ts"
-import type { readAnswers, ReadName } from "../../api/Reads.ts"
+import { readAnswers, type ReadName } from "../../api/Reads.ts"
 import { writeFaults } from "../../api/WriteCheck.ts"
 import { type WriteBody, type WriteName, writeSchemas } from "../../api/Writes.ts"
-import { isArray, isObject, type JsonObject, type JsonValue } from "../../domain/Canonical.ts"
+import type { JsonObject, JsonValue } from "../../domain/Canonical.ts"
 import type { Model } from "../../domain/Model.ts"
 import type { WriteOptions } from "../Capabilities.ts"
 import { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "../Failure.ts"
 import type { Published } from "../Reception.ts"
+import { carryOut, key, listed, type Shown } from "./Effects.ts"
+import type { Answer, Request } from "./Http.ts"
 import type { Given } from "./Sample.ts"
 
 /** A write that took effect. `id` is the one in its path, null where it has none. */
@@ -30,19 +33,6 @@ export type Write = {
     readonly body: WriteBody<W>
   }
 }[WriteName]
-
-/** An HTTP request that was sent. */
-export interface Request {
-  readonly method: string
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-/** What the other end answers; what is no text is sent as JSON. `unreachable`: it never sees the request. */
-export type Answer =
-  | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown }
-  | "unreachable"
-  | "answer lost"
 
 /**
  * How a call fails. `answer lost`: it took effect and nobody knows; `request lost`: it did not, and nobody knows.
@@ -107,8 +97,8 @@ export interface Step {
 interface State {
   /** Virtual, ms. */
   now: number
-  readonly published: Map<string, JsonObject>
-  readonly shown: Map<string, JsonObject>
+  readonly published: Shown
+  readonly shown: Shown
   readonly effects: Array<{ readonly intent: string; readonly write: Write; readonly data: JsonValue }>
   readonly requests: Array<Request>
   answered: number
@@ -122,11 +112,6 @@ interface State {
   readonly ticks: Map<string, number>
 }
 
-const key = (integration: string, model: Model, id: string): string => JSON.stringify([integration, model, id])
-const within = (records: ReadonlyMap<string, JsonObject>, integration: string, model: Model) => {
-  const prefix = JSON.stringify([integration, model]).slice(0, -1)
-  return [...records].flatMap(([at, content]) => at.startsWith(`${prefix},`) ? [content] : [])
-}
 const begin = Date.parse("2026-01-01T00:00:00.000Z")
 
 const failureOf = (fail: Failing, on: string): HandlerError => {
@@ -138,6 +123,8 @@ const failureOf = (fail: Failing, on: string): HandlerError => {
   }
   return new Permanent({ message: `${on} was refused, as the test says`, refusal: fail })
 }
+
+const decodePackages = Schema.decodeUnknownSync(readAnswers.assessmentPackages)
 
 const paramOf = (write: WriteName): string | undefined => Object.keys(writeSchemas[write].params)[0]
 
@@ -198,7 +185,7 @@ export class World {
 
   /** Those that were published and show the candidate, deleted ones left out. */
   applicationsOf(integration: string, candidate: string): ReadonlyArray<JsonObject> {
-    return within(this.state.published, integration, "ats.application").filter(
+    return listed(this.state.published, integration, "ats.application").filter(
       (application) => application["candidate_id"] === candidate && application["remote_deleted_at"] == null
     )
   }
@@ -235,9 +222,8 @@ export class World {
     return tools
   }
 
-  /** Records of a model as the API shows them. */
-  list(integration: string, model: Model): ReadonlyArray<JsonObject> {
-    return within(this.state.shown, integration, model)
+  packages(integration: string): ReadAnswer<"assessmentPackages"> {
+    return decodePackages({ packages: listed(this.state.shown, integration, "assessment.package") })
   }
 
   // ---- writes -----------------------------------------------------------------------------------------------------
@@ -269,100 +255,10 @@ export class World {
   /** The write takes effect; `data` of the answer. */
   apply(intent: string, { body, id, integration, write }: Order): JsonValue {
     const json: JsonObject = JSON.parse(JSON.stringify(body))
-    const data = this.#carryOut(integration, write, id ?? "", json)
+    const nth = this.state.effects.filter((effect) => effect.write.write === write).length + 1
+    const data = carryOut(this.state.shown, { integration, write, id: id ?? "", body: json }, `${write}-${nth}`)
     this.state.effects.push({ intent, write: { integration, write, id, body: json } as Write, data })
     return data
-  }
-
-  #carryOut(integration: string, write: WriteName, id: string, body: JsonObject): JsonValue {
-    const next = `${write}-${this.state.effects.filter((effect) => effect.write.write === write).length + 1}`
-    const change = (model: Model, id: string, change: (record: JsonObject) => JsonObject) => {
-      const at = key(integration, model, id)
-      const record = this.state.shown.get(at)
-      if (record !== undefined) this.state.shown.set(at, change(record))
-    }
-    switch (write) {
-      case "createApplication": {
-        const { email_address = null, ...candidate } = isObject(body["candidate"]) ? body["candidate"] : {}
-        const record: JsonObject = {
-          id: next,
-          remote_id: null,
-          outcome: "PENDING",
-          job_id: id,
-          candidate_id: `${next}-candidate`,
-          current_stage_id: body["stage_id"] ?? null,
-          candidate: {
-            ...candidate,
-            id: `${next}-candidate`,
-            email_addresses: [{ email_address, type: null }]
-          }
-        }
-        this.state.shown.set(key(integration, "ats.application", next), record)
-        return record
-      }
-      case "addTag":
-      case "removeTag":
-        this.#tag(integration, id, isObject(body["tag"]) ? String(body["tag"]["name"]) : "", write === "addTag")
-        return {}
-      case "updateInterview":
-        change("ats.application", id, (record) => ({
-          ...record,
-          interviews: members(record["interviews"]).map((interview) =>
-            interview["id"] === body["interview_id"] ? { ...interview, ...interviewOf(body) } : interview
-          )
-        }))
-        return {}
-      case "createEmployee":
-        return { id: next, remote_id: null }
-      case "rateSkill":
-        return {
-          id: next,
-          employee_id: body["employee_id"] ?? null,
-          skill_id: body["skill_id"] ?? null,
-          ...(isObject(body["rating"]) ? body["rating"] : {})
-        }
-      case "expectSkill": {
-        const { expected_proficiency = null, skill_id = null } = body
-        change("hris.staffing_entity", id, (record) => ({
-          ...record,
-          skills: [
-            ...members(record["skills"]).filter((skill) => skill["skill_id"] !== skill_id),
-            { skill_id, expected_proficiency }
-          ]
-        }))
-        return { id: next, staffing_entity_id: id, skill_id, expected_proficiency }
-      }
-      case "replacePackages":
-        for (const { id } of this.list(integration, "assessment.package")) {
-          this.state.shown.delete(key(integration, "assessment.package", String(id)))
-        }
-        for (const item of members(body["packages"])) {
-          this.state.shown.set(key(integration, "assessment.package", String(item["id"])), item)
-        }
-        return {}
-      case "deactivateCourse":
-        return { id }
-      default:
-        return {}
-    }
-  }
-
-  #tag(integration: string, candidate: string, name: string, add: boolean): void {
-    const tagged = (person: JsonObject): JsonObject => {
-      const others = members(person["tags"]).filter((tag) => tag["name"] !== name)
-      return { ...person, tags: add ? [...others, { id: `tag-${name}`, name }] : others }
-    }
-    for (const application of this.list(integration, "ats.application")) {
-      if (application["candidate_id"] !== candidate) continue
-      const person = application["candidate"]
-      this.state.shown.set(key(integration, "ats.application", String(application["id"])), {
-        ...application,
-        candidate: tagged(isObject(person) ? person : { id: candidate })
-      })
-    }
-    const at = key(integration, "ats.candidate", candidate)
-    const person = this.state.shown.get(at)
-    if (person !== undefined) this.state.shown.set(at, tagged(person))
   }
 
   // ---- HTTP -------------------------------------------------------------------------------------------------------
@@ -384,13 +280,3 @@ const entityOf = (body: unknown): string | undefined => {
     : null
   return typeof entity === "string" ? entity : undefined
 }
-
-const members = (value: JsonValue | undefined): ReadonlyArray<JsonObject> =>
-  isArray(value) ? value.filter(isObject) : []
-
-const interviewOf = ({ end_time, location, start_time, title }: JsonObject): JsonObject => ({
-  ...(title === undefined ? {} : { title }),
-  ...(start_time === undefined ? {} : { starting_at: start_time }),
-  ...(end_time === undefined ? {} : { ending_at: end_time }),
-  ...(isObject(location) ? { location: { raw: location["address"] ?? null } } : {})
-})

@@ -119,6 +119,36 @@ describe("rollcall.config.ts", () => {
       assert.include(elsewhere.stderr, "elsewhere.ts, accounts.eu.key")
     }))
 
+  it(`a plugin's "effect" is ours, wherever it stands and whatever is installed beside it`, () =>
+    inDirectory(async (directory, start) => {
+      for (const name of ["bare", "other"]) {
+        const folder = join(directory, name)
+        mkdirSync(join(folder, "node_modules/effect"), { recursive: true })
+        if (name === "other") {
+          writeFileSync(join(folder, "node_modules/effect/Config.js"), "throw new Error('a stranger')")
+        }
+        writeFileSync(
+          join(folder, "plugin.ts"),
+          `import * as Config from "effect/Config"\nimport * as Plugin from "rollcall/plugin"
+          const config = Config.all({ tag: Config.String("TAG_OF_THE_HIRED") })
+          export default Plugin.make("mine", { config }).on("ats.tag.created", {}, Plugin.async(async () => {}))`
+        )
+        writeFileSync(
+          join(folder, "rollcall.config.ts"),
+          `import { defineConfig, secret } from "rollcall"\nimport mine from "./plugin.ts"
+          export default defineConfig({
+            accounts: { default: { url: "https://e.example.com/v1", key: secret("KEY") } },
+            integrations: [{ id: "a:b" }],
+            plugins: [mine]
+          })`
+        )
+        const { code, stderr } = await start(["start"], { KEY: "k" }, folder).ended
+        assert.strictEqual(code, 1)
+        assert.include(stderr, "TAG_OF_THE_HIRED")
+        assert.notInclude(stderr, "stranger")
+      }
+    }))
+
   for (
     const [sentence, text, message] of [
       ["that is not there", null, "does not exist"],

@@ -40,12 +40,10 @@ export default defineConfig({
 })
 `
 /** The examples of a page, each a program. */
-const examplesOf = (page: string) =>
-  [...readFileSync(join(root, "docs", page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""], at) => ({
-    name: `${page.replace(/\W/g, "-")}${at}.ts`,
-    code
-  }))
-const examples = examplesOf("sandbox.md")
+const examplesOf = (page: string, as: string) =>
+  [...readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)]
+    .map(([, code = ""], at) => ({ name: `${as}${at}.ts`, code }))
+const examples = examplesOf("docs/sandbox.md", "example")
 const shipped = readdirSync(join(root, "plugins"))
 
 beforeAll(() => {
@@ -79,8 +77,11 @@ beforeAll(() => {
     })
   )
   writeFileSync(join(folder, "rollcall.config.ts"), config('retention: "7 days"'))
-  for (const page of ["sandbox.md", ...shipped.map((plugin) => `plugins/${plugin}.md`)]) {
-    for (const { code, name } of examplesOf(page)) writeFileSync(join(folder, name), code)
+  for (const { code, name } of examples) writeFileSync(join(folder, name), code)
+  for (const plugin of shipped) {
+    for (const { code, name } of examplesOf(`docs/plugins/${plugin}.md`, plugin)) {
+      writeFileSync(join(folder, name), code)
+    }
   }
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -99,7 +100,7 @@ describe("the npm package", () => {
     assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])
   })
 
-  it("rollcall plugins new makes a plugin that passes its test and type-checks, and overwrites nothing", () => {
+  it("rollcall plugins new makes a plugin that passes its test; it, the guide's and the readers' examples type-check; nothing is overwritten", () => {
     for (const [name, ...flags] of [["tag-hires"], ["tag-hires-too", "--effect"]] as const) {
       const made = said("npx", ["rollcall", "plugins", "new", name, ...flags])
       assert.strictEqual(made.status, 0, made.text)
@@ -110,6 +111,23 @@ describe("the npm package", () => {
     }
     const typed = said("tsc", ["--project", "."])
     assert.strictEqual(typed.status, 0, typed.text)
+
+    const guide = [
+      ...examplesOf("docs/plugins/guide.md", "guide"),
+      ...examplesOf("templates/plugin/README.md", "readme").map(({ code, name }) => ({
+        name,
+        code: code.replace("my-plugin", "tag-hires")
+      })),
+      ...examplesOf("docs/events.md", "events")
+    ]
+    assert.isAtLeast(guide.length, 9)
+    for (const { code, name } of guide) writeFileSync(join(folder, name), code)
+    const shown = said("tsc", ["--project", "."])
+    assert.strictEqual(shown.status, 0, shown.text)
+    // the last of the guide is a test of the plugin that it begins with
+    const last = said("node", ["--test", guide.findLast(({ code }) => code.includes("node:test"))?.name ?? ""])
+    assert.strictEqual(last.status, 0, last.text)
+    for (const { name } of guide) rmSync(join(folder, name))
 
     const plugin = join(folder, "plugins/tag-hires/plugin.ts")
     writeFileSync(plugin, "mine")

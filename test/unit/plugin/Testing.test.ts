@@ -206,6 +206,29 @@ describe("rollcall/testing", () => {
     assert.strictEqual((await testing.deliver(updated)).failure, null)
   })
 
+  it("X16: what still runs of an attempt that is over does nothing more", async () => {
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const plugin = Plugin.make("stubborn").on(
+      "ats.application.hired",
+      { attempts: 1 },
+      (event) =>
+        Effect.promise(() => held).pipe(
+          Effect.andThen(Plugin.Api),
+          Effect.flatMap((api) => api.addTag(event.after.candidate_id ?? "", { tag: { name: "late" } })),
+          Effect.asVoid,
+          Effect.uninterruptible
+        )
+    )
+    const testing = Testing.make(plugin)
+    assert.strictEqual((await testing.deliver(hired)).failure?._tag, "Transient")
+    release()
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.strictEqual(testing.live("ats.application", "a1")?.candidate, undefined)
+  })
+
   it("a defect is told as one; later events of the record are parked, of others not", async () => {
     const plugin = Plugin.make("faulty").on("ats.tag.updated", {}, ({ recordId }) => {
       if (recordId === "bad") throw new Error("oops")
@@ -229,6 +252,24 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead", "done", "done"])
   })
 
+  it("L7: what a batch has done its halves do not do again", async () => {
+    const plugin = Plugin.make("batches").batch(
+      "ats.tag.created",
+      { size: 3, within: "1 minute" },
+      Effect.fnUntraced(function*(events) {
+        const api = yield* Plugin.Api
+        for (const { recordId } of events) {
+          if (recordId === "t3") return yield* new Plugin.Permanent({ message: "no" })
+          yield* api.addResultLink(recordId, { label: "x", url: "https://x.example" })
+        }
+      })
+    )
+    const events = ["t1", "t2", "t3"].map((id) => Testing.event("ats.tag.created", { after: { id } }))
+    const { deliveries, writes } = await Testing.make(plugin).deliver(events)
+    assert.deepStrictEqual(writes.map(({ id }) => id), ["t1", "t2"])
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead"])
+  })
+
   it("L8: a tick spans what happened since the last one", async () => {
     const plugin = Plugin.make("digests").every(
       "1 day",
@@ -240,8 +281,34 @@ describe("rollcall/testing", () => {
     )
     const testing = Testing.make(plugin)
     await testing.deliver([hired, Testing.event("ats.application.declined", {})])
+    assert.deepStrictEqual(await testing.crashes({ tick: "digest" }), [])
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: a1"])
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: "])
+  })
+
+  it("L5: a tick dies at every moment too", async () => {
+    const plugin = Plugin.make("digests").every(
+      "1 day",
+      { as: "digest" },
+      ({ to }) =>
+        Effect.asVoid(Plugin.Journal.once(
+          "send",
+          Schema.Number,
+          HttpClient.post(`https://chat.example/${to}`).pipe(
+            Effect.map(({ status }) => status),
+            Effect.catchTag("HttpClientError", () => new Plugin.Transient({ message: "no answer" }))
+          ),
+          { onUnknown: "deadLetter" }
+        ))
+    )
+    const crashes = await Testing.make(plugin, { http: () => ({ status: 200 }) }).crashes({ tick: "digest" })
+    assert.deepStrictEqual(crashes.map(({ at, run }) => [at, run.requests.length, run.failure?._tag]), [
+      ['step "send": about to run', 0, "Permanent"],
+      ["POST https://chat.example/test-1-0: about to be sent", 0, "Permanent"],
+      ["POST https://chat.example/test-1-0: answered, nothing done with it", 1, "Permanent"],
+      ['step "send": done, its result not kept', 1, "Permanent"],
+      ['step "send": done', 1, undefined]
+    ])
   })
 
   it("a handler receives what the service would give it: kinds, transitions, properties, origins, its own echo", async () => {
@@ -252,6 +319,7 @@ describe("rollcall/testing", () => {
       .on("ats.application.updated", { as: "stage", changed: ["current_stage_id"] }, see("stage"))
       .on("ats.application.hired", {}, see("hired"))
       .on("ats.application.hired", { as: "old", origins: ["backfill"] }, see("old"))
+      .on("ats.application.created", {}, see("created"))
       .on("ats.application.created", { as: "backfilled", origins: ["backfill"] }, see("backfilled"))
       .on("ats.tag.created", {}, see("tag"))
     const testing = Testing.make(plugin.with({ integrations: { "sandbox:off": false } }))
@@ -261,7 +329,10 @@ describe("rollcall/testing", () => {
       return [...seen]
     }
     assert.deepStrictEqual(await deliver(hired), ["updated", "hired"])
-    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), ["hired"])
+    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), [
+      "hired",
+      "created"
+    ])
     assert.deepStrictEqual(
       await deliver(Testing.event("ats.application.stage_changed", {
         before: { current_stage_id: "s1" },

@@ -61,6 +61,8 @@ export interface DeliveryStatus {
   readonly quietAt: number
 }
 
+type Condition = Pick<DeliveryStatus, "state" | "reason" | "quietAt">
+
 export interface Options {
   readonly plugins: ReadonlyArray<Plugin<unknown>>
   /** How long the journal of what is settled is kept. */
@@ -108,13 +110,9 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
   }
   const watchdog = yield* Watchdog.make
   const reading = Reading.make(store.identity, deliveries)
-  const status = yield* SubscriptionRef.make<DeliveryStatus>({
-    state: "starting",
-    reason: null,
-    handlers: [],
-    unconfigured: [],
-    quietAt: 0
-  })
+  const status = yield* SubscriptionRef.make<Condition>({ state: "starting", reason: null, quietAt: 0 })
+  let looks: () => Omit<DeliveryStatus, keyof Condition> = () => ({ handlers: [], unconfigured: [] })
+  const withLooks = (condition: Condition): DeliveryStatus => ({ ...condition, ...looks() })
   const draining = yield* Latch.make()
   let failures = 0
 
@@ -172,20 +170,15 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       if (due.length > 0) ticks.done(due, yield* deliveries.tick(owner, due, integrations))
     })
 
+    looks = () => ({
+      handlers: worker.status().map(({ key, ...handler }) => ({ ...handler, position: dispatcher.positionOf(key) })),
+      unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
+    })
     const tell = Effect.fnUntraced(function*(quiet: boolean) {
       const { quietAt } = yield* SubscriptionRef.get(status)
       yield* SubscriptionRef.set(status, {
         state: "running",
         reason: null,
-        handlers: worker.status().map(({ key, ...handler }) => ({
-          ...handler,
-          position: dispatcher.positionOf(key)
-        })),
-        unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({
-          plugin,
-          integration,
-          message
-        })),
         quietAt: quiet ? Math.max(quietAt, dispatcher.position()) : quietAt
       })
     })
@@ -253,7 +246,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     Effect.forkScoped
   )
 
-  const first = (isMeant: (now: DeliveryStatus) => boolean) =>
+  const first = (isMeant: (now: Condition) => boolean) =>
     SubscriptionRef.changes(status).pipe(
       Stream.filter(isMeant),
       Stream.runHead,
@@ -263,7 +256,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
   yield* first(({ state }) => state !== "starting")
 
   return Delivery.of({
-    status: SubscriptionRef.get(status),
-    reached: (position) => first((now) => now.quietAt >= position || now.state === "stopped")
+    status: Effect.map(SubscriptionRef.get(status), withLooks),
+    reached: (position) => Effect.map(first((now) => now.quietAt >= position || now.state === "stopped"), withLooks)
   })
 })

@@ -206,7 +206,6 @@ export const make = (
       handler.options,
       retryAfter
     )
-    push(outcome)
     yield* Metric.update(Metric.withAttributes(failedCounter, { ...labels, reason: failure.reason }), 1)
     if (outcome._tag === "Dead") {
       yield* Metric.update(Metric.withAttributes(deadCounter, { ...labels, reason: failure.reason }), 1)

@@ -10,9 +10,11 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { hash } from "node:crypto"
-import { type WriteData, type WriteName, writes } from "../api/Writes.ts"
+import { type WriteBody, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
+import { createdBy, expectationsOf } from "../domain/Expectation.ts"
 import type { OnUnknown } from "../plugin/Capabilities.ts"
 import { type HandlerError, RateLimited } from "../plugin/Failure.ts"
 import type { WriteRequest } from "../source/Source.ts"
@@ -37,6 +39,10 @@ const usualBudget = 1_000
 /** While all writes are stopped: how soon it is asked again. */
 const stopped = Duration.minutes(1)
 
+/** What does not fit is refused before it is sent: nothing is to be seen of it. */
+const checked = <W extends WriteName>(write: W, body: unknown): body is WriteBody<W> =>
+  Schema.is(writeSchemas[write].body)(body)
+
 const nameOf = (write: WriteName, request: unknown): string =>
   `${write}:${hash("sha256", JSON.stringify(request), "base64url").slice(0, 22)}`
 
@@ -55,18 +61,22 @@ export const make = (services: Services, attempt: Attempt) => {
     return lock.withPermits(1)(effect)
   }
 
-  /**
-   * The transaction before a write goes out: fence, switch, budget, intent.
-   */
+  /** The transaction before a write goes out: fence, switch, budget, intent, and what is to be seen of it. */
   const begin = <W extends WriteName>(
     key: StepKey,
-    { integration, write }: Asking.Wanted<W>,
+    { body, integration, params, write }: Asking.Wanted<W>,
     again: boolean
   ): Effect.Effect<Begun, HandlerError> =>
     stored(deliveries.begin(attempt.fence, {
       ...key,
       integration,
-      write: { name: write, plugin: plugin.name, perHour: plugin.definition.writesPerHour ?? usualBudget },
+      write: {
+        name: write,
+        plugin: plugin.name,
+        perHour: plugin.definition.writesPerHour ?? usualBudget,
+        depth: attempt.depth,
+        expected: checked(write, body) ? expectationsOf(write, params, body) : []
+      },
       again
     }))
 
@@ -117,7 +127,7 @@ export const make = (services: Services, attempt: Attempt) => {
                   )
                   : undone(Refusals.ofApi(write, error)),
               onSuccess: (data) =>
-                stored(deliveries.finish(attempt.fence, key, JSON.stringify(data))).pipe(
+                stored(deliveries.finish(attempt.fence, key, JSON.stringify(data), createdBy(write, data))).pipe(
                   Effect.andThen(attempt.note(write, integration, "done")),
                   Effect.as(data)
                 )
@@ -173,7 +183,9 @@ export const make = (services: Services, attempt: Attempt) => {
         // ours from here on, so that its result is
         const begun = yield* begin(key, wanted, true)
         if (begun._tag === "Begun") {
-          yield* stored(deliveries.finish(attempt.fence, key, JSON.stringify(answer.data)))
+          yield* stored(
+            deliveries.finish(attempt.fence, key, JSON.stringify(answer.data), createdBy(write, answer.data))
+          )
         }
         return answer.data
       }

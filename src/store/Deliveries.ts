@@ -14,8 +14,10 @@
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
-import type { StreamKey } from "../domain/Model.ts"
+import type { Expectation } from "../domain/Expectation.ts"
+import type { Model, StreamKey } from "../domain/Model.ts"
 import type { AuditEntry, Owner, StoreError } from "./Store.ts"
 
 /** Times are our clock, ms; positions are of the log. */
@@ -163,7 +165,15 @@ export interface StepKey {
 export interface Intent extends StepKey {
   readonly integration: string
   /** A write of a plugin: refused while writes are stopped, or the hour's budget is used up. */
-  readonly write: { readonly name: string; readonly plugin: string; readonly perHour: number } | null
+  readonly write: {
+    readonly name: WriteName
+    readonly plugin: string
+    readonly perHour: number
+    /** Of what it causes; see `Author`. */
+    readonly depth: number
+    /** What is to be seen of it. */
+    readonly expected: ReadonlyArray<Expectation>
+  } | null
   /** Although an earlier attempt began it: what became of that is known, or does not matter. */
   readonly again: boolean
 }
@@ -263,9 +273,18 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly check: (fence: Fence) => Effect.Effect<void, StoreError>
   /** The result of a step, if it has one. */
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
+  /** Commits the intent, and with it what is expected to be seen of the write. */
   readonly begin: (fence: Fence, intent: Intent) => Effect.Effect<Begun, StoreError>
-  /** Keeps the result of a step that has none, begun or not. What happened counts, whoever owns the delivery by now. */
-  readonly finish: (fence: Fence, key: StepKey, result: Json) => Effect.Effect<void, StoreError>
+  /**
+   * Keeps the result of a step that has none, begun or not. What happened counts, whoever owns the delivery by now.
+   * `created`: ids of what the write brought into being.
+   */
+  readonly finish: (
+    fence: Fence,
+    key: StepKey,
+    result: Json,
+    created?: Readonly<Partial<Record<Model, string>>>
+  ) => Effect.Effect<void, StoreError>
   /** It is known that nothing was done of what this attempt began. */
   readonly withdraw: (fence: Fence, key: StepKey) => Effect.Effect<void, StoreError>
   /** The published content of a record; null if it is not live, or not known. */

@@ -294,7 +294,7 @@ export const make = (
           SELECT id FROM deliveries WHERE ${due} AND batch IS NULL AND integration = ${integration}
           ORDER BY id LIMIT ${want.size}`
         const ids = members.map(({ id }) => Number(id))
-        yield* sql`UPDATE deliveries SET batch = ${String(ids[0])} WHERE id IN ${sql.in(ids)}`
+        yield* sql`UPDATE deliveries SET batch = ${String(ids[0])}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
         claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
       }
       if (ready.length === 0) break

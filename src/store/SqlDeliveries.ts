@@ -10,6 +10,7 @@ import * as DeadLetterTable from "./DeadLetterTable.ts"
 import { Deliveries } from "./Deliveries.ts"
 import * as DeliveryTable from "./DeliveryTable.ts"
 import * as EventLog from "./EventLog.ts"
+import * as ExpectationTable from "./ExpectationTable.ts"
 import * as Ownership from "./Ownership.ts"
 import * as StepTable from "./StepTable.ts"
 import type { Store } from "./Store.ts"
@@ -36,7 +37,7 @@ const make = Effect.gen(function*() {
 
   return Deliveries.of({
     ...table,
-    ...StepTable.make(sql, ownership),
+    ...StepTable.make(sql, ownership, ExpectationTable.make(sql)),
     ...DeadLetterTable.make(sql, { insert, release }),
     content,
     applicationsOf

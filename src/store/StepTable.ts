@@ -14,13 +14,21 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { attempt, step } from "./Attempt.ts"
 import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
+import type { ExpectationTable } from "./ExpectationTable.ts"
 import * as Ownership from "./Ownership.ts"
 import type { Integer } from "./Rows.ts"
 import type { StoreError } from "./Store.ts"
 
 const hourMillis = 3_600_000
 
-export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Ownership.make>, "fence">) => {
+/** One write, sent once or again, among all there are. */
+const writeOf = ({ handler, step }: StepKey, occasion: string): string => `${handler}/${occasion}/${step}`
+
+export const make = (
+  sql: SqlClient,
+  { fence }: Pick<ReturnType<typeof Ownership.make>, "fence">,
+  expectations: Pick<ExpectationTable, "expect" | "answered" | "withdraw">
+) => {
   const of = ({ handler, occasions, step }: StepKey) =>
     sql`handler = ${handler} AND step = ${step} AND occasion IN ${sql.in(occasions)}`
   const by = ({ claim, delivery }: Fence) => sql`delivery = ${delivery} AND claim = ${claim}`
@@ -92,6 +100,15 @@ export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Ownership
           UPDATE journal SET delivery = ${fence.delivery}, claim = ${fence.claim}, begun_at = ${now}
           WHERE ${of(intent)} AND done = 0`
       }
+      if (write !== null) {
+        const { depth, expected, name, plugin } = write
+        const id = writeOf(intent, known?.occasion ?? intent.occasions[0])
+        const { integration } = intent
+        yield* expectations.expect(
+          { write: id, name, integration, plugin, delivery: String(fence.delivery), depth },
+          expected
+        )
+      }
       return { _tag: "Begun" }
     },
     step("begin"),
@@ -100,9 +117,13 @@ export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Ownership
   )
 
   const finish: Deliveries["Service"]["finish"] = Effect.fnUntraced(
-    function*(fence, key, result) {
-      const finished = yield* sql`
-        UPDATE journal SET done = 1, result = ${result} WHERE ${of(key)} AND done = 0 AND ${by(fence)} RETURNING step`
+    function*(fence, key, result, created = {}) {
+      const finished = yield* sql<{ occasion: string; write_name: string | null }>`
+        UPDATE journal SET done = 1, result = ${result} WHERE ${of(key)} AND done = 0 AND ${by(fence)}
+        RETURNING occasion, write_name`
+      for (const { occasion, write_name } of finished) {
+        if (write_name !== null) yield* expectations.answered(writeOf(key, occasion), created)
+      }
       if (finished.length > 0) return
       const begunAt = yield* Clock.currentTimeMillis
       yield* sql`INSERT INTO journal ${sql.insert(fromStep(fence, key, { write: null, begunAt, result }))}
@@ -112,11 +133,17 @@ export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Ownership
     attempt("finish")
   )
 
-  const withdraw: Deliveries["Service"]["withdraw"] = (fence, key) =>
-    sql`DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)}`.pipe(
-      Effect.asVoid,
-      attempt("withdraw")
-    )
+  const withdraw: Deliveries["Service"]["withdraw"] = Effect.fnUntraced(
+    function*(fence, key) {
+      const undone = yield* sql<{ occasion: string; write_name: string | null }>`
+        DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)} RETURNING occasion, write_name`
+      for (const { occasion, write_name } of undone) {
+        if (write_name !== null) yield* expectations.withdraw(writeOf(key, occasion))
+      }
+    },
+    sql.withTransaction,
+    attempt("withdraw")
+  )
 
   const prune: Deliveries["Service"]["prune"] = (before) =>
     sql`

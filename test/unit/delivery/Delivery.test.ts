@@ -1,26 +1,364 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import * as Rig from "./Rig.ts"
+import { acme, make } from "./Rig.ts"
 
-describe("the delivery engine", () => {
-  it.effect("hands events of the log to the handlers of their trigger, and leaves nothing behind", () =>
+const trigger = "ats.application.created"
+const updated = "ats.application.updated"
+const failing = new Plugin.Transient({ message: "not yet" })
+const limited = new Plugin.RateLimited({ retryAfter: Duration.minutes(1) })
+const given = (detail: string) => new Plugin.Permanent({ message: detail })
+const act = { at: 0, act: "test", target: "", detail: "" }
+
+/** What a handler met, in order. */
+const recorder = () => {
+  const met: Array<string> = []
+  return { met, note: (what: string) => Effect.sync(() => void met.push(what)) }
+}
+
+describe("which events a handler is given", () => {
+  it.effect("those of its trigger, a kind or a transition, and nothing is left behind", () =>
     Effect.gen(function*() {
-      const rig = yield* Rig.make
-      const met: Array<string> = []
+      const rig = yield* make
+      const { met, note } = recorder()
       const plugin = Plugin.make("greeter")
-        .on(
-          "ats.application.hired",
-          {},
-          (event) => Effect.sync(() => met.push(`${event.recordId} ${event.transition.to} ${event.kind}`))
-        )
-        .on("ats.application.updated", {}, (event) => Effect.sync(() => met.push(`${event.recordId} updated`)))
+        .on("ats.application.hired", {}, (event) => note(`${event.recordId} ${event.transition.to} ${event.kind}`))
+        .on(updated, {}, (event) => note(`${event.recordId} updated`))
       const { delivery } = yield* rig.start([plugin])
       yield* rig.hire("a1")
       yield* rig.append("a1")
       yield* rig.append("a2")
       yield* rig.quiet(delivery)
-      assert.deepStrictEqual(met, ["a1 HIRED created", "a1 updated"])
+      assert.deepStrictEqual(met.toSorted(), ["a1 HIRED created", "a1 updated"])
       assert.deepStrictEqual(yield* rig.deliveries.backlog, [])
+    }))
+
+  it.effect("a new plugin those from now on, or from the oldest if it is told to; an old one goes on where it was", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const fromNow = Plugin.make("now").on(trigger, {}, ({ recordId }) => note(`now ${recordId}`))
+      const fromOldest = Plugin.make("oldest").with({ from: "oldest" })
+        .on(trigger, {}, ({ recordId }) => note(`oldest ${recordId}`))
+      yield* rig.append("a1")
+      const first = yield* rig.start([fromNow])
+      yield* rig.append("a2")
+      yield* rig.quiet(first.delivery)
+      yield* first.stop
+      yield* rig.append("a3")
+      const second = yield* rig.start([fromNow, fromOldest])
+      yield* rig.quiet(second.delivery)
+      assert.deepStrictEqual(met.toSorted(), ["now a2", "now a3", "oldest a1", "oldest a2", "oldest a3"])
+    }))
+
+  it.effect("not those of a backfill, unless it asks; not where its plugin is off", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const plugin = Plugin.make("greeter").with({ integrations: { "lever:beta": false } })
+        .on(trigger, { as: "usual" }, ({ recordId }) => note(`usual ${recordId}`))
+        .on(trigger, { as: "all", origins: ["backfill"] }, ({ recordId }) => note(`old ${recordId}`))
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1", { origin: "backfill" })
+      yield* rig.append("a2")
+      yield* rig.append("a3", { integration: "lever:beta" })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met.toSorted(), ["old a1", "usual a2"])
+    }))
+
+  it.effect("L1: not what is wholly its plugin's own doing, but what is so only in part", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const on = (name: string) => Plugin.make(name).on(updated, {}, ({ version }) => note(`${name} ${version}`))
+      const { delivery } = yield* rig.start([on("author"), on("other")])
+      const cause = JSON.stringify({ plugin: "author", delivery: "1", depth: 1, paths: ["/version"] })
+      yield* rig.append("a1")
+      yield* rig.append("a1", { cause })
+      yield* rig.append("a1", { cause, changes: '[{"path":"/version"},{"path":"/outcome"}]' })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met.toSorted(), ["author 3", "other 2", "other 3"])
+    }))
+
+  it.effect("L9: what a long chain of plugins led to is a dead letter, and runs nobody", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const { delivery } = yield* rig.start([Plugin.make("p").on(updated, {}, ({ version }) => note(`${version}`))])
+      const by = (depth: number) => ({ cause: JSON.stringify({ plugin: "q", delivery: "1", depth, paths: [] }) })
+      yield* rig.append("a1")
+      yield* rig.append("a1", by(4))
+      yield* rig.append("a1", by(5))
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met, ["2"])
+      const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+      assert.deepStrictEqual(letters.map(({ event, failure }) => [event?.version, failure.reason]), [[
+        3,
+        "LoopDetected"
+      ]])
+    }))
+})
+
+describe("an attempt that fails", () => {
+  it.effect("L4, I5: is made again after a while, in which only its record waits", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      let fails = 2
+      const plugin = Plugin.make("p").on(
+        updated,
+        {},
+        ({ recordId, version }) =>
+          Effect.andThen(
+            note(`${recordId} ${version}`),
+            Effect.suspend(() => recordId === "a1" && fails-- > 0 ? failing : Effect.void)
+          )
+      )
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a1", "a1", "a2", "a2"]) yield* rig.append(id)
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met, ["a1 2", "a2 2"])
+      yield* TestClock.adjust("1 second")
+      yield* rig.until(() => met.length === 3)
+      assert.deepStrictEqual(met.slice(2), ["a1 2"])
+      yield* TestClock.adjust("2 seconds")
+      yield* rig.empty
+      assert.deepStrictEqual(met.slice(3), ["a1 2", "a1 3"])
+    }))
+
+  it.effect("L4: is given up after its attempts; what follows of its record is parked until it is discarded", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const plugin = Plugin.make("p").on(
+        updated,
+        { attempts: 2 },
+        ({ recordId, version }) =>
+          Effect.andThen(note(`${recordId} ${version}`), version === 2 && recordId === "a1" ? failing : Effect.void)
+      )
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a1", "a1", "a2", "a2"]) yield* rig.append(id)
+      yield* rig.quiet(delivery)
+      yield* TestClock.adjust("1 second")
+      yield* rig.dead(1)
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met.toSorted(), ["a1 2", "a1 2", "a2 2"])
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
+      assert.deepStrictEqual([letter?.parked, letter?.attempts, letter?.failure.reason], [2, 2, "Transient"])
+      const story = yield* rig.deliveries.story(letter?.id ?? 0)
+      assert.deepStrictEqual(story?.attempted.map(({ failure, number }) => [number, failure.message]), [
+        [1, "not yet"],
+        [2, "not yet"]
+      ])
+      yield* rig.deliveries.discard([letter?.id ?? 0], act)
+      yield* rig.empty
+      assert.deepStrictEqual(met.slice(3), ["a1 3", "a1 4"])
+    }))
+
+  it.effect("with `skip` keeps nothing back, and a redriven one is delivered late", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      let broken = true
+      const plugin = Plugin.make("p").on(updated, { onDeadLetter: "skip" }, ({ version }) =>
+        Effect.andThen(
+          note(`${version}`),
+          Effect.suspend(() => version === 2 && broken ? given("no") : Effect.void)
+        ))
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a1", "a1"]) yield* rig.append(id)
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met, ["2", "3"])
+      broken = false
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
+      yield* rig.empty
+      assert.deepStrictEqual(met, ["2", "3", "2"])
+    }))
+
+  it.effect("because it is rate limited costs no attempt and waits as long as it was told", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      let fails = 3
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { attempts: 1 },
+        ({ recordId }) => Effect.andThen(note(recordId), Effect.suspend(() => fails-- > 0 ? limited : Effect.void))
+      )
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      for (const expected of [2, 3, 4]) {
+        yield* TestClock.adjust("59 seconds")
+        assert.strictEqual(met.length, expected - 1)
+        yield* TestClock.adjust("1 second")
+        yield* rig.until(() => met.length === expected)
+      }
+      yield* rig.empty
+    }))
+
+  it.effect("for good is a dead letter at once; a defect and a time-out are failed attempts", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const plugin = Plugin.make("p")
+        .on(trigger, { as: "permanent" }, () => given("no such employee"))
+        .on(trigger, { as: "defect", attempts: 2 }, () => Effect.die(new TypeError("x.map is not a function")))
+        .on(trigger, { as: "thrown", attempts: 1 }, () => {
+          throw new Error("Jane Doe")
+        })
+        .on(trigger, { as: "slow", attempts: 1, timeout: "2 seconds" }, () => Effect.never)
+      yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.dead(2)
+      yield* TestClock.adjust("2 seconds")
+      yield* rig.dead(4)
+      const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+      const by = Object.fromEntries(letters.map(({ failure, handler }) => [handler, failure]))
+      assert.deepStrictEqual(
+        Object.entries(by).map(([handler, { reason }]) => [handler, reason]).toSorted(),
+        [["defect", "Defect"], ["permanent", "Permanent"], ["slow", "TimedOut"], ["thrown", "Defect"]]
+      )
+      assert.include(by["defect"]?.message, "TypeError: x.map is not a function")
+      assert.notInclude(by["thrown"]?.message, "Jane")
+    }))
+
+  it.effect("for one record after the other lets the handler rest, nobody else; then one is tried", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      let broken = true
+      const plugin = Plugin.make("p")
+        .on(
+          trigger,
+          { as: "broken", concurrency: 1 },
+          ({ recordId }) => Effect.andThen(note(recordId), Effect.suspend(() => broken ? failing : Effect.void))
+        )
+        .on(trigger, { as: "well" }, () => Effect.void)
+      const { delivery } = yield* rig.start([plugin])
+      for (let index = 0; index < 30; index++) yield* rig.append(`a${index}`)
+      yield* rig.quiet(delivery)
+      assert.strictEqual(met.length, 10)
+      const { handlers } = yield* delivery.status
+      assert.deepStrictEqual(handlers.map(({ handler, resting }) => [handler, resting?.failures]), [
+        ["broken", 10],
+        ["well", undefined]
+      ])
+      assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ handler }) => handler), ["broken"])
+      yield* TestClock.adjust("29 seconds")
+      assert.strictEqual(met.length, 10)
+      yield* TestClock.adjust("1 second")
+      yield* rig.until(() => met.length === 11)
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(met.length, 11)
+      broken = false
+      yield* TestClock.adjust("1 second")
+      yield* rig.empty
+      assert.strictEqual(new Set(met).size, 30)
+    }))
+})
+
+describe("attempts under way", () => {
+  it.effect("are no more than a handler's concurrency, and one of a record at a time", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let most = 0
+      let now = 0
+      const records = new Set<string>()
+      const plugin = Plugin.make("p").on(updated, { concurrency: 3 }, ({ recordId }) =>
+        Effect.gen(function*() {
+          assert.isFalse(records.has(recordId))
+          records.add(recordId)
+          most = Math.max(most, ++now)
+          yield* Effect.sleep("1 second")
+          now--
+          records.delete(recordId)
+        }))
+      yield* rig.start([plugin])
+      for (let index = 0; index < 24; index++) yield* rig.append(`a${index % 8}`)
+      yield* TestClock.adjust("30 seconds")
+      yield* rig.empty
+      assert.strictEqual(most, 3)
+    }))
+
+  it.effect("get what is left of their time-out on shutdown; the rest is delivered by the next process", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const begun = yield* Deferred.make<void>()
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { concurrency: 1 },
+        ({ recordId }) => Effect.andThen(Deferred.succeed(begun, undefined), Effect.delay(note(recordId), "10 seconds"))
+      )
+      const first = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.append("a2")
+      yield* Deferred.await(begun)
+      const stopping = yield* Effect.forkChild(first.stop)
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual(met, ["a1"])
+      assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ due }) => due), [1])
+      yield* rig.start([plugin])
+      yield* TestClock.adjust("10 seconds")
+      yield* rig.empty
+      assert.deepStrictEqual(met, ["a1", "a2"])
+    }))
+
+  it.effect("X16: are refused everything once another process delivers, whatever they wake up to do", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const frozen = yield* Deferred.make<void>()
+      const heard: Array<string> = []
+      const writing = (wait: Effect.Effect<void>) =>
+        Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+          Effect.gen(function*() {
+            yield* wait
+            const api = yield* Plugin.Api
+            yield* api.addTag(recordId, { tag: { name: "met" } })
+          }).pipe(Effect.tapError((error) => Effect.sync(() => heard.push(error.message)))))
+      const first = yield* rig.start([writing(Deferred.await(frozen))])
+      yield* rig.append("a1")
+      yield* rig.until(() => first.delivery.status, ({ handlers }) => handlers[0]?.running === 1)
+      yield* rig.start([writing(Effect.void)])
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 1)
+      yield* Deferred.succeed(frozen, undefined)
+      yield* rig.until(() => first.delivery.status, ({ state }) => state === "stopped")
+      assert.strictEqual(rig.sent.length, 1)
+      assert.deepStrictEqual(heard, ["this attempt is over: the delivery is another one's now"])
+    }))
+})
+
+describe("switches", () => {
+  it.effect("hold a plugin, wholly or in one integration, and lose nothing", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))
+      const { delivery } = yield* rig.start([plugin])
+      const here = { _tag: "Plugin", plugin: "p", integration: acme } as const
+      const everywhere = { ...here, integration: null }
+      yield* rig.deliveries.set(here, false, act)
+      yield* rig.append("a1")
+      yield* rig.append("b1", { integration: "lever:beta" })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met, ["b1"])
+      yield* rig.deliveries.set(everywhere, false, act)
+      yield* rig.append("b2", { integration: "lever:beta" })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met, ["b1"])
+      yield* rig.deliveries.set(everywhere, true, act)
+      yield* rig.until(() => met.length === 2)
+      assert.deepStrictEqual(yield* rig.deliveries.switchedOff, [here])
+      yield* rig.deliveries.set(here, true, act)
+      yield* rig.empty
+      assert.deepStrictEqual(met, ["b1", "b2", "a1"])
     }))
 })

@@ -91,13 +91,26 @@ export interface Rig {
   /** Appends the next change of a record, in a stream that is made if need be. */
   readonly append: (
     id: string,
-    details?: Partial<NewEvent> & { readonly integration?: string; readonly model?: Model }
+    details?: Partial<NewEvent> & {
+      readonly integration?: string
+      readonly model?: Model
+      /** A candidate that it shows. */
+      readonly shows?: string
+    }
   ) => Effect.Effect<number>
   readonly hire: (id: string, integration?: string) => Effect.Effect<number>
   /** Lets it run; ends with the scope, or by `stop`. */
   readonly start: (
     plugins: ReadonlyArray<Plugin<unknown>>
   ) => Effect.Effect<{ readonly delivery: Delivery["Service"]; readonly stop: Effect.Effect<void> }>
+  /** Waits, in real time, for what does not wait for the clock. */
+  readonly until: {
+    (isSo: () => boolean): Effect.Effect<void>
+    <A, E>(look: () => Effect.Effect<A, E>, isSo: (found: A) => boolean): Effect.Effect<void>
+  }
+  /** Nothing is left, not even dead letters. */
+  readonly empty: Effect.Effect<void>
+  readonly dead: (count: number) => Effect.Effect<void>
   /** Of all that was appended nothing is left to do now. */
   readonly quiet: (delivery: Delivery["Service"]) => Effect.Effect<void>
 }
@@ -115,7 +128,7 @@ export const make = Effect.gen(function*() {
     yield* Effect.orDie(store.saveIntegration(owner, integrationOf(id), null))
   }
 
-  const append: Rig["append"] = (id, { integration = acme, model = "ats.application", ...details } = {}) =>
+  const append: Rig["append"] = (id, { integration = acme, model = "ats.application", shows, ...details } = {}) =>
     Effect.gen(function*() {
       const key = { integration, model }
       yield* store.ensureStreams([stateOf(key)])
@@ -123,6 +136,7 @@ export const make = Effect.gen(function*() {
         Effect.gen(function*() {
           const before = (yield* tx.heads([id])).get(id) ?? headOf(id)
           const kind = details.kind ?? (before.version === 0 ? "created" : "updated")
+          if (shows !== undefined) yield* tx.setChildren(new Map([[id, shows]]))
           yield* tx.write([
             changeOf(before, kind, {
               eventId: `${integration}-${model}-${id}-${before.version + 1}`,
@@ -134,7 +148,23 @@ export const make = Effect.gen(function*() {
       return (yield* store.logRange).newest
     }).pipe(Effect.orDie)
 
+  const until: Rig["until"] = <A, E>(
+    look: (() => boolean) | (() => Effect.Effect<A, E>),
+    isSo: (found: A) => boolean = () => true
+  ) =>
+    Effect.gen(function*() {
+      for (let tries = 0; tries < 2_000; tries++) {
+        const seen = look()
+        if (typeof seen === "boolean" ? seen : isSo(yield* Effect.orDie(seen))) return
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      }
+      return yield* Effect.die(new Error("it never came"))
+    })
+
   const rig: Rig = {
+    until,
+    empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
+    dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),
     store,
     deliveries,
     script,

@@ -1,0 +1,240 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { acme, make, type Rig } from "./Rig.ts"
+
+const trigger = "ats.application.created"
+const failing = new Plugin.Transient({ message: "not yet" })
+const refused = new Plugin.Permanent({ message: "no" })
+const idsOf = (events: ReadonlyArray<{ readonly recordId: string }>) => events.map(({ recordId }) => recordId).join(" ")
+
+describe("a batch", () => {
+  it.effect("is of one integration, full at once or gathered for a while", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const met: Array<string> = []
+      const plugin = Plugin.make("p").batch(trigger, { size: 3, within: "1 minute" }, (events) =>
+        Effect.sync(() =>
+          met.push(idsOf(events))
+        ))
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3", "a4"]) yield* rig.append(id)
+      yield* rig.append("b1", { integration: "lever:beta" })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(met, ["a1 a2 a3"])
+      yield* TestClock.adjust("1 minute")
+      yield* rig.empty
+      assert.deepStrictEqual(met.toSorted(), ["a1 a2 a3", "a4", "b1"])
+    }))
+
+  it.effect("L7: that is interrupted half-way has the same members in the next process, whoever has come since", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const met: Array<string> = []
+      const plugin = (frozen: Effect.Effect<void>) =>
+        Plugin.make("p").batch(
+          trigger,
+          { size: 3, within: "1 minute" },
+          (events) => Effect.andThen(Effect.sync(() => met.push(idsOf(events))), frozen)
+        )
+      const first = yield* rig.start([plugin(Effect.never)])
+      yield* rig.append("a1")
+      yield* rig.append("a2")
+      yield* rig.quiet(first.delivery)
+      yield* TestClock.adjust("1 minute")
+      yield* rig.until(() => met.length === 1)
+      for (const id of ["a3", "a4", "a5"]) yield* rig.append(id)
+      yield* rig.until(() => met.length === 2)
+      yield* rig.start([plugin(Effect.void)])
+      yield* rig.empty
+      assert.deepStrictEqual(met.toSorted(), ["a1 a2", "a1 a2", "a3 a4 a5", "a3 a4 a5"])
+    }))
+
+  it.effect("L7: with a poison event is halved, and only that event is given up", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const done: Array<string> = []
+      const tried: Array<string> = []
+      const plugin = Plugin.make("p").batch(trigger, { size: 8, within: "1 minute", attempts: 2 }, (events) =>
+        Effect.suspend((): Effect.Effect<void, Plugin.HandlerError> => {
+          tried.push(idsOf(events))
+          if (
+            events.some(({ recordId }) =>
+              recordId === "a5"
+            )
+          ) return refused
+          if (events.some(({ recordId }) => recordId === "a2") && tried.length < 4) return failing
+          done.push(...events.map(({ recordId }) => recordId))
+          return Effect.void
+        }))
+      yield* rig.start([plugin])
+      for (let index = 0; index < 8; index++) {
+        yield* rig.append(`a${index}`)
+      }
+      yield* rig.dead(1)
+      yield* TestClock.adjust("10 minutes")
+      yield* rig.until(() =>
+        done.length === 7
+      )
+      const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+      assert.deepStrictEqual(letters.map(({ event }) => event?.id), ["a5"])
+      assert.deepStrictEqual(done.toSorted(), ["a0", "a1", "a2", "a3", "a4", "a6", "a7"])
+      assert.strictEqual(tried[0], "a0 a1 a2 a3 a4 a5 a6 a7")
+    }))
+
+  it.effect("L7: what a whole batch has done its halves do not do again", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const plugin = Plugin.make("p").batch(trigger, { size: 4, within: "1 minute" }, (events) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          for (const { recordId } of events) {
+            yield* api.addResultLink(recordId, { label: "x", url: "https://x.example" })
+          }
+          if (events.some(({ recordId }) => recordId === "a2")) yield* refused
+        }))
+      yield* rig.start([plugin])
+      for (let index = 0; index < 4; index++) yield* rig.append(`a${index}`)
+      yield* rig.dead(1)
+      yield* rig.until(() => rig.deliveries.backlog, (backlog) => backlog[0]?.due === 0 && backlog[0].running === 0)
+      assert.strictEqual(rig.sent.length, 4)
+    }))
+})
+
+const day = 86_400_000
+
+/** A handler that runs daily and notes what it was given. */
+const daily = (rig: Rig, ended: (count: number) => Effect.Effect<void, Plugin.HandlerError> = () => Effect.void) => {
+  const ticks: Array<{ readonly integration: string; readonly at: number; readonly hired: ReadonlyArray<string> }> = []
+  const plugin = Plugin.make("digest").with({ others: false, integrations: { [acme]: true } }).every(
+    "1 day",
+    { as: "daily", attempts: 2 },
+    (tick) =>
+      Effect.gen(function*() {
+        const hired = yield* Plugin.Events.between("ats.application.hired", tick.from, tick.to)
+        ticks.push({
+          integration: tick.integration,
+          at: tick.scheduledAt.getTime() / day,
+          hired: hired.map(({ recordId }) => recordId)
+        })
+        yield* ended(ticks.length)
+      })
+  )
+  return { plugin, ticks, until: (count: number) => rig.until(() => ticks.length === count) }
+}
+
+describe("a tick", () => {
+  it.effect("comes at each multiple of its interval and spans what happened since the one before", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, ticks, until } = daily(rig)
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.hire("b1", "lever:beta")
+      yield* TestClock.adjust("12 hours")
+      assert.deepStrictEqual(ticks, [])
+      yield* TestClock.adjust("12 hours")
+      yield* until(1)
+      yield* rig.hire("a2")
+      yield* TestClock.adjust("1 day")
+      yield* until(2)
+      yield* rig.empty
+      assert.deepStrictEqual(ticks, [
+        { integration: acme, at: 1, hired: ["a1"] },
+        { integration: acme, at: 2, hired: ["a2"] }
+      ])
+      yield* rig.quiet(delivery)
+    }))
+
+  it.effect("L8: after three days down there is one, which spans them", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, ticks, until } = daily(rig)
+      const first = yield* rig.start([plugin])
+      yield* TestClock.adjust("1 day")
+      yield* until(1)
+      yield* first.stop
+      for (const id of ["a1", "a2", "a3"]) {
+        yield* rig.hire(id)
+        yield* TestClock.adjust("1 day")
+      }
+      yield* rig.start([plugin])
+      yield* until(2)
+      yield* rig.empty
+      assert.deepStrictEqual(ticks.slice(1), [{ integration: acme, at: 4, hired: ["a1", "a2", "a3"] }])
+    }))
+
+  it.effect("that is given up keeps its span, and the next ones go on", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, ticks, until } = daily(rig, (count) => count === 1 ? refused : Effect.void)
+      yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* TestClock.adjust("1 day")
+      yield* until(1)
+      yield* rig.hire("a2")
+      yield* TestClock.adjust("1 day")
+      yield* until(2)
+      const act = { at: 0, act: "test", target: "", detail: "" }
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
+      yield* rig.empty
+      assert.deepStrictEqual(ticks.map(({ at, hired }) => [at, hired]), [[1, ["a1"]], [2, ["a2"]], [1, ["a1"]]])
+    }))
+
+  it.effect("keeps the log for its span", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, ticks, until } = daily(rig)
+      yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.append("a1")
+      yield* rig.append("a1")
+      const held = yield* rig.store.readerPosition("delivery")
+      yield* rig.store.prune({ before: 1, upTo: held - 1 })
+      yield* TestClock.adjust("1 day")
+      yield* until(1)
+      assert.deepStrictEqual(ticks[0]?.hired, ["a1"])
+    }))
+})
+
+describe("retention", () => {
+  it.effect("keeps what an unsettled delivery needs, its event and the content before it, and no longer", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let broken = true
+      const seen: Array<unknown> = []
+      const plugin = Plugin.make("p").on(
+        "ats.application.updated",
+        { onDeadLetter: "skip" },
+        ({ after, before, version }) =>
+          Effect.suspend(() => {
+            if (version === 2 && broken) return refused
+            seen.push([before, after])
+            return Effect.void
+          })
+      )
+      const first = yield* rig.start([plugin])
+      for (let version = 1; version <= 5; version++) yield* rig.append("a1")
+      yield* rig.quiet(first.delivery)
+      yield* first.stop
+      const prune = rig.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 5 })
+      yield* prune
+      const kept = Effect.map(
+        rig.deliveries.entries([1, 2, 3, 4, 5]),
+        (entries) => entries.map((entry) => entry.position)
+      )
+      assert.deepStrictEqual(yield* kept, [1, 2, 5])
+      broken = false
+      const act = { at: 0, act: "test", target: "", detail: "" }
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
+      const second = yield* rig.start([plugin])
+      yield* rig.empty
+      yield* second.stop
+      assert.deepStrictEqual(seen.at(-1), [{ id: "a1", version: 1 }, { id: "a1", version: 2 }])
+      yield* prune
+      assert.deepStrictEqual(yield* kept, [5])
+    }))
+})

@@ -1,0 +1,347 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { acme, make, notSent, rateLimited, type Rig, unknownOutcome } from "./Rig.ts"
+
+const trigger = "ats.application.created"
+const failing = new Plugin.Transient({ message: "not yet" })
+const act = { at: 0, act: "test", target: "", detail: "" }
+const tag = { tag: { name: "met" } }
+const link = { label: "Result", url: "https://x.example" }
+
+/** Fails that often after it has done what it does. */
+const then = (fails: number) => {
+  let left = fails
+  return Effect.suspend(() => left-- > 0 ? failing : Effect.void)
+}
+const one = (rig: Rig) => Effect.andThen(rig.append("a1"), Effect.void)
+const lettersOf = (rig: Rig) =>
+  Effect.map(
+    rig.deliveries.deadLetters({ limit: 100 }),
+    (letters) => letters.map(({ failure }) => [failure.reason, failure.refusal])
+  )
+const later = TestClock.adjust("10 minutes")
+
+describe("a write", () => {
+  it.effect("L4: that was answered is not sent again by the next attempt, which is given the answer", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
+      const ids: Array<string> = []
+      const fails = then(2)
+      const plugin = Plugin.make("p").on(trigger, {}, () =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api.for("workday:acme")
+          const { id } = yield* api.createEmployee({ staffing_entity_id: "s", properties: {} })
+          ids.push(id)
+          yield* fails
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.until(() => ids.length === 1)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual(ids, ["e1", "e1", "e1"])
+      assert.deepStrictEqual(rig.sent.map(({ integration, write }) => [integration, write]), [[
+        "workday:acme",
+        "createEmployee"
+      ]])
+      assert.deepStrictEqual(rig.asked, ["employeeForm"])
+    }))
+
+  it.effect("equal to another one of the same attempt is another one, every attempt anew", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const fails = then(1)
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          yield* Effect.all([api.addResultLink(recordId, link), api.addResultLink(recordId, link)], {
+            concurrency: "unbounded"
+          })
+          yield* fails
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.until(() => rig.sent.length === 2)
+      yield* later
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 2)
+    }))
+
+  it.effect("L5: of unknown outcome that must not happen twice is never repeated: a person decides", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          // tried again by the handler itself, it is still the same write
+          yield* Effect.retry(Effect.suspend(() => api.addResultLink(recordId, link)), { times: 3 })
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.dead(1)
+      assert.strictEqual(rig.sent.length, 1)
+      assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      const story = yield* rig.deliveries.story(letter?.id ?? 0)
+      assert.deepStrictEqual(story?.journal.map(({ done, write }) => [write, done]), [["addResultLink", false]])
+      assert.deepStrictEqual(story?.attempted[0]?.asked.map(({ outcome, what }) => [what, outcome]), [[
+        "addResultLink",
+        "unknown"
+      ]])
+    }))
+
+  it.effect("L5: of unknown outcome that is safe to repeat, or declared so, is repeated", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => count % 2 === 1 ? unknownOutcome : Effect.succeed({})
+      const plugin = Plugin.make("p")
+        .on(trigger, { as: "safe" }, () => Effect.flatMap(Plugin.Api, (api) => api.deactivateCourse("c1")))
+        .on("ats.application.updated", { as: "declared" }, ({ recordId }) =>
+          Effect.flatMap(Plugin.Api, (api) =>
+            api.addResultLink(recordId, link, { onUnknown: "repeat" })))
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      yield* later
+      yield* rig.empty
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual(
+        rig.sent.map(({ write }) =>
+          write
+        ),
+        [
+          "deactivateCourse",
+          "deactivateCourse",
+          "addResultLink",
+          "addResultLink"
+        ]
+      )
+    }))
+
+  const tagging = Plugin.make("p").on(trigger, {}, () => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", tag)))
+  const showing = (names: ReadonlyArray<string>) => [
+    { id: "a1", candidate: { id: "c1", tags: names.map((name) => ({ name })) } }
+  ]
+
+  it.effect("L5: of unknown outcome that can be looked for is not sent again if it is there", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      rig.script.rows = showing(["met"])
+      yield* rig.start([tagging])
+      yield* rig.append("a1", { shows: "c1" })
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual([rig.sent.length, rig.asked], [1, ["page"]])
+    }))
+
+  it.effect("L5: is sent again if it is not there after a while, and no sooner", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => count === 1 ? unknownOutcome : Effect.succeed({})
+      rig.script.rows = showing([])
+      yield* rig.start([tagging])
+      yield* rig.append("a1", { shows: "c1" })
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* TestClock.adjust("2 seconds")
+      yield* rig.until(() => rig.asked.length === 1)
+      yield* TestClock.adjust("4 minutes")
+      assert.strictEqual(rig.sent.length, 1)
+      yield* later
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 2)
+    }))
+
+  it.effect("L5: that cannot be told is a dead letter", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      yield* rig.start([tagging])
+      yield* one(rig)
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* later
+      yield* rig.dead(1)
+      assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
+      assert.strictEqual(rig.sent.length, 1)
+    }))
+
+  it.effect("that never left is sent by the next attempt; one that was limited costs none", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => count === 1 ? notSent : count === 2 ? rateLimited(1_000) : Effect.succeed({})
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { attempts: 2 },
+        ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link))
+      )
+      yield* rig.start([plugin])
+      yield* one(rig)
+      for (const count of [1, 2]) {
+        yield* rig.until(() => rig.sent.length === count)
+        yield* TestClock.adjust("1 second")
+      }
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 3)
+    }))
+
+  it.effect("beyond the hour's budget waits for the next hour; others go on", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const plugin = Plugin.make("p", { writesPerHour: 2 }).on(trigger, {}, ({ recordId }) =>
+        Effect.flatMap(Plugin.Api, (api) =>
+          api.addResultLink(recordId, link)))
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3"]) {
+        yield* rig.append(id)
+      }
+      yield* rig.append("b1", { integration: "lever:beta" })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(
+        rig.sent.map(({ integration }) =>
+          integration
+        ),
+        [acme, acme, "lever:beta"]
+      )
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(rig.sent.length, 3)
+      yield* TestClock.adjust("1 minute")
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 4)
+    }))
+
+  it.effect("does not leave while all writes are stopped, and is lost by nobody", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      yield* rig.deliveries.set({ _tag: "Writes" }, false, act)
+      const plugin = Plugin.make("p").on(trigger, { attempts: 1 }, ({ recordId }) =>
+        Effect.flatMap(Plugin.Api, (api) =>
+          api.addResultLink(recordId, link)))
+      const { delivery } = yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.quiet(delivery)
+      yield* later
+      yield* rig.quiet(delivery)
+      assert.strictEqual(rig.sent.length, 0)
+      yield* rig.deliveries.set({ _tag: "Writes" }, true, act)
+      yield* TestClock.adjust("1 minute")
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 1)
+    }))
+})
+
+describe("a step", () => {
+  const Made = Schema.Struct({ id: Schema.String, at: Schema.Date })
+
+  it.effect("L4: that has a result is given it, whatever the next attempt would do; in its schema's form", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let runs = 0
+      const seen: Array<number> = []
+      const fails = then(1)
+      const plugin = Plugin.make("p").on(trigger, {}, () =>
+        Effect.gen(function*() {
+          const { at } = yield* Plugin.Journal.once(
+            "make",
+            Made,
+            Effect.sync(() => ({ id: "x", at: new Date(++runs) }))
+          )
+          yield* Plugin.Journal.once("nothing", Schema.Void, Effect.void)
+          seen.push(at.getTime())
+          yield* fails
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.until(() => seen.length === 1)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual([runs, seen], [1, [1, 1]])
+    }))
+
+  it.effect("T1, L6: once per record is once for ever, and once in each integration", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const Employee = Schema.Struct({ id: Schema.String })
+      rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
+      const made: Array<string> = []
+      const plugin = Plugin.make("p").on("ats.application.hired", {}, ({ integration, recordId }) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api.for("workday:acme")
+          const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
+          const { id } = yield* Plugin.Journal.oncePer("create", Employee, create)
+          made.push(`${integration} ${recordId} ${id}`)
+        }))
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.append("a1")
+      yield* rig.hire("a1")
+      yield* rig.hire("a1", "lever:beta")
+      yield* rig.quiet(delivery)
+      assert.strictEqual(rig.sent.length, 2)
+      assert.deepStrictEqual(made.toSorted(), [
+        `${acme} a1 e1`,
+        `${acme} a1 e1`,
+        "lever:beta a1 e2"
+      ])
+    }))
+
+  it.effect("T1: an employee of unknown outcome is not made by a second hire either", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      const plugin = Plugin.make("p").on("ats.application.hired", { onDeadLetter: "skip" }, () =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
+          yield* Plugin.Journal.oncePer("create", Schema.Struct({ id: Schema.String }), create)
+        }))
+      yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.hire("a1")
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* later
+      yield* rig.dead(2)
+      assert.strictEqual(rig.sent.length, 1)
+    }))
+
+  it.effect("L5: declared `deadLetter` that sent a request and heard nothing is not run again; one that failed is", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let requests = 0
+      rig.script.http = () => Effect.sync(() => ++requests === 2 ? 503 : 200)
+      const posting = (name: string, fails: Effect.Effect<void, Plugin.Transient>) =>
+        Plugin.Journal.once(
+          name,
+          Schema.Void,
+          Effect.flatMap(HttpClient.HttpClient, (client) => client.post("https://hooks.example/x")).pipe(
+            Effect.mapError(() => new Plugin.Transient({ message: "away" })),
+            Effect.flatMap(({ status }) => status === 200 ? fails : failing)
+          ),
+          { onUnknown: "deadLetter" }
+        )
+      const fails = then(1)
+      const plugin = Plugin.make("p")
+        .on(trigger, { as: "told" }, () => posting("told", fails))
+        .on("ats.application.updated", { as: "unheard" }, () => posting("unheard", Effect.void))
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      requests = 1
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      assert.strictEqual(requests, 2)
+      yield* later
+      yield* rig.dead(1)
+      assert.strictEqual(requests, 3)
+      assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
+    }))
+})

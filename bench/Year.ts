@@ -104,6 +104,7 @@ const service: Process = new Process(1, {
   witness: {
     delivered: () => {},
     claimed: () => {},
+    begun: () => {},
     committed: (_, written) => {
       events += written.events.length
       if (written.events.length > 0) service.appended()

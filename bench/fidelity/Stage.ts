@@ -223,6 +223,7 @@ export const rollcall: Contender = {
       witness: {
         delivered: (_, delivery) => ledger.delivered(delivery, time.now),
         claimed: () => {},
+        begun: () => {},
         committed: (_, written) => {
           const { events, key } = written
           const table = world.table(key.integration, key.model)!

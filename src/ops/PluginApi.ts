@@ -76,6 +76,22 @@ export const PluginList = Schema.Struct({
 })
 export type PluginList = typeof PluginList.Type
 
+export const UnconfirmedList = Schema.Struct({
+  items: Schema.Array(Schema.Struct({
+    integration: Schema.String,
+    model: Model,
+    /** Where it was looked for: a record, or all of a candidate or a job. */
+    record: Schema.String,
+    write: Schema.String,
+    plugin: Schema.String,
+    delivery: Schema.String,
+    depth: Schema.Number,
+    reported_at: Schema.String
+  })),
+  next: Schema.Null
+})
+export type UnconfirmedList = typeof UnconfirmedList.Type
+
 const Stretch = Schema.Struct({
   handler: Schema.String,
   from: Schema.optionalKey(
@@ -193,6 +209,11 @@ export const plugins = HttpApiGroup.make("plugins").add(
     .annotate(
       OpenApi.Description,
       "The one switch that keeps all plugins from writing, to the API and to anybody. Deliveries that want to write wait."
+    ),
+  HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", { success: UnconfirmedList, error: StoreAway })
+    .annotate(
+      OpenApi.Description,
+      "Writes of the last week that should show in a model that is read, and that two complete sweeps did not find: the newest hundred."
     ),
   HttpApiEndpoint.post("resume", "/v1/plugins/writes/resume", { success: PluginList, error: [NotFound, StoreAway] }),
   HttpApiEndpoint.post("replay", "/v1/plugins/:plugin/replay", {

@@ -7,10 +7,11 @@ import type { Switch } from "../store/Deliveries.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { Api } from "./Api.ts"
 import * as Feed from "./Feed.ts"
-import type { PluginList, PluginView } from "./PluginApi.ts"
+import type { PluginList, PluginView, UnconfirmedList } from "./PluginApi.ts"
 import { NotFound, NotNow, ReplayMalformed } from "./Problem.ts"
 
 const mostRehearsed = 100
+const mostUnconfirmed = 100
 const instant = (millis: number): string => new Date(millis).toISOString()
 
 const listOf = Effect.fnUntraced(function*({ plugins, reason, state, writesStopped }: PluginsView) {
@@ -73,6 +74,20 @@ const writes = (on: boolean) =>
     Effect.catchTags({ PluginRefused: (refusal) => Effect.fail(missing(refusal)), StoreError: orAway })
   )
 
+/** L2: writes that were never seen. */
+const unconfirmed = Effect.gen(function*() {
+  const store = yield* Store
+  const found = yield* store.unconfirmed(mostUnconfirmed)
+  const items = found.map(({ key, name, reportedAt, ...write }) => ({
+    ...write,
+    record: key,
+    write: name,
+    reported_at: instant(reportedAt)
+  }))
+  const list: UnconfirmedList = { items, next: null }
+  return list
+})
+
 export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
   handlers
     .handle("list", () => Effect.catchTag(list, "StoreError", orAway))
@@ -84,6 +99,7 @@ export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
     .handle("on", ({ params, query }) => plugin(params.plugin, query.integration, true))
     .handle("off", ({ params, query }) => plugin(params.plugin, query.integration, false))
     .handle("stop", () => writes(false))
+    .handle("unconfirmed", () => Effect.catchTag(unconfirmed, "StoreError", orAway))
     .handle("resume", () => writes(true))
     .handle("replay", ({ params, payload: { dryRun = false, fresh = false, limit = mostRehearsed, ...stretch } }) =>
       Effect.gen(function*() {

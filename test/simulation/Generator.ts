@@ -155,13 +155,13 @@ export const planOf = (seed: number): Plan => {
 }
 
 /**
- * Of the worlds with applications every other one has plugins. There no store is restored: what they wrote is in the world
+ * Of the worlds with applications some have plugins; they take twice as long. There no store is restored: what they wrote is in the world
  * then, and in no journal.
  */
 const withPlugins = (plan: Plan): Plan => {
   const chance = new Chance(hash(`plugins ${plan.seed}`))
   const canWrite = plan.setting.streams.some(({ model }) => model === "ats.application")
-  if (!canWrite || chance.happens(0.5)) return plan
+  if (!canWrite || chance.happens(0.7)) return plan
   return {
     ...plan,
     setting: { ...plan.setting, plugins: true },

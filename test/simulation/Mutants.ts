@@ -121,9 +121,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     "const rows = page.filter((row) => releases(occasion)(row) && row.reading === occasion.reading)"
   ]),
   mutant("no-fencing", "a transaction of an older owner fails", [
-    "store/SqlStore.ts",
-    "if (Number(row?.epoch) !== owner.epoch) {",
-    "if (Number(row?.epoch) < owner.epoch) {"
+    "store/Ownership.ts",
+    "if (Number(row?.epoch) !== owner.epoch) ",
+    "if (Number(row?.epoch) < owner.epoch) "
   ]),
   mutant("no-canonical-form", "content is compared in canonical form", [
     "domain/Canonical.ts",
@@ -202,6 +202,30 @@ export const mutants: ReadonlyArray<Mutant> = [
     "capture/Refresh.ts",
     "  if (!answer.counts) {\n",
     "  if (!answer.counts) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.settleOwed(ids))\n"
+  ]),
+  mutant("no-echo", "what a plugin wrote is told as its own", [
+    "capture/Attribution.ts",
+    "if (!canShow(model) || ",
+    "if (canShow(model) || "
+  ]),
+  mutant("echo-takes-all", "what else changed with a write stays foreign", [
+    "domain/Echo.ts",
+    'own.has("") ? [""] : withStamps(own, shown.changes)',
+    'own.has("") ? [""] : shown.changes.map(({ path }) => path)'
+  ]),
+  mutant("no-intent", "a write is written down before it leaves", [
+    "store/StepTable.ts",
+    "      if (known === undefined) {\n",
+    "      if (known === undefined && now < 0) {\n"
+  ]),
+  mutant("no-attempt-fence", "nothing leaves for an attempt that another process has taken over", [
+    "store/StepTable.ts",
+    "  const held = Effect.fnUntraced(function*({ claim, delivery, owner }: Fence) {\n    yield* fence(owner)\n",
+    "  const held = Effect.fnUntraced(function*({ claim, delivery, owner }: Fence) {\n    if (owner.epoch < 0) yield* fence(owner)\n"
+  ], [
+    "store/StepTable.ts",
+    "    if (row === undefined) return yield* Ownership.fenced",
+    "    if (row === undefined && claim < 0) return yield* Ownership.fenced"
   ]),
   mutant("relay-uncompared", "what the sink holds is compared with the log", [
     "publish/Relay.ts",

@@ -160,6 +160,12 @@ export class Oracle implements Witness {
     }
   }
 
+  begun({ epoch, scope }: Owner): void {
+    if (this.#epochs.get(scope) !== epoch) {
+      this.#reportAt("X16", scope, `a write leaves for a fenced owner (epoch ${epoch})`)
+    }
+  }
+
   committed(process: Process, written: Written): void {
     const stream = this.#streams.get(`${written.key.integration}/${written.key.model}`)
     if (stream === undefined) return

@@ -2,7 +2,7 @@
  * Plugins that get in each other's way: two that undo each other's tag, and one whose effect must not be doubled.
  *
  * Gotchas
- * - A referral is told by its e-mail address, one for each event that it answers.
+ * - A referral is told by its e-mail address: one for each event that it answers, and friend.
  */
 import * as Effect from "effect/Effect"
 import * as Api from "../../src/plugin/Capabilities.ts"
@@ -36,6 +36,7 @@ const remover = Plugin.make("remover").on(
     })
 )
 
+/** Two friends, one after the other: the second is referred by whoever still has the delivery. */
 const referrer = Plugin.make("referrer").on(
   "ats.application.hired",
   {},
@@ -43,10 +44,12 @@ const referrer = Plugin.make("referrer").on(
     Effect.gen(function*() {
       if (after.job_id == null) return
       const api = yield* Api.Api
-      const email_address = `${recordId}-${version}@referrals.example`
-      yield* api.createApplication(after.job_id, {
-        candidate: { first_name: "Friend", last_name: "Doe", email_address }
-      })
+      for (const friend of [1, 2]) {
+        const email_address = `${recordId}-${version}-${friend}@referrals.example`
+        yield* api.createApplication(after.job_id, {
+          candidate: { first_name: "Friend", last_name: "Doe", email_address }
+        })
+      }
     })
 )
 

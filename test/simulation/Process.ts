@@ -67,6 +67,8 @@ export interface Written {
 export interface Witness {
   readonly delivered: (process: Process, delivery: Delivery) => void
   readonly claimed: (owner: Owner) => void
+  /** A write may leave in its name. */
+  readonly begun: (owner: Owner) => void
   readonly committed: (process: Process, written: Written) => void
 }
 
@@ -279,7 +281,11 @@ export class Process {
       open: (...args) => trapped(held.open(...args)),
       dispatch: (...args) => trapped(held.dispatch(...args)),
       turn: (...args) => trapped(held.turn(...args)),
-      begin: (...args) => trapped(held.begin(...args)),
+      begin: (fence, intent) =>
+        trapped(Effect.tap(held.begin(fence, intent), ({ _tag }) =>
+          Effect.sync(() => {
+            if (_tag === "Begun") this.#around.witness.begun(fence.owner)
+          }))),
       finish: (...args) => trapped(held.finish(...args)),
       withdraw: (...args) => trapped(held.withdraw(...args)),
       check: (fence) => this.gate(held.check(fence)),

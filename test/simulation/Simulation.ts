@@ -71,6 +71,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         oracle.delivered(process, delivery)
       },
       claimed: (owner) => oracle.claimed(owner),
+      begun: (owner) => oracle.begun(owner),
       committed: (process, written) => {
         told?.(`${minutes(time.now, start)}  ${commitInWords(process, written)}`)
         oracle.committed(process, written)

@@ -81,6 +81,7 @@ describe("GET /v1/plugins", () => {
     Effect.gen(function*() {
       assert.deepStrictEqual((yield* ask("/v1/plugins")).body.items, [])
       assert.deepStrictEqual((yield* ask("/v1/deadletters")).body, { items: [], next: null })
+      assert.deepStrictEqual((yield* ask("/v1/plugins/writes/unconfirmed")).body, { items: [], next: null })
       const refused = yield* post("/v1/plugins/picky/off")
       assert.deepStrictEqual([refused.status, refused.body.type], [404, "urn:rollcall:problem:not-found"])
       assert.include(refused.body.detail, "none is configured")

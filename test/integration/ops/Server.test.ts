@@ -227,6 +227,7 @@ describe("what is going on", () => {
         "/v1/plugins/{plugin}/on",
         "/v1/plugins/{plugin}/off",
         "/v1/plugins/writes/stop",
+        "/v1/plugins/writes/unconfirmed",
         "/v1/plugins/writes/resume",
         "/v1/plugins/{plugin}/replay",
         "/v1/deadletters",

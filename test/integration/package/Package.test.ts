@@ -40,10 +40,12 @@ export default defineConfig({
 })
 `
 /** The examples of a page, each a program. */
-const examplesOf = (page: string, as: string) =>
-  [...readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)]
-    .map(([, code = ""], at) => ({ name: `${as}${at}.ts`, code }))
-const examples = examplesOf("docs/sandbox.md", "example")
+const examplesOf = (page: string) =>
+  [...readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""], at) => ({
+    name: `${page.replace(/\W/g, "-")}${at}.ts`,
+    code
+  }))
+const examples = examplesOf("docs/sandbox.md")
 const shipped = readdirSync(join(root, "plugins"))
 
 beforeAll(() => {
@@ -77,11 +79,8 @@ beforeAll(() => {
     })
   )
   writeFileSync(join(folder, "rollcall.config.ts"), config('retention: "7 days"'))
-  for (const { code, name } of examples) writeFileSync(join(folder, name), code)
-  for (const plugin of shipped) {
-    for (const { code, name } of examplesOf(`docs/plugins/${plugin}.md`, plugin)) {
-      writeFileSync(join(folder, name), code)
-    }
+  for (const page of ["docs/sandbox.md", ...shipped.map((plugin) => `docs/plugins/${plugin}.md`)]) {
+    for (const { code, name } of examplesOf(page)) writeFileSync(join(folder, name), code)
   }
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -113,12 +112,12 @@ describe("the npm package", () => {
     assert.strictEqual(typed.status, 0, typed.text)
 
     const guide = [
-      ...examplesOf("docs/plugins/guide.md", "guide"),
-      ...examplesOf("templates/plugin/README.md", "readme").map(({ code, name }) => ({
+      ...examplesOf("docs/plugins/guide.md"),
+      ...examplesOf("templates/plugin/README.md").map(({ code, name }) => ({
         name,
         code: code.replace("my-plugin", "tag-hires")
       })),
-      ...examplesOf("docs/events.md", "events")
+      ...examplesOf("docs/events.md")
     ]
     assert.isAtLeast(guide.length, 9)
     for (const { code, name } of guide) writeFileSync(join(folder, name), code)

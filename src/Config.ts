@@ -22,7 +22,7 @@ import { missing, nearest, type Place, type Places, placesOf } from "./ConfigVal
 import * as Guard from "./domain/Guard.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "./domain/Model.ts"
 import type { Redaction, RemoteData } from "./domain/Processing.ts"
-import { configurationOf, isOn } from "./plugin/Configured.ts"
+import { configurationOf, isOn, type Unconfigured } from "./plugin/Configured.ts"
 import { isPlugin, type Plugin } from "./plugin/Plugin.ts"
 
 export interface Account {
@@ -169,23 +169,39 @@ const settingsOf = (found: Found): Settings => {
 /** Everything `start` needs. Pure. */
 export const check = (input: Input): Result.Result<Settings, ConfigFaults> => checked(input, settingsOf)
 
-/** Whether the plugins find what they need to be told, in every integration that is declared and where they are on. */
-export const checkPlugins = (
+/** A plugin in an integration that is declared and where it is on. */
+export interface PluginUse {
+  readonly plugin: string
+  readonly integration: string
+  /** What it needs to be told, and is not. */
+  readonly fault: Fault | null
+}
+
+const faultOf = ({ integration, message, plugin }: Unconfigured): Fault => ({
+  where: `plugin ${plugin} in ${integration}`,
+  message: message.replace(/^SchemaError\(([\s\S]*)\)$/, "$1").replace(/\s+/g, " "),
+  hint: "Set the variable of that name, or give it in `values` of the plugin's `with({ … })`"
+})
+
+/** Where the plugins are used, and whether each finds there what it needs to be told. */
+export const pluginUses = (
   { integrations, plugins }: Pick<Settings, "integrations" | "plugins">
-): Effect.Effect<void, ConfigFaults> =>
-  Effect.gen(function*() {
-    const used = plugins.flatMap((plugin) =>
-      integrations.filter(({ id }) => isOn(plugin, id)).map(({ id }) => configurationOf(plugin, id))
-    )
-    const unconfigured = (yield* Effect.forEach(used, Effect.result)).filter(Result.isFailure)
-    if (unconfigured.length === 0) return
-    return yield* new ConfigFaults({
-      faults: unconfigured.map(({ failure: { integration, message, plugin } }) => ({
-        where: `plugin ${plugin} in ${integration}`,
-        message: message.replace(/^SchemaError\(([\s\S]*)\)$/, "$1").replace(/\s+/g, " "),
-        hint: "Set the variable of that name, or give it in `values` of the plugin's `with({ … })`"
+): Effect.Effect<ReadonlyArray<PluginUse>> =>
+  Effect.forEach(
+    plugins.flatMap((plugin) => integrations.filter(({ id }) => isOn(plugin, id)).map(({ id }) => ({ id, plugin }))),
+    ({ id, plugin }) =>
+      Effect.map(Effect.result(configurationOf(plugin, id)), (found): PluginUse => ({
+        plugin: plugin.name,
+        integration: id,
+        fault: Result.isFailure(found) ? faultOf(found.failure) : null
       }))
-    })
+  )
+
+/** Whether the plugins find what they need to be told, wherever they are used. */
+export const checkPlugins = (settings: Pick<Settings, "integrations" | "plugins">): Effect.Effect<void, ConfigFaults> =>
+  Effect.flatMap(pluginUses(settings), (uses) => {
+    const faults = uses.flatMap(({ fault }) => fault === null ? [] : [fault])
+    return faults.length === 0 ? Effect.void : Effect.fail(new ConfigFaults({ faults }))
   })
 
 /** What `status` and `tail` need: where the operating API of the running process is. Pure. */

@@ -2,7 +2,7 @@
  * The command line and the composition root: the only file that names every adapter.
  *
  * Gotchas
- * - Kafka, the sandbox and the demo are imported when a command needs them: they cost start-up time.
+ * - Kafka, delivering, the sandbox and the demo are imported when a command needs them: they cost start-up time.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -28,11 +28,12 @@ import * as Integrations from "./capture/Integrations.ts"
 import * as Config from "./Config.ts"
 import { defaultFile, environment, type Input, input } from "./ConfigInput.ts"
 import { parseLength } from "./ConfigValue.ts"
-import { Delivery } from "./delivery/Delivery.ts"
+import * as Plugins from "./delivery/Plugins.ts"
 import { isRead, type Model, modelNames, type StreamKey } from "./domain/Model.ts"
 import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
+import { deadLetters } from "./ops/DeadLetterCommands.ts"
 import type { Writings } from "./ops/Demo.ts"
 import { holds } from "./ops/HoldCommands.ts"
 import { integrations } from "./ops/IntegrationCommands.ts"
@@ -45,8 +46,9 @@ import type { Plugin } from "./plugin/Plugin.ts"
 import { divergence, evidence, Relay } from "./publish/Relay.ts"
 import * as Retention from "./publish/Retention.ts"
 import type { SandboxHandle } from "./sandbox/Sandbox.ts"
+import type { Source } from "./source/Source.ts"
 import * as UnifiedApi from "./source/UnifiedApi.ts"
-import { reader as deliveryReader } from "./store/Deliveries.ts"
+import { type Deliveries, reader as deliveryReader } from "./store/Deliveries.ts"
 import * as Sqlite from "./store/Sqlite.ts"
 import { Store } from "./store/Store.ts"
 
@@ -125,10 +127,26 @@ const relayLayer = (plan: Plan) => {
   return Relay.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
 }
 
-const deliveryLayer = ({ plugins, retention }: Plan) =>
-  plugins.length === 0
-    ? Layer.empty
-    : Layer.provide(Delivery.layer({ plugins, retention }), NodeHttpClient.layerNodeHttp)
+const loadDelivery = Effect.promise(() =>
+  Promise.all([import("./delivery/Delivery.ts"), import("./delivery/Operating.ts")])
+)
+
+/** Without plugins nothing is loaded, and nothing runs. `HttpClient` is for what handlers ask of others. */
+const pluginsLayer = (
+  { plugins, retention }: Plan
+): Layer.Layer<Plugins.Plugins, never, Store | Deliveries | Source> =>
+  plugins.length === 0 ?
+    Plugins.none :
+    Layer.unwrap(Effect.map(loadDelivery, ([{ Delivery }, { layer }]) =>
+      layer(plugins).pipe(
+        Layer.provide(Delivery.layer({ plugins, retention })),
+        Layer.provide(NodeHttpClient.layerNodeHttp)
+      )))
+
+const pluginsDependency = ({ delivering }: Plugins.Plugins["Service"]): Dependency => ({
+  name: "plugins",
+  problem: Effect.map(delivering, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
+})
 
 const relayDependency = (relay: Relay["Service"]): Dependency => ({
   name: "kafka",
@@ -137,21 +155,21 @@ const relayDependency = (relay: Relay["Service"]): Dependency => ({
 
 const serverLayer = ({ accounts, http, input }: Plan) =>
   Layer.unwrap(
-    Effect.map(Effect.serviceOption(Relay), (relay) =>
+    Effect.map(Effect.all([Effect.serviceOption(Relay), Plugins.Plugins]), ([relay, plugins]) =>
       Server.layer({
         ...http,
-        dependencies: Option.toArray(Option.map(relay, relayDependency)),
+        dependencies: [...Option.toArray(Option.map(relay, relayDependency)), pluginsDependency(plugins)],
         checkIntegration: (body) => Config.checkIntegration(input, Object.keys(accounts), body)
       }))
   )
 
-/** Store, relay, delivery and capture; whoever is built later is closed earlier. */
+/** Store, plugins, relay and capture; whoever is built later is closed earlier. */
 const pipeline = (plan: Plan) =>
   integrationsLayer(plan).pipe(
     Layer.provideMerge(captureLayer(plan)),
     Layer.merge(Retention.layer({ retention: plan.retention, readers: readersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
-    Layer.provideMerge(deliveryLayer(plan)),
+    Layer.provideMerge(pluginsLayer(plan)),
     Layer.provideMerge(Sqlite.patientLayer(plan.store))
   )
 
@@ -182,10 +200,24 @@ const runForever = Effect.fnUntraced(function*(plan: Plan) {
 
 class NotAllRead extends Schema.TaggedError<NotAllRead>()("NotAllRead", { message: Schema.String }) {}
 
+/** What plugins did not do; of what is dead, what was not before. */
+const undelivered = (before: Plugins.PluginsView, after: Plugins.PluginsView): ReadonlyArray<string> =>
+  after.plugins.flatMap(({ handlers, plugin }) =>
+    handlers.flatMap(({ dead, due, handler, running, waiting }) => {
+      const known = before.plugins.find((one) => one.plugin === plugin)?.handlers.find((one) => one.handler === handler)
+      const died = dead - (known?.dead ?? 0)
+      const left = due + running + waiting
+      const what = [...(left > 0 ? [`${left} wait`] : []), ...(died > 0 ? [`${died} are dead letters now`] : [])]
+      return what.length === 0 ? [] : [`plugin ${plugin}, ${handler}: of its deliveries ${what.join(", ")}`]
+    })
+  )
+
 const runOnce = Effect.fnUntraced(function*(plan: Plan) {
   const capture = yield* Capture.Capture
   const store = yield* Store
+  const plugins = yield* Plugins.Plugins
   yield* announce(plan, null)
+  const before = yield* plugins.view
   const problems = (yield* capture.once).map(({ integration, model, problem }) => `${integration}/${model}: ${problem}`)
   const { newest } = yield* store.logRange
   const relay = yield* Effect.serviceOption(Relay)
@@ -193,21 +225,22 @@ const runOnce = Effect.fnUntraced(function*(plan: Plan) {
     const { position, reason } = yield* relay.value.reached(newest)
     if (position < newest) problems.push(`publishing stopped: ${reason?.message} (${reason?.hint})`)
   }
-  const delivery = yield* Effect.serviceOption(Delivery)
-  if (Option.isSome(delivery)) {
-    const { quietAt, reason } = yield* delivery.value.reached(newest)
-    if (quietAt < newest) problems.push(`delivering stopped: ${reason?.message} (${reason?.hint})`)
-  }
+  const { reason } = yield* plugins.reached(newest)
+  if (reason !== null) problems.push(`delivering stopped: ${reason.message} (${reason.hint})`)
+  problems.push(...undelivered(before, yield* plugins.view))
   yield* Effect.annotateLogs(Effect.logInfo("every stream was read once"), {
     events: newest,
     problems: problems.length
   })
   for (const problem of problems) yield* Effect.logError(problem)
-  if (problems.length > 0) return yield* new NotAllRead({ message: "not everything was read and published" })
+  if (problems.length > 0) return yield* new NotAllRead({ message: "not everything was read, published and delivered" })
 })
 
 const untilStopped = Effect.raceFirst(
-  Effect.andThen(interrupted, Effect.logInfo("stopping: open pages are finished, nothing new is read"))
+  Effect.andThen(
+    interrupted,
+    Effect.logInfo("stopping: open pages and running handlers are finished, nothing new is begun")
+  )
 )
 
 const config = Flag.String("config").pipe(
@@ -219,7 +252,7 @@ const config = Flag.String("config").pipe(
 const start = Command.make("start", {
   config,
   once: Flag.Boolean("once").pipe(
-    Flag.withDescription("Read each stream once, publish, and exit; 1 if any is blocked or failed"),
+    Flag.withDescription("Read each stream once, publish, deliver to plugins, and exit; 1 if any of that failed"),
     Flag.withDefault(false)
   )
 }, ({ config, once }) =>
@@ -268,6 +301,12 @@ const kafkaFindings = (settings: Config.Settings, input: Input, own: Config.Kafk
     return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(file, after, upTo) }) }
   })
 
+const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][number]) => ({
+  plugin: name,
+  reads: needs?.reads ?? [],
+  writes: needs?.writes ?? []
+})
+
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
   Effect.gen(function*() {
     const Doctor = yield* Effect.promise(() => import("./ops/Doctor.ts"))
@@ -280,11 +319,14 @@ const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
     const patient = {
       ...settings,
       store: { ...store, examine: examine(store.file) },
-      kafka: kafka === null ? null : { brokers: kafka.brokers, examine: kafkaFindings(settings, found, kafka) }
+      kafka: kafka === null ? null : { brokers: kafka.brokers, examine: kafkaFindings(settings, found, kafka) },
+      plugins: { used: yield* Config.pluginUses(settings), needs: settings.plugins.map(needsOf) }
     }
     yield* Effect.provide(Doctor.examine(patient, { json }), sourceLayer({ ...settings, ...impatient }))
   }).pipe(tool)).pipe(
-    Command.withDescription("Check configuration, accounts, integrations, store, Kafka and clock, and say what to do")
+    Command.withDescription(
+      "Check configuration, accounts, integrations, plugins, store, Kafka and clock, and say what to do"
+    )
   )
 
 // ---- store --------------------------------------------------------------------------------------------------------
@@ -480,7 +522,8 @@ const rollcall = Command.make("rollcall").pipe(
     streams(config, address),
     holds(config, address),
     integrations(config, address),
-    plugins
+    plugins(config, address),
+    deadLetters(config, address)
   ])
 )
 

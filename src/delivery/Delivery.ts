@@ -157,7 +157,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       })
     )
     const fed = subscriptions.filter(({ handler }) => handler.occasion._tag !== "Tick")
-    const dispatcher = Dispatcher.make(services, reading, owner, fed)
+    const dispatcher = Dispatcher.make({ store, deliveries }, reading, owner, fed)
     const worker = Worker.make(services, reading, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions)
     let acts = yield* deliveries.awaitAct(-1)
@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       worker.settled(outcomes.length)
       yield* worker.start(claimed)
       yield* tell(!more && worker.isIdle() && claimed.length === 0)
-      return Math.min(next ?? Infinity, worker.wakeAt(), ticks.next(now))
+      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now))
     })
 
     /** Returns when there may be something to do. */

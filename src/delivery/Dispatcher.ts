@@ -27,7 +27,7 @@ const looped = (at: number): Failure => ({
   at
 })
 
-const deliveriesOf = (
+export const deliveriesOf = (
   subscriptions: ReadonlyArray<Subscription>,
   entry: LogEntry,
   event: Published,

@@ -34,7 +34,7 @@ import * as Refusals from "./Refusals.ts"
 import * as Writing from "./Writing.ts"
 
 export interface Services extends Writing.Services {
-  readonly store: Store["Service"]
+  readonly store: Pick<Store["Service"], "identity" | "log">
   readonly client: HttpClient.HttpClient
 }
 

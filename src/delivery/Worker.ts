@@ -11,28 +11,25 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
-import { formatPosition, type Origin } from "../domain/ChangeEvent.ts"
-import { depthAfter } from "../domain/Echo.ts"
 import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
-import { type Published, received } from "../plugin/Reception.ts"
+import type { Published } from "../plugin/Reception.ts"
 import type { Claimed, Failure, Outcome, Switch, Want } from "../store/Deliveries.ts"
 import type { Owner, StoreError } from "../store/Store.ts"
-import * as Attempt from "./Attempt.ts"
+import type * as Attempt from "./Attempt.ts"
 import * as Breaker from "./Breaker.ts"
-import { failureOf, retryAfterOf, TimedOut } from "./Failing.ts"
-import * as Provision from "./Provision.ts"
+import { failureOf, retryAfterOf } from "./Failing.ts"
+import * as Job from "./Job.ts"
+import type * as Provision from "./Provision.ts"
 import type { Reading } from "./Reading.ts"
 import { outcomeOf } from "./Retry.ts"
 import type { Subscription } from "./Subscription.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
-const defaults = { concurrency: 4, timeout: Duration.seconds(30) }
-const origins: ReadonlyArray<Origin> = ["backfill", "poll", "sweep", "refresh"]
+const usualConcurrency = 4
 /** Deliveries that a handler holds at most. */
 const ahead = 256
 
@@ -53,24 +50,11 @@ const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
   boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
 })
 
-/** A delivery, or the members of a batch, to be run. */
-interface Job {
-  readonly members: ReadonlyArray<Claimed>
-  /** Empty: a tick. */
-  readonly events: ReadonlyArray<Published>
-}
-
-/** Whether it gets an event was decided when it was dispatched. */
-const asAsked = ({ occasion, options }: Subscription["handler"]) => ({
-  occasion,
-  options: { ...options, echo: "deliver", origins } as const
-})
-
 /** What is at hand for one handler. */
 interface Desk extends Subscription {
   readonly concurrency: number
   readonly breaker: Breaker.Breaker
-  readonly queue: Array<Job>
+  readonly queue: Array<Job.Job>
   runners: number
   /** Jobs, queued or under way, that have no outcome yet. */
   held: number
@@ -88,13 +72,12 @@ export const make = (
   subscriptions: ReadonlyArray<Subscription>,
   scope: Scope.Scope
 ) => {
-  const { store } = services
   const desks = new Map(subscriptions.map((subscription): [number, Desk] => {
     const { handler, key, plugin } = subscription
     const labels = { plugin: plugin.name, handler: handler.name }
     return [key, {
       ...subscription,
-      concurrency: handler.options.concurrency ?? defaults.concurrency,
+      concurrency: handler.options.concurrency ?? usualConcurrency,
       breaker: Breaker.make(),
       queue: [],
       runners: 0,
@@ -150,38 +133,7 @@ export const make = (
 
   // ---- one attempt
 
-  const inputOf = ({ handler, plugin }: Subscription, { events, members: [first] }: Job): unknown => {
-    if (first?.subject._tag === "Tick") {
-      const { from, scheduledAt, to } = first.subject
-      const position = (number: number) => formatPosition(store.identity, number)
-      return {
-        integration: first.integration,
-        scheduledAt: new Date(scheduledAt),
-        from: position(from),
-        to: position(to)
-      }
-    }
-    // what it was once dispatched for it is given, also if it would ask for less by now
-    const given = events.map((event) => received(plugin.name, asAsked(handler), event) ?? event)
-    return handler.occasion._tag === "Batch" ? given : given[0]
-  }
-
-  const attemptOf = (
-    desk: Desk,
-    { events, members: [first] }: Job & { readonly members: readonly [Claimed, ...Array<Claimed>] }
-  ) => {
-    const [event] = events
-    return Attempt.make({
-      subscription: desk,
-      fence: { owner, delivery: first.id, claim: first.claim },
-      integration: first.integration,
-      occasions: Attempt.occasionsOf(first),
-      record: event === undefined ? "tick" : events.length > 1 ? null : { model: event.model, id: event.recordId },
-      depth: depthAfter(events.map(({ cause }) => cause))
-    }, services.deliveries)
-  }
-
-  const succeed = Effect.fnUntraced(function*(desk: Desk, { events, members }: Job, now: number) {
+  const succeed = Effect.fnUntraced(function*(desk: Desk, { events, members }: Job.Job, now: number) {
     desk.breaker.succeeded()
     yield* Metric.update(desk.metrics.settled, members.length)
     for (const { detectedAt } of events) yield* Metric.update(desk.metrics.delay, (now - detectedAt.getTime()) / 1000)
@@ -190,7 +142,7 @@ export const make = (
 
   const fail = Effect.fnUntraced(function*(
     desk: Desk,
-    { members }: Job,
+    { members }: Job.Job,
     attempt: Attempt.Attempt,
     startedAt: number,
     failure: Failure,
@@ -199,7 +151,7 @@ export const make = (
     const { handler, plugin } = desk
     const labels = { plugin: plugin.name, handler: handler.name }
     const first = members[0]
-    const number = first?.claim ?? 0
+    const number = first.claim
     const outcome = outcomeOf(
       members,
       { number, startedAt, failure, asked: attempt.asked },
@@ -210,12 +162,12 @@ export const make = (
     if (outcome._tag === "Dead") {
       yield* Metric.update(Metric.withAttributes(deadCounter, { ...labels, reason: failure.reason }), 1)
       yield* Effect.logWarning("a delivery was given up").pipe(
-        Effect.annotateLogs({ ...labels, deadLetter: first?.id, reason: failure.reason, why: failure.message })
+        Effect.annotateLogs({ ...labels, deadLetter: first.id, reason: failure.reason, why: failure.message })
       )
     }
     if (failure.reason === "RateLimited") return conclude(desk, outcome)
     const rested = desk.breaker.resting()
-    desk.breaker.failed(first?.lane ?? "", failure.at)
+    desk.breaker.failed(first.lane, failure.at)
     const resting = desk.breaker.resting()
     if (resting !== null) clear(desk)
     if (resting !== null && rested === null) {
@@ -226,19 +178,14 @@ export const make = (
     conclude(desk, outcome)
   })
 
-  const run = Effect.fnUntraced(function*(desk: Desk, job: Job) {
-    const [first, ...others] = job.members
-    if (first === undefined) return
-    const configuration = yield* configurationFor(desk, first.integration)
+  const run = Effect.fnUntraced(function*(desk: Desk, job: Job.Job) {
+    const configuration = yield* configurationFor(desk, job.members[0].integration)
     if (configuration === null) return conclude(desk, released(job.members))
     const { handler, plugin } = desk
     const startedAt = yield* Clock.currentTimeMillis
-    const timeout = Duration.fromInputUnsafe(handler.options.timeout ?? defaults.timeout)
-    const attempt = attemptOf(desk, { ...job, members: [first, ...others] })
-    const exit = yield* Effect.suspend(() => handler.run(inputOf(desk, job), configuration.value)).pipe(
-      Effect.provideContext(Provision.contextOf(services, attempt)),
+    const attempt = Job.attemptOf(desk, job, owner, services.deliveries)
+    const exit = yield* Job.run(services, attempt, job, configuration.value).pipe(
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
-      Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new TimedOut()) }),
       Effect.interruptible,
       Effect.exit
     )
@@ -246,7 +193,14 @@ export const make = (
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(desk, job, now)
     if (stopping && Cause.hasInterruptsOnly(exit.cause)) return conclude(desk, released(job.members))
-    yield* fail(desk, job, attempt, startedAt, failureOf(exit.cause, timeout, now), retryAfterOf(exit.cause))
+    yield* fail(
+      desk,
+      job,
+      attempt,
+      startedAt,
+      failureOf(exit.cause, Job.timeoutOf(handler), now),
+      retryAfterOf(exit.cause)
+    )
   })
 
   /** Takes one job after the other from a desk. */
@@ -259,8 +213,10 @@ export const make = (
   // ---- claims
 
   const jobsOf = (claimed: ReadonlyArray<Claimed>, events: ReadonlyMap<number, Published>) => {
-    const jobs: Array<Job> = []
-    for (const members of Map.groupBy(claimed, ({ batch, id }) => batch ?? id).values()) {
+    const jobs: Array<Job.Job> = []
+    for (const [first, ...others] of Map.groupBy(claimed, ({ batch, id }) => batch ?? id).values()) {
+      if (first === undefined) continue
+      const members = [first, ...others] as const
       const found = members.flatMap(({ subject }) => {
         const event = subject._tag === "Event" ? events.get(subject.position) : undefined
         return event === undefined ? [] : [event]
@@ -335,11 +291,11 @@ export const make = (
     /** Returns once there is an outcome. */
     awaitEnd: Effect.suspend(() => Deferred.await(ended)),
     isIdle: () => outcomes.length === 0 && [...desks.values()].every(({ held }) => held === 0),
-    /** When a handler that rests is to be tried again. */
-    wakeAt: (): number =>
+    /** When a handler that rests is to be tried again; one that may be tried waits for something to try. */
+    wakeAt: (now: number): number =>
       Math.min(...[...desks.values()].flatMap(({ breaker, held }) => {
         const rest = breaker.resting()
-        return rest === null || held > 0 ? [] : [rest.until]
+        return rest === null || held > 0 || rest.until <= now ? [] : [rest.until]
       })),
     /** What runs may go on, nothing else is begun. */
     drain: () => {

@@ -3,121 +3,30 @@
  *
  * Gotchas
  * - The answers' schemas document; events and records are served as spliced text and never pass through them.
- * - `problem` types are URNs: they name a kind of problem and lead nowhere.
  */
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
-import * as HttpApiError from "effect/http-api/HttpApiError"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { acts } from "../capture/Operation.ts"
-import { modelNames } from "../domain/Model.ts"
-
-// ---- problems (RFC 9457) ------------------------------------------------------------------------------------------
-
-/** 400: `after` or `Last-Event-ID` is no position. */
-export class PositionMalformed extends HttpApiError.Problem<PositionMalformed>()("PositionMalformed", {
-  type: "urn:rollcall:problem:position-malformed",
-  status: 400,
-  title: "This is no position"
-}) {}
-
-/** 410: the position belongs to another log, or what follows it is no longer kept. */
-export class PositionGone extends HttpApiError.Problem<PositionGone>()("PositionGone", {
-  type: "urn:rollcall:problem:position-gone",
-  status: 410,
-  title: "The log cannot be continued from this position"
-}, { hint: Schema.String }) {}
-
-/** 401 */
-export class TokenRequired extends HttpApiError.Problem<TokenRequired>()("TokenRequired", {
-  type: "urn:rollcall:problem:token-required",
-  status: 401,
-  title: "This API demands its token"
-}) {}
-
-/** 403: without a token only this machine is served, under its own names. */
-export class HostRefused extends HttpApiError.Problem<HostRefused>()("HostRefused", {
-  type: "urn:rollcall:problem:host-refused",
-  status: 403,
-  title: "This host name is not served without a token"
-}) {}
-
-/** 403: a web page that this machine's browser shows may look, if at all, but not act. */
-export class OriginRefused extends HttpApiError.Problem<OriginRefused>()("OriginRefused", {
-  type: "urn:rollcall:problem:origin-refused",
-  status: 403,
-  title: "A page of another origin may not act here"
-}) {}
-
-/** 404 */
-export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
-  type: "urn:rollcall:problem:not-found",
-  status: 404,
-  title: "There is no such thing here"
-}) {}
-
-/** One thing that is wrong with a request. */
-export const Fault = Schema.Struct({ where: Schema.String, message: Schema.String, hint: Schema.String })
-export type Fault = typeof Fault.Type
-
-/** 400: all that is wrong with an integration that was to be added. */
-export class IntegrationInvalid extends HttpApiError.Problem<IntegrationInvalid>()("IntegrationInvalid", {
-  type: "urn:rollcall:problem:integration-invalid",
-  status: 400,
-  title: "This integration cannot be added"
-}, { faults: Schema.Array(Fault) }) {}
-
-/** 409: not in this condition. */
-export class NotNow extends HttpApiError.Problem<NotNow>()("NotNow", {
-  type: "urn:rollcall:problem:not-now",
-  status: 409,
-  title: "This cannot be done in this condition"
-}, { hint: Schema.String }) {}
-
-/** 502: the API that is read did not answer, or refused. */
-export class SourceAway extends HttpApiError.Problem<SourceAway>()("SourceAway", {
-  type: "urn:rollcall:problem:source-away",
-  status: 502,
-  title: "The unified API could not be read"
-}) {}
-
-/** 500: a defect; it is in the log. */
-export class Defect extends HttpApiError.Problem<Defect>()("Defect", {
-  type: "urn:rollcall:problem:defect",
-  status: 500,
-  title: "Rollcall made a mistake"
-}) {}
-
-/** 503: the store did not answer. */
-export class StoreAway extends HttpApiError.Problem<StoreAway>()("StoreAway", {
-  type: "urn:rollcall:problem:store-away",
-  status: 503,
-  title: "The store does not answer"
-}) {}
-
-export const Check = Schema.Struct({
-  name: Schema.String,
-  ok: Schema.Boolean,
-  /** Why not, or what is going on. */
-  reason: Schema.NullOr(Schema.String)
-})
-
-/** 503: not everything has started. */
-export class NotReady extends HttpApiError.Problem<NotReady>()("NotReady", {
-  type: "urn:rollcall:problem:not-ready",
-  status: 503,
-  title: "Rollcall is not ready"
-}, { checks: Schema.Array(Check) }) {}
+import { deadLetters, plugins } from "./PluginApi.ts"
+import {
+  Check,
+  IntegrationInvalid,
+  NotFound,
+  NotNow,
+  NotReady,
+  PositionGone,
+  PositionMalformed,
+  SourceAway,
+  StoreAway
+} from "./Problem.ts"
+import { Instant, Length, Limit, Model, page, PositiveInt } from "./Shape.ts"
 
 // ---- shapes -------------------------------------------------------------------------------------------------------
-
-const Model = Schema.Literals(modelNames)
-const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
-const Instant = Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" })
 
 /** A CloudEvent 1.0 in JSON format, as `GET /v1/events` lists it. */
 const Event = Schema.StructWithRest(
@@ -223,7 +132,7 @@ export const HoldPage = Schema.Struct({
 })
 
 /** `auto`: all that the integration's tool is not known to lack. */
-const Models = Schema.Union([Schema.Literal("auto"), Schema.Array(Schema.Literals(modelNames))])
+const Models = Schema.Union([Schema.Literal("auto"), Schema.Array(Model)])
 const Backfill = Schema.Literals(["publish", "fill"])
 
 export const IntegrationView = Schema.Struct({
@@ -245,8 +154,6 @@ export const IntegrationView = Schema.Struct({
   records_live: Schema.Number
 })
 export type IntegrationView = typeof IntegrationView.Type
-
-const Length = Schema.String.annotate({ description: "A number and a unit, such as `10 minutes`" })
 
 /** What is not said is as configured for all. */
 const NewIntegration = Schema.Struct({
@@ -280,9 +187,6 @@ export const AuditView = Schema.Struct({
   }))
 })
 export type AuditView = typeof AuditView.Type
-
-const page = <S extends Schema.Top>(item: S) =>
-  Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) })
 
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
@@ -390,9 +294,7 @@ const operation = HttpApiGroup.make("operation").add(
   )
 )
 
-const holdId = {
-  id: Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
-}
+const holdId = { id: PositiveInt }
 
 const holds = HttpApiGroup.make("holds").add(
   HttpApiEndpoint.get("list", "/v1/holds", {
@@ -450,6 +352,8 @@ export const Api = HttpApi.make("rollcall")
   .add(integrations)
   .add(operation)
   .add(holds)
+  .add(plugins)
+  .add(deadLetters)
   .add(health)
   .middleware(HttpApiMiddleware.ProblemDetails)
   .annotateMerge(OpenApi.annotations({

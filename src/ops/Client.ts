@@ -11,7 +11,8 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { Check, Fault, HoldView, StreamView } from "./Api.ts"
+import { HoldView, StreamView } from "./Api.ts"
+import { Check, Fault } from "./Problem.ts"
 import type { ShownEvent } from "./Screen.ts"
 
 /** Nothing answers there, or not as Rollcall does. */

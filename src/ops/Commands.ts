@@ -7,6 +7,8 @@ import type * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
 import * as Client from "./Client.ts"
+import { PluginList } from "./PluginApi.ts"
+import { pluginListText } from "./PluginScreen.ts"
 import { interrupted, tool } from "./Running.ts"
 import { eventLine, holdTable, streamTable } from "./Screen.ts"
 
@@ -21,17 +23,19 @@ export type AddressOf<E> = (config: Option.Option<string>) => Effect.Effect<Clie
 export const status = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>
   Command.make("status", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
-      const { holds, ready, streams } = yield* Client.make(yield* addressOf(config))
-      const [checks, views, undecided] = yield* Effect.all([ready, streams, holds])
+      const { get, holds, ready, streams } = yield* Client.make(yield* addressOf(config))
+      const plugins = get("/v1/plugins", PluginList)
+      const [checks, views, undecided, delivered] = yield* Effect.all([ready, streams, holds, plugins])
       const open = undecided.filter(({ state }) => state === "open")
-      if (json) return yield* print(JSON.stringify({ checks, streams: views, holds: open }))
+      if (json) return yield* print(JSON.stringify({ checks, streams: views, holds: open, plugins: delivered.items }))
       const missing = checks.filter((check) => !check.ok)
       yield* print(`${missing.length === 0 ? "ready" : "not ready"}, ${views.length} streams`)
       for (const { reason } of missing) yield* print(`  ${reason}`)
       if (views.length > 0) yield* print(`\n${streamTable(views)}`)
       if (open.length > 0) yield* print(`\nwaiting for a decision:\n${holdTable(open)}`)
+      if (delivered.items.length > 0) yield* print(`\n${pluginListText(delivered)}`)
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
-      Command.withDescription("Show the streams of the running process: condition, records, freshness")
+      Command.withDescription("Show the streams of the running process: condition, records, freshness; and its plugins")
     )
 
 export const tail = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>

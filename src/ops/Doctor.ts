@@ -22,19 +22,12 @@ import { dirname, resolve } from "node:path"
 import { discover } from "../capture/Discovery.ts"
 import { isRead, type Model, type StreamModel, streamModels } from "../domain/Model.ts"
 import type { SinkError } from "../publish/Sink.ts"
-import { type Page, Source, type SourceError } from "../source/Source.ts"
+import { type Page, Source } from "../source/Source.ts"
 import type { StoreError } from "../store/Store.ts"
 import { print } from "./Commands.ts"
+import { asked, type Finding, mild, ofAccount, ok, problem, warning } from "./Finding.ts"
+import * as PluginCheckup from "./PluginCheckup.ts"
 import { paint } from "./Screen.ts"
-
-export interface Finding {
-  /** `stream greenhouse:acme/ats.tag` */
-  readonly check: string
-  readonly verdict: "ok" | "warning" | "problem"
-  readonly message: string
-  /** What to do about it. */
-  readonly hint: string | null
-}
 
 interface Integration {
   readonly id: string
@@ -66,23 +59,12 @@ export interface Patient {
     readonly brokers: ReadonlyArray<string>
     readonly examine: Effect.Effect<KafkaFindings, SinkError | StoreError, Source>
   } | null
+  readonly plugins: PluginCheckup.Plugins
 }
 
-/** One question may take so long, its retries included. */
-const patience = Duration.seconds(15)
 const noticeableSkew = Duration.seconds(5)
 const mebibyte = 1024 * 1024
 const room = { enough: 1024 * mebibyte, least: 100 * mebibyte }
-
-const finding = (verdict: "warning" | "problem", check: string, message: string, hint: string): Finding => ({
-  check,
-  verdict,
-  message,
-  hint
-})
-const ok = (check: string, message: string): Finding => ({ check, verdict: "ok", message, hint: null })
-const warning = (check: string, message: string, hint: string) => finding("warning", check, message, hint)
-const problem = (check: string, message: string, hint: string) => finding("problem", check, message, hint)
 
 // ---- configuration ------------------------------------------------------------------------------------------------
 
@@ -105,30 +87,6 @@ const configuration = ({ accounts, integrations }: Patient): Finding =>
     : ok("configuration", `accounts: ${Object.keys(accounts).length}, integrations: ${integrations.length}`)
 
 // ---- accounts and integrations ------------------------------------------------------------------------------------
-
-/** What keeps a whole account from being read. */
-const ofAccount: ReadonlySet<SourceError["reason"]["_tag"]> = new Set(["KeyRefused", "Transient", "Unreadable"])
-/** What blocks one stream, and needs nobody to act. */
-const mild: ReadonlySet<SourceError["reason"]["_tag"]> = new Set(["NotReady", "RateLimited", "Unsupported"])
-
-const unreached = "Check the account's address and the network in between, or try again later"
-
-/** The answer, or what its lack means. */
-const asked = <A>(
-  check: string,
-  question: Effect.Effect<A, SourceError>,
-  verdictOf: (tag: SourceError["reason"]["_tag"]) => "warning" | "problem"
-): Effect.Effect<Result.Result<A, Finding>> =>
-  question.pipe(
-    Effect.mapError(({ reason }) =>
-      finding(verdictOf(reason._tag), check, reason.message, reason._tag === "Transient" ? unreached : reason.hint)
-    ),
-    Effect.timeoutOrElse({
-      duration: patience,
-      orElse: () => Effect.fail(problem(check, `no answer within ${Duration.format(patience)}`, unreached))
-    }),
-    Effect.result
-  )
 
 const account = Effect.fnUntraced(function*(name: string, url: string) {
   const { read } = yield* Source
@@ -198,7 +156,10 @@ const integrationsOf = Effect.fnUntraced(function*(patient: Patient, name: strin
 
 const accountWithAll = Effect.fnUntraced(function*(patient: Patient, name: string, url: string) {
   const own = yield* account(name, url)
-  return own.verdict === "problem" ? [own] : [own, ...(yield* integrationsOf(patient, name))]
+  if (own.verdict === "problem") return [own]
+  const ids = patient.integrations.flatMap(({ account, id }) => account === name ? [id] : [])
+  const reads = yield* PluginCheckup.reads(patient.plugins, name, ids)
+  return [own, ...(yield* integrationsOf(patient, name)), ...reads]
 })
 
 // ---- store, disk, port, Kafka -------------------------------------------------------------------------------------
@@ -269,6 +230,7 @@ const kafka = ({ brokers, examine }: NonNullable<Patient["kafka"]>) =>
 /** The groups in which findings are told, each as soon as it is complete. */
 const groups = (patient: Patient): ReadonlyArray<Effect.Effect<ReadonlyArray<Finding>, never, Source>> => [
   Effect.succeed([configuration(patient)]),
+  Effect.succeed(PluginCheckup.configurations(patient.plugins)),
   ...Object.entries(patient.accounts).map(([name, { url }]) => accountWithAll(patient, name, url)),
   Effect.map(store(patient.store), (finding) => [finding]),
   disk(patient.store.file),

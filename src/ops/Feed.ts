@@ -18,7 +18,8 @@ import * as Stream from "effect/Stream"
 import { cloudEventTextOf, formatPosition, type LogEntry, parsePosition } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { Api, NotFound, PositionGone, PositionMalformed, StoreAway } from "./Api.ts"
+import { Api } from "./Api.ts"
+import { NotFound, PositionGone, PositionMalformed, StoreAway } from "./Problem.ts"
 
 /** A silent connection is closed by proxies after 30 to 60 seconds. */
 const heartbeat = "15 seconds"

@@ -8,9 +8,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { Store } from "../store/Store.ts"
-import { Api, NotFound, NotNow } from "./Api.ts"
+import { Api } from "./Api.ts"
 import * as Feed from "./Feed.ts"
 import { holdView } from "./Overview.ts"
+import { NotFound, NotNow } from "./Problem.ts"
 
 const defaultLimit = 100
 const instant = (millis: number): string => new Date(millis).toISOString()

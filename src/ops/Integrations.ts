@@ -12,9 +12,10 @@ import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
 import { type Data, type IntegrationRefused, Integrations, type IntegrationSettings } from "../capture/Integrations.ts"
 import type { IntegrationState } from "../store/Store.ts"
-import { Api, type Fault, IntegrationInvalid, NotFound, NotNow } from "./Api.ts"
+import { Api } from "./Api.ts"
 import { orStoreAway } from "./Feed.ts"
 import { integrationView, overview } from "./Overview.ts"
+import { type Fault, IntegrationInvalid, NotFound, NotNow } from "./Problem.ts"
 
 /** Turns a body into what is to be added, or says all that is wrong with it. */
 export type Check = (body: unknown) => Result.Result<IntegrationSettings, { readonly faults: ReadonlyArray<Fault> }>

@@ -1,15 +1,18 @@
 /**
- * The text of `/metrics`: what the process counted itself, and the state of every stream as the store has it now.
+ * The text of `/metrics`: what the process counted itself, and the state of every stream and plugin as the store has it.
  *
  * Gotchas
- * - Gauges of streams are made anew for each scrape, in a registry of their own: a stream or a block that went away
+ * - Those gauges are made anew for each scrape, in a registry of their own: a stream or a block that went away
  *   leaves no series behind that stands still for ever.
  * - A stream without a watermark is infinitely stale, so that an alarm on freshness sees it.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { type Overview, overview } from "./Overview.ts"
+import type { PluginList } from "./PluginApi.ts"
+import * as Plugins from "./Plugins.ts"
 
 const freshness = Metric.gauge("rollcall_stream_freshness_seconds", {
   description: "Seconds between now and the watermark up to which the stream is complete"
@@ -25,6 +28,45 @@ const openHolds = Metric.gauge("rollcall_holds_open", {
   description: "Waves of changes that the guard keeps back until someone decides"
 })
 
+const lag = Metric.gauge("rollcall_delivery_lag_events", {
+  description: "Events of the log that no deliveries were made of yet"
+})
+const backlog = Metric.gauge("rollcall_delivery_backlog", {
+  description: "Deliveries that are due, under way (running), or waiting for their next try or for another one"
+})
+const oldest = Metric.gauge("rollcall_delivery_oldest_seconds", {
+  description: "Age of the oldest delivery that is neither settled nor dead"
+})
+const dead = Metric.gauge("rollcall_dead_letters", {
+  description: "Deliveries that were given up and wait for a person"
+})
+const resting = Metric.gauge("rollcall_handler_resting", {
+  description: "1 while a handler that failed for one record after the other is only probed"
+})
+const stopped = Metric.gauge("rollcall_plugin_writes_stopped", {
+  description: "1 while an operator keeps all plugins from writing"
+})
+
+const pluginGauges = Effect.fnUntraced(function*({ items, writes }: PluginList) {
+  const now = yield* Clock.currentTimeMillis
+  const set = (gauge: Metric.Gauge<number>, value: number, labels: Record<string, string> = {}) =>
+    Metric.update(Metric.withAttributes(gauge, labels), value)
+  if (items.length > 0) yield* set(stopped, writes === "stopped" ? 1 : 0)
+  for (const { handlers, plugin } of items) {
+    for (const { handler, ...view } of handlers) {
+      const labels = { plugin, handler }
+      const age = view.oldest_at === null ? 0 : Math.max(0, now - Date.parse(view.oldest_at)) / 1000
+      yield* set(lag, view.lag_events, labels)
+      yield* set(backlog, view.due, { ...labels, state: "due" })
+      yield* set(backlog, view.running, { ...labels, state: "running" })
+      yield* set(backlog, view.waiting, { ...labels, state: "waiting" })
+      yield* set(oldest, age, labels)
+      yield* set(dead, view.dead, labels)
+      yield* set(resting, view.resting === null ? 0 : 1, labels)
+    }
+  }
+})
+
 const streamGauges = ({ holds, streams }: Overview) =>
   Effect.forEach(streams, ({ integration, model, ...view }) => {
     const set = (gauge: Metric.Gauge<number>, value: number, labels: Record<string, string> = {}) =>
@@ -38,17 +80,16 @@ const streamGauges = ({ holds, streams }: Overview) =>
       ...Object.entries(view.pending).map(([reason, rows]) => set(pending, rows, { reason })),
       ...(view.blocked === null ? [] : [set(blocked, 1, { reason: view.blocked.reason })])
     ])
-  }).pipe(
-    Effect.andThen(PrometheusMetrics.format()),
-    Effect.provideService(Metric.MetricRegistry, new Map())
-  )
+  })
 
 /** Prometheus text format. Without the store: what the process counted. */
 export const scrape = Effect.gen(function*() {
   const own = yield* PrometheusMetrics.format()
-  const streams = yield* Effect.matchEffect(overview, {
-    onFailure: () => Effect.succeed(""),
-    onSuccess: streamGauges
-  })
-  return own + streams
+  const stored = yield* Effect.flatMap(overview, streamGauges).pipe(
+    Effect.andThen(Effect.flatMap(Plugins.list, pluginGauges)),
+    Effect.andThen(PrometheusMetrics.format()),
+    Effect.provideService(Metric.MetricRegistry, new Map()),
+    Effect.orElseSucceed(() => "")
+  )
+  return own + stored
 })

@@ -6,9 +6,10 @@ import { Capture, UnknownStream } from "../capture/Capture.ts"
 import type { Act, ActRefused } from "../capture/Operation.ts"
 import { type StreamKey, streamName } from "../domain/Model.ts"
 import type { StoreError } from "../store/Store.ts"
-import { Api, NotFound, NotNow, SourceAway } from "./Api.ts"
+import { Api } from "./Api.ts"
 import * as Feed from "./Feed.ts"
 import { overview } from "./Overview.ts"
+import { NotFound, NotNow, SourceAway } from "./Problem.ts"
 
 const notFound = (error: UnknownStream) =>
   new NotFound({ detail: `${error.message}; GET /v1/streams lists what is read` })

@@ -13,7 +13,8 @@ import { formatPosition } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
 import { completeTo } from "../domain/Watermark.ts"
 import { type IntegrationState, type ListedHold, Store, type StreamState } from "../store/Store.ts"
-import type { Check, HoldView, IntegrationView, StreamView } from "./Api.ts"
+import type { HoldView, IntegrationView, StreamView } from "./Api.ts"
+import type { Check } from "./Problem.ts"
 
 export interface Overview {
   readonly streams: ReadonlyArray<StreamView>

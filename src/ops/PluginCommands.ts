@@ -1,97 +1,129 @@
-/** `rollcall plugins new`: a folder to begin with. Hides that a clone of Rollcall names its own modules otherwise. */
+/** `rollcall plugins …`: how the plugins of the running process are, their switches, and delivering events again. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
-import { print } from "./Commands.ts"
+import * as Option from "effect/Option"
+import * as Client from "./Client.ts"
+import { type AddressOf, type ConfigFlag, json, print } from "./Commands.ts"
+import { newPlugin } from "./NewPlugin.ts"
+import { PluginList, PluginView, ReplayView } from "./PluginApi.ts"
+import { pluginListText, pluginText, replayText } from "./PluginScreen.ts"
 import { tool } from "./Running.ts"
 
-class NotMade extends Schema.TaggedError<NotMade>()("NotMade", { message: Schema.String, hint: Schema.String }) {}
+const root = "/v1/plugins"
+const pathOf = (plugin: string, act = "") => `${root}/${encodeURIComponent(plugin)}${act}`
 
-/** Beside the sources, and beside what is built of them. */
-const template = (name: string): string =>
-  readFileSync(fileURLToPath(new URL(`../../templates/${name}`, import.meta.url)), "utf8")
+const plugin = Argument.String("plugin").pipe(Argument.withDescription("Its name, as `rollcall plugins list` shows it"))
 
-const name = Argument.String("name").pipe(
-  Argument.filter(
-    (text) => /^[a-z][a-z0-9-]{0,62}$/.test(text),
-    (text) => `"${text}" is no name of a plugin; use lower-case letters, digits and hyphens, a letter first`
-  ),
-  Argument.withDescription("Lower-case letters, digits and hyphens; of the folder, and of the plugin for ever")
-)
+const optional = (name: string, description: string, metavar: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
 
-/** What the folder we are in says of itself. */
-const project = (): { readonly name?: unknown; readonly type?: unknown } =>
-  existsSync("package.json") ? JSON.parse(readFileSync("package.json", "utf8")) : {}
+export const plugins = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
+  const client = Effect.fnUntraced(function*(file: Parameters<typeof addressOf>[0]) {
+    return yield* Client.make(yield* addressOf(file))
+  })
+  const asked = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
+    command.pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)
 
-const camelCase = (name: string): string => name.replaceAll(/-+(.?)/g, (_, letter: string) => letter.toUpperCase())
+  const list = Command.make("list", { json, config }, ({ config, json }) =>
+    Effect.gen(function*() {
+      const list = yield* (yield* client(config)).get(root, PluginList)
+      yield* print(json ? JSON.stringify(list) : pluginListText(list))
+    }).pipe(asked)).pipe(
+      Command.withDescription("Show every plugin with its handlers: how far behind, what waits, what is dead")
+    )
 
-const make = (name: string, effect: boolean) => {
-  const folder = `plugins/${name}`
-  if (existsSync(folder)) {
-    throw new NotMade({ message: `${folder} is there already`, hint: "Choose another name; nothing was changed." })
-  }
-  const own = project()
-  const inClone = own.name === "rollcall"
-  const written = (text: string) =>
-    (inClone ? text.replaceAll(/"rollcall\/(plugin|testing)"/g, '"#$1"') : text)
-      .replaceAll("my-plugin", name)
-      .replaceAll("myPlugin", camelCase(name))
-  mkdirSync(folder, { recursive: true })
-  const files = {
-    "plugin.ts": effect ? "plugin.effect.ts" : "plugin.ts",
-    "plugin.test.ts": "plugin.test.ts",
-    "README.md": "README.md"
-  }
-  for (const [file, from] of Object.entries(files)) {
-    writeFileSync(`${folder}/${file}`, written(template(`plugin/${from}`)), { flag: "wx" })
-  }
-  const untyped = !existsSync("tsconfig.json")
-  if (untyped) writeFileSync("tsconfig.json", template("tsconfig.json"))
-  const steps = [
-    ...(own.type === "module" ? [] : ["npm pkg set type=module"]),
-    `node --test ${folder}/plugin.test.ts`,
-    ...(inClone ? [] : ["npm install --save-dev typescript @types/node"]),
-    "npx tsc --noEmit"
-  ]
-  return [
-    `made ${folder}: plugin.ts, plugin.test.ts, README.md${untyped ? "; and tsconfig.json" : ""}`,
-    "",
-    "Next:",
-    ...steps.map((step) => `  ${step}`),
-    "",
-    `Then write what ${folder}/plugin.ts does, and name it in rollcall.config.ts; its README.md shows how.`
-  ].join("\n")
-}
+  const show = Command.make("show", { plugin, json, config }, ({ config, json, plugin }) =>
+    Effect.gen(function*() {
+      const view = yield* (yield* client(config)).get(pathOf(plugin), PluginView)
+      yield* print(json ? JSON.stringify(view) : pluginText(view))
+    }).pipe(asked)).pipe(Command.withDescription("Show one plugin, and in which integrations it is on"))
 
-const create = Command.make("new", {
-  name,
-  effect: Flag.Boolean("effect").pipe(
-    Flag.withDescription("Write the handler as an Effect instead of an async function"),
-    Flag.withDefault(false)
-  )
-}, ({ effect, name }) =>
-  Effect.try({
-    try: () => make(name, effect),
-    catch: (error) =>
-      error instanceof NotMade
-        ? error
-        : new NotMade({
-          message: error instanceof Error ? error.message : String(error),
-          hint: "Run it in the folder of your project, where you may write."
+  const switching = (to: "on" | "off", description: string) =>
+    Command.make(to, {
+      plugin,
+      integration: optional("integration", "Only in this one", "id"),
+      json,
+      config
+    }, ({ config, integration, json, plugin }) =>
+      Effect.gen(function*() {
+        const where = Option.match(integration, {
+          onNone: () => "",
+          onSome: (id) => `?integration=${encodeURIComponent(id)}`
         })
-  }).pipe(Effect.flatMap(print), tool)).pipe(
-    Command.withDescription("Make plugins/<name> with a plugin, its test and a README"),
-    Command.withExamples([{
-      command: "rollcall plugins new tag-hires",
-      description: "Then: node --test plugins/tag-hires"
-    }])
-  )
+        const view = yield* (yield* client(config)).post(pathOf(plugin, `/${to}${where}`), {}, PluginView)
+        yield* print(json ? JSON.stringify(view) : pluginText(view))
+      }).pipe(asked)).pipe(
+        Command.withDescription(description),
+        Command.withExamples([{
+          command: `rollcall plugins ${to} stage-tags --integration greenhouse:acme`,
+          description: "For one customer"
+        }])
+      )
 
-export const plugins = Command.make("plugins").pipe(
-  Command.withDescription("Begin a plugin"),
-  Command.withSubcommands([create])
-)
+  const writes = (name: string, act: "stop" | "resume", description: string) =>
+    Command.make(name, { json, config }, ({ config, json }) =>
+      Effect.gen(function*() {
+        const list = yield* (yield* client(config)).post(`${root}/writes/${act}`, {}, PluginList)
+        const said = list.writes === "on" ? "plugins may write again" : "no plugin writes anything from now on"
+        yield* print(json ? JSON.stringify(list) : said)
+      }).pipe(asked)).pipe(Command.withDescription(description))
+
+  const replay = Command.make("replay", {
+    plugin,
+    handler: Argument.String("handler").pipe(Argument.withDescription("Its name; the trigger unless it has its own")),
+    from: optional("from", "Position of the first event, or a time; else the oldest that is kept", "position|instant"),
+    to: optional("to", "Position of the last event, or the time before which it is; else now", "position|instant"),
+    integration: optional("integration", "Only events of this one", "id"),
+    dryRun: Flag.Boolean("dry-run").pipe(
+      Flag.withDescription("Write nothing: run the handler now and say what it would write, or how it would fail"),
+      Flag.withDefault(false)
+    ),
+    fresh: Flag.Boolean("fresh").pipe(
+      Flag.withDescription("Forget what was journaled the first time: what was done once is done again"),
+      Flag.withDefault(false)
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withDescription("Of a dry run: try at most so many deliveries (default: 100)"),
+      Flag.withDefault(100)
+    ),
+    json,
+    config
+  }, ({ config, dryRun, fresh, from, handler, integration, json, limit, plugin, to }) =>
+    Effect.gen(function*() {
+      const given = { from, to, integration }
+      const said = Object.entries(given).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : [])
+      const body = { handler, dryRun, fresh, ...(dryRun ? { limit } : {}), ...Object.fromEntries(said) }
+      const replayed = yield* (yield* client(config)).post(pathOf(plugin, "/replay"), body, ReplayView)
+      yield* print(json ? JSON.stringify(replayed) : replayText(replayed))
+    }).pipe(asked)).pipe(
+      Command.withDescription("Deliver a stretch of the event log to one handler again, or see what that would do"),
+      Command.withExamples([
+        {
+          command:
+            "rollcall plugins replay stage-tags ats.application.stage_changed --from 2026-03-01T00:00:00Z --dry-run",
+          description: "See first"
+        },
+        {
+          command: "rollcall plugins replay stage-tags ats.application.stage_changed --from 2026-03-01T00:00:00Z",
+          description: "Then do it; what was journaled is not done twice"
+        }
+      ])
+    )
+
+  return Command.make("plugins").pipe(
+    Command.withDescription("Begin a plugin; see those of the running process, switch them, and deliver events again"),
+    Command.withSubcommands([
+      newPlugin,
+      list,
+      show,
+      switching("on", "Let a plugin go on where it stopped"),
+      switching("off", "Let a plugin's deliveries wait, everywhere or in one integration; nothing is lost"),
+      writes("stop-writes", "stop", "Keep every plugin from writing anything, at once; what wants to waits"),
+      writes("resume-writes", "resume", "Let plugins write again"),
+      replay
+    ])
+  )
+}

@@ -28,14 +28,19 @@ import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer } from "node:http"
 import type { Capture } from "../capture/Capture.ts"
 import type { Integrations as Control } from "../capture/Integrations.ts"
+import type { Plugins as PluginControl } from "../delivery/Plugins.ts"
+import type { Deliveries } from "../store/Deliveries.ts"
 import type { Store } from "../store/Store.ts"
-import { Api, Defect, HostRefused, NotFound, NotReady, OriginRefused, TokenRequired } from "./Api.ts"
+import { Api } from "./Api.ts"
+import * as DeadLetters from "./DeadLetters.ts"
 import * as Feed from "./Feed.ts"
 import * as Holds from "./Holds.ts"
 import * as Integrations from "./Integrations.ts"
 import { scrape } from "./Metrics.ts"
 import * as Operations from "./Operations.ts"
 import { type Dependency, overview, readiness } from "./Overview.ts"
+import * as Plugins from "./Plugins.ts"
+import { Defect, HostRefused, NotFound, NotReady, OriginRefused, TokenRequired } from "./Problem.ts"
 import { statusPage } from "./StatusPage.ts"
 
 export interface ServerOptions {
@@ -154,8 +159,7 @@ const documentation = HttpRouter.use(Effect.fnUntraced(function*(router) {
 const home = HttpRouter.add(
   "GET",
   "/",
-  overview.pipe(
-    Effect.map(statusPage),
+  Effect.zipWith(overview, Plugins.list, statusPage).pipe(
     Effect.catchTag(
       "StoreError",
       (error) => Effect.flatMap(Effect.flip(Feed.orStoreAway(error)), HttpServerRespondable.toResponse)
@@ -178,6 +182,8 @@ const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
         Integrations.layer(checkIntegration),
         Operations.layer,
         Holds.layer,
+        Plugins.layer,
+        DeadLetters.layer,
         health(dependencies)
       ]),
       Layer.provide(HttpApiMiddleware.layerProblemDetails({ includeDetails: true }))
@@ -219,8 +225,10 @@ export const bindable = ({ host, port }: Pick<ServerOptions, "host" | "port">): 
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
   })
 
+type Requirements = Store | Deliveries | Capture | Control | PluginControl
+
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
-export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Store | Capture | Control> => {
+export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Requirements> => {
   const { host, port } = options
   const http = Layer.unwrap(Effect.sync(() => {
     const server = createServer()

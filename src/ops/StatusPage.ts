@@ -1,7 +1,8 @@
-/** The page at `/`: every stream at a glance, without script, made anew every five seconds. */
+/** The page at `/`: every stream and plugin at a glance, without script, made anew every five seconds. */
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { HoldView, StreamView } from "./Api.ts"
 import type { Overview } from "./Overview.ts"
+import type { PluginList, PluginView } from "./PluginApi.ts"
 
 const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
@@ -12,15 +13,46 @@ const condition = (stream: StreamView): string => {
   return stream.phase
 }
 
+const cellsOf = (cells: ReadonlyArray<string>, numbers: ReadonlyArray<string>): string =>
+  `<tr>${cells.map((cell) => `<td>${escape(cell)}</td>`).join("")}${
+    numbers.map((cell) => `<td class="n">${escape(cell)}</td>`).join("")
+  }</tr>`
+
 const row = (stream: StreamView): string => {
   const pending = Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)
   const fresh = stream.freshness_seconds === null ? "–" : `${Math.round(stream.freshness_seconds)} s`
   const reading = stream.progress === null ? "" : `${stream.progress.kind}: ${stream.progress.records} records`
   const cells = [stream.integration, stream.model, condition(stream), reading]
   const numbers = [String(stream.records_live), String(pending), String(stream.quarantined), fresh]
-  return `<tr>${cells.map((cell) => `<td>${escape(cell)}</td>`).join("")}${
-    numbers.map((cell) => `<td class="n">${escape(cell)}</td>`).join("")
-  }</tr>`
+  return cellsOf(cells, numbers)
+}
+
+const handlerState = (plugin: PluginView, { occasion, resting }: PluginView["handlers"][number]): string => {
+  if (!plugin.configured || occasion === null) return "not configured"
+  if (!plugin.on) return "off"
+  return resting === null ? "on" : `resting after ${resting.failures} failures`
+}
+
+const handlerRows = (plugin: PluginView): ReadonlyArray<string> =>
+  plugin.handlers.map((handler) =>
+    cellsOf(
+      [plugin.plugin, handler.handler, handlerState(plugin, handler)],
+      [handler.lag_events, handler.running, handler.due, handler.waiting, handler.dead].map(String)
+    )
+  )
+
+const pluginsOf = ({ delivering, items, writes }: PluginList): string => {
+  if (items.length === 0) return ""
+  const warnings = [
+    ...(writes === "on" ? [] : ["writes of all plugins are stopped"]),
+    ...(delivering.reason === null ? [] : [`delivering is ${delivering.state}: ${delivering.reason}`])
+  ]
+  return `<h2>Plugins</h2>
+${warnings.map((warning) => `<p><strong>${escape(warning)}</strong></p>`).join("\n")}<table>
+<thead><tr><th>plugin<th>handler<th>state<th class="n">behind<th class="n">running<th class="n">due<th class="n">waiting<th class="n">dead</tr></thead>
+<tbody>${items.flatMap(handlerRows).join("\n")}</tbody>
+</table>
+`
 }
 
 const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
@@ -32,7 +64,10 @@ const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
   }</ul>
 `
 
-export const statusPage = ({ holds, streams }: Overview): HttpServerResponse.HttpServerResponse =>
+export const statusPage = (
+  { holds, streams }: Overview,
+  plugins: PluginList
+): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.html(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -47,9 +82,10 @@ export const statusPage = ({ holds, streams }: Overview): HttpServerResponse.Htt
 </style>
 <h1>Rollcall</h1>
 <p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
+<a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> ·
 <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
 ${holdsOf(holds)}<table>
 <thead><tr><th>integration<th>model<th>condition<th>reading<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">fresh</tr></thead>
 <tbody>${streams.map(row).join("\n")}</tbody>
 </table>
-`)
+${pluginsOf(plugins)}`)

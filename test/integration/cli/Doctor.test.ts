@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import type { Finding } from "../../../src/ops/Doctor.ts"
+import type { Finding } from "../../../src/ops/Finding.ts"
 import { freePort, inDirectory, type Program, run } from "./Program.ts"
 
 type Start = (...args: ConstructorParameters<typeof Program>) => Program

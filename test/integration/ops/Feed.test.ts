@@ -123,7 +123,7 @@ class PagesRead extends Context.Service<PagesRead, { count: number }>()("test/Pa
     const log: (typeof store)["log"] = (query) => Effect.andThen(Effect.sync(() => pages.count++), store.log(query))
     return Context.make(PagesRead, pages).pipe(Context.add(Store, { ...store, log }))
   })).pipe(
-    Layer.provide(Sqlite.layer({ file: ":memory:" })),
+    Layer.provideMerge(Sqlite.layer({ file: ":memory:" })),
     (counted) => Layer.provideMerge(Running.server(), counted)
   )
 }

@@ -1,6 +1,7 @@
 /**
  * The operating API over a store in memory, on a free port, with what tests need to fill the one and ask the other.
  */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -10,10 +11,15 @@ import * as Capture from "../../../src/capture/Capture.ts"
 import * as Integrations from "../../../src/capture/Integrations.ts"
 import { initial } from "../../../src/capture/StreamState.ts"
 import * as Config from "../../../src/Config.ts"
+import { Delivery } from "../../../src/delivery/Delivery.ts"
+import * as Operating from "../../../src/delivery/Operating.ts"
+import * as Plugins from "../../../src/delivery/Plugins.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Dependency } from "../../../src/ops/Overview.ts"
 import * as Server from "../../../src/ops/Server.ts"
+import type { Plugin } from "../../../src/plugin/Plugin.ts"
+import type { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { type Head, type IntegrationState, Store, type StreamState } from "../../../src/store/Store.ts"
 import * as Scripted from "../../unit/capture/ScriptedApi.ts"
@@ -26,6 +32,8 @@ export interface Options {
   /** What is read. */
   readonly api?: Scripted.ScriptedApi
   readonly dependencies?: ReadonlyArray<Dependency>
+  /** Delivered to by the real engine. */
+  readonly plugins?: ReadonlyArray<Plugin<unknown>>
 }
 
 const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
@@ -37,15 +45,24 @@ export const control = (api: Scripted.ScriptedApi) =>
     Layer.provide(Scripted.layer(api))
   )
 
+const delivering = (plugins: ReadonlyArray<Plugin<unknown>>, api: Scripted.ScriptedApi) =>
+  Operating.layer(plugins).pipe(
+    Layer.provideMerge(Delivery.layer({ plugins, retention: Duration.days(7) })),
+    Layer.provide([Scripted.layer(api), NodeHttpClient.layerNodeHttp])
+  )
+
 /** The API over whatever store is provided. */
-export const server = ({ api = Scripted.make(), dependencies = [], port = 0, token }: Options = {}) =>
+export const server = ({ api = Scripted.make(), dependencies = [], plugins = [], port = 0, token }: Options = {}) =>
   Server.layer({
     host: "127.0.0.1",
     port,
     token: token === undefined ? null : Redacted.make(token),
     dependencies,
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
-  }).pipe(Layer.provideMerge(control(api)))
+  }).pipe(
+    Layer.provideMerge(control(api)),
+    Layer.provideMerge(plugins.length === 0 ? Plugins.none : delivering(plugins, api))
+  )
 
 export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
 
@@ -124,6 +141,16 @@ export const write = Effect.fnUntraced(function*(
     }))
 })
 
+/** Asks the server for an act. */
+export const post = Effect.fnUntraced(function*(path: string, body: unknown = {}) {
+  const { url } = yield* Server.Server
+  const headers = { "content-type": "application/json" }
+  const answer = yield* Effect.promise(() =>
+    fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) })
+  )
+  return { status: answer.status, body: yield* Effect.promise(() => answer.json()) }
+})
+
 /** One request to the server. */
 export const ask = Effect.fnUntraced(function*(path: string, headers: Record<string, string> = {}) {
   const { url } = yield* Server.Server
@@ -135,5 +162,6 @@ export const ask = Effect.fnUntraced(function*(path: string, headers: Record<str
 
 /** Builds a server of its own for one test. */
 export const using =
-  (options?: Options) => <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Server.Server>) =>
+  (options?: Options) =>
+  <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Deliveries | Plugins.Plugins | Server.Server>) =>
     Effect.scoped(Effect.provide(test, layer(options)))

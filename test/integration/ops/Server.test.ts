@@ -222,6 +222,18 @@ describe("what is going on", () => {
         "/v1/holds/{id}",
         "/v1/holds/{id}/approve",
         "/v1/holds/{id}/reject",
+        "/v1/plugins",
+        "/v1/plugins/{plugin}",
+        "/v1/plugins/{plugin}/on",
+        "/v1/plugins/{plugin}/off",
+        "/v1/plugins/writes/stop",
+        "/v1/plugins/writes/resume",
+        "/v1/plugins/{plugin}/replay",
+        "/v1/deadletters",
+        "/v1/deadletters/{id}",
+        "/v1/deadletters/plan",
+        "/v1/deadletters/redrive",
+        "/v1/deadletters/discard",
         "/health/live",
         "/health/ready"
       ])

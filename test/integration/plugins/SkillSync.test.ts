@@ -52,7 +52,7 @@ describe("skill-sync, over HTTP", () => {
           yield* acme.deliver([plugin], doom)
           if (doom.label !== null) yield* acme.deliver([plugin])
           const [review] = (yield* acme.records("hris.performance_review")).filter((each) => each["id"] === id)
-          const employee = Object(review?.["reviewee"]).id
+          const { id: employee } = review!["reviewee"] as { readonly id: string }
           const ratings = (yield* acme.records("hris.rating")).filter((each) => each["employee_id"] === employee)
           assert.sameMembers(ratings.map((each) => each["skill_id"]), skills, doom.label ?? "")
           if (doom.label === null) break

@@ -1,4 +1,5 @@
 /** An engine over a real store in memory, with an API and an outside world that tests script. */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -9,6 +10,8 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { Delivery } from "../../../src/delivery/Delivery.ts"
+import * as Operating from "../../../src/delivery/Operating.ts"
+import { Plugins } from "../../../src/delivery/Plugins.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Model, StreamKey } from "../../../src/domain/Model.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
@@ -45,6 +48,8 @@ export interface Script {
   answer: Answering
   /** Applications that the API lists, whatever is asked for. */
   rows: ReadonlyArray<unknown>
+  /** The API's clock − ours, ms; null: it does not tell. */
+  offset: number | null
   http: (request: HttpClientRequest) => Effect.Effect<number>
 }
 
@@ -54,9 +59,10 @@ const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>) =>
       Source,
       Source.of({
         page: () =>
-          Effect.sync(() => {
+          Effect.map(Clock.currentTimeMillis, (now) => {
             asked.push("page")
-            return { results: script.rows, next: null, serverTime: null, requestedAt: 0, duration: 0 }
+            const serverTime = script.offset === null ? null : now + script.offset
+            return { results: script.rows, next: null, serverTime, requestedAt: now, duration: 0 }
           }),
         read: ({ read }) =>
           Effect.sync(() => {
@@ -102,7 +108,14 @@ export interface Rig {
   /** Lets it run; ends with the scope, or by `stop`. */
   readonly start: (
     plugins: ReadonlyArray<Plugin<unknown>>
-  ) => Effect.Effect<{ readonly delivery: Delivery["Service"]; readonly stop: Effect.Effect<void> }>
+  ) => Effect.Effect<{
+    readonly delivery: Delivery["Service"]
+    /** As operators hold them. */
+    readonly plugins: Plugins["Service"]
+    readonly stop: Effect.Effect<void>
+  }>
+  /** What was asked of the store's deliveries by operators, by name. */
+  readonly touched: Set<string>
   /** Waits, in real time, for what does not wait for the clock. */
   readonly until: {
     (isSo: () => boolean): Effect.Effect<void>
@@ -120,7 +133,7 @@ export const make = Effect.gen(function*() {
   const store = Context.get(services, Store)
   const deliveries = Context.get(services, Deliveries)
   const owner: Owner = yield* Effect.orDie(store.claim("capture"))
-  const script: Script = { answer: () => Effect.succeed({}), rows: [], http: () => Effect.succeed(200) }
+  const script: Script = { answer: () => Effect.succeed({}), rows: [], offset: null, http: () => Effect.succeed(200) }
   const sent: Array<Sent> = []
   const asked: Array<string> = []
   const scope = yield* Effect.scope
@@ -161,7 +174,16 @@ export const make = Effect.gen(function*() {
       return yield* Effect.die(new Error("it never came"))
     })
 
+  const touched = new Set<string>()
+  const watched = new Proxy(deliveries, {
+    get: (target, name) => {
+      touched.add(String(name))
+      return Reflect.get(target, name)
+    }
+  })
+
   const rig: Rig = {
+    touched,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
     dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),
@@ -176,12 +198,18 @@ export const make = Effect.gen(function*() {
     start: Effect.fnUntraced(function*(plugins) {
       const own = yield* Scope.fork(scope)
       const built = yield* Layer.buildWithScope(
-        Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
+        Operating.layer(plugins).pipe(
+          Layer.provide(Layer.succeed(Deliveries, watched)),
+          Layer.provideMerge(Delivery.layer({ plugins, retention: Duration.days(7) })),
           Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked)))
         ),
         own
       )
-      return { delivery: Context.get(built, Delivery), stop: Scope.close(own, Exit.void) }
+      return {
+        delivery: Context.get(built, Delivery),
+        plugins: Context.get(built, Plugins),
+        stop: Scope.close(own, Exit.void)
+      }
     }),
     quiet: Effect.fnUntraced(function*(delivery) {
       const { newest } = yield* Effect.orDie(store.logRange)

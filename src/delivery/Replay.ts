@@ -1,0 +1,117 @@
+/**
+ * A stretch of the log as deliveries of one handler. Hides how positions and times name it, and that a log is long.
+ *
+ * Gotchas
+ * - Times are looked up in the order of the log, by when its events were detected: what a hold kept back lies where it was
+ *   released.
+ */
+import * as Effect from "effect/Effect"
+import { type LogEntry, parsePosition } from "../domain/ChangeEvent.ts"
+import type { Published } from "../plugin/Reception.ts"
+import type { NewDelivery } from "../store/Deliveries.ts"
+import { Store, type StoreError } from "../store/Store.ts"
+import { PluginRefused, type Stretch } from "./Plugins.ts"
+import { publishedOf } from "./Reading.ts"
+import { accepts, type Subscription } from "./Subscription.ts"
+
+/** First and last position. */
+export interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+/** Rows of the log that are read at once. */
+const portion = 500
+
+const malformed = (message: string, hint: string) => new PluginRefused({ reason: "malformed", message, hint })
+
+const instantOf = (text: string): number | null =>
+  /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(Date.parse(text))
+    ? Date.parse(text)
+    : null
+
+/** The first position whose event was not detected before `at`; behind the newest if there is none. */
+const positionAt = Effect.fnUntraced(function*(at: number, { newest, oldest }: { oldest: number; newest: number }) {
+  const store = yield* Store
+  let [low, high] = [oldest, newest + 1]
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const [entry] = yield* store.log({ after: middle - 1, limit: 1 })
+    if (entry === undefined || entry.detectedAt >= at) high = middle
+    else low = entry.position + 1
+  }
+  return low
+})
+
+/** Which part of the log is meant. */
+export const rangeOf = Effect.fnUntraced(function*(
+  { from, to }: Pick<Stretch, "from" | "to">
+): Effect.fn.Return<Range, PluginRefused | StoreError, Store> {
+  const store = yield* Store
+  const kept = yield* store.logRange
+  const place = Effect.fnUntraced(function*(text: string) {
+    const position = parsePosition(store.identity, text)
+    if (position === "foreign") {
+      return yield* malformed(
+        `${text} is a position of another store, or of a lineage that was replaced`,
+        "take one that this process gave"
+      )
+    }
+    if (position !== "malformed") return { position, exact: true }
+    const at = instantOf(text)
+    if (at === null) {
+      return yield* malformed(`"${text}" is neither a position nor a time`, "write one such as 2026-03-01T12:00:00Z")
+    }
+    return { position: yield* positionAt(at, kept), exact: false }
+  })
+  const first = from === undefined ? { position: kept.oldest, exact: false } : yield* place(from)
+  if (first.exact && first.position < kept.oldest) {
+    return yield* malformed("the log is not kept any more from this position on", "leave `from` away for what is kept")
+  }
+  const end = to === undefined ? { position: kept.newest, exact: true } : yield* place(to)
+  const range = {
+    from: Math.max(1, first.position),
+    to: Math.min(kept.newest, end.exact ? end.position : end.position - 1)
+  }
+  if (range.to < range.from) {
+    return yield* malformed("there is no event in this stretch of the log", "move `from` or `to`")
+  }
+  return range
+})
+
+/** What the handler would be given. */
+export interface Found {
+  readonly entry: LogEntry
+  readonly event: Published
+}
+
+/** Gives `take` what the handler would be given, a portion at a time and in order. */
+export const walk = Effect.fnUntraced(function*<E, R>(
+  subscription: Subscription,
+  { from, to }: Range,
+  integration: string | undefined,
+  take: (found: ReadonlyArray<Found>) => Effect.Effect<unknown, E, R>
+): Effect.fn.Return<void, E | StoreError, R | Store> {
+  const store = yield* Store
+  for (let after = from - 1; after < to;) {
+    const entries = yield* store.log({ after, limit: portion, integration })
+    yield* take(
+      entries.filter(({ position }) => position <= to)
+        .map((entry): Found => ({ entry, event: publishedOf(store.identity, entry) }))
+        .filter(({ event }) => accepts(subscription, event) !== "no")
+    )
+    if (entries.length < portion) return
+    after = entries.at(-1)!.position
+  }
+})
+
+/** Of a handler that runs by the clock: once for the whole stretch. */
+export const tickOf = ({ key }: Subscription, { from, to }: Range, integration: string, now: number): NewDelivery => ({
+  handler: key,
+  integration,
+  lane: integration,
+  subject: { _tag: "Tick", scheduledAt: now, from: from - 1, to },
+  dueAt: now,
+  dead: null,
+  fresh: null
+})

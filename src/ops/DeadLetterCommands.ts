@@ -1,0 +1,219 @@
+/**
+ * `rollcall deadletters list | show | plan | redrive | discard`. Hides that what is sent again or given up is planned, shown
+ * and confirmed first, unless a plan is given.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Prompt from "effect/cli/Prompt"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Client from "./Client.ts"
+import { type AddressOf, type ConfigFlag, json, print } from "./Commands.ts"
+import { DeadLetterView, DiscardView, PlanView, RedriveView, StoryView } from "./PluginApi.ts"
+import { deadLetterTable, planText, storyText } from "./PluginScreen.ts"
+import { tool } from "./Running.ts"
+import { page } from "./Shape.ts"
+
+const root = "/v1/deadletters"
+const Listed = page(DeadLetterView)
+
+/** It was not said that this is meant. */
+export class NotConfirmed extends Schema.TaggedError<NotConfirmed>()("NotConfirmed", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+const text = (name: string, description: string, metavar: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
+
+const instant = (name: string, description: string) =>
+  Flag.Date(name).pipe(
+    Flag.withDescription(`${description}, such as 2026-03-01T12:00:00Z`),
+    Flag.withMetavar("instant"),
+    Flag.optional
+  )
+
+const query = {
+  plugin: text("plugin", "Only of this plugin", "name"),
+  handler: text("handler", "Only of this handler", "name"),
+  integration: text("integration", "Only of this integration", "id"),
+  reason: Flag.Literals("reason", ["Transient", "RateLimited", "Permanent", "TimedOut", "Defect", "LoopDetected"])
+    .pipe(Flag.withDescription("Only what died for this reason"), Flag.optional),
+  since: instant("since", "Only what died from then on"),
+  until: instant("until", "Only what died before")
+}
+type Query = { readonly [K in keyof typeof query]: Option.Option<string | Date> }
+
+const filter = {
+  ...query,
+  id: Flag.Int("id").pipe(
+    Flag.withDescription("Only this one; may be given several times"),
+    Flag.withMetavar("number"),
+    Flag.atLeast(0)
+  )
+}
+
+const queryOf = ({ handler, integration, plugin, reason, since, until }: Query): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries({ plugin, handler, integration, reason, since, until }).flatMap(([name, value]) =>
+      Option.isSome(value) ? [[name, value.value instanceof Date ? value.value.toISOString() : value.value]] : []
+    )
+  )
+
+const filterOf = ({ id, ...query }: Query & { readonly id: ReadonlyArray<number> }) => ({
+  ...queryOf(query),
+  ...(id.length === 0 ? {} : { ids: [...id] })
+})
+
+const given = Flag.String("plan").pipe(
+  Flag.withDescription(
+    "Do what `rollcall deadletters plan` counted under this name, with the same filter, and do not ask"
+  ),
+  Flag.withMetavar("plan"),
+  Flag.optional
+)
+const yes = Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask"), Flag.withDefault(false))
+
+export const deadLetters = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
+  const client = Effect.fnUntraced(function*(file: Parameters<typeof addressOf>[0]) {
+    return yield* Client.make(yield* addressOf(file))
+  })
+  const asked = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
+    command.pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)
+
+  /** The plan that was given, or one that is made now and confirmed; null if there is nothing to do. */
+  const meant = Effect.fnUntraced(function*(
+    client: Client.Client,
+    filter: ReturnType<typeof filterOf>,
+    how: {
+      readonly plan: Option.Option<string>
+      readonly yes: boolean
+      readonly json: boolean
+      readonly question: string
+    }
+  ) {
+    if (Option.isSome(how.plan)) return how.plan.value
+    const found = yield* client.post(`${root}/plan`, filter, PlanView)
+    if (!how.json) yield* print(planText(found))
+    if (found.count === 0) return null
+    if (how.yes) return found.plan
+    const ask = Prompt.run(Prompt.Confirm({ message: how.question, initial: false })).pipe(
+      Effect.catch(() => Effect.succeed(false))
+    )
+    if (!how.json && process.stdin.isTTY && (yield* ask)) return found.plan
+    return yield* new NotConfirmed({
+      message: "nothing was changed",
+      hint: `Say --plan ${found.plan} to do exactly this, or --yes.`
+    })
+  })
+
+  const list = Command.make("list", { ...query, json, config }, ({ config, json, ...query }) =>
+    Effect.gen(function*() {
+      const { get } = yield* client(config)
+      const letters: Array<DeadLetterView> = []
+      for (let after: string | null = "";;) {
+        const search = new URLSearchParams({ ...queryOf(query), limit: "1000", ...(after === "" ? {} : { after }) })
+        const { items, next } = yield* get(`${root}?${search}`, Listed)
+        letters.push(...items)
+        after = next
+        if (after === null) break
+      }
+      if (json) return yield* print(JSON.stringify(letters))
+      yield* print(letters.length === 0 ? "no dead letters" : deadLetterTable(letters))
+    }).pipe(asked)).pipe(
+      Command.withDescription("List deliveries that were given up, and why"),
+      Command.withExamples([{
+        command: "rollcall deadletters list --plugin webhook --reason Transient",
+        description: "What a receiver that was down left behind"
+      }])
+    )
+
+  const show = Command.make("show", {
+    id: Argument.Int("id").pipe(
+      Argument.filter((value) => value > 0, (value) => `Expected the number of a dead letter, got ${value}`),
+      Argument.withDescription("Its number, as `rollcall deadletters list` shows it")
+    ),
+    json,
+    config
+  }, ({ config, id, json }) =>
+    Effect.gen(function*() {
+      const story = yield* (yield* client(config)).get(`${root}/${id}`, StoryView)
+      yield* print(json ? JSON.stringify(story) : storyText(story))
+    }).pipe(asked)).pipe(
+      Command.withDescription("Show the whole story of one: attempts, requests, what is journaled")
+    )
+
+  const plan = Command.make(
+    "plan",
+    { ...filter, json, config },
+    ({ config, json, ...filter }) =>
+      Effect.gen(function*() {
+        const found = yield* (yield* client(config)).post(`${root}/plan`, filterOf(filter), PlanView)
+        yield* print(json ? JSON.stringify(found) : planText(found))
+      }).pipe(asked)
+  ).pipe(
+    Command.withDescription("Count what a filter means, and name exactly that, for `redrive` and `discard`")
+  )
+
+  const redrive = Command.make("redrive", {
+    ...filter,
+    plan: given,
+    over: Flag.String("over").pipe(
+      Flag.withDescription('Spread over this long, such as "10 minutes"; else at once'),
+      Flag.withMetavar("duration"),
+      Flag.optional
+    ),
+    fresh: Flag.Boolean("fresh").pipe(
+      Flag.withDescription("Forget what was journaled: what was done once is done again"),
+      Flag.withDefault(false)
+    ),
+    yes,
+    json,
+    config
+  }, ({ config, fresh, json, over, plan, yes, ...filter }) =>
+    Effect.gen(function*() {
+      const running = yield* client(config)
+      const which = filterOf(filter)
+      const question = fresh ? "Send these again, without their journal?" : "Send these again?"
+      const planned = yield* meant(running, which, { plan, yes, json, question })
+      if (planned === null) return json ? yield* print(`{"count":0}`) : undefined
+      const body = { ...which, plan: planned, fresh, ...(Option.isSome(over) ? { over: over.value } : {}) }
+      const { count, from, to } = yield* running.post(`${root}/redrive`, body, RedriveView)
+      const said = from === to ? "sent again" : `sent again from ${from} to ${to}`
+      yield* print(json ? JSON.stringify({ count, from, to }) : `${count.toLocaleString("en")} ${said}`)
+    }).pipe(asked)).pipe(
+      Command.withDescription("Send dead letters again; what was journaled is not done twice"),
+      Command.withExamples([
+        { command: "rollcall deadletters redrive --id 17", description: "One, after its cause is mended" },
+        {
+          command: 'rollcall deadletters redrive --plugin webhook --reason Transient --over "10 minutes"',
+          description: "Many, gently; shows what it means and asks"
+        }
+      ])
+    )
+
+  const discard = Command.make(
+    "discard",
+    { ...filter, plan: given, yes, json, config },
+    (input) =>
+      Effect.gen(function*() {
+        const { config, json, plan, yes, ...filter } = input
+        const running = yield* client(config)
+        const which = filterOf(filter)
+        const planned = yield* meant(running, which, { plan, yes, json, question: "Give these up for good?" })
+        if (planned === null) return json ? yield* print(`{"count":0}`) : undefined
+        const { count } = yield* running.post(`${root}/discard`, { ...which, plan: planned }, DiscardView)
+        yield* print(
+          json ? JSON.stringify({ count }) : `${count.toLocaleString("en")} given up; what was parked goes on`
+        )
+      }).pipe(asked)
+  ).pipe(Command.withDescription("Give dead letters up for good; what is parked behind them goes on"))
+
+  return Command.make("deadletters").pipe(
+    Command.withDescription("Look at deliveries that plugins could not make, send them again or give them up"),
+    Command.withSubcommands([list, show, plan, redrive, discard])
+  )
+}

@@ -1,0 +1,106 @@
+/**
+ * The part of the doctor that looks at plugins: whether each is configured wherever it is on, and has the permissions it
+ * declares.
+ *
+ * Gotchas
+ * - A plugin may ask other integrations than those where it is on (a hire is in an ATS, the employee form in an HRIS): its
+ *   reads are tried in each, and where one is not offered means nothing.
+ * - Whether a write is permitted only a write shows: its permission is named, not tried.
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { permissions } from "../api/Permissions.ts"
+import type { ReadName } from "../api/Reads.ts"
+import type { WriteName } from "../api/Writes.ts"
+import { Source } from "../source/Source.ts"
+import { asked, type Finding, mild, ok, problem, warning } from "./Finding.ts"
+
+export interface Needs {
+  readonly plugin: string
+  readonly reads: ReadonlyArray<ReadName>
+  readonly writes: ReadonlyArray<WriteName>
+}
+
+export interface Plugins {
+  /** Where each is on, and what is missing there. */
+  readonly used: ReadonlyArray<{
+    readonly plugin: string
+    readonly integration: string
+    readonly fault: { readonly message: string; readonly hint: string } | null
+  }>
+  readonly needs: ReadonlyArray<Needs>
+}
+
+const permitted = ({ plugin, writes }: Needs): ReadonlyArray<Finding> => {
+  const named = writes.flatMap((write) => {
+    const permission = permissions[write]
+    return permission === null ? [] : [{ permission, write }]
+  })
+  return [...Map.groupBy(named, ({ permission }) => permission)].map(([permission, group]) =>
+    ok(
+      `plugin ${plugin}`,
+      `needs permission "${permission}" enabled, for ${group.map(({ write }) => write).join(", ")}; only a write shows`
+    )
+  )
+}
+
+/** All that needs nobody to be asked. */
+export const configurations = ({ needs, used }: Plugins): ReadonlyArray<Finding> => [
+  ...used.map(({ fault, integration, plugin }) => {
+    const check = `plugin ${plugin} in ${integration}`
+    return fault === null ? ok(check, "is configured") : problem(check, fault.message, fault.hint)
+  }),
+  ...needs.flatMap(permitted)
+]
+
+/** What an integration can be asked for as it is; attachments are an application's. */
+const tryable = ["employeeForm", "assessmentPackages"] as const
+type Tryable = (typeof tryable)[number]
+
+/** null: it is not offered there. */
+const tried = Effect.fnUntraced(function*(plugin: string, account: string, integration: string, read: Tryable) {
+  const source = yield* Source
+  const check = `plugin ${plugin} in ${integration}`
+  const question = source.read({ account, integration, read, params: {}, priority: "poll" }).pipe(
+    Effect.as(true),
+    Effect.catchTag("Invalid", Effect.die),
+    Effect.catchReason("SourceError", "Unsupported", () => Effect.succeed(false))
+  )
+  const answer = yield* asked(check, question, (tag) => mild.has(tag) ? "warning" : "problem")
+  return Result.match(answer, {
+    onSuccess: (offered) => offered ? ok(check, `${read} can be read`) : null,
+    onFailure: (finding) => ({ ...finding, message: `${read}: ${finding.message}` })
+  })
+})
+
+const untried = (plugin: string, read: ReadName): ReadonlyArray<Finding> => {
+  const permission = permissions[read]
+  return permission === null
+    ? []
+    : [ok(`plugin ${plugin}`, `needs permission "${permission}" enabled, for ${read}; not tried`)]
+}
+
+/** Tries what plugins read, in every integration of an account. */
+export const reads = Effect.fnUntraced(function*(
+  { needs, used }: Plugins,
+  account: string,
+  integrations: ReadonlyArray<string>
+): Effect.fn.Return<ReadonlyArray<Finding>, never, Source> {
+  const findings: Array<Finding> = []
+  for (const { plugin, read } of needs.flatMap(({ plugin, reads }) => reads.map((read) => ({ plugin, read })))) {
+    const name = tryable.find((name) => name === read)
+    if (name === undefined) {
+      findings.push(...untried(plugin, read))
+      continue
+    }
+    const answers = yield* Effect.forEach(integrations, (id) => tried(plugin, account, id, name), { concurrency: 8 })
+    const offered = answers.filter((answer) => answer !== null)
+    findings.push(...offered)
+    if (offered.length > 0 || !used.some((use) => use.plugin === plugin && integrations.includes(use.integration))) {
+      continue
+    }
+    const nobody = `no integration of account ${account} offers ${read}`
+    findings.push(warning(`plugin ${plugin}`, nobody, "Connect one that does, or switch the plugin off here"))
+  }
+  return findings
+})

@@ -1,0 +1,147 @@
+/** How plugins, dry runs and dead letters look on a terminal. Pure. */
+import type { DeadLetterView, PlanView, PluginList, PluginView, ReplayView, StoryView } from "./PluginApi.ts"
+import { paint, table } from "./Screen.ts"
+
+const minute = (instant: string | null): string => instant === null ? "–" : instant.slice(0, 16).replace("T", " ")
+const many = (count: number): string => count.toLocaleString("en")
+const counted = (count: number, one: string, several = `${one}s`): string =>
+  `${many(count)} ${count === 1 ? one : several}`
+
+// ---- plugins ------------------------------------------------------------------------------------------------------
+
+const condition = (plugin: PluginView, { occasion, resting }: PluginView["handlers"][number]): string => {
+  if (!plugin.configured || occasion === null) return "not configured"
+  if (!plugin.on) return "off"
+  return resting === null ? "on" : `resting until ${resting.until.slice(11, 16)}`
+}
+
+const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>
+  table(
+    ["PLUGIN", "HANDLER", "STATE", "LAG", "RUNNING", "DUE", "WAITING", "DEAD", "OLDEST"],
+    plugins.flatMap((plugin) =>
+      plugin.handlers.map((handler) => [
+        plugin.plugin,
+        handler.handler,
+        condition(plugin, handler),
+        many(handler.lag_events),
+        String(handler.running),
+        many(handler.due),
+        many(handler.waiting),
+        many(handler.dead),
+        minute(handler.oldest_at)
+      ])
+    )
+  )
+
+/** What is wrong for all of them comes first. */
+export const pluginListText = ({ delivering, items, writes }: PluginList): string =>
+  [
+    ...(writes === "on" ? [] : ["writes of all plugins are stopped: rollcall plugins resume-writes"]),
+    ...(delivering.reason === null ? [] : [`delivering is ${delivering.state}: ${delivering.reason}`]),
+    items.length === 0 ? "no plugin is configured" : pluginTable(items)
+  ].join("\n")
+
+export const pluginText = (plugin: PluginView): string =>
+  [
+    pluginTable([plugin]),
+    table(
+      ["INTEGRATION", "STATE", "WHY"],
+      plugin.integrations.map(({ integration, reason, state }) => [integration, state, reason ?? ""])
+    )
+  ].join("\n\n")
+
+// ---- replay -------------------------------------------------------------------------------------------------------
+
+const asked = ({ body, integration, params, what }: ReplayView["rehearsed"][number]["would"][number]): string =>
+  [`  would ${paint("yellow", what)}`, integration === null ? "" : `in ${integration}`, ...Object.values(params)]
+    .filter((part) => part !== "").join(" ") + (body === null ? "" : `\n    ${JSON.stringify(body)}`)
+
+const failed = ({ faults, message, reason }: NonNullable<ReplayView["rehearsed"][number]["failure"]>): string =>
+  [`  would fail: ${paint("red", reason)}: ${message}`, ...faults.map((fault) => `    ${fault.path}: ${fault.message}`)]
+    .join("\n")
+
+const rehearsedText = ({ failure, integration, position, records, would }: ReplayView["rehearsed"][number]): string =>
+  [
+    `${paint("cyan", records.join(" ") || "tick")} in ${integration}, position ${position}`,
+    ...would.map(asked),
+    ...(failure === null ? would.length === 0 ? ["  would write nothing"] : [] : [failed(failure)])
+  ].join("\n")
+
+export const replayText = (replay: ReplayView): string => {
+  const { deliveries, dry_run, from, handler, left, plugin, rehearsed, to } = replay
+  const where = `${plugin}/${handler}, positions ${from} to ${to}`
+  if (!dry_run) return `${counted(deliveries, "delivery", "deliveries")} made for ${where}`
+  const writes = rehearsed.reduce((sum, { would }) => sum + would.length, 0)
+  const failing = rehearsed.filter(({ failure }) => failure !== null).length
+  return [
+    ...rehearsed.map(rehearsedText),
+    `${paint("bold", "dry run")}, nothing was written: ${where}: ${many(rehearsed.length)} of ${
+      many(deliveries)
+    } tried, ` +
+    `${counted(writes, "write")}, ${counted(failing, "failure")}` +
+    (left === 0 ? "" : `; ${many(left)} more: --limit tries more of them`)
+  ].join("\n")
+}
+
+// ---- dead letters -------------------------------------------------------------------------------------------------
+
+const subject = ({ event, scheduled_at }: DeadLetterView): string =>
+  event !== null
+    ? `${event.model}/${event.record} v${event.version}`
+    : scheduled_at === null
+    ? "erased"
+    : `tick ${minute(scheduled_at)}`
+
+const why = ({ message, reason, refusal }: DeadLetterView): string =>
+  `${reason}${refusal === null ? "" : ` (${refusal})`}: ${message}`
+
+export const deadLetterTable = (letters: ReadonlyArray<DeadLetterView>): string =>
+  table(
+    ["ID", "PLUGIN", "HANDLER", "INTEGRATION", "OF", "DIED", "ATTEMPTS", "PARKED", "WHY"],
+    letters.map((letter) => [
+      String(letter.id),
+      letter.plugin,
+      letter.handler,
+      letter.integration,
+      subject(letter),
+      minute(letter.died_at),
+      String(letter.attempts),
+      String(letter.parked),
+      why(letter)
+    ])
+  )
+
+const attemptText = ({ faults, message, number, reason, requests, started_at }: StoryView["attempted"][number]) =>
+  [
+    `attempt ${number}, ${started_at}: ${paint("red", reason)}: ${message}`,
+    ...faults.map((fault) => `  ${fault.path}: ${fault.message}`),
+    ...requests.map(({ at, integration, outcome, what }) =>
+      `  ${at.slice(11, 19)}  ${what}${integration === null ? "" : ` in ${integration}`}: ${outcome}`
+    )
+  ].join("\n")
+
+const stepText = ({ begun_at, done, step, write }: StoryView["journal"][number]): string =>
+  `  ${step}${write === null ? "" : ` (${write})`}: ${
+    done ? "done, not done again" : `begun ${begun_at}, nobody knows what became of it`
+  }`
+
+export const storyText = (story: StoryView): string =>
+  [
+    deadLetterTable([story]),
+    ...story.attempted.map(attemptText),
+    story.journal.length === 0
+      ? "nothing is journaled: sent again, it begins anew"
+      : ["journaled:", ...story.journal.map(stepText)].join("\n"),
+    `send it again: rollcall deadletters redrive --id ${story.id}   give it up: rollcall deadletters discard --id ${story.id}`
+  ].join("\n\n")
+
+export const planText = ({ count, parked, plan, shares }: PlanView): string =>
+  count === 0
+    ? "no dead letter matches"
+    : [
+      table(
+        ["PLUGIN", "HANDLER", "REASON", "DEAD"],
+        shares.map(({ count, handler, plugin, reason }) => [plugin, handler, reason, many(count)])
+      ),
+      `plan ${paint("bold", plan)}: ${counted(count, "dead letter")}, ${many(parked)} parked behind them`
+    ].join("\n\n")

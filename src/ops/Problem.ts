@@ -1,0 +1,110 @@
+/**
+ * What the operating API refuses, as problems (RFC 9457).
+ *
+ * Gotchas
+ * - `type`s are URNs: they name a kind of problem and lead nowhere.
+ */
+import * as HttpApiError from "effect/http-api/HttpApiError"
+import * as Schema from "effect/Schema"
+
+/** 400: `after` or `Last-Event-ID` is no position. */
+export class PositionMalformed extends HttpApiError.Problem<PositionMalformed>()("PositionMalformed", {
+  type: "urn:rollcall:problem:position-malformed",
+  status: 400,
+  title: "This is no position"
+}) {}
+
+/** 410: the position belongs to another log, or what follows it is no longer kept. */
+export class PositionGone extends HttpApiError.Problem<PositionGone>()("PositionGone", {
+  type: "urn:rollcall:problem:position-gone",
+  status: 410,
+  title: "The log cannot be continued from this position"
+}, { hint: Schema.String }) {}
+
+/** 401 */
+export class TokenRequired extends HttpApiError.Problem<TokenRequired>()("TokenRequired", {
+  type: "urn:rollcall:problem:token-required",
+  status: 401,
+  title: "This API demands its token"
+}) {}
+
+/** 403: without a token only this machine is served, under its own names. */
+export class HostRefused extends HttpApiError.Problem<HostRefused>()("HostRefused", {
+  type: "urn:rollcall:problem:host-refused",
+  status: 403,
+  title: "This host name is not served without a token"
+}) {}
+
+/** 403: a web page that this machine's browser shows may look, if at all, but not act. */
+export class OriginRefused extends HttpApiError.Problem<OriginRefused>()("OriginRefused", {
+  type: "urn:rollcall:problem:origin-refused",
+  status: 403,
+  title: "A page of another origin may not act here"
+}) {}
+
+/** 404 */
+export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
+  type: "urn:rollcall:problem:not-found",
+  status: 404,
+  title: "There is no such thing here"
+}) {}
+
+/** One thing that is wrong with a request. */
+export const Fault = Schema.Struct({ where: Schema.String, message: Schema.String, hint: Schema.String })
+export type Fault = typeof Fault.Type
+
+/** 400: all that is wrong with an integration that was to be added. */
+export class IntegrationInvalid extends HttpApiError.Problem<IntegrationInvalid>()("IntegrationInvalid", {
+  type: "urn:rollcall:problem:integration-invalid",
+  status: 400,
+  title: "This integration cannot be added"
+}, { faults: Schema.Array(Fault) }) {}
+
+/** 400: what is to be replayed is no stretch of the log. */
+export class ReplayMalformed extends HttpApiError.Problem<ReplayMalformed>()("ReplayMalformed", {
+  type: "urn:rollcall:problem:replay-malformed",
+  status: 400,
+  title: "This cannot be replayed"
+}, { hint: Schema.String }) {}
+
+/** 409: not in this condition. */
+export class NotNow extends HttpApiError.Problem<NotNow>()("NotNow", {
+  type: "urn:rollcall:problem:not-now",
+  status: 409,
+  title: "This cannot be done in this condition"
+}, { hint: Schema.String }) {}
+
+/** 502: the API that is read did not answer, or refused. */
+export class SourceAway extends HttpApiError.Problem<SourceAway>()("SourceAway", {
+  type: "urn:rollcall:problem:source-away",
+  status: 502,
+  title: "The unified API could not be read"
+}) {}
+
+/** 500: a defect; it is in the log. */
+export class Defect extends HttpApiError.Problem<Defect>()("Defect", {
+  type: "urn:rollcall:problem:defect",
+  status: 500,
+  title: "Rollcall made a mistake"
+}) {}
+
+/** 503: the store did not answer. */
+export class StoreAway extends HttpApiError.Problem<StoreAway>()("StoreAway", {
+  type: "urn:rollcall:problem:store-away",
+  status: 503,
+  title: "The store does not answer"
+}) {}
+
+export const Check = Schema.Struct({
+  name: Schema.String,
+  ok: Schema.Boolean,
+  /** Why not, or what is going on. */
+  reason: Schema.NullOr(Schema.String)
+})
+
+/** 503: not everything has started. */
+export class NotReady extends HttpApiError.Problem<NotReady>()("NotReady", {
+  type: "urn:rollcall:problem:not-ready",
+  status: 503,
+  title: "Rollcall is not ready"
+}, { checks: Schema.Array(Check) }) {}

@@ -1,0 +1,170 @@
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "vitest"
+import type { Finding } from "../../../src/ops/Finding.ts"
+import { freePort, inDirectory, type Program, run } from "./Program.ts"
+
+type Start = (...args: ConstructorParameters<typeof Program>) => Program
+
+/** Where Effect is, for a project that writes its plugins with it. */
+const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))
+
+/** A sandbox, and a configuration beside it that names these plugins. */
+const configured = async (start: Start, directory: string, plugins: string) => {
+  const sandbox = start(["sandbox", "--port", "0", "--records", "10", "--speed", "0", "--integrations", "1", "--json"])
+  const { integrations: [id], url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+  mkdirSync(join(directory, "node_modules"))
+  symlinkSync(effect, join(directory, "node_modules/effect"))
+  writeFileSync(
+    join(directory, "rollcall.config.ts"),
+    `import { defineConfig, secret } from "rollcall"
+import * as Plugin from "rollcall/plugin"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+
+export default defineConfig({
+  accounts: { default: { url: "${url}", key: secret("KEY") } },
+  integrations: [{ id: "${id}", models: ["ats.tag"] }],
+  plugins: [${plugins}]
+})
+`
+  )
+  const port = String(await freePort())
+  const environment = {
+    KEY: "sandbox",
+    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+    ROLLCALL_HTTP_PORT: port
+  }
+  const faults = (faults: ReadonlyArray<unknown>) =>
+    fetch(String(url).replace(/\/v1$/, "/_sandbox/faults"), {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ faults })
+    })
+  return { environment, faults, id: String(id), api: `http://127.0.0.1:${port}` }
+}
+
+const old = `{ origins: ["backfill"] }`
+const last = (stderr: string) => JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
+
+describe("start with plugins", () => {
+  it("--once delivers what it read, and exits 0", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await configured(
+        start,
+        directory,
+        `Plugin.make("counting").on("ats.tag.created", ${old}, (event) =>
+          Effect.sync(() => process.stdout.write(event.model + "\\n"))).with({ from: "oldest" })`
+      )
+      const { code, stderr, stdout } = await start(["start", "--once"], environment, directory).ended
+      assert.strictEqual(code, 0, stderr)
+      assert.isAbove(stdout.split("\n").filter((line) => line === "ats.tag").length, 3)
+    }))
+
+  it("--once exits 1 and says what is not delivered: what waits for its next try, and what died", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await configured(
+        start,
+        directory,
+        `Plugin.make("failing")
+          .on("ats.tag.created", { origins: ["backfill"], as: "dead" }, () => new Plugin.Permanent({ message: "no" }))
+          .on("ats.tag.created", { origins: ["backfill"], as: "late", retry: { first: "1 hour" } }, () =>
+            new Plugin.Transient({ message: "not yet" }))
+          .with({ from: "oldest" })`
+      )
+      const { code, stderr } = await start(["start", "--once"], environment, directory).ended
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /plugin failing, dead: of its deliveries .*\d+ are dead letters now/)
+      assert.match(stderr, /plugin failing, late: of its deliveries \d+ wait/)
+      assert.match(last(stderr).message, /not everything was read, published and delivered/)
+    }))
+
+  it("SIGTERM lets a running handler finish, and begins nothing new", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await configured(
+        start,
+        directory,
+        `Plugin.make("slow").on("ats.tag.created", { origins: ["backfill"], concurrency: 1 }, () =>
+          Effect.gen(function*() {
+            process.stdout.write("began\\n")
+            yield* Effect.sleep("1 second")
+            process.stdout.write("ended\\n")
+          })).with({ from: "oldest" })`
+      )
+      const service = start(["start"], environment, directory)
+      await service.says(/began/)
+      const { code, stderr, stdout } = await service.stop()
+      assert.strictEqual(code, 0, stderr)
+      const said = stdout.trimEnd().split("\n")
+      assert.strictEqual(said.filter((word) => word === "began").length, said.filter((word) => word === "ended").length)
+      assert.isBelow(said.length, 6)
+    }))
+})
+
+describe("doctor with plugins", () => {
+  const examined = async (start: Start, environment: Readonly<Record<string, string>>, directory: string) => {
+    const { stdout } = await start(["doctor", "--json"], environment, directory).ended
+    const { findings, ok }: { findings: ReadonlyArray<Finding>; ok: boolean } = JSON.parse(stdout)
+    const of = (check: string) => findings.filter((finding) => finding.check.startsWith(check))
+    return { ok, of }
+  }
+  const needy = `Plugin.make("needy", {
+    needs: { reads: ["employeeForm", "attachments"], writes: ["addTag", "removeTag", "createEmployee", "addResultLink"] }
+  }).on("ats.tag.created", {}, () => Effect.void)`
+
+  it("names the permissions that only a write shows, and tries the reads that can be tried", () =>
+    inDirectory(async (directory, start) => {
+      const { environment, faults, id } = await configured(start, directory, needy)
+      const well = await examined(start, environment, directory)
+      assert.isTrue(well.ok)
+      const messages = well.of("plugin needy").map(({ message, verdict }) => `${verdict} ${message}`)
+      assert.deepStrictEqual(messages, [
+        "ok is configured",
+        `ok needs permission "Manage tags" enabled, for addTag, removeTag; only a write shows`,
+        `ok needs permission "Create and manage employees" enabled, for createEmployee; only a write shows`,
+        "ok employeeForm can be read",
+        `ok needs permission "Read document attachments" enabled, for attachments; not tried`
+      ])
+      await faults([{ kind: "refusal", code: "INTEGRATION.PERMISSION_MISSING", endpoint: "employeeForm" }])
+      const ill = await examined(start, environment, directory)
+      const [refused] = ill.of(`plugin needy in ${id}`).filter(({ verdict }) => verdict !== "ok")
+      assert.strictEqual(refused?.verdict, "problem")
+      assert.match(refused?.message ?? "", /^employeeForm: /)
+    }))
+
+  it("tells what a plugin is not told, where, and that nothing starts so", () =>
+    inDirectory(async (directory, start) => {
+      const { environment, id } = await configured(
+        start,
+        directory,
+        `Plugin.make("wanting", { config: Config.String("WEBHOOK_URL") })
+          .on("ats.tag.created", {}, () => Effect.void)`
+      )
+      const { of, ok } = await examined(start, environment, directory)
+      assert.isFalse(ok)
+      const [finding] = of(`plugin wanting in ${id}`)
+      assert.deepStrictEqual([finding?.verdict, finding?.message.includes("WEBHOOK_URL")], ["problem", true])
+      assert.include(finding?.hint, "with({ … })")
+      const { code, stderr } = await start(["start", "--once"], environment, directory).ended
+      assert.deepStrictEqual([code, stderr.includes("WEBHOOK_URL")], [1, true])
+    }))
+})
+
+describe("the help", () => {
+  it("of plugins and dead letters names what there is, with examples", async () => {
+    const helps = {
+      plugins: ["new", "list", "show", "on", "off", "stop-writes", "resume-writes", "replay"],
+      deadletters: ["list", "show", "plan", "redrive", "discard"],
+      "plugins replay": ["--from", "--to", "--integration", "--dry-run", "--fresh", "--limit", "Then do it"],
+      "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Many, gently"]
+    }
+    await Promise.all(
+      Object.entries(helps).map(async ([command, words]) => {
+        const { code, stdout } = await run([...command.split(" "), "--help"])
+        assert.strictEqual(code, 0)
+        for (const word of words) assert.include(stdout, word)
+      })
+    )
+  })
+})

@@ -1,0 +1,397 @@
+/** Plugins and dead letters over HTTP and on the command line, delivered to by the real engine, as who is paged meets them. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Plugins from "../../../src/delivery/Plugins.ts"
+import * as Server from "../../../src/ops/Server.ts"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { Deliveries } from "../../../src/store/Deliveries.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { run } from "../cli/Program.ts"
+import * as Running from "./Running.ts"
+
+const { ask, post, stream, using, write } = Running
+
+/** Fails for good for records whose name begins so, and does what it does with the others. */
+const picky = (done: Array<string> = [], broken: { is: boolean } = { is: true }) =>
+  Plugin.make("picky")
+    .on("ats.tag.created", {}, (event) =>
+      Effect.gen(function*() {
+        done.push(event.recordId)
+        if (broken.is && event.recordId.startsWith("bad")) {
+          yield* new Plugin.Permanent({ message: "the receiver refuses it" })
+        }
+      }))
+    .on("ats.tag.updated", { as: "changes" }, () => Effect.void)
+    .every("1 day", { as: "daily" }, () => Effect.void)
+    .with({ from: "oldest" })
+
+/** Everything in the log is delivered, as far as it goes. */
+const delivered = Effect.gen(function*() {
+  const store = yield* Store
+  const { reached } = yield* Plugins.Plugins
+  yield* reached((yield* store.logRange).newest)
+})
+
+/** Three records, of which two are dead letters. */
+const died = Effect.gen(function*() {
+  yield* stream({ phase: "live" })
+  for (const id of ["good", "bad1", "bad2"]) yield* write(id, `{"name":"s3cret"}`)
+  yield* delivered
+  return (yield* ask("/v1/deadletters")).body.items.map((letter: { id: number }) => letter.id)
+})
+
+const auditOf = Effect.gen(function*() {
+  const { audited } = yield* Store
+  return (yield* audited(100)).map(({ act, detail, target }) => `${act} ${target} ${detail}`.trim()).toReversed()
+})
+
+describe("GET /v1/plugins", () => {
+  it.live("shows every handler: how far it is, what waits and what is dead; and where the plugin is on", () =>
+    Effect.gen(function*() {
+      yield* died
+      const { body } = yield* ask("/v1/plugins")
+      assert.deepStrictEqual([body.next, body.writes, body.delivering], [null, "on", {
+        state: "running",
+        reason: null
+      }])
+      const [plugin] = body.items
+      assert.deepStrictEqual(
+        plugin.handlers.map((
+          one: Record<string, unknown>
+        ) => [one["handler"], one["occasion"], one["lag_events"], one["dead"]]),
+        [
+          ["ats.tag.created", { kind: "event", of: "ats.tag.created" }, 0, 2],
+          ["changes", { kind: "event", of: "ats.tag.updated" }, 0, 0],
+          ["daily", { kind: "tick", of: "every 1d" }, 0, 0]
+        ]
+      )
+      const { position } = plugin.handlers[0]
+      assert.strictEqual((yield* ask("/v1/events?after=latest")).body.next, position)
+      assert.deepStrictEqual(plugin.integrations, [{ integration: "greenhouse:acme", state: "on", reason: null }])
+      assert.deepStrictEqual((yield* ask("/v1/plugins/picky")).body, plugin)
+      const unknown = yield* ask("/v1/plugins/pickle")
+      assert.deepStrictEqual(
+        [unknown.status, unknown.body.detail],
+        [404, `there is no plugin "pickle": the plugins are picky`]
+      )
+    }).pipe(using({ plugins: [picky()] })))
+
+  it.live("without plugins there is an empty list, and nothing to switch", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual((yield* ask("/v1/plugins")).body.items, [])
+      assert.deepStrictEqual((yield* ask("/v1/deadletters")).body, { items: [], next: null })
+      const refused = yield* post("/v1/plugins/picky/off")
+      assert.deepStrictEqual([refused.status, refused.body.type], [404, "urn:rollcall:problem:not-found"])
+      assert.include(refused.body.detail, "none is configured")
+      assert.strictEqual((yield* post("/v1/plugins/writes/stop")).status, 404)
+    }).pipe(using()))
+
+  it.live("where a plugin is not configured its deliveries wait, and it is said what is missing", () =>
+    Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      yield* write("a", "{}")
+      yield* delivered
+      const [plugin] = (yield* ask("/v1/plugins")).body.items
+      const [used] = plugin.integrations
+      assert.deepStrictEqual([used.state, plugin.handlers[0].dead], ["unconfigured", 0])
+      assert.match(used.reason, /NOWHERE_SET/)
+    }).pipe(using({
+      plugins: [
+        Plugin.make("wanting", { config: Config.all({ key: Config.String("NOWHERE_SET") }) })
+          .on("ats.tag.created", {}, () => Effect.void).with({ from: "oldest" }) as unknown as Plugin.Plugin<unknown>
+      ]
+    })))
+
+  it.live("the metrics and the status page show plugins and dead letters", () =>
+    Effect.gen(function*() {
+      yield* died
+      const metrics = (yield* ask("/metrics")).text
+      assert.match(metrics, /^rollcall_dead_letters\{.*handler="ats.tag.created".*\} 2$/m)
+      assert.match(metrics, /^rollcall_delivery_backlog\{.*state="waiting".*\} 0$/m)
+      assert.match(metrics, /^rollcall_delivery_oldest_seconds\{.*\} 0$/m)
+      assert.match(metrics, /^rollcall_plugin_writes_stopped 0$/m)
+      assert.notInclude(metrics, "bad1")
+      const page = (yield* ask("/")).text
+      assert.match(page, /<h2>Plugins<\/h2>/)
+      assert.match(
+        page,
+        /<td>picky<\/td><td>ats.tag.created<\/td><td>on<\/td>(<td class="n">0<\/td>){4}<td class="n">2</
+      )
+      yield* post("/v1/plugins/writes/stop")
+      assert.match((yield* ask("/metrics")).text, /^rollcall_plugin_writes_stopped 1$/m)
+      assert.include((yield* ask("/")).text, "writes of all plugins are stopped")
+    }).pipe(using({ plugins: [picky()] })))
+})
+
+describe("switches", () => {
+  it.live("a plugin that is off gets nothing and loses nothing; each switch is written down", () => {
+    const done: Array<string> = []
+    return Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      const off = yield* post("/v1/plugins/picky/off")
+      assert.deepStrictEqual([off.status, off.body.on], [200, false])
+      assert.strictEqual(off.body.integrations[0].reason, "by an operator, everywhere")
+      yield* write("a", "{}")
+      yield* delivered
+      assert.deepStrictEqual(done, [])
+      assert.strictEqual((yield* ask("/v1/plugins/picky")).body.handlers[0].due, 1)
+      const half = yield* post("/v1/plugins/picky/on?integration=greenhouse:acme")
+      assert.deepStrictEqual([half.status, half.body.detail], [409, "picky is off everywhere"])
+      yield* post("/v1/plugins/picky/on")
+      yield* write("b", "{}")
+      yield* delivered
+      assert.deepStrictEqual(done, ["a", "b"])
+      assert.deepStrictEqual(yield* auditOf, ["plugins.off picky", "plugins.on picky"])
+    }).pipe(using({ plugins: [picky(done)] }))
+  })
+
+  it.live("a plugin is switched off for one integration; what is off in the configuration cannot be switched on", () =>
+    Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      yield* stream({ phase: "live" }, { integration: "lever:acme", model: "ats.tag" })
+      const off = yield* post("/v1/plugins/picky/off?integration=greenhouse:acme")
+      assert.deepStrictEqual(off.body.integrations, [
+        { integration: "greenhouse:acme", state: "off", reason: "by an operator" },
+        { integration: "lever:acme", state: "off", reason: "in the configuration" }
+      ])
+      const on = yield* post("/v1/plugins/picky/on?integration=lever:acme")
+      assert.deepStrictEqual([on.status, on.body.type], [409, "urn:rollcall:problem:not-now"])
+      assert.include(on.body.hint, "with({ … })")
+      const nowhere = yield* post("/v1/plugins/picky/off?integration=lever:other")
+      assert.deepStrictEqual([nowhere.status, nowhere.body.detail.split(":").length > 1], [404, true])
+      assert.include(nowhere.body.detail, "there is no integration lever:other")
+    }).pipe(using({ plugins: [picky().with({ integrations: { "lever:acme": false } })] })))
+
+  it.live("one switch stops the writes of all plugins, over restarts, until it is set back", () =>
+    Effect.gen(function*() {
+      const stopped = yield* post("/v1/plugins/writes/stop")
+      assert.deepStrictEqual([stopped.status, stopped.body.writes], [200, "stopped"])
+      const { switchedOff } = yield* Deliveries
+      assert.deepStrictEqual(yield* switchedOff, [{ _tag: "Writes" }])
+      assert.strictEqual((yield* post("/v1/plugins/writes/resume")).body.writes, "on")
+      assert.deepStrictEqual(yield* auditOf, ["plugins.stop-writes all plugins", "plugins.resume-writes all plugins"])
+    }).pipe(using({ plugins: [picky()] })))
+})
+
+describe("GET /v1/deadletters", () => {
+  it.live("I11: lists what was given up and why, by filter and in pages, without content; and tells the story of each", () =>
+    Effect.gen(function*() {
+      const [first, second] = yield* died
+      const { body, text } = yield* ask("/v1/deadletters?limit=1")
+      const [letter] = body.items
+      assert.deepStrictEqual(
+        [letter.id, letter.plugin, letter.event.record, letter.reason, letter.message, letter.attempts, body.next],
+        [first, "picky", "bad1", "Permanent", "the receiver refuses it", 1, String(first)]
+      )
+      const rest = (yield* ask(`/v1/deadletters?limit=1&after=${body.next}`)).body
+      assert.strictEqual(rest.items[0].id, second)
+      const of = (query: string) => Effect.map(ask(`/v1/deadletters?${query}`), ({ body }) => body.items.length)
+      assert.strictEqual(
+        yield* of("plugin=picky&handler=ats.tag.created&integration=greenhouse:acme&reason=Permanent"),
+        2
+      )
+      for (
+        const none of ["plugin=p", "handler=daily", "integration=l:x", "reason=Transient", "until=2020-01-01T00:00:00Z"]
+      ) {
+        assert.strictEqual(yield* of(none), 0, none)
+      }
+      assert.strictEqual((yield* ask("/v1/deadletters?since=lately")).status, 400)
+      const story = yield* ask(`/v1/deadletters/${first}`)
+      assert.strictEqual(story.body.attempted.length, 1)
+      assert.deepStrictEqual(
+        [story.body.attempted[0].reason, story.body.attempted[0].requests, story.body.journal],
+        ["Permanent", [], []]
+      )
+      assert.notInclude(text + story.text, "s3cret")
+      assert.strictEqual((yield* ask("/v1/deadletters/77")).status, 404)
+      assert.strictEqual((yield* ask("/v1/deadletters/seven")).status, 400)
+    }).pipe(using({ plugins: [picky()] })))
+})
+
+describe("a plan", () => {
+  it.live("counts exactly what is then done; what changed meanwhile is a conflict and nothing is done", () => {
+    const broken = { is: true }
+    const done: Array<string> = []
+    return Effect.gen(function*() {
+      const [first] = yield* died
+      const plan = (yield* post("/v1/deadletters/plan", { plugin: "picky" })).body
+      assert.deepStrictEqual([plan.count, plan.parked, plan.shares], [2, 0, [
+        { plugin: "picky", handler: "ats.tag.created", reason: "Permanent", count: 2 }
+      ]])
+      assert.strictEqual((yield* post("/v1/deadletters/plan", { plugin: "picky" })).body.plan, plan.plan)
+      assert.strictEqual((yield* post("/v1/deadletters/plan", { ids: [first] })).body.count, 1)
+
+      yield* write("bad3", "{}")
+      yield* delivered
+      for (const act of ["redrive", "discard"]) {
+        const late = yield* post(`/v1/deadletters/${act}`, { plugin: "picky", plan: plan.plan })
+        assert.deepStrictEqual(
+          [late.status, late.body.detail],
+          [409, "this is not the plan any more: 3 dead letters match now"]
+        )
+      }
+      assert.strictEqual((yield* post("/v1/deadletters/redrive", { plan: "x", over: "some time" })).status, 400)
+
+      broken.is = false
+      done.length = 0
+      const now = (yield* post("/v1/deadletters/plan", { plugin: "picky" })).body
+      const redriven = yield* post("/v1/deadletters/redrive", { plugin: "picky", plan: now.plan })
+      assert.deepStrictEqual([redriven.status, redriven.body.count], [200, 3])
+      yield* delivered
+      assert.deepStrictEqual(done.toSorted(), ["bad1", "bad2", "bad3"])
+      assert.deepStrictEqual((yield* ask("/v1/deadletters")).body.items, [])
+      assert.deepStrictEqual(yield* auditOf, [`deadletters.redrive plan ${now.plan} 1 of 1`])
+    }).pipe(using({ plugins: [picky(done, broken)] }))
+  })
+
+  it.live("what died again meanwhile is not what was planned", () =>
+    Effect.gen(function*() {
+      const [first] = yield* died
+      const plan = (yield* post("/v1/deadletters/plan", { ids: [first] })).body
+      yield* post("/v1/deadletters/redrive", { ids: [first], plan: plan.plan })
+      yield* delivered
+      assert.strictEqual((yield* ask(`/v1/deadletters/${first}`)).status, 200)
+      assert.strictEqual((yield* post("/v1/deadletters/discard", { ids: [first], plan: plan.plan })).status, 409)
+    }).pipe(using({ plugins: [picky()] })))
+
+  it.live("spreads a redrive over a time, in order", () =>
+    Effect.gen(function*() {
+      yield* died
+      const { plan } = (yield* post("/v1/deadletters/plan")).body
+      const { body } = yield* post("/v1/deadletters/redrive", { plan, over: "10 minutes" })
+      assert.strictEqual(body.count, 2)
+      assert.strictEqual(Date.parse(body.to) - Date.parse(body.from), 300_000)
+      yield* delivered
+      // the first is dead again already, the second waits for its moment
+      const [{ handlers: [handler] }] = (yield* ask("/v1/plugins")).body.items
+      assert.deepStrictEqual([handler.dead, handler.due + handler.waiting], [1, 1])
+    }).pipe(using({ plugins: [picky()] })))
+
+  it.live("discards what was planned, and what was parked behind it goes on", () => {
+    const done: Array<string> = []
+    return Effect.gen(function*() {
+      const [first] = yield* died
+      yield* write("bad1", null)
+      yield* write("bad1", "{}")
+      yield* delivered
+      const plan = (yield* post("/v1/deadletters/plan", { ids: [first] })).body
+      assert.strictEqual(plan.parked, 1)
+      done.length = 0
+      const { body } = yield* post("/v1/deadletters/discard", { ids: [first], plan: plan.plan })
+      assert.deepStrictEqual(body, { count: 1 })
+      yield* delivered
+      assert.deepStrictEqual(done, ["bad1"])
+      assert.strictEqual((yield* ask(`/v1/deadletters/${first}`)).status, 404)
+    }).pipe(using({ plugins: [picky(done)] }))
+  })
+})
+
+describe("a replay", () => {
+  it.live("delivers a stretch of the log to one handler again, by positions or times", () => {
+    const done: Array<string> = []
+    return Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      for (const [index, id] of ["a", "b", "c", "d"].entries()) yield* write(id, "{}", { detectedAt: index * 60_000 })
+      yield* delivered
+      const positions = (yield* ask("/v1/events")).body.events.map((event: { position: string }) => event.position)
+      const replay = Effect.fnUntraced(function*(stretch: Record<string, unknown>) {
+        done.length = 0
+        const answer = yield* post("/v1/plugins/picky/replay", { handler: "ats.tag.created", ...stretch })
+        yield* delivered
+        return { ...answer, done: [...done] }
+      })
+      const whole = yield* replay({})
+      assert.deepStrictEqual([whole.status, whole.body.deliveries, whole.done], [200, 4, ["a", "b", "c", "d"]])
+      assert.deepStrictEqual([whole.body.from, whole.body.to], [positions[0], positions[3]])
+      assert.deepStrictEqual((yield* replay({ from: positions[1], to: positions[2] })).done, ["b", "c"])
+      const times = { from: "1970-01-01T00:01:00Z", to: "1970-01-01T00:03:00Z" }
+      assert.deepStrictEqual((yield* replay(times)).done, ["b", "c"])
+      assert.deepStrictEqual((yield* replay({ from: "1970-01-01T00:02:30Z" })).done, ["d"])
+      assert.include(yield* auditOf, "plugins.replay picky/ats.tag.created positions 2 to 3")
+      const tick = yield* replay({ handler: "daily" })
+      assert.strictEqual(tick.body.deliveries, 1)
+    }).pipe(using({ plugins: [picky(done)] }))
+  })
+
+  it.live("refuses what is no stretch of this log, and says what would be", () =>
+    Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      yield* write("a", "{}")
+      yield* delivered
+      const refusal = Effect.fnUntraced(function*(stretch: Record<string, unknown>, plugin = "picky") {
+        const { body, status } = yield* post(`/v1/plugins/${plugin}/replay`, { handler: "ats.tag.created", ...stretch })
+        return [status, body.type.split(":").at(-1), body.detail]
+      })
+      assert.deepStrictEqual(yield* refusal({ from: "yesterday" }), [
+        400,
+        "replay-malformed",
+        `"yesterday" is neither a position nor a time`
+      ])
+      assert.deepStrictEqual((yield* refusal({ from: "other-1-1" })).slice(0, 2), [400, "replay-malformed"])
+      assert.deepStrictEqual(yield* refusal({ from: "2999-01-01T00:00:00Z" }), [
+        400,
+        "replay-malformed",
+        "there is no event in this stretch of the log"
+      ])
+      assert.deepStrictEqual(yield* refusal({ handler: "hourly" }), [
+        404,
+        "not-found",
+        `picky has no handler "hourly": its handlers are ats.tag.created, changes, daily`
+      ])
+      assert.deepStrictEqual((yield* refusal({}, "pickle")).slice(0, 2), [404, "not-found"])
+      assert.deepStrictEqual((yield* refusal({ integration: "l:x" })).slice(0, 2), [404, "not-found"])
+      assert.strictEqual((yield* post("/v1/plugins/picky/replay", {})).status, 400)
+    }).pipe(using({ plugins: [picky()] })))
+})
+
+describe("rollcall plugins, rollcall deadletters", () => {
+  it.live(
+    "show, switch, plan, redrive and discard; 1 for what failed, 2 for wrong usage",
+    () =>
+      Effect.gen(function*() {
+        const [first, second] = yield* died
+        const { url } = yield* Server.Server
+        const rollcall = (...args: ReadonlyArray<string>) =>
+          Effect.promise(() => run(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
+        const list = yield* rollcall("plugins", "list")
+        assert.match(list.stdout, /^picky +ats.tag.created +on +0 +0 +0 +0 +2 +–$/m)
+        assert.match(
+          (yield* rollcall("plugins", "off", "picky", "--integration", "greenhouse:acme")).stdout,
+          /off +by an op/
+        )
+        assert.match((yield* rollcall("plugins", "show", "picky")).stdout, /^greenhouse:acme +off +by an operator$/m)
+        assert.match((yield* rollcall("plugins", "on", "picky", "--integration", "greenhouse:acme")).stdout, /^picky/m)
+        assert.strictEqual(
+          (yield* rollcall("plugins", "stop-writes")).stdout,
+          "no plugin writes anything from now on\n"
+        )
+        assert.match((yield* rollcall("status")).stdout, /writes of all plugins are stopped.*\n.*\n.*picky/)
+        assert.strictEqual((yield* rollcall("plugins", "resume-writes")).stdout, "plugins may write again\n")
+        const unknown = yield* rollcall("plugins", "show", "pickle")
+        assert.deepStrictEqual([unknown.code, unknown.stderr.includes("the plugins are picky")], [1, true])
+        const dry = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--dry-run")
+        assert.match(dry.stdout, /ats.tag\/bad1 in greenhouse:acme.*\n +would fail: Permanent: the receiver refuses it/)
+        assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 tried, 0 writes, 2 failures/)
+        assert.strictEqual((yield* rollcall("plugins", "replay", "picky")).code, 2)
+
+        assert.match((yield* rollcall("deadletters", "list")).stdout, /bad1 v1 .* Permanent: the receiver refuses it/)
+        assert.match((yield* rollcall("deadletters", "show", String(first))).stdout, /attempt 1, .*: Permanent/)
+        const plan = yield* rollcall("deadletters", "plan", "--plugin", "picky", "--json")
+        assert.strictEqual(JSON.parse(plan.stdout).count, 2)
+        const unsure = yield* rollcall("deadletters", "discard", "--id", String(first))
+        assert.deepStrictEqual([unsure.code, /Say --plan [0-9a-f]+ to do exactly this/.test(unsure.stderr)], [1, true])
+        const stale = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
+        assert.strictEqual(stale.stdout, "2 sent again\n")
+        assert.match(
+          (yield* rollcall("deadletters", "discard", "--id", String(second), "--yes")).stdout,
+          /^1 given up/m
+        )
+        const gone = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
+        assert.deepStrictEqual([gone.code, gone.stderr.includes("not the plan any more")], [1, true])
+        assert.strictEqual((yield* rollcall("deadletters", "show", "all")).code, 2)
+        assert.strictEqual((yield* rollcall("deadletters", "list", "--reason", "Bad")).code, 2)
+      }).pipe(using({ plugins: [picky()] })),
+    120_000
+  )
+})

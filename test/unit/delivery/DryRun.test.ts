@@ -1,0 +1,172 @@
+/** What a dry run tells, and that it can do nothing else. */
+import { assert, describe, expectTypeOf, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Schema from "effect/Schema"
+import type { Readable } from "../../../src/delivery/DryRun.ts"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import * as Rig from "./Rig.ts"
+
+const { acme } = Rig
+const hired = "ats.application.hired"
+
+const tag = (name: string) => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", { tag: { name } }))
+
+/** Writes in every way there is. */
+const busy = Plugin.make("busy").on(hired, {}, (event) =>
+  Effect.gen(function*() {
+    const api = yield* Plugin.Api
+    yield* api.live("ats.application", event.recordId)
+    yield* api.addTag("c1", { tag: { name: "hired" } })
+    yield* Plugin.Journal.once("twice", Schema.Json, tag("in a step"))
+    yield* Plugin.Journal.oncePer("ever", Schema.Json, Effect.as(tag("for ever"), null))
+    const hris = api.for("workday:acme")
+    yield* hris.createEmployee({ properties: {} })
+    const client = yield* HttpClient.HttpClient
+    yield* Effect.orDie(client.get("https://hooks.example/state"))
+    const request = HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("https://hooks.example/in?key=s3cret"), {
+      id: event.id
+    })
+    yield* Effect.orDie(client.execute(request))
+    yield* Effect.orDie(client.execute(HttpClientRequest.delete("https://hooks.example/in")))
+  }))
+
+/** The plugin is off: what happens is the dry run's doing. */
+const off = (name: string) => ({ _tag: "Plugin", plugin: name, integration: null }) as const
+
+describe("a dry run", () => {
+  it.effect("has nothing that writes: of the source it reads, of the store it asks, of the network it only gets", () =>
+    Effect.gen(function*() {
+      expectTypeOf<keyof Readable["source"]>().toEqualTypeOf<"page" | "read">()
+      expectTypeOf<keyof Readable["deliveries"]>().toEqualTypeOf<
+        "result" | "entries" | "content" | "applicationsOf"
+      >()
+      const rig = yield* Rig.make
+      const methods: Array<string> = []
+      rig.script.http = ({ method }) => Effect.sync(() => (methods.push(method), 200))
+      rig.script.answer = () => Effect.die(new Error("a dry run has written"))
+      const { plugins } = yield* rig.start([busy.with({ from: "oldest" })])
+      yield* plugins.set(off("busy"), false)
+      yield* rig.hire("a")
+      rig.touched.clear()
+      const { deliveries, left, rehearsed } = yield* plugins.dryRun({
+        plugin: "busy",
+        handler: hired,
+        fresh: false,
+        limit: 10
+      })
+      assert.deepStrictEqual([deliveries, left], [1, 0])
+      assert.deepStrictEqual(rehearsed[0]?.failure, null)
+      assert.deepStrictEqual(
+        rehearsed[0]?.would.map(({ integration, what }) => [what, integration]),
+        [
+          ["addTag", acme],
+          ["addTag", acme],
+          ["addTag", acme],
+          ["createEmployee", "workday:acme"],
+          ["POST https://hooks.example/in", null],
+          ["DELETE https://hooks.example/in", null]
+        ]
+      )
+      assert.deepStrictEqual(rehearsed[0]?.would[0], {
+        what: "addTag",
+        integration: acme,
+        params: { candidate_id: "c1" },
+        body: { tag: { name: "hired" } }
+      })
+      assert.notInclude(JSON.stringify(rehearsed), "s3cret")
+      assert.deepStrictEqual(methods, ["GET"])
+      assert.deepStrictEqual(rig.sent, [])
+      assert.deepStrictEqual([...rig.touched].toSorted(), [
+        "applicationsOf",
+        "content",
+        "entries",
+        "handlers",
+        "result"
+      ])
+      assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
+    }).pipe(Effect.scoped))
+
+  it.effect("says how a handler would fail: what it would send wrong, what it would be missing, what it did wrong", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      const failing = Plugin.make("failing")
+        .on(hired, { as: "wrong" }, () => tag(7 as unknown as string))
+        .on(hired, { as: "given up" }, () => new Plugin.Permanent({ message: "no such place" }))
+        .on(hired, { as: "mistaken" }, () => Effect.die(new RangeError("of a s3cret")))
+        .with({ from: "oldest" })
+      const { plugins } = yield* rig.start([failing])
+      yield* plugins.set(off("failing"), false)
+      yield* rig.hire("a")
+      const failureOf = (handler: string) =>
+        Effect.map(
+          plugins.dryRun({ plugin: "failing", handler, fresh: false, limit: 1 }),
+          ({ rehearsed: [first] }) => first?.failure ?? null
+        )
+      const wrong = yield* failureOf("wrong")
+      assert.deepStrictEqual([wrong?.reason, wrong?.refusal, wrong?.faults[0]?.path], [
+        "Permanent",
+        "Invalid",
+        "/body/tag/name"
+      ])
+      assert.strictEqual((yield* failureOf("given up"))?.message, "no such place")
+      const mistaken = yield* failureOf("mistaken")
+      assert.strictEqual(mistaken?.reason, "Defect")
+      assert.notInclude(mistaken?.message ?? "", "s3cret")
+      assert.deepStrictEqual(rig.sent, [])
+    }).pipe(Effect.scoped))
+
+  it.effect("does not tell what was done already, as a replay does not do it; unless it is to be fresh", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      const tagger = Plugin.make("tagger").on(hired, {}, () => tag("hired")).with({ from: "oldest" })
+      const { delivery, plugins } = yield* rig.start([tagger])
+      yield* rig.hire("a")
+      yield* rig.quiet(delivery)
+      assert.strictEqual(rig.sent.length, 1)
+      const would = (fresh: boolean) =>
+        Effect.map(
+          plugins.dryRun({ plugin: "tagger", handler: hired, fresh, limit: 1 }),
+          ({ rehearsed: [first] }) => first?.would.map(({ what }) => what)
+        )
+      assert.deepStrictEqual(yield* would(false), [])
+      assert.deepStrictEqual(yield* would(true), ["addTag"])
+      assert.strictEqual(rig.sent.length, 1)
+
+      yield* plugins.replay({ plugin: "tagger", handler: hired, fresh: false })
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 1)
+      yield* plugins.replay({ plugin: "tagger", handler: hired, fresh: true })
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 2)
+    }).pipe(Effect.scoped))
+
+  it.effect("tries batches as batches and a tick once for the whole stretch, and not more than it was asked to", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      const sizes: Array<number> = []
+      const spans: Array<string> = []
+      const several = Plugin.make("several")
+        .batch(
+          hired,
+          { as: "batch", size: 2, within: "1 minute" },
+          (events) => Effect.sync(() => void sizes.push(events.length))
+        )
+        .every(
+          "1 day",
+          { as: "daily" },
+          ({ from, to }) =>
+            Effect.sync(() => void spans.push([from, to].map((position) => position.split("-").at(-1)).join(" to ")))
+        )
+        .with({ from: "oldest", integrations: { [acme]: true }, others: false })
+      const { plugins } = yield* rig.start([several])
+      yield* plugins.set(off("several"), false)
+      for (const id of ["a", "b", "c"]) yield* rig.hire(id)
+      yield* rig.hire("d", "lever:beta")
+      const batches = yield* plugins.dryRun({ plugin: "several", handler: "batch", fresh: false, limit: 1 })
+      assert.deepStrictEqual([sizes, batches.deliveries, batches.left], [[2], 2, 1])
+      yield* plugins.dryRun({ plugin: "several", handler: "daily", fresh: false, limit: 10 })
+      assert.deepStrictEqual(spans, ["0 to 4"])
+    }).pipe(Effect.scoped))
+})

@@ -10,6 +10,7 @@ import * as CliConfig from "effect/cli/CliConfig"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Clock from "effect/Clock"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -20,6 +21,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { createRequire } from "node:module"
 import { join } from "node:path"
+import type { WriteName } from "./api/Writes.ts"
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import * as Integrations from "./capture/Integrations.ts"
@@ -32,6 +34,7 @@ import * as Processing from "./domain/Processing.ts"
 import * as Client from "./ops/Client.ts"
 import { json, print, sandboxFlags, seed, status, tail } from "./ops/Commands.ts"
 import { deadLetters } from "./ops/DeadLetterCommands.ts"
+import type { Writings } from "./ops/Demo.ts"
 import { holds } from "./ops/HoldCommands.ts"
 import { integrations } from "./ops/IntegrationCommands.ts"
 import type { Dependency } from "./ops/Overview.ts"
@@ -39,6 +42,7 @@ import { plugins } from "./ops/PluginCommands.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
+import type { Plugin } from "./plugin/Plugin.ts"
 import { divergence, evidence, Relay } from "./publish/Relay.ts"
 import * as Retention from "./publish/Retention.ts"
 import type { SandboxHandle } from "./sandbox/Sandbox.ts"
@@ -430,6 +434,44 @@ const completed = Effect.fnUntraced(function*({ freeze, integrations, world }: S
   }
 })
 
+/** The package's own plugins, by the name under which everybody imports them. */
+const shipped = (name: string): Effect.Effect<Plugin<unknown>> =>
+  Effect.map(Effect.promise(() => import(`rollcall/plugins/${name}`)), ({ default: plugin }) => plugin)
+
+/** Two plugins, in the integration that has both sides. */
+const demoPlugins = Effect.fnUntraced(function*({ ids, integrations: [integration = ""] }: SandboxHandle) {
+  const [welcomeNewHire, stageTags] = yield* Effect.all([shipped("welcome-new-hire"), shipped("stage-tags")])
+  const nextYear = new Date(yield* Clock.currentTimeMillis).getUTCFullYear() + 1
+  return [
+    welcomeNewHire.with({
+      values: {
+        WELCOME_HRIS: integration,
+        WELCOME_EMPLOYEE_URL: "https://hr.example/employees/{/remote_id}",
+        WELCOME_FIELDS: {
+          work_email: "{/candidate/first_name|handle}.{/remote_id|handle}@company.example",
+          start_date: `${nextYear}-01-01`,
+          contract: "FULL_TIME"
+        },
+        WELCOME_DOCUMENTS: { CV: ids.document_category, COVER_LETTER: ids.document_category }
+      }
+    }),
+    stageTags.with({
+      values: {
+        STAGE_TAGS_TABLE: {
+          "Phone interview": "interviewing",
+          Interview: "interviewing",
+          "Final round": "interviewing",
+          Offer: "offer made"
+        }
+      }
+    })
+  ]
+})
+
+/** Of plugins that write different things. */
+const authorIn = (plugins: ReadonlyArray<Plugin<unknown>>) => (write: WriteName): string =>
+  plugins.find(({ definition }) => definition.needs?.writes?.includes(write))?.name ?? "a plugin"
+
 const demo = Command.make("demo", {
   for: Flag.String("for").pipe(
     Flag.filterMap(parseLength, (text) => `"${text}" is no length of time; write 20s or "20 seconds"`),
@@ -448,16 +490,19 @@ const demo = Command.make("demo", {
     const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-demo-" })
     const sandbox = yield* serve({ seed, ...demoWorld })
     const { input, settings } = yield* demoSettings(sandbox, directory)
+    const plugins = yield* demoPlugins(sandbox)
+    const writings: Writings = []
     const enough = Option.isNone(length) ? interrupted : Effect.raceFirst(interrupted, Effect.sleep(length.value))
     const watched = Effect.gen(function*() {
       const { url } = yield* Server.Server
       const client = yield* Client.make({ url, token: null })
-      yield* Demo.run({ world: sandbox.world, settle: completed(sandbox), client, url, seed, until: enough, json })
+      const settle = completed(sandbox)
+      yield* Demo.run({ world: sandbox.world, writings, settle, client, url, seed, until: enough, json })
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
     yield* Effect.gen(function*() {
-      const plan = yield* planOf(settings, input)
+      const plan = { ...(yield* planOf(settings, input)), plugins }
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipeline(plan)))
-    }).pipe(Effect.provide(sourceLayer(settings)))
+    }).pipe(Effect.provide(Layer.provide(Demo.noting(writings, authorIn(plugins)), sourceLayer(settings))))
   }).pipe(Effect.scoped, tool)).pipe(
     Command.withDescription("Watch a simulated HR world being turned into change events"),
     Command.withExamples([{ command: "rollcall demo --for 20s", description: "Watch it for twenty seconds" }])

@@ -110,6 +110,19 @@ describe("welcome-new-hire", () => {
     }
   })
 
+  it("L5: an answer that was lost is not made good by other answers to the form", async () => {
+    let asked = 0
+    const again = { type: "text", unified_key: "first_name" } as const
+    const run = await Testing.make(used(), {
+      ...setting,
+      answers: { employeeForm: () => ({ properties: { ...form.properties, [`asked_${++asked}`]: again } }) },
+      faults: [{ on: "createEmployee", fail: "answer lost" }]
+    }).deliver(hired(2))
+    assert.strictEqual(asked, 2)
+    assert.propertyVal(run.failure, "refusal", "OutcomeUnknown")
+    assert.deepStrictEqual(namesOf(run), ["createEmployee"])
+  })
+
   it("says of a form that it cannot fill every field, and no value", async () => {
     const run = await Testing.make(used({ WELCOME_FIELDS: { work_email: "{/candidate/first_name}" } }), setting)
       .deliver(hired(2))

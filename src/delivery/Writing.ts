@@ -6,6 +6,7 @@
  * 2. What has a result is never sent again; what has an intent and no result only if that is safe, was declared so, or the
  *    API shows that it did not take effect   (L4, L5)
  * 3. Of what is known not to have been done no intent is left
+ * 4. While it is unknown whether a write took effect that must not be repeated, none is sent in its place that says something else   (L5)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -43,8 +44,14 @@ const stopped = Duration.minutes(1)
 const checked = <W extends WriteName>(write: W, body: unknown): body is WriteBody<W> =>
   Schema.is(writeSchemas[write].body)(body)
 
-const nameOf = (write: WriteName, request: unknown): string =>
-  `${write}:${hash("sha256", JSON.stringify(request), "base64url").slice(0, 22)}`
+const digest = (content: unknown): string => hash("sha256", JSON.stringify(content), "base64url").slice(0, 22)
+
+const ifUnknown = <W extends WriteName>({ options, write }: Asking.Wanted<W>): OnUnknown =>
+  options.onUnknown ?? unless[writes[write].repeat]
+
+/** What is asked for where; with what is said, a request's name. */
+const kinOf = <W extends WriteName>({ integration, params, write }: Asking.Wanted<W>): string =>
+  `${write}:${digest([integration, params])}:`
 
 export const make = (services: Services, attempt: Attempt) => {
   const { accounts, deliveries, replacing, source } = services
@@ -64,11 +71,13 @@ export const make = (services: Services, attempt: Attempt) => {
   /** The transaction before a write goes out: fence, switch, budget, intent, and what is to be seen of it. */
   const begin = <W extends WriteName>(
     key: StepKey,
-    { body, integration, params, write }: Asking.Wanted<W>,
+    wanted: Asking.Wanted<W>,
     again: boolean
-  ): Effect.Effect<Begun, HandlerError> =>
-    stored(deliveries.begin(attempt.fence, {
+  ): Effect.Effect<Begun, HandlerError> => {
+    const { body, integration, params, write } = wanted
+    return stored(deliveries.begin(attempt.fence, {
       ...key,
+      ...(ifUnknown(wanted) === "deadLetter" && { kin: key.step.slice(0, key.step.lastIndexOf(":") + 1) }),
       integration,
       write: {
         name: write,
@@ -79,6 +88,7 @@ export const make = (services: Services, attempt: Attempt) => {
       },
       again
     }))
+  }
 
   /** The form an employee is checked against is read if the handler did not. */
   const against = <W extends WriteName>(account: string, { body, integration, options, write }: Asking.Wanted<W>) => {
@@ -165,8 +175,8 @@ export const make = (services: Services, attempt: Attempt) => {
     wanted: Asking.Wanted<W>,
     begunAt: number
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    const { integration, options, write } = wanted
-    const onUnknown = options.onUnknown ?? unless[writes[write].repeat]
+    const { integration, write } = wanted
+    const onUnknown = ifUnknown(wanted)
     if (onUnknown === "repeat") return yield* perform(key, wanted, true)
     if (onUnknown === "deadLetter") return yield* Refusals.unknown(write)
     yield* attempt.check
@@ -195,10 +205,10 @@ export const make = (services: Services, attempt: Attempt) => {
   return Effect.fn("Plugin.write")(function*<W extends WriteName>(
     wanted: Asking.Wanted<W>
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    const { body, integration, params, write } = wanted
+    const { body, integration, write } = wanted
     yield* attempt.check
     const { lasting, occasions, path } = yield* attempt.place
-    const name = path + nameOf(write, [integration, params, body])
+    const name = path + kinOf(wanted) + digest(body)
     const key = (number: number): StepKey => ({
       handler: attempt.subscription.key,
       occasions,

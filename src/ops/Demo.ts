@@ -8,20 +8,25 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import type { WriteName } from "../api/Writes.ts"
 import { Capture } from "../capture/Capture.ts"
 import { isReadable } from "../capture/StreamState.ts"
 import { isObject, type JsonObject } from "../domain/Canonical.ts"
 import { derivedRegistry, type StreamModel, streamModels, streamName } from "../domain/Model.ts"
 
+import { Delivery } from "../delivery/Delivery.ts"
+import { Source, type WriteRequest } from "../source/Source.ts"
 import { Store } from "../store/Store.ts"
 import type { StreamView } from "./Api.ts"
 import { type Client, parseEvent } from "./Client.ts"
 import { type Difference, differences, Fold, type Records } from "./Fold.ts"
-import { eventLine, lagOf, paint, progressLine } from "./Screen.ts"
+import { eventLine, lagOf, paint, progressLine, writeLine } from "./Screen.ts"
 
 /** The simulated world behind the API that is read. */
 export interface DemoWorld {
@@ -32,8 +37,20 @@ export interface DemoWorld {
   readonly mutations: Readonly<Record<string, number>>
 }
 
+/** A write of a plugin that took effect. */
+export interface Written {
+  /** Our clock, ms. */
+  readonly at: number
+  readonly plugin: string
+  readonly request: WriteRequest<WriteName>
+}
+
+/** What plugins have written, oldest first. */
+export type Writings = Array<Written>
+
 export interface DemoOptions {
   readonly world: DemoWorld
+  readonly writings: Writings
   /** Brings the world to rest, once every kind of mutation has happened. */
   readonly settle: Effect.Effect<void>
   readonly client: Client
@@ -54,6 +71,8 @@ export interface Summary {
   /** From a change to its event in the log, backfill left out; null when nothing changed. */
   readonly detection_seconds: { readonly p50: number; readonly p95: number } | null
   readonly mutations: Readonly<Record<string, number>>
+  /** How often each plugin wrote what. */
+  readonly plugins: Readonly<Record<string, Readonly<Record<string, number>>>>
   readonly check: {
     readonly holds: boolean
     /** Records of the world that were compared. */
@@ -80,7 +99,22 @@ const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x
 export const greet = (seed: number) =>
   say(
     `${paint("bold", "Rollcall demo: a simulated HR world is read over HTTP, its changes become events.")}\n` +
-      `Seed ${seed}. Ctrl-C ends it with a summary and a check that nothing was lost.`
+      `Seed ${seed}. Two plugins act on what happens: welcome-new-hire and stage-tags (→ marks what they write).\n` +
+      `Ctrl-C ends it with a summary and a check that nothing was lost.`
+  )
+
+/** The API as it is, with every write noted as that of its plugin. */
+export const noting = (writings: Writings, pluginOf: (write: WriteName) => string) =>
+  Layer.effect(
+    Source,
+    Effect.map(Source, (source) => ({
+      ...source,
+      write: (request) =>
+        Effect.tap(source.write(request), () =>
+          Effect.map(Clock.currentTimeMillis, (at) => {
+            writings.push({ at, plugin: pluginOf(request.write), request })
+          }))
+    }))
   )
 
 // ---- the steps ----------------------------------------------------------------------------------------------------
@@ -166,12 +200,22 @@ const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions
 const watchEvents = ({ client }: DemoOptions) =>
   Stream.runForEach(client.follow("latest"), (text) => say(eventLine(parseEvent(text).data)))
 
+const watchWritings = ({ writings }: DemoOptions) => {
+  let shown = 0
+  const show = Effect.suspend(() =>
+    Effect.forEach(writings.slice(shown, shown = writings.length), (written) => say(writeLine(written)), {
+      discard: true
+    })
+  )
+  return Effect.repeat(show, Schedule.spaced("100 millis"))
+}
+
 const watch = (options: DemoOptions) =>
   Effect.gen(function*() {
     yield* say(`Status ${options.url}/   events ${options.url}/v1/events   documentation ${options.url}/docs\n`)
     yield* watchBackfill(options)
     yield* say("\nEvents as they happen:")
-    yield* watchEvents(options)
+    yield* Effect.all([watchEvents(options), watchWritings(options)], { concurrency: 2, discard: true })
   })
 
 /** With the world at rest: two polls close every gap that pages may have had, the sweep finds what polls cannot. */
@@ -187,6 +231,26 @@ const readToTheEnd = Effect.gen(function*() {
     { concurrency: 4, discard: true }
   )
 })
+
+/** What happened is acted upon, and what comes of that is read too. */
+const pluginsAtRest = Effect.gen(function*() {
+  const delivery = yield* Effect.serviceOption(Delivery)
+  if (Option.isNone(delivery)) return
+  const store = yield* Store
+  const { newest } = yield* store.logRange
+  yield* delivery.value.reached(newest)
+  yield* readToTheEnd
+})
+
+const countsOf = (writings: Writings): Summary["plugins"] =>
+  Object.fromEntries(
+    [...Map.groupBy(writings, ({ plugin }) => plugin)].map(([plugin, own]) => [
+      plugin,
+      Object.fromEntries(
+        [...Map.groupBy(own, ({ request }) => request.write)].map(([write, equal]) => [write, equal.length])
+      )
+    ])
+  )
 
 const recordsRead = Effect.map(Metric.snapshot, (metrics) =>
   metrics.reduce(
@@ -236,7 +300,7 @@ const check = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
 
 const number = (value: number) => value.toLocaleString("en")
 
-const summaryText = ({ check, detection_seconds: lag, events, mutations, ...summary }: Summary): string =>
+const summaryText = ({ check, detection_seconds: lag, events, mutations, plugins, ...summary }: Summary): string =>
   [
     "",
     paint("bold", `Summary of ${summary.seconds.toFixed(0)} s`),
@@ -244,6 +308,9 @@ const summaryText = ({ check, detection_seconds: lag, events, mutations, ...summ
     `  events         ${Object.entries(events).map(([kind, count]) => `${number(count)} ${kind}`).join(", ")}`,
     `  detection lag  ${lag === null ? "–" : `p50 ${lag.p50.toFixed(1)} s, p95 ${lag.p95.toFixed(1)} s`}`,
     `  mutations      ${Object.entries(mutations).map(([kind, count]) => `${kind} ${number(count)}`).join(", ")}`,
+    ...Object.entries(plugins).map(([plugin, writes]) =>
+      `  ${plugin.padEnd(16)} ${Object.entries(writes).map(([write, count]) => `${write} ${number(count)}`).join(", ")}`
+    ),
     `  pending        ${number(check.pending)} records wait for confirmation and are left out of the check`,
     check.holds
       ? paint("green", `  check          holds: all events folded equal the world's ${number(check.compared)} records`)
@@ -263,10 +330,12 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
   yield* Fiber.interrupt(reading)
   yield* options.settle
   yield* readToTheEnd
+  yield* pluginsAtRest
   const summary: Summary = {
     seed: options.seed,
     seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,
     records_read: yield* recordsRead,
+    plugins: countsOf(options.writings),
     ...(yield* check(options))
   }
   yield* say(options.json ? JSON.stringify(summary) : summaryText(summary))

@@ -24,6 +24,14 @@ export interface ShownEvent {
 type Colour = "green" | "yellow" | "red" | "gray" | "cyan" | "bold"
 
 /** Colours unless `NO_COLOR` is set or standard output is no terminal. */
+/** A write of a plugin. */
+export interface ShownWrite {
+  /** Our clock, ms. */
+  readonly at: number
+  readonly plugin: string
+  readonly request: { readonly write: string; readonly body: unknown }
+}
+
 export const paint = (colour: Colour, text: string): string => styleText(colour, text, { stream: process.stdout })
 
 // ---- names --------------------------------------------------------------------------------------------------------
@@ -105,6 +113,18 @@ export const eventLine = (event: ShownEvent): string => {
     paint(kinds[event.kind], what(event)),
     paint("gray", `v${event.version}`),
     ...(lag === null ? [] : [paint("gray", `+${lag.toFixed(1)} s`)])
+  ].join("  ")
+}
+
+/** `14:02:12  → stage-tags        addTag          Stage: Interview` */
+export const writeLine = ({ at: time, plugin, request: { body, write } }: ShownWrite): string => {
+  const said = text(at(body, "tag", "name")) ?? text(at(body, "properties", "work_email")) ??
+    text(at(body, "document", "name")) ?? text(at(body, "url")) ?? ""
+  return [
+    paint("gray", new Date(time).toTimeString().slice(0, 8)),
+    paint("bold", `→ ${plugin}`.padEnd(29)),
+    write.padEnd(24),
+    cut(said, 48)
   ].join("  ")
 }
 

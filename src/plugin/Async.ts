@@ -62,6 +62,11 @@ export interface AsyncCapabilities {
   readonly records: {
     /** As last published; null if it is not known, or deleted. */
     readonly get: <M extends Model>(model: M, id: string, integration?: string) => Promise<RecordOf<M> | null>
+    /** The applications that show a candidate, as last published, deleted ones left out; at most fifty. */
+    readonly applicationsOf: (
+      candidateId: string,
+      integration?: string
+    ) => Promise<ReadonlyArray<RecordOf<"ats.application">>>
   }
   readonly events: {
     /** What happened behind one position up to another, in order. */
@@ -143,7 +148,10 @@ const capabilitiesOf = (services: Services, signal: AbortSignal): AsyncCapabilit
 
   return {
     api: Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) }),
-    records: { get: (...given) => promised(records.get(...given)) },
+    records: {
+      get: (...given) => promised(records.get(...given)),
+      applicationsOf: (...given) => promised(records.applicationsOf(...given))
+    },
     events: { between: (...given) => promised(events.between(...given)) },
     journal: { once: step(journal.once), oncePer: step(journal.oncePer) },
     fetch: (input, init) => promised(fetched(new Request(input, init))),

@@ -174,6 +174,11 @@ export interface Intent extends StepKey {
     /** What is to be seen of it. */
     readonly expected: ReadonlyArray<Expectation>
   } | null
+  /**
+   * It is unknown too while an earlier attempt's step whose name begins so is: that is the same request in other words,
+   * which must not be sent beside it.
+   */
+  readonly kin?: string
   /** Although an earlier attempt began it: what became of that is known, or does not matter. */
   readonly again: boolean
 }

@@ -85,7 +85,13 @@ export const make = (
         SELECT occasion, done, result, begun_at FROM journal WHERE ${of(intent)} ORDER BY done DESC`
       if (known !== undefined && Number(known.done) === 1) return { _tag: "Done", result: known.result ?? "null" }
       if (known !== undefined && !intent.again) return { _tag: "Unknown", begunAt: Number(known.begun_at) }
-      const { write } = intent
+      const { handler, kin, occasions, write } = intent
+      if (known === undefined && kin !== undefined) {
+        const [other] = yield* sql<{ begun_at: Integer }>`
+          SELECT begun_at FROM journal WHERE handler = ${handler} AND occasion IN ${sql.in(occasions)} AND done = 0
+            AND substr(step, 1, length(${kin})) = ${kin} AND NOT (${by(fence)})`
+        if (other !== undefined) return { _tag: "Unknown", begunAt: Number(other.begun_at) }
+      }
       if (write !== null) {
         const [stopped] = yield* sql`SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''`
         if (stopped !== undefined) return { _tag: "Stopped" }

@@ -106,6 +106,8 @@ export class Attempt {
   readonly #logs: Array<string>
   readonly #locks = new Map<string, Semaphore.Semaphore>()
   readonly #concluded = new Map<string, number>()
+  /** Intents of its own. */
+  readonly #begun = new Set<string>()
   readonly #clock: VirtualClock
   #end: ((end: End) => void) | null = null
   #stirred = () => {}
@@ -248,7 +250,10 @@ export class Attempt {
       if (known !== undefined) {
         const found = yield* this.#unknown(intent, known.begunAt, write, options.onUnknown)
         if (found !== null) return this.#kept(intent, found)
+      } else if ((options.onUnknown ?? onUnknown[writes[write].repeat]) === "deadLetter" && this.#hasKin(intent)) {
+        return yield* unknownOutcome(write)
       }
+      this.#begun.add(intent)
       intents.set(intent, { begunAt: this.#clock.currentTimeMillisUnsafe() })
       yield* this.#moment(`${write}: about to be sent`)
       const fault = this.#world.fault(write, integration)
@@ -263,6 +268,15 @@ export class Attempt {
       yield* this.#moment(`${write}: done`)
       return data
     })
+  }
+
+  /** Whether an earlier attempt may have asked the same in other words. */
+  #hasKin(intent: string): boolean {
+    const kinOf = (name: string): string =>
+      JSON.stringify(JSON.parse(name.slice(0, name.lastIndexOf("]") + 1)).slice(0, -1))
+    return [...this.#world.state.intents].some(([name, { data }]) =>
+      data === undefined && !this.#begun.has(name) && kinOf(name) === kinOf(intent)
+    )
   }
 
   /** Of a write that may have taken effect: what it made; null: it is to be sent. */

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import welcomeNewHire from "../../../plugins/welcome-new-hire/plugin.ts"
 import * as Acme from "./Acme.ts"
 
-const plugin = (acme: Acme.Acme) =>
+const plugin = (acme: Acme.Acme, fields: object = {}) =>
   welcomeNewHire.with({
     others: false,
     integrations: {
@@ -17,7 +17,8 @@ const plugin = (acme: Acme.Acme) =>
             work_email: "{/candidate/first_name|handle}.{/remote_id|handle}@acme.example",
             start_date: "2027-01-04",
             probation_months: 6,
-            work_location: "{/staffing_entity/locations/0/id}"
+            work_location: "{/staffing_entity/locations/0/id}",
+            ...fields
           },
           WELCOME_DOCUMENTS: { CV: acme.sandbox.ids.document_category }
         }
@@ -104,4 +105,30 @@ describe("welcome-new-hire, over HTTP", () => {
       })),
     120_000
   )
+
+  it.live("L5: an answer that was lost is not made good by other answers to the form", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const acme = yield* Acme.make
+      const id = yield* applicant(acme)
+      const named = plugin(acme, { work_email: "{/staffing_entity/name|handle}@acme.example" })
+      yield* acme.read
+      yield* acme.deliver([named])
+      const before = (yield* acme.records("hris.employee")).length
+      yield* outcome(acme, id, "HIRED")
+      yield* acme.read
+      yield* acme.sandbox.faults({ faults: [{ kind: "lost", endpoint: "createEmployee", count: 1 }] })
+      yield* acme.deliver([named])
+      yield* acme.sandbox.steer({
+        op: "rename",
+        integration: Acme.hris,
+        model: "hris.staffing_entity",
+        id: acme.sandbox.ids.staffing_entity,
+        name: "Renamed meanwhile"
+      })
+      yield* acme.read
+      yield* acme.deliver([named], Acme.never(), "1 hour")
+      const [dead] = yield* acme.deliveries.deadLetters({ limit: 10 })
+      assert.match(String(dead?.failure.message), /nobody knows/)
+      assert.strictEqual((yield* acme.records("hris.employee")).length, before + 1)
+    })))
 })

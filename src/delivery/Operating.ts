@@ -28,7 +28,7 @@ const occasionOf = ({ occasion }: Handler<unknown>): NonNullable<HandlerView["oc
   if (occasion._tag === "Tick") {
     return { kind: "tick", of: `every ${Duration.format(Duration.fromInputUnsafe(occasion.every))}` }
   }
-  return { kind: occasion._tag === "Batch" ? "batch" : "event", of: occasion.trigger }
+  return { kind: occasion._tag === "Batch" ? "batch" : "event", of: occasion.triggers.join(", ") }
 }
 
 const isOff = (off: ReadonlyArray<Switch>, plugin: string, integration: string | null): boolean =>

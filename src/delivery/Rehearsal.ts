@@ -50,7 +50,12 @@ export const scenesOf = ({ handler: { occasion } }: Subscription, found: Readonl
     .toSorted((a, b) => a.from - b.from)
 
 /** As if it had been claimed. */
-const jobOf = ({ key }: Subscription, { events, from, integration, to }: Scene, now: number): Job.Job => ({
+const jobOf = (
+  { key }: Subscription,
+  { events, from, integration, to }: Scene,
+  now: number,
+  fresh: string | null
+): Job.Job => ({
   members: [{
     id: 0,
     claim: 0,
@@ -64,7 +69,7 @@ const jobOf = ({ key }: Subscription, { events, from, integration, to }: Scene, 
     createdAt: now,
     attempts: 0,
     batch: null,
-    fresh: null
+    fresh
   }],
   events
 })
@@ -81,9 +86,9 @@ export const rehearse = Effect.fn("Rehearsal.rehearse")(function*(
 ): Effect.fn.Return<Rehearsed> {
   const { handler, plugin } = subscription
   const { events, from, integration } = scene
-  const { asked, ...ports } = DryRun.ports(services, fresh)
+  const { asked, ...ports } = DryRun.ports(services)
   const now = yield* Clock.currentTimeMillis
-  const job = jobOf(subscription, scene, now)
+  const job = jobOf(subscription, scene, now, fresh ? "dry run" : null)
   const attempt = Job.attemptOf(subscription, job, nobody, ports.deliveries)
   const { accounts, store } = services
   const exit = yield* configurationOf(plugin, integration).pipe(

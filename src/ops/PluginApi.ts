@@ -67,7 +67,7 @@ export type PluginView = typeof PluginView.Type
 export const PluginList = Schema.Struct({
   items: Schema.Array(PluginView),
   next: Schema.Null,
-  /** `stopped`: no plugin writes anything; what wants to waits. */
+  /** `stopped`: no plugin writes to the API; what wants to waits. */
   writes: Schema.Literals(["on", "stopped"]),
   delivering: Schema.Struct({
     state: Schema.Literals(["starting", "running", "waiting", "stopped"]),
@@ -192,7 +192,8 @@ export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreAway] })
     .annotate(
       OpenApi.Description,
-      "The one switch that keeps all plugins from writing, to the API and to anybody. Deliveries that want to write wait."
+      "The one switch that keeps all plugins from writing to the API. Deliveries that want to write wait; what handlers send " +
+        "to others goes on."
     ),
   HttpApiEndpoint.post("resume", "/v1/plugins/writes/resume", { success: PluginList, error: [NotFound, StoreAway] }),
   HttpApiEndpoint.post("replay", "/v1/plugins/:plugin/replay", {

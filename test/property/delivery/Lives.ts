@@ -1,0 +1,449 @@
+/**
+ * Five plugins over a real store, in a process that dies between any two durable steps and is started again, beside an API
+ * that fails in every way it can. What happened is then held against what the engine promises.
+ *
+ * Gotchas
+ * - A process that dies stops at its next call of a port and never goes on: whatever it left behind is as it was.
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import { Delivery } from "../../../src/delivery/Delivery.ts"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { Chance } from "../../../src/sandbox/Chance.ts"
+import * as SourcePort from "../../../src/source/Source.ts"
+import { type DeadLetter, Deliveries } from "../../../src/store/Deliveries.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { type RecordWrite, Store } from "../../../src/store/Store.ts"
+import { eventOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
+
+export interface Size {
+  readonly seed: number
+  readonly records: number
+  readonly events: number
+  /** Chance of dying at each step of a port. */
+  readonly deadly: number
+}
+
+const integrations = ["greenhouse:acme", "lever:beta"]
+const hire = '[{"name":"hired","from":"PENDING","to":"HIRED"}]'
+
+/** One change of a record. */
+interface Happened {
+  readonly integration: string
+  readonly id: string
+  readonly version: number
+  readonly hired: boolean
+}
+const nameOf = ({ id, integration, version }: Happened) => `${integration}/${id}@${version}`
+const recordOf = ({ id, integration }: Happened) => `${integration}/${id}`
+
+/** What the world got to see. */
+interface Effects {
+  /** By what was linked: how often. */
+  readonly links: Map<string, number>
+  readonly employees: Map<string, number>
+  readonly tags: Map<string, Array<string>>
+  /** Done by the recorder, in order. */
+  readonly done: Array<Happened>
+  readonly batched: Set<string>
+  readonly ticks: Array<number>
+  /** Results of steps, by what they were run for. */
+  readonly steps: Map<string, Set<number>>
+}
+
+const add = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
+
+/** Every call of a port may be the last one of a process: before it has effect, or right after. */
+const mortal = <S extends object>(service: S, life: { readonly step: () => boolean }): S => {
+  const dying = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() =>
+      life.step()
+        ? Effect.never
+        : Effect.flatMap(effect, (value) => life.step() ? Effect.never : Effect.succeed(value))
+    )
+  return new Proxy(service, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name)
+      if (Effect.isEffect(member)) return dying(member)
+      if (typeof member !== "function") return member
+      return (...args: ReadonlyArray<unknown>) => {
+        const result: unknown = Reflect.apply(member, target, args)
+        return Effect.isEffect(result) ? dying(result) : result
+      }
+    }
+  })
+}
+
+const failed = {
+  notSent: new SourcePort.WriteError({
+    reason: new SourcePort.NotSent({ code: null, message: "nobody there", retryAfter: null })
+  }),
+  limited: new SourcePort.WriteError({
+    reason: new SourcePort.RateLimited({ code: null, message: "slow down", retryAfter: 5_000 })
+  }),
+  unknown: new SourcePort.WriteError({ reason: new SourcePort.OutcomeUnknown({ code: null, message: "no answer" }) })
+}
+
+const pluginsOf = (chance: Chance, effects: Effects) => {
+  const flaky = Effect.suspend((): Effect.Effect<void, Plugin.HandlerError> => {
+    const draw = chance.next()
+    if (draw < 0.1) return new Plugin.Transient({ message: "flaky" })
+    return draw < 0.12 ? new Plugin.RateLimited({ retryAfter: Duration.seconds(20) }) : Effect.void
+  })
+  const happened = (event: { readonly integration: string; readonly recordId: string; readonly version: number }) => ({
+    integration: event.integration,
+    id: event.recordId,
+    version: event.version,
+    hired: false
+  })
+  const isPoison = (version: number, id: string) => id.endsWith("7") && version === 3
+  const retry = { attempts: 12, retry: { longest: "1 minute" } } as const
+  let runs = 0
+
+  const recorder = Plugin.make("recorder").on("ats.application.updated", retry, (event) =>
+    Effect.gen(function*() {
+      yield* flaky
+      if (isPoison(event.version, event.recordId)) return yield* new Plugin.Permanent({ message: "poison" })
+      const result = yield* Plugin.Journal.once("count", Schema.Number, Effect.sync(() => ++runs))
+      const name = nameOf(happened(event))
+      effects.steps.set(name, (effects.steps.get(name) ?? new Set()).add(result))
+      yield* flaky
+      effects.done.push(happened(event))
+    }))
+  const linker = Plugin.make("linker", { writesPerHour: 1_000_000 }).on(
+    "ats.application.hired",
+    retry,
+    (event) =>
+      Effect.gen(function*() {
+        const api = yield* Plugin.Api
+        yield* api.addResultLink(event.recordId, { label: String(event.version), url: "https://x.example" })
+        yield* flaky
+      })
+  )
+  const employer = Plugin.make("employer", { writesPerHour: 1_000_000 }).on(
+    "ats.application.hired",
+    retry,
+    (event) =>
+      Effect.gen(function*() {
+        const api = yield* Plugin.Api.for("workday:acme")
+        const create = api.createEmployee({ properties: { of: recordOf(happened(event)) } })
+        yield* Plugin.Journal.oncePer("create", Schema.Struct({ id: Schema.String }), create)
+        yield* flaky
+      })
+  )
+  const tagger = Plugin.make("tagger", { writesPerHour: 1_000_000 }).on(
+    "ats.application.created",
+    retry,
+    (event) =>
+      Effect.gen(function*() {
+        const api = yield* Plugin.Api
+        yield* flaky
+        yield* api.addTag(`c-${event.recordId}`, { tag: { name: "met" } })
+        yield* flaky
+      })
+  )
+  const batcher = Plugin.make("batcher")
+    .batch("ats.application.updated", { ...retry, size: 20, within: "10 seconds" }, (events) =>
+      Effect.gen(function*() {
+        yield* flaky
+        if (events.some(({ recordId, version }) => isPoison(version, recordId))) {
+          return yield* new Plugin.Permanent({ message: "poison" })
+        }
+        for (const event of events) effects.batched.add(nameOf(happened(event)))
+      }))
+    .every(
+      "1 minute",
+      { as: "regular", ...retry },
+      (tick) => Effect.sync(() => effects.ticks.push(tick.scheduledAt.getTime()))
+    )
+  return [recorder, linker, employer, tagger, batcher].map((plugin) => plugin.with({ from: "oldest" }))
+}
+
+/** The API as a plugin meets it: it does, does not, or does and keeps it to itself. */
+const sourceOf = (chance: Chance, effects: Effects): SourcePort.Source["Service"] => {
+  const perform = (write: string, params: object, body: object, integration: string): unknown => {
+    if (write === "addResultLink" && "application_id" in params && "label" in body) {
+      add(effects.links, `${integration}/${params.application_id}@${body.label}`)
+    }
+    if (write === "createEmployee" && "properties" in body) {
+      const { of } = body.properties as { readonly of: string }
+      add(effects.employees, of)
+      return { id: `employee of ${of}` }
+    }
+    if (write === "addTag" && "candidate_id" in params) {
+      const candidate = `${integration}/${params.candidate_id}`
+      effects.tags.set(candidate, [...effects.tags.get(candidate) ?? [], "met"])
+    }
+    return {}
+  }
+  return SourcePort.Source.of({
+    page: ({ ids, integration }) =>
+      Effect.sync(() => ({
+        results: (ids ?? []).map((id) => ({
+          id,
+          candidate: {
+            id: `c-${id}`,
+            tags: (effects.tags.get(`${integration}/c-${id}`) ?? []).map((name) => ({ name }))
+          }
+        })),
+        next: null,
+        serverTime: null,
+        requestedAt: 0,
+        duration: 0
+      })),
+    read: () => Effect.succeed({ properties: {} } as never),
+    write: ({ body, integration, params, write }) =>
+      Effect.suspend(() => {
+        const draw = chance.next()
+        if (draw < 0.1) return Effect.fail(failed.notSent)
+        if (draw < 0.13) return Effect.fail(failed.limited)
+        if (draw < 0.14) return Effect.fail(failed.unknown)
+        const answer = perform(write, params, body, integration)
+        return draw < 0.15 ? Effect.fail(failed.unknown) : Effect.succeed(answer as never)
+      })
+  })
+}
+
+/** Appends a few changes at a time, all kinds mixed. */
+const historyOf = (chance: Chance, { events, records }: Size): ReadonlyArray<Happened> => {
+  const versions = new Map<string, number>()
+  return Array.from({ length: events }, () => {
+    const integration = integrations[Math.floor(chance.next() * integrations.length)] ?? ""
+    const id = `a${Math.floor(chance.next() * records)}`
+    const version = (versions.get(integration + id) ?? 0) + 1
+    versions.set(integration + id, version)
+    return { integration, id, version, hired: version > 1 && chance.next() < 0.15 }
+  })
+}
+
+export interface Lived {
+  readonly history: ReadonlyArray<Happened>
+  readonly effects: Effects
+  readonly letters: ReadonlyArray<DeadLetter>
+  readonly backlog: ReadonlyArray<{ readonly due: number; readonly running: number; readonly waiting: number }>
+  readonly parked: number
+  readonly deaths: number
+}
+
+const realTurn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+
+export const live = Effect.fnUntraced(function*(size: Size) {
+  const chance = new Chance(size.seed)
+  const effects: Effects = {
+    links: new Map(),
+    employees: new Map(),
+    tags: new Map(),
+    done: [],
+    batched: new Set(),
+    ticks: [],
+    steps: new Map()
+  }
+  const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
+  const store = Context.get(services, Store)
+  const deliveries = Context.get(services, Deliveries)
+  const owner = yield* store.claim("capture")
+  for (const id of [...integrations, "workday:acme"]) yield* store.saveIntegration(owner, integrationOf(id), null)
+  yield* store.ensureStreams(integrations.map((integration) => stateOf({ integration, model: "ats.application" })))
+  const history = historyOf(chance, size)
+  const plugins = pluginsOf(chance, effects)
+  let deaths = 0
+  let deadly = size.deadly
+
+  const begin = Effect.gen(function*() {
+    let isDead = false
+    const died = yield* Deferred.make<void>()
+    const life = {
+      step: () => {
+        if (!isDead && chance.next() < deadly) {
+          isDead = true
+          deaths++
+          Deferred.doneUnsafe(died, Effect.void)
+        }
+        return isDead
+      }
+    }
+    const source = mortal(sourceOf(chance, effects), life)
+    const client = HttpClient.make((request) =>
+      Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status: 200 })))
+    )
+    const ports = Layer.mergeAll(
+      Layer.succeed(Store, mortal(store, life)),
+      Layer.succeed(Deliveries, mortal(deliveries, life)),
+      Layer.succeed(SourcePort.Source, source),
+      Layer.succeed(HttpClient.HttpClient, client)
+    )
+    // nobody ends it: it is abandoned when it died
+    const scope = yield* Scope.make()
+    yield* Effect.forkDetach(
+      Layer.buildWithScope(
+        Layer.provide(Delivery.layer({ plugins, retention: Duration.days(7) }), ports),
+        scope
+      )
+    )
+    return { isDead: () => isDead }
+  })
+
+  const append = (some: ReadonlyArray<Happened>) =>
+    Effect.forEach(
+      Map.groupBy(some, ({ integration }) => integration),
+      ([integration, own]) =>
+        store.transact(owner, { integration, model: "ats.application" }, (tx) =>
+          Effect.gen(function*() {
+            const heads = yield* tx.heads(own.map(({ id }) => id))
+            const writes: Array<RecordWrite> = [...Map.groupBy(own, ({ id }) => id)].map(([id, changes]) => ({
+              head: {
+                ...(heads.get(id) ?? headOf(id)),
+                version: changes.at(-1)?.version ?? 0
+              },
+              events: changes.map(({ hired, version }) =>
+                eventOf(id, version, version === 1 ? "created" : "updated", {
+                  eventId: `${integration}-${id}-${version}`,
+                  transitions: hired ? hire : "[]"
+                })
+              )
+            }))
+            yield* tx.setChildren(new Map(own.map(({ id }) => [id, `c-${id}`])))
+            yield* tx.write(writes)
+          })),
+      { discard: true }
+    )
+
+  let process = yield* begin
+  const settle = Effect.fnUntraced(function*(rounds: number, isEnough: Effect.Effect<boolean, unknown>) {
+    for (let round = 0; round < rounds; round++) {
+      for (let turn = 0; turn < 8; turn++) yield* realTurn
+      if (process.isDead()) process = yield* begin
+      if (round % 4 === 3) {
+        if (yield* isEnough) return true
+        yield* TestClock.adjust("20 seconds")
+      }
+    }
+    return false
+  })
+  const never = Effect.succeed(false)
+  for (let from = 0; from < history.length;) {
+    const next = from + 1 + Math.floor(chance.next() * Math.max(60, size.events / 50))
+    yield* append(history.slice(from, next))
+    from = next
+    yield* settle(2, never)
+  }
+  // an end has to come: from here on nobody dies, until there is nothing left to do
+  deadly = 0
+  const nothingLeft = Effect.map(
+    deliveries.backlog,
+    (backlog) => backlog.every(({ due, running }) => due + running === 0)
+  )
+  const positions = Effect.map(
+    Effect.zip(deliveries.handlers, store.logRange),
+    ([handlers, { newest }]) =>
+      handlers.length > 0 && handlers.every(({ handler, position }) => handler === "regular" || position === newest)
+  )
+  const ended = yield* settle(4_000, Effect.zipWith(nothingLeft, positions, (a, b) => a && b))
+  if (!ended) return yield* Effect.die(new Error(`seed ${size.seed}: it did not come to an end`))
+  yield* TestClock.adjust("2 minutes")
+  yield* settle(4, never)
+  const letters = yield* deliveries.deadLetters({ limit: 10_000 })
+  const backlog = yield* deliveries.backlog
+  const lived: Lived = {
+    history,
+    effects,
+    letters,
+    backlog,
+    parked: letters.reduce((sum, { parked }) => sum + parked, 0),
+    deaths
+  }
+  return lived
+}, Effect.provide(Logger.layer([])))
+
+/** Every promise that was not kept, in words. */
+export const violations = ({ backlog, effects, history, letters }: Lived): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const expect = (isSo: boolean, what: string) => isSo || found.push(what)
+
+  // whose deliveries are dead, or parked behind one that is
+  const deadAt = new Map<string, number>()
+  for (const { event, handler, integration, plugin } of letters) {
+    if (event === null) continue
+    const key = `${plugin}/${handler}/${integration}/${event.id}`
+    deadAt.set(key, Math.min(deadAt.get(key) ?? Infinity, event.version))
+  }
+  const isHeld = (plugin: string, handler: string, { id, integration, version }: Happened) =>
+    version >= (deadAt.get(`${plugin}/${handler}/${integration}/${id}`) ?? Infinity)
+  const isUnknown = (plugin: string, { id, integration, version }: Happened) =>
+    letters.some((letter) =>
+      letter.plugin === plugin && letter.integration === integration && letter.event?.id === id &&
+      letter.event.version <= version && letter.failure.refusal === "OutcomeUnknown"
+    )
+
+  for (const { due, running } of backlog) expect(due + running === 0, "something is due or under way")
+  const waiting = backlog.reduce((sum, row) => sum + row.waiting, 0)
+  expect(waiting === 0 || letters.length > 0, "something waits behind nothing")
+
+  // order, and nothing missed
+  const last = new Map<string, number>()
+  const seen = new Set<string>()
+  for (const happened of effects.done) {
+    const name = nameOf(happened)
+    if (seen.has(name)) continue
+    seen.add(name)
+    const record = recordOf(happened)
+    expect((last.get(record) ?? 0) < happened.version, `${name} came after a later version`)
+    last.set(record, happened.version)
+  }
+  const updated = history.filter(({ version }) => version > 1)
+  for (const happened of updated) {
+    const isDone = seen.has(nameOf(happened))
+    const held = isHeld("recorder", "ats.application.updated", happened)
+    expect(isDone !== held || held, `${nameOf(happened)} was neither recorded nor kept back`)
+    const inBatch = effects.batched.has(nameOf(happened))
+    expect(
+      inBatch || isHeld("batcher", "ats.application.updated", happened),
+      `${nameOf(happened)} was in no batch and not kept back`
+    )
+  }
+  for (const [name, results] of effects.steps) {
+    expect(results.size === 1, `the step of ${name} has ${results.size} results`)
+  }
+  for (const { failure, plugin } of letters) {
+    expect(
+      failure.message === "poison" || failure.refusal === "OutcomeUnknown",
+      `${plugin} gave up for another reason: ${failure.reason} ${failure.message}`
+    )
+  }
+
+  // effects
+  for (const happened of history.filter(({ hired }) => hired)) {
+    const name = nameOf(happened)
+    const links = effects.links.get(name) ?? 0
+    expect(links <= 1, `${name} was linked ${links} times`)
+    expect(
+      links === 1 || isHeld("linker", "ats.application.hired", happened),
+      `${name} was not linked, and nobody was told`
+    )
+    const employees = effects.employees.get(recordOf(happened)) ?? 0
+    expect(employees <= 1, `${recordOf(happened)} was employed ${employees} times`)
+    expect(
+      employees === 1 || isUnknown("employer", happened),
+      `${recordOf(happened)} was not employed, and nobody was told`
+    )
+  }
+  for (const happened of history.filter(({ version }) => version === 1)) {
+    const tags = effects.tags.get(`${happened.integration}/c-${happened.id}`) ?? []
+    expect(tags.length <= 1, `${recordOf(happened)} was tagged ${tags.length} times`)
+    expect(
+      tags.length === 1 || isHeld("tagger", "ats.application.created", happened),
+      `${recordOf(happened)} was not tagged, and nobody was told`
+    )
+  }
+  expect(effects.ticks.length > 0, "no tick ever came")
+  return found
+}

@@ -60,7 +60,8 @@ const setting: Setting = {
   pageSize: 250,
   order: "toEnd",
   inclusive: true,
-  resolution: 1
+  resolution: 1,
+  plugins: false
 }
 /** As many come as go. */
 const happening: ReadonlyArray<MutationKind> = [
@@ -95,6 +96,7 @@ const service: Process = new Process(1, {
   time,
   api,
   store: () => store,
+  deliveries: null,
   outlet,
   setting,
   skew: () => 0,

@@ -215,6 +215,7 @@ export const rollcall: Contender = {
       time,
       api,
       store: () => store,
+      deliveries: null,
       outlet: new Outlet(),
       setting,
       skew,

@@ -15,7 +15,7 @@ import type { CreateApplication, TagCandidate, UpdateInterview } from "../api/Re
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 import type { WriteOptions } from "../plugin/Capabilities.ts"
 import type { HandlerError } from "../plugin/Failure.ts"
-import type { PageRequest, Source } from "../source/Source.ts"
+import type { Page, PageRequest, Source } from "../source/Source.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
 import type { Accounts } from "./Accounts.ts"
 import * as Refusals from "./Refusals.ts"
@@ -50,18 +50,26 @@ const skew = Duration.toMillis("10 minutes")
 
 type Found = "yes" | "no" | "unknown"
 
+interface Listed {
+  /** null: there is no end of them. */
+  readonly found: ReadonlyArray<Application> | null
+  /** The API's clock − ours, ms, as far as its answers tell. */
+  readonly offset: number
+}
+
 const decode = Schema.decodeUnknownOption(Application)
 
 const applications = Effect.fnUntraced(function*(
   { accounts, source }: Services,
   integration: string,
   filter: Pick<PageRequest, "ids" | "updatedAfter">
-): Effect.fn.Return<ReadonlyArray<Application> | null, HandlerError> {
+): Effect.fn.Return<Listed, HandlerError> {
   const account = yield* accounts.of(integration)
   const found: Array<Application> = []
   let cursor: string | null = null
+  let offset = 0
   for (let page = 0; page < most.pages; page++) {
-    const answer: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* Effect.mapError(
+    const answer: Page = yield* Effect.mapError(
       source.page({ account, integration, model: "ats.application", priority: "write", cursor, ...filter }),
       (error) => Refusals.ofApi("whether a write took effect", error)
     )
@@ -69,10 +77,11 @@ const applications = Effect.fnUntraced(function*(
       const record = decode(row)
       if (record._tag === "Some") found.push(record.value)
     }
-    if (answer.next === null) return found
+    if (answer.serverTime !== null) offset = answer.serverTime - answer.requestedAt
+    if (answer.next === null) return { found, offset }
     cursor = answer.next
   }
-  return null
+  return { found: null, offset }
 })
 
 type Application = typeof Application.Type
@@ -130,18 +139,23 @@ const look = Effect.fnUntraced(function*(
       )
       if (ids.length === 0) return { found: "unknown", data: null }
       const { name } = (body as TagCandidate).tag
-      const found = shows(yield* from({ ids }), tagged(candidate_id, name))
+      const found = shows((yield* from({ ids })).found, tagged(candidate_id, name))
       if (found === "unknown" || write === "addTag") return { found, data: {} }
       return { found: found === "yes" ? "no" : "yes", data: {} }
     }
     case "updateInterview": {
       const { application_id } = params as { readonly application_id: string }
-      return { found: shows(yield* from({ ids: [application_id] }), interviewIs(body as UpdateInterview)), data: {} }
+      return {
+        found: shows((yield* from({ ids: [application_id] })).found, interviewIs(body as UpdateInterview)),
+        data: {}
+      }
     }
     case "createApplication": {
       const { job_id } = params as { readonly job_id: string }
-      const since = begunAt - skew
-      const all = yield* from({ updatedAfter: since })
+      const early = yield* from({ updatedAfter: begunAt - skew })
+      // the API dates by its own clock, which may be far behind ours   (W4)
+      const since = begunAt - skew + Math.min(0, early.offset)
+      const { found: all } = early.offset < -skew / 2 ? yield* from({ updatedAfter: since }) : early
       const [first, ...others] = (all ?? []).filter(isApplicationOf(job_id, body as CreateApplication, since))
       if (all === null || others.length > 0) return { found: "unknown", data: null }
       return first === undefined ? { found: "no", data: null } : { found: "yes", data: first }

@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       worker.settled(outcomes.length)
       yield* worker.start(claimed)
       yield* tell(!more && worker.isIdle() && claimed.length === 0)
-      return Math.min(next ?? Infinity, worker.wakeAt(), ticks.next(now))
+      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now))
     })
 
     /** Returns when there may be something to do. */

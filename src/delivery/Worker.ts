@@ -291,11 +291,11 @@ export const make = (
     /** Returns once there is an outcome. */
     awaitEnd: Effect.suspend(() => Deferred.await(ended)),
     isIdle: () => outcomes.length === 0 && [...desks.values()].every(({ held }) => held === 0),
-    /** When a handler that rests is to be tried again. */
-    wakeAt: (): number =>
+    /** When a handler that rests is to be tried again; one that may be tried waits for something to try. */
+    wakeAt: (now: number): number =>
       Math.min(...[...desks.values()].flatMap(({ breaker, held }) => {
         const rest = breaker.resting()
-        return rest === null || held > 0 ? [] : [rest.until]
+        return rest === null || held > 0 || rest.until <= now ? [] : [rest.until]
       })),
     /** What runs may go on, nothing else is begun. */
     drain: () => {

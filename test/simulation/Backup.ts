@@ -10,6 +10,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Deliveries } from "../../src/store/Deliveries.ts"
+import * as SqlDeliveries from "../../src/store/SqlDeliveries.ts"
 import * as Sqlite from "../../src/store/Sqlite.ts"
 import * as SqlStore from "../../src/store/SqlStore.ts"
 import { Store } from "../../src/store/Store.ts"
@@ -20,7 +22,7 @@ export class Backup {
   readonly #scope = Effect.runSync(Scope.make())
   #directory: string | null = null
   #copies = 0
-  #services: Context.Context<Store | SqlClient.SqlClient>
+  #services: Context.Context<Store | Deliveries | SqlClient.SqlClient>
 
   constructor(time: VirtualTime) {
     this.#time = time
@@ -29,6 +31,10 @@ export class Backup {
 
   get store(): Store["Service"] {
     return Context.get(this.#services, Store)
+  }
+
+  get deliveries(): Deliveries["Service"] {
+    return Context.get(this.#services, Deliveries)
   }
 
   /** Copies the store as it stands. */
@@ -50,8 +56,11 @@ export class Backup {
     if (this.#directory !== null) rmSync(this.#directory, { recursive: true })
   }
 
-  #open(file: string): Context.Context<Store | SqlClient.SqlClient> {
-    const layer = Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))
+  #open(file: string): Context.Context<Store | Deliveries | SqlClient.SqlClient> {
+    const layer = SqlDeliveries.layer.pipe(
+      Layer.provideMerge(SqlStore.layer),
+      Layer.provideMerge(Sqlite.client({ file }))
+    )
     const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
     if (services === undefined) throw new Error("the store did not open")
     return services

@@ -7,12 +7,15 @@
  * - An answer is made in the middle of its request and handed out at the end: what it says may be old by then.
  */
 import * as Effect from "effect/Effect"
+import type { WriteBody, WriteData, WriteName } from "../../src/api/Writes.ts"
 import { Chance, hash } from "../../src/sandbox/Chance.ts"
 import {
   Inactive,
   KeyRefused,
   listsOnly,
   NotReady,
+  NotSent,
+  OutcomeUnknown,
   type Page,
   type PageRequest,
   PermissionMissing,
@@ -22,9 +25,11 @@ import {
   SourceError,
   Transient,
   Unreadable,
-  Unsupported
+  Unsupported,
+  WriteError,
+  type WriteRequest
 } from "../../src/source/Source.ts"
-import type { Fault, FaultKind, Setting } from "./Plan.ts"
+import type { Fault, FaultKind, Plan, Setting, WriteFault } from "./Plan.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 import type { Row, Shape, Table, World } from "./World.ts"
 
@@ -44,6 +49,16 @@ export interface Delivery {
   /** Server ms at which the request was made. */
   readonly requestedAt: number
   readonly met: ReadonlyArray<FaultKind>
+}
+
+/** What a write did to the world. */
+export interface Effected {
+  readonly integration: string
+  readonly write: WriteName
+  /** Of the candidate that was tagged, or of the application that was created. */
+  readonly id: string
+  /** Of a created application. */
+  readonly email: string | null
 }
 
 /** What a request may answer with; faults turn one into another. */
@@ -85,6 +100,9 @@ const meetsIds: Partial<Record<FaultKind, boolean>> = {
 }
 
 const timeOut = 30_000
+const lost = new WriteError({ reason: new OutcomeUnknown(detail) })
+const notSent = new WriteError({ reason: new NotSent({ ...detail, retryAfter: null }) })
+const refused = new WriteError({ reason: new Rejected(detail) })
 const clocked: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateMad", "dateCached"])
 
 interface Active extends Fault {
@@ -100,13 +118,23 @@ export class FaultyApi {
   /** How many requests each kind of fault met. */
   readonly met = new Map<FaultKind, number>()
   requests = 0
+  #isCalm = false
   /** Called between two pages of a list: what waited for that happens now. */
   betweenPages: () => void = () => {}
   /** Called when a request of this list meets a fault. */
   spoilt: (table: Table) => void = () => {}
 
-  constructor(world: World, time: VirtualTime, setting: Setting, seed: number) {
+  readonly #writes: ReadonlyArray<WriteFault>
+  /** Writes that arrived. */
+  writes = 0
+  /** Hears of what they did. */
+  effected: (effect: Effected) => void = () => {}
+  /** A second process takes over. */
+  rival: () => void = () => {}
+
+  constructor(world: World, time: VirtualTime, setting: Setting, seed: number, writes: Plan["writes"] = []) {
     this.world = world
+    this.#writes = writes
     this.#time = time
     this.#setting = setting
     this.#chance = new Chance(hash(`answers ${seed}`))
@@ -118,10 +146,55 @@ export class FaultyApi {
 
   calm(): void {
     this.#faults = []
+    this.#isCalm = true
   }
 
-  /** As one process sees it; `clock`: its own, ms. */
-  source(clock: () => number, delivered: (delivery: Delivery) => void): Source["Service"] {
+  /** As one process sees it; `clock`: its own, ms; `kill`: it dies. */
+  source(clock: () => number, delivered: (delivery: Delivery) => void, kill = () => {}): Source["Service"] {
+    return { ...this.#lists(clock, delivered), write: (request) => this.#write(request, kill) }
+  }
+
+  #write<W extends WriteName>(
+    { body, integration, params, write }: WriteRequest<W>,
+    kill: () => void
+  ): Effect.Effect<WriteData<W>, WriteError> {
+    return Effect.gen({ self: this }, function*() {
+      const number = ++this.writes
+      const meets = this.#isCalm ? undefined : this.#writes.find((fault) => fault.number === number)?.meets
+      yield* this.#time.sleep(this.#setting.latency / 2)
+      if (meets === "killBefore") kill()
+      if (meets === "killBefore" || meets === "lostBefore") return yield* lost
+      if (meets === "notSent") return yield* notSent
+      const data = this.#effect(integration, write, params, body)
+      if (data === null) return yield* refused
+      if (meets === "killAfter") kill()
+      if (meets === "rival") this.rival()
+      yield* this.#time.sleep(this.#setting.latency / 2)
+      if (meets === "lostAfter") return yield* lost
+      return data as WriteData<W>
+    })
+  }
+
+  /** null: the world has nothing it could happen to. */
+  #effect(integration: string, write: WriteName, params: object, body: object): object | null {
+    const now = this.#time.now
+    const { candidate_id: id = "", job_id = "" } = params as {
+      readonly candidate_id?: string
+      readonly job_id?: string
+    }
+    const { candidate, tag } = body as Partial<WriteBody<"createApplication"> & WriteBody<"addTag">>
+    if (candidate !== undefined) {
+      const email = candidate.email_address
+      const record = this.world.applyFor(integration, job_id, candidate.first_name, email, now)
+      this.effected({ integration, write, id: String(record["id"]), email })
+      return record
+    }
+    if (tag === undefined || !this.world.tag(integration, id, tag.name, write === "addTag", now)) return null
+    this.effected({ integration, write, id, email: null })
+    return {}
+  }
+
+  #lists(clock: () => number, delivered: (delivery: Delivery) => void): Source["Service"] {
     return listsOnly(Effect.fnUntraced({ self: this }, function*(request: PageRequest) {
       this.requests++
       const table = this.world.table(request.integration, request.model)

@@ -14,7 +14,8 @@ import {
   type Step,
   type Trouble,
   type TroubleKind,
-  troubles
+  troubles,
+  writeFaults
 } from "./Plan.ts"
 
 const minute = 60_000
@@ -71,7 +72,8 @@ const settingOf = (chance: Chance, clock: Clock): Setting => {
     pageSize: chance.int(2, 9),
     order: chance.pick(["toEnd", "toEnd", "toFront", "stable", "shuffled"]),
     inclusive: chance.happens(0.5),
-    resolution: chance.happens(0.5) ? 1 : 1000
+    resolution: chance.happens(0.5) ? 1 : 1000,
+    plugins: false
   }
 }
 
@@ -149,5 +151,24 @@ export const planOf = (seed: number): Plan => {
     const step: Trouble = { at: at(), trouble: trouble(), count: chance.int(0, 6), value: chance.next() }
     if (step.trouble !== "clock" || clock === "set") steps.push(step)
   }
-  return { seed, setting, steps: steps.sort((a, b) => a.at - b.at) }
+  return withPlugins({ seed, setting, steps: steps.sort((a, b) => a.at - b.at), writes: [] })
+}
+
+/**
+ * Of the worlds with applications every other one has plugins. There no store is restored: what they wrote is in the world
+ * then, and in no journal.
+ */
+const withPlugins = (plan: Plan): Plan => {
+  const chance = new Chance(hash(`plugins ${plan.seed}`))
+  const canWrite = plan.setting.streams.some(({ model }) => model === "ats.application")
+  if (!canWrite || chance.happens(0.5)) return plan
+  return {
+    ...plan,
+    setting: { ...plan.setting, plugins: true },
+    steps: plan.steps.filter((step) => !("trouble" in step) || step.trouble !== "storeRestored"),
+    writes: Array.from({ length: 12 }, (_, index) => index + 1).filter(() => chance.happens(0.3)).map((number) => ({
+      number,
+      meets: chance.pick(writeFaults)
+    }))
+  }
 }

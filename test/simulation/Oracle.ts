@@ -8,7 +8,8 @@
 import type { LogEntry, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { Balance, Owner, Pending, StreamState } from "../../src/store/Store.ts"
 import { contentOf } from "./Content.ts"
-import type { Delivery } from "./FaultyApi.ts"
+import { Echoes } from "./Echoes.ts"
+import type { Delivery, Effected } from "./FaultyApi.ts"
 import type { Setting } from "./Plan.ts"
 import type { Process, Witness, Written } from "./Process.ts"
 import { expectedTransitions } from "./Transitions.ts"
@@ -93,6 +94,7 @@ export class Oracle implements Witness {
   /** The sink holds this many events, of which the restored store knows fewer: nothing may follow them (X14, X18). */
   #diverged: number | null = null
   readonly #ids = new Map<string, string>()
+  readonly #echoes = new Echoes()
 
   constructor(world: World, time: VirtualTime, setting: Setting) {
     this.#time = time
@@ -151,6 +153,13 @@ export class Oracle implements Witness {
     this.#epochs.set(owner.scope, owner.epoch)
   }
 
+  /** A write of a plugin took effect. */
+  effected(effect: Effected): void {
+    for (const what of this.#echoes.effected(effect)) {
+      this.#reportAt("L5", `${effect.integration}/ats.application`, what)
+    }
+  }
+
   committed(process: Process, written: Written): void {
     const stream = this.#streams.get(`${written.key.integration}/${written.key.model}`)
     if (stream === undefined) return
@@ -164,6 +173,7 @@ export class Oracle implements Witness {
     if (!concluded(written) && !written.approved) this.#unfinished(stream, written.events)
     const told = written.events.map((event) => ({ event, before: stream.records.get(event.id)?.after ?? null }))
     for (const event of written.events) this.#event(stream, event)
+    if (stream.table.model === "ats.application") this.#echoed(stream, written)
     stream.quarantined += written.quarantined
     for (const [id, row] of written.pending) {
       if (row === null) stream.pending.delete(id)
@@ -212,6 +222,17 @@ export class Oracle implements Witness {
   }
 
   // ---- events
+
+  /** L1, L3, E1, E2, L9. */
+  #echoed(stream: Stream, { after, before, events }: Written): void {
+    const { integration } = stream.table
+    for (const event of events) {
+      for (const what of this.#echoes.told(integration, event)) {
+        this.#report("L1", stream, `${event.kind} ${event.version} of ${event.id} ${what}`)
+      }
+    }
+    if (after.lastSweep?.id !== before.lastSweep?.id) this.#echoes.swept(integration)
+  }
 
   /** Deletes and restores wait for the end of their reading, where they can be judged together (D4, D19, I7). */
   #unfinished(stream: Stream, events: ReadonlyArray<NewEvent>): void {

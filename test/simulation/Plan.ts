@@ -163,6 +163,25 @@ export interface Trouble extends Common {
 }
 export type Step = Mutation | Fault | Trouble
 
+/** What becomes of one write of a plugin. */
+export const writeFaults = [
+  /** Nothing was done, and that is known. */
+  "notSent",
+  /** Nothing was done, or all of it, and nobody learns which. */
+  "lostBefore",
+  "lostAfter",
+  /** The process is killed with the write under way: it never arrives, or does. */
+  "killBefore",
+  "killAfter",
+  /** A second process takes over while it is under way. */
+  "rival"
+] as const
+export interface WriteFault {
+  readonly meets: (typeof writeFaults)[number]
+  /** Which of the writes that arrive, from 1. */
+  readonly number: number
+}
+
 export interface Setting {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: IncrementalModel }>
   /** Records of each stream at the beginning. */
@@ -183,12 +202,15 @@ export interface Setting {
   /** `updated_after`: `>=` or `>`, and the resolution it is compared with. */
   readonly inclusive: boolean
   readonly resolution: 1 | 1000
+  /** Plugins run that write. */
+  readonly plugins: boolean
 }
 
 export interface Plan {
   readonly seed: number
   readonly setting: Setting
   readonly steps: ReadonlyArray<Step>
+  readonly writes: ReadonlyArray<WriteFault>
 }
 
 export const kindOf = (step: Step): MutationKind | FaultKind | TroubleKind =>

@@ -16,17 +16,21 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as Capture from "../../src/capture/Capture.ts"
+import { Delivery as Engine } from "../../src/delivery/Delivery.ts"
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { Relay } from "../../src/publish/Relay.ts"
 import { Sink } from "../../src/publish/Sink.ts"
 import { Source } from "../../src/source/Source.ts"
+import { Deliveries } from "../../src/store/Deliveries.ts"
 import {
+  type IntegrationState,
   type Owner,
   type Pending,
   Store,
@@ -38,6 +42,7 @@ import {
 import type { Delivery, FaultyApi } from "./FaultyApi.ts"
 import type { Outlet } from "./Outlet.ts"
 import type { Setting } from "./Plan.ts"
+import { plugins } from "./Plugins.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
 /** What one transaction left behind. */
@@ -72,6 +77,8 @@ export interface Surroundings {
   readonly api: FaultyApi
   /** The one there is now; a process keeps the one it began with. */
   readonly store: () => Store["Service"]
+  /** null: no plugin runs. */
+  readonly deliveries: (() => Deliveries["Service"]) | null
   readonly outlet: Outlet
   readonly setting: Setting
   readonly witness: Witness
@@ -82,8 +89,24 @@ export interface Surroundings {
 
 const away = new StoreError({ reason: new Unavailable({ operation: "simulated", cause: null }) })
 
+const nobody = HttpClient.make(() => Effect.die(new Error("no plugin asks anybody but the API")))
+const active = ({ integration }: StreamKey): IntegrationState => ({
+  id: integration,
+  account: "default",
+  models: "auto",
+  interval: 0,
+  sweepInterval: 0,
+  backfill: "publish",
+  declared: true,
+  lineage: 1,
+  state: "active"
+})
+
 export class Process {
   readonly number: number
+  /** What a dead process waits for, until it is buried. */
+  readonly #burial = Deferred.makeUnsafe<void>()
+  readonly #nothing = Effect.andThen(Deferred.await(this.#burial), Effect.interrupt)
   readonly #around: Surroundings
   readonly #held: Store["Service"]
   readonly #scope = Effect.runSync(Scope.make())
@@ -118,6 +141,7 @@ export class Process {
       confirmInterval: Duration.millis(setting.confirmInterval)
     }).pipe(
       Layer.merge(Relay.layerWith("10 minutes")),
+      Layer.merge(this.#engine()),
       Layer.provide(Layer.succeedContext(
         Context.make(Store, this.#store()).pipe(
           Context.add(Source, this.#source()),
@@ -170,6 +194,13 @@ export class Process {
     this.#dead = true
   }
 
+  /** Lets go of what a dead process holds; it does nothing more. */
+  bury(): void {
+    Deferred.doneUnsafe(this.#burial, Effect.void)
+    const { time } = this.#around
+    time.run(this.within(Scope.close(this.#scope, Exit.void)), time.now)
+  }
+
   /** Springs at the commit of the `count`th transaction from now on. */
   trap(trap: Trap, count: number): void {
     this.#traps.push({ at: this.#commits + 1 + count, trap })
@@ -179,17 +210,23 @@ export class Process {
   gate<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() =>
       this.#dead
-        ? Effect.never
-        : Effect.onExit(effect, () => Effect.suspend(() => this.#dead ? Effect.never : Effect.void))
+        ? this.#nothing
+        : Effect.onExit(effect, () => Effect.suspend(() => this.#dead ? this.#nothing : Effect.void))
     )
   }
 
   #source(): Source["Service"] {
     const { api, skew, time, witness } = this.#around
-    const source = api.source(() => time.now + skew(), (delivery) => {
-      if (!this.#dead) witness.delivered(this, delivery)
-    })
-    return { ...source, page: (request) => this.gate(source.page(request)) }
+    const delivered = (delivery: Delivery) => {
+      // what plugins ask for is no reading
+      if (!this.#dead && delivery.request.priority !== "write") witness.delivered(this, delivery)
+    }
+    const source = api.source(() => time.now + skew(), delivered, () => this.kill())
+    return {
+      ...source,
+      page: (request) => this.gate(source.page(request)),
+      write: (request) => this.gate(source.write(request))
+    }
   }
 
   #store(): Store["Service"] {
@@ -197,6 +234,7 @@ export class Process {
     const { witness } = this.#around
     return {
       ...store,
+      integrations: Effect.succeed(this.#around.setting.streams.map(active)),
       claim: (scope) => this.gate(Effect.tap(store.claim(scope), (owner) => Effect.sync(() => witness.claimed(owner)))),
       ensureStreams: (streams) => this.gate(store.ensureStreams(streams)),
       streams: this.gate(store.streams),
@@ -210,6 +248,44 @@ export class Process {
       // The store looks every second whether another process appended; here that would be a day's worth of looking.
       awaitLog: (after) => this.gate(this.#awaitLog(after)),
       transact: (owner, key, body) => this.gate(this.#transact(owner, key, body))
+    }
+  }
+
+  #engine(): Layer.Layer<never, never, Store | Source> {
+    const { deliveries } = this.#around
+    if (deliveries === null) return Layer.empty
+    return Layer.effectDiscard(Engine).pipe(
+      Layer.provide(Engine.layer({ plugins, retention: Duration.days(7) })),
+      Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries()))),
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, nobody))
+    )
+  }
+
+  /** Each call that writes is one transaction: a trap may spring at any. */
+  #deliveries(held: Deliveries["Service"]): Deliveries["Service"] {
+    const trapped = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
+      this.gate(Effect.suspend(() => {
+        const number = ++this.#commits
+        const trap = this.#traps.find(({ at }) => at === number)?.trap
+        if (trap === "killBefore") this.kill()
+        if (trap === "killBefore" || trap === "away") return Effect.fail(away)
+        return Effect.flatMap(effect, (result) => {
+          if (trap === "killAfter") this.kill()
+          return trap === "unsure" ? Effect.fail(away) : Effect.succeed(result)
+        })
+      }))
+    return {
+      ...held,
+      open: (...args) => trapped(held.open(...args)),
+      dispatch: (...args) => trapped(held.dispatch(...args)),
+      turn: (...args) => trapped(held.turn(...args)),
+      begin: (...args) => trapped(held.begin(...args)),
+      finish: (...args) => trapped(held.finish(...args)),
+      withdraw: (...args) => trapped(held.withdraw(...args)),
+      check: (fence) => this.gate(held.check(fence)),
+      entries: (positions) => this.gate(held.entries(positions)),
+      result: (key) => this.gate(held.result(key)),
+      prune: (before) => this.gate(held.prune(before))
     }
   }
 

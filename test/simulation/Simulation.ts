@@ -13,6 +13,7 @@ import { FaultyApi } from "./FaultyApi.ts"
 import { type Memory, Oracle, type Violation } from "./Oracle.ts"
 import { Outlet } from "./Outlet.ts"
 import { kindOf, type Mutation, type Plan, type Step, type Trouble } from "./Plan.ts"
+import { plugins } from "./Plugins.ts"
 import { Process, type Surroundings } from "./Process.ts"
 import { answerInWords, commitInWords, minutes } from "./Trace.ts"
 import { VirtualTime } from "./VirtualTime.ts"
@@ -37,7 +38,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const { seed, setting } = plan
   const time = new VirtualTime(start)
   const world = new World(seed, setting, start)
-  const api = new FaultyApi(world, time, setting, seed)
+  const api = new FaultyApi(world, time, setting, seed, plan.writes)
   const oracle = new Oracle(world, time, setting)
   const outlet = new Outlet()
   const backup = new Backup(time)
@@ -61,6 +62,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     time,
     api,
     store: () => backup.store,
+    deliveries: setting.plugins ? () => backup.deliveries : null,
     outlet,
     setting,
     witness: {
@@ -87,6 +89,11 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     return process
   }
   let current = launch()
+  api.effected = (effect) => oracle.effected(effect)
+  api.rival = () => {
+    restartAt = null
+    current = launch()
+  }
 
   // ---- steps
 
@@ -210,6 +217,11 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   midway = []
   for (const process of processes) process.stop()
   restartAt = null
+  // plugins answer what they see: the world comes to rest when they are switched off
+  for (const { name } of plugins) {
+    const act = { at: time.now, act: "plugins.off", target: name, detail: "" }
+    time.run(backup.deliveries.set({ _tag: "Plugin", plugin: name, integration: null }, false, act), Infinity)
+  }
   current = launch()
   const ask = (what: "poll" | "sweep") => {
     time.advance(time.now + 1_000)
@@ -239,6 +251,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`))
   )
   current.stop()
+  for (const process of processes) process.bury()
   backup.close()
   return {
     seed,

@@ -96,11 +96,15 @@ export class World {
   readonly #candidates = new Map<string, Linked>()
   readonly #jobs = new Map<string, Linked>()
   readonly #scales = new Map<string, Linked>()
+  /** Names of tags by integration and candidate; only plugins write them. */
+  readonly #tags = new Map<string, Array<string>>()
+  readonly #plugins: boolean
 
   constructor(seed: number, setting: Setting, start: number) {
     this.#seed = seed
     this.#order = setting.order
     this.#start = start
+    this.#plugins = setting.plugins
     this.tables = setting.streams.map(({ integration, model }) => new Table(integration, model))
     const chance = new Chance(hash(`population ${seed}`))
     for (const table of this.tables) {
@@ -254,6 +258,27 @@ export class World {
     }
   }
 
+  /** Puts a tag on a candidate, or takes it off; no application announces that. False: no application shows the candidate. */
+  tag(integration: string, id: string, name: string, present: boolean, now: number): boolean {
+    const table = this.table(integration, "ats.application")
+    const rows = table?.rows.filter((row) => `c${String(row.fields["candidate"])}` === id) ?? []
+    if (table === undefined || rows.length === 0) return false
+    const others = (this.#tags.get(`${integration}/${id}`) ?? []).filter((other) => other !== name)
+    this.#tags.set(`${integration}/${id}`, present ? [...others, name] : others)
+    for (const row of rows) this.#note(table, row, now, false)
+    return true
+  }
+
+  /** Somebody applies for a job; gives the record as it is shown. */
+  applyFor(integration: string, job: string, firstName: string, email: string, now: number): Shape {
+    const table = this.table(integration, "ats.application")!
+    const row = this.#insert(table, now, now, 0.9)
+    Object.assign(row.fields, { candidate: 1000 + row.serial, job: Number(job.slice(1)), email })
+    this.#linked(this.#candidates, integration, 1000 + row.serial).name = firstName
+    this.#note(table, row, now, true)
+    return row.shown.at(-1)!.record
+  }
+
   #create(table: Table, at: number, now: number, bornAt: number | null, value: number): boolean {
     this.#note(table, this.#insert(table, at, bornAt, value), now, true)
     return true
@@ -327,6 +352,10 @@ export class World {
     return fresh
   }
 
+  #tagsOf(integration: string, id: string): ReadonlyArray<Json> {
+    return (this.#tags.get(`${integration}/${id}`) ?? []).map((name) => ({ id: `t-${name}`, name }))
+  }
+
   #touch(table: Table, row: Row, at: number): void {
     row.changedAt = Math.max(at, row.changedAt)
     row.matchedAt = Math.max(at, row.matchedAt)
@@ -353,7 +382,7 @@ export class World {
   }
 
   #render(table: Table, row: Row): Shape {
-    const { candidate, interviews, job, scale, stage, ...own } = row.fields
+    const { candidate, email, interviews, job, scale, stage, ...own } = row.fields
     const turn = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> =>
       row.turned % 2 === 0 || list.length < 2 ? list : [...list.slice(1), list[0]!]
     const content: Shape = { ...own }
@@ -371,12 +400,14 @@ export class World {
           first_name: person.name,
           last_name: "Doe",
           changed_at: iso(row.updatedAt),
+          ...this.#plugins ? { tags: this.#tagsOf(table.integration, `c${String(candidate)}`) } : {},
           email_addresses: turn([
-            { email_address: `${row.serial}@home.example`, type: "PRIVATE" },
+            { email_address: email ?? `${row.serial}@home.example`, type: "PRIVATE" },
             { email_address: `${row.serial}@work.example`, type: "WORK" }
           ])
         },
         job: { id: `j${String(job)}`, name: position.name },
+        ...this.#plugins ? { job_id: `j${String(job)}`, candidate_id: `c${String(candidate)}` } : {},
         interviews: turn(interviews as ReadonlyArray<Json>)
       })
     } else if (table.model === "hris.skill") {

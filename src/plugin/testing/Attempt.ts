@@ -93,8 +93,11 @@ const unknownOutcome = (what: string) =>
 /** What is not shown yet may have been done: an effect's absence counts only so long after the write, ms. */
 const settling = 300_000
 
-/** Nothing but capabilities is waited for; who is busy otherwise for so long in real time is taken to hang. */
-const patience = 2_000
+/**
+ * Nothing but capabilities is waited for: who is busy otherwise for so many turns in real time is taken to hang. Turns are
+ * counted, for on a busy machine a single timer is due as soon as anything goes on.
+ */
+const patience = { turns: 6, millis: 400 }
 
 export class Attempt {
   readonly #world: World
@@ -122,8 +125,11 @@ export class Attempt {
       const message = `the handler took longer than ${Duration.format(timeout)}`
       this.#end?.({ _tag: "Failed", failure: new Transient({ message }) })
     }
-    const hanging = setTimeout(late, patience)
-    this.#stirred = () => void hanging.refresh()
+    let turns = 0
+    this.#stirred = () => {
+      turns = 0
+    }
+    const hanging = setInterval(() => ++turns > patience.turns && late(), patience.millis)
     this.#clock.at(this.#clock.currentTimeMillisUnsafe() + Duration.toMillis(timeout), late)
     const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
       this.#logs.push(`${logLevel}: ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`)
@@ -131,7 +137,7 @@ export class Attempt {
     const stop = new AbortController()
     this.#end = (end) => {
       this.#end = null
-      clearTimeout(hanging)
+      clearInterval(hanging)
       this.#clock.stop()
       this.#world.state.now = this.#clock.currentTimeMillisUnsafe()
       resume(Effect.succeed(end))
@@ -236,6 +242,7 @@ export class Attempt {
     const { intents } = this.#world.state
     const { integration, options, write } = order
     return Effect.gen({ self: this }, function*() {
+      yield* this.#act(() => Effect.void)
       const known = intents.get(intent)
       if (known?.data !== undefined) return known.data
       if (known !== undefined) {

@@ -226,11 +226,6 @@ export class World {
     return decodePackages({ packages: listed(this.state.shown, integration, "assessment.package") })
   }
 
-  /** Records of a model as the API shows them. */
-  list(integration: string, model: Model): ReadonlyArray<JsonObject> {
-    return listed(this.state.shown, integration, model)
-  }
-
   // ---- writes -----------------------------------------------------------------------------------------------------
 
   /** Why nothing is sent; null if all is well. An employee is held against the form of the world, if there is one. */

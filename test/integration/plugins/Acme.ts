@@ -47,8 +47,13 @@ export interface Doom {
 }
 export const never = (): Doom => ({ at: null, moment: 0, label: null })
 
+/** A record as the sandbox knows it. */
+export type Shown = Readonly<Record<string, unknown>>
+
 export interface Acme {
   readonly sandbox: Sandbox.SandboxHandle
+  /** Live records of a model, of the integration that has it. */
+  readonly records: (model: Sandbox.WorldModel) => Effect.Effect<ReadonlyArray<Shown>>
   readonly deliveries: Deliveries["Service"]
   /** Reads every stream once. */
   readonly read: Effect.Effect<void>
@@ -88,6 +93,7 @@ export const make = Effect.gen(function*() {
 
   const acme: Acme = {
     sandbox,
+    records: (model) => Effect.map(Effect.orDie(sandbox.truth(model)), (records) => records as ReadonlyArray<Shown>),
     deliveries: Context.get(services, Deliveries),
     read: capture.once.pipe(
       Effect.tap((problems) => problems.length === 0 ? Effect.void : Effect.die(problems)),

@@ -7,25 +7,20 @@ import * as Acme from "./Acme.ts"
 const model = "ats.application"
 const integration = Acme.ats
 
-interface Shown {
+interface Candidate {
   readonly id: string
-  readonly candidate: { readonly id: string; readonly tags: ReadonlyArray<{ readonly name: string }> }
+  readonly tags: ReadonlyArray<{ readonly name: string }>
 }
-const applications = ({ sandbox }: Acme.Acme) =>
-  Effect.map(sandbox.truth(model, integration), (records) => records as unknown as ReadonlyArray<Shown>)
-
-/** The candidate's tags that are ours, as every application shows them. */
-const tagsOf = Effect.fnUntraced(function*(acme: Acme.Acme, application: string) {
-  const shown = (yield* applications(acme)).find(({ id }) => id === application)
-  return shown?.candidate.tags.flatMap(({ name }) => name.startsWith("Stage: ") ? name.slice("Stage: ".length) : [])
+/** As an application shows them. */
+const candidateOf = Effect.fnUntraced(function*({ records }: Acme.Acme, application: string) {
+  const [shown] = (yield* records(model)).filter(({ id }) => id === application)
+  return shown?.["candidate"] as Candidate
 })
 
-/** Ids of the stages by name. */
-const stages = Effect.fnUntraced(function*({ sandbox }: Acme.Acme) {
-  const records = (yield* sandbox.truth("ats.stage", integration)) as unknown as ReadonlyArray<
-    { readonly id: string; readonly name: string }
-  >
-  return new Map(records.map(({ id, name }) => [name, id]))
+/** The candidate's tags that are ours, as an application shows them. */
+const tagsOf = Effect.fnUntraced(function*(acme: Acme.Acme, application: string) {
+  const { tags } = yield* candidateOf(acme, application)
+  return tags.flatMap(({ name }) => name.startsWith("Stage: ") ? name.slice("Stage: ".length) : [])
 })
 
 const settle = Effect.fnUntraced(function*(acme: Acme.Acme, doom?: Acme.Doom) {
@@ -38,8 +33,8 @@ const writes = ({ sandbox }: Acme.Acme) =>
 const company = Effect.gen(function*() {
   const acme = yield* Acme.make
   yield* settle(acme)
-  const byName = yield* stages(acme)
-  const at = (name: string) => ({ current_stage: byName.get(name) ?? "" })
+  const stages = yield* acme.records("ats.stage")
+  const at = (name: string) => ({ current_stage: String(stages.find((stage) => stage["name"] === name)?.["id"]) })
   return {
     acme,
     applies: (stage: string, more: Readonly<Record<string, string>> = {}) =>
@@ -62,11 +57,11 @@ describe("stage-tags, over HTTP", () => {
       yield* settle(acme)
       assert.deepStrictEqual(yield* tagsOf(acme, first), ["Applied"])
 
-      const candidate = (yield* applications(acme)).find(({ id }) => id === first)?.candidate.id ?? ""
+      const { id: candidate } = yield* candidateOf(acme, first)
       const second = yield* applies("Applied", { candidate })
       yield* moves(first, "Interview")
       yield* settle(acme)
-      assert.sameMembers((yield* tagsOf(acme, second)) ?? [], ["Applied", "Interview"])
+      assert.sameMembers(yield* tagsOf(acme, second), ["Applied", "Interview"])
 
       yield* moves(second, "Interview")
       yield* settle(acme)

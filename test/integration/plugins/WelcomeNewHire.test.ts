@@ -41,25 +41,16 @@ const applicant = Effect.fnUntraced(function*({ sandbox }: Acme.Acme) {
 const outcome = (acme: Acme.Acme, id: string, outcome: string) =>
   acme.sandbox.steer({ op: "update", integration: Acme.ats, model: "ats.application", id, fields: { outcome } })
 
-type Shown = Readonly<Record<string, unknown>>
-const rows = (records: ReadonlyArray<unknown>) => records as ReadonlyArray<Shown>
-
 /** What the hire of one application has made. */
-const made = Effect.fnUntraced(function*({ sandbox }: Acme.Acme, application: string) {
-  const [shown] = rows(yield* sandbox.truth("ats.application", Acme.ats)).filter(({ id }) => id === application)
+const made = Effect.fnUntraced(function*({ records }: Acme.Acme, application: string) {
+  const [shown] = (yield* records("ats.application")).filter(({ id }) => id === application)
   const mine = `.${String(shown?.["remote_id"])}@acme.example`
-  const employees = rows(yield* sandbox.truth("hris.employee", Acme.hris)).filter(({ work_email }) =>
-    String(work_email).endsWith(mine)
-  )
+  const employees = (yield* records("hris.employee")).filter(({ work_email }) => String(work_email).endsWith(mine))
   const ids = employees.map(({ id }) => id)
   return {
     employees,
-    documents: rows(yield* sandbox.truth("hris.document", Acme.hris)).filter(({ employee_id }) =>
-      ids.includes(employee_id)
-    ),
-    links: rows(yield* sandbox.truth("ats.result_link", Acme.ats)).filter(({ application_id }) =>
-      application_id === application
-    )
+    documents: (yield* records("hris.document")).filter(({ employee_id }) => ids.includes(employee_id)),
+    links: (yield* records("ats.result_link")).filter(({ application_id }) => application_id === application)
   }
 })
 

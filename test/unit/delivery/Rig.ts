@@ -1,4 +1,5 @@
 /** An engine over a real store in memory, with an API and an outside world that tests script. */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -47,6 +48,8 @@ export interface Script {
   answer: Answering
   /** Applications that the API lists, whatever is asked for. */
   rows: ReadonlyArray<unknown>
+  /** The API's clock − ours, ms; null: it does not tell. */
+  offset: number | null
   http: (request: HttpClientRequest) => Effect.Effect<number>
 }
 
@@ -56,9 +59,10 @@ const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>) =>
       Source,
       Source.of({
         page: () =>
-          Effect.sync(() => {
+          Effect.map(Clock.currentTimeMillis, (now) => {
             asked.push("page")
-            return { results: script.rows, next: null, serverTime: null, requestedAt: 0, duration: 0 }
+            const serverTime = script.offset === null ? null : now + script.offset
+            return { results: script.rows, next: null, serverTime, requestedAt: now, duration: 0 }
           }),
         read: ({ read }) =>
           Effect.sync(() => {
@@ -129,7 +133,7 @@ export const make = Effect.gen(function*() {
   const store = Context.get(services, Store)
   const deliveries = Context.get(services, Deliveries)
   const owner: Owner = yield* Effect.orDie(store.claim("capture"))
-  const script: Script = { answer: () => Effect.succeed({}), rows: [], http: () => Effect.succeed(200) }
+  const script: Script = { answer: () => Effect.succeed({}), rows: [], offset: null, http: () => Effect.succeed(200) }
   const sent: Array<Sent> = []
   const asked: Array<string> = []
   const scope = yield* Effect.scope

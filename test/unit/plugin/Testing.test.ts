@@ -28,6 +28,24 @@ const welcome = Plugin.make("welcome", { config }).on(
   })
 ).with({ values: { HRIS: "sandbox:people" } })
 
+/** Never run: it is enough that it compiles. */
+export const refused = () => [
+  // @ts-expect-error a delete has no content after
+  Testing.event("ats.tag.deleted", { after: { name: "x" } }),
+  // @ts-expect-error a tag has no such property
+  Testing.event("ats.tag.created", { after: { outcome: "HIRED" } }),
+  // @ts-expect-error what was there before an update has to be said
+  Testing.event("ats.tag.updated", { after: { name: "x" } }),
+  // @ts-expect-error a tag has no such transition
+  Testing.event("ats.tag.hired", {}),
+  // @ts-expect-error a skill has no such property
+  Testing.record("hris.skill", { outcome: "HIRED" }),
+  // @ts-expect-error no call of the API
+  Testing.make(welcome, { faults: [{ on: "addTags", fail: "Transient" }] }),
+  // @ts-expect-error the API refuses nothing in this way
+  Testing.make(welcome, { faults: [{ on: "addTag", fail: "Nope" }] })
+]
+
 const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate_id: "c1" } })
 const candidate = Testing.record("ats.candidate", { id: "c1" })
 const namesOf = (run: Testing.Run) => run.writes.map(({ write }) => write)

@@ -288,8 +288,14 @@ export const make = (
       outcomes.splice(0, count)
       if (outcomes.length === 0) ended = Deferred.makeUnsafe()
     },
-    /** Returns once there is an outcome. */
-    awaitEnd: Effect.suspend(() => Deferred.await(ended)),
+    /** Returns once there is an outcome, and no more of them come at once: a commit for each would be a commit too many. */
+    awaitEnd: Effect.gen(function*() {
+      yield* Deferred.await(ended)
+      for (let count = 0; outcomes.length > count && count < ahead * desks.size;) {
+        count = outcomes.length
+        yield* Effect.yieldNow
+      }
+    }),
     isIdle: () => outcomes.length === 0 && [...desks.values()].every(({ held }) => held === 0),
     /** When a handler that rests is to be tried again; one that may be tried waits for something to try. */
     wakeAt: (now: number): number =>

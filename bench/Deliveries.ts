@@ -1,0 +1,150 @@
+/**
+ * Deliveries/s to handlers that do nothing, over a SQLite file, against the floor of the same run: reading the log and
+ * `JSON.parse` of what the events hold. Then how long deliveries take beside a plugin that sleeps, and without it.
+ *
+ * `node bench/Deliveries.ts [events] [runs]`, 20,000 and 3 unless told otherwise.
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Delivery } from "../src/delivery/Delivery.ts"
+import * as Plugin from "../src/plugin/Plugin.ts"
+import { listsOnly, Source } from "../src/source/Source.ts"
+import * as Sqlite from "../src/store/Sqlite.ts"
+import { Store } from "../src/store/Store.ts"
+import { eventOf, headOf, stateOf } from "../test/conformance/StoreSamples.ts"
+import { against, type Measured } from "./Table.ts"
+
+const events = Number(process.argv[2] ?? 20_000)
+const runs = Number(process.argv[3] ?? 3)
+
+const key = { integration: "greenhouse:acme", model: "ats.application" } as const
+/** A record of common size. */
+const filler = Array.from({ length: 40 }, (_, index) => ({ id: `f${index}`, label: "x".repeat(30) }))
+
+const withStore = <A>(body: Effect.Effect<A, unknown, Store | Layer.Success<ReturnType<typeof Sqlite.layer>>>) => {
+  const directory = mkdtempSync(join(tmpdir(), "rollcall-deliveries-"))
+  return Effect.runPromise(
+    body.pipe(Effect.provide(Sqlite.layer({ file: join(directory, "rollcall.db") })), Effect.orDie)
+  ).finally(() => rmSync(directory, { recursive: true }))
+}
+
+const filling = Effect.gen(function*() {
+  const store = yield* Store
+  yield* store.ensureStreams([stateOf(key)])
+  const owner = yield* store.claim("capture")
+  let count = 0
+  const append = (size: number) =>
+    store.transact(owner, key, (tx) =>
+      tx.write(Array.from({ length: size }, () => {
+        const id = `a${count++}`
+        const after = JSON.stringify({ id, filler })
+        return {
+          head: { ...headOf(id), version: 1 },
+          events: [eventOf(id, 1, "created", { after, detectedAt: Date.now() })]
+        }
+      })))
+  return { store, append }
+})
+
+const engine = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
+  Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
+    Layer.provide(Layer.succeed(Source, listsOnly(() => Effect.die("nothing is read here")))),
+    Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.die("nothing is asked here"))))
+  )
+
+const empty = (name: string) =>
+  Plugin.make(name).with({ from: "oldest" }).on("ats.application.created", {}, () => Effect.void)
+
+const measured = <A, E, R>(rows: number, effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const startedAt = performance.now()
+    const before = process.cpuUsage()
+    yield* effect
+    const { system, user } = process.cpuUsage(before)
+    const result: Measured = {
+      rows,
+      seconds: (performance.now() - startedAt) / 1000,
+      cpuSeconds: (user + system) / 1e6
+    }
+    return result
+  })
+
+const floor = Effect.gen(function*() {
+  const store = yield* Store
+  for (let after = 0; after < events;) {
+    const rows = yield* store.log({ after, limit: 500 })
+    for (const row of rows) JSON.parse(row.after ?? "null")
+    after = rows.at(-1)?.position ?? events
+  }
+})
+
+const delivered = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
+  Effect.scoped(
+    Effect.flatMap(Layer.build(engine(plugins)), (built) => Context.get(built, Delivery).reached(events))
+  )
+
+const run = () =>
+  withStore(Effect.gen(function*() {
+    const { append } = yield* filling
+    for (let made = 0; made < events; made += 250) yield* append(250)
+    yield* floor
+    const floorOnce = yield* measured(events, floor)
+    const one = yield* measured(events, delivered([empty("one")]))
+    const five = ["a", "b", "c", "d", "e"].map(empty)
+    return {
+      "log + JSON.parse": floorOnce,
+      "one handler": one,
+      "five handlers": yield* measured(events * five.length, delivered(five))
+    }
+  }))
+
+/** Delays of deliveries to two plugins, ms, while ten events come every 20 ms. */
+const delays = (others: ReadonlyArray<Plugin.Plugin<unknown>>) =>
+  withStore(Effect.gen(function*() {
+    const { append, store } = yield* filling
+    const found: Array<number> = []
+    const timed = (name: string) =>
+      Plugin.make(name).on("ats.application.created", {}, ({ detectedAt }) =>
+        Effect.sync(() =>
+          found.push(Date.now() - detectedAt.getTime())
+        ))
+    yield* Effect.scoped(Effect.gen(function*() {
+      const built = yield* Layer.build(engine([timed("x"), timed("y"), ...others]))
+      for (let turn = 0; turn < 250; turn++) {
+        yield* append(10)
+        yield* Effect.sleep(20)
+      }
+      const { newest } = yield* store.logRange
+      while (found.length < newest * 2) yield* Effect.sleep(50)
+      found.sort((a, b) => a - b)
+      // whoever sleeps is not waited for
+      process.stdout.write(
+        `${others.length === 0 ? "alone" : "beside a sleeper"}: p50 ${found[Math.floor(found.length * 0.5)]} ms, ` +
+          `p99 ${found[Math.floor(found.length * 0.99)]} ms, ${found.length} deliveries\n`
+      )
+      return built
+    })).pipe(Effect.timeoutOption("60 seconds"))
+  }))
+
+const sleeper = Plugin.make("sleeper").on(
+  "ats.application.created",
+  { timeout: "1 second" },
+  () => Effect.sleep("30 seconds")
+)
+
+const results: Array<Record<string, Measured>> = []
+for (let i = 0; i < runs; i++) results.push(await run())
+console.log(
+  `${events.toLocaleString("en")} events of ${
+    JSON.stringify({ filler }).length
+  } bytes, median of ${runs} runs, Node ${process.version}\n`
+)
+console.log(against("log + JSON.parse", "deliveries", results))
+await delays([])
+await delays([sleeper])

@@ -167,6 +167,23 @@ const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>
 const tooLong = (sources: Sources): ReadonlyArray<string> =>
   [...sources].filter(([, text]) => text.split("\n").length > longest).map(([path]) => path)
 
+/** What costs time to load, and is not needed by every start. */
+const heavy = ["delivery/Delivery.ts", "ops/Demo.ts", "ops/Doctor.ts", "publish/Kafka.ts", "sandbox/Sandbox.ts"]
+
+/** Of those, what is loaded with `main.ts`: by imports that are neither types nor made later. */
+const eager = (sources: Sources): ReadonlyArray<string> => {
+  const loaded = new Set<string>()
+  const load = (path: string): void => {
+    if (loaded.has(path)) return
+    loaded.add(path)
+    const text = (sources.get(path) ?? "").replaceAll(/^(import|export) type\b[^;]*?\bfrom\s*"[^"]+"/gm, "")
+      .replaceAll(/\bimport\("[^"]+"\)/g, "")
+    for (const specifier of importsOf(text).filter(isRelative)) load(target(path, specifier))
+  }
+  load("main.ts")
+  return heavy.filter((path) => loaded.has(path))
+}
+
 const vagueNames = (sources: Sources): ReadonlyArray<string> =>
   [...sources.keys()].filter((path) =>
     [...dirname(path).split("/"), basename(path, ".ts")].some((part) => vague.test(part))
@@ -187,6 +204,7 @@ describe("architecture", () => {
   holds("no imports form a cycle", cycles)
   holds(`no file is longer than ${longest} lines`, tooLong)
   holds("no name is vague", vagueNames)
+  holds("what only some commands and configurations need is not loaded by every start", eager)
   holds("plugins import what everybody's plugins can import", wrongPluginImports, plugins)
 })
 
@@ -252,5 +270,14 @@ describe("the architecture rules", () => {
     "plugins/a/plugin.ts imports ../../src/domain/Model.ts"
   )
   catches("see a long file", tooLong, { "api/A.ts": "\n".repeat(longest) }, "api/A.ts")
+  catches(
+    "see what is loaded too early",
+    eager,
+    {
+      "main.ts": 'import type { A } from "./ops/Demo.ts"\nawait import("./ops/Doctor.ts")\nimport "./ops/B.ts"',
+      "ops/B.ts": 'import { type C, D } from "../publish/Kafka.ts"'
+    },
+    "publish/Kafka.ts"
+  )
   catches("see a vague name", vagueNames, { "api/helpers/A.ts": "", "api/B.ts": "" }, "api/helpers/A.ts")
 })

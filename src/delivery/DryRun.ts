@@ -4,9 +4,10 @@
  * Invariants
  * 1. Nothing given to a dry run can write: of the source it has the reads, of the store what the journal holds, of the
  *    network GET and HEAD
- * 2. What was journaled counts, as it would in a replay; unless it is to be fresh
+ * 2. What was journaled counts, as it would in a replay
  *
  * Gotchas
+ * - What an earlier attempt began and never heard of again counts as not begun: only a real attempt asks what became of it.
  * - What a write would answer is made up: an id that begins with `dry-run`, and nothing else. So is that of a request.
  */
 import * as Effect from "effect/Effect"
@@ -88,12 +89,12 @@ const sourceOf = ({ source: { page, read } }: Readable, asked: Array<WouldAsk>):
 const nameOf = ({ occasions, step }: StepKey, occasion = occasions[0]): string => JSON.stringify([occasion, step])
 
 /** A journal that is read, and goes on in memory. What is neither read nor a step has no place in a dry run. */
-const deliveriesOf = ({ deliveries }: Readable, fresh: boolean): Deliveries["Service"] => {
+const deliveriesOf = ({ deliveries }: Readable): Deliveries["Service"] => {
   const results = new Map<string, Json>()
   const known = (key: StepKey) =>
     Effect.suspend(() => {
       const own = key.occasions.map((occasion) => results.get(nameOf(key, occasion))).find((one) => one !== undefined)
-      return own === undefined && !fresh ? deliveries.result(key) : Effect.succeed(own ?? null)
+      return own === undefined ? deliveries.result(key) : Effect.succeed(own)
     })
   const impossible = Effect.die(new Error("a dry run has no deliveries to settle, and no operators"))
   const never = () => impossible
@@ -126,12 +127,12 @@ const deliveriesOf = ({ deliveries }: Readable, fresh: boolean): Deliveries["Ser
 }
 
 /** For one delivery: the ports to run it with, and what it would have asked for, as it comes. */
-export const ports = (readable: Readable, fresh: boolean) => {
+export const ports = (readable: Readable) => {
   const asked: Array<WouldAsk> = []
   return {
     asked: asked as ReadonlyArray<WouldAsk>,
     source: sourceOf(readable, asked),
-    deliveries: deliveriesOf(readable, fresh),
+    deliveries: deliveriesOf(readable),
     client: httpOf(readable, asked)
   }
 }

@@ -12,12 +12,19 @@ import * as Layer from "effect/Layer"
 import { isOn } from "../plugin/Configured.ts"
 import type { Handler, Plugin } from "../plugin/Plugin.ts"
 import { Source } from "../source/Source.ts"
-import { type Backlog, Deliveries, type HandlerState, type NewDelivery, type Switch } from "../store/Deliveries.ts"
+import { type Backlog, Deliveries, type HandlerState, type Switch } from "../store/Deliveries.ts"
 import { Store } from "../store/Store.ts"
 import * as Accounts from "./Accounts.ts"
 import { Delivery, type DeliveryStatus } from "./Delivery.ts"
-import { deliveriesOf } from "./Dispatcher.ts"
-import { type HandlerView, PluginRefused, Plugins, type PluginView, unknownPlugin, type UsedIn } from "./Plugins.ts"
+import {
+  type HandlerView,
+  PluginRefused,
+  Plugins,
+  type PluginView,
+  type Stretch,
+  unknownPlugin,
+  type UsedIn
+} from "./Plugins.ts"
 import * as Rehearsal from "./Rehearsal.ts"
 import * as Replay from "./Replay.ts"
 import { gatheringOf, type Subscription } from "./Subscription.ts"
@@ -214,57 +221,26 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
     return ids.filter((id) => (only ?? id) === id && isOn(plugin, id))
   })
 
-  const replay: Plugins["Service"]["replay"] = Effect.fn("Plugins.replay")(function*(stretch) {
-    const subscription = yield* subscriptionOf(stretch.plugin, stretch.handler)
-    const range = yield* Replay.rangeOf(stretch)
-    const integrations = yield* integrationsFor(subscription.plugin, stretch.integration)
-    const at = yield* Clock.currentTimeMillis
-    const target = `${stretch.plugin}/${stretch.handler}`
-    const detail = `positions ${range.from} to ${range.to}${
-      stretch.integration === undefined ? "" : ` of ${stretch.integration}`
-    }${stretch.fresh ? ", fresh" : ""}`
-    const act = { at, act: "plugins.replay", target, detail }
-    const fresh = stretch.fresh ? `replay-${at}` : null
-    let count = 0
-    const made = (some: ReadonlyArray<NewDelivery>) => {
-      count += some.length
-      return some.length === 0 ? Effect.void : deliveries.replay(some.map((one) => ({ ...one, fresh })), act)
-    }
-    yield* subscription.handler.occasion._tag === "Tick"
-      ? made(integrations.map((integration) => Replay.tickOf(subscription, range, integration, at)))
-      : Replay.walk(
-        subscription,
-        range,
-        stretch.integration,
-        (found) => made(found.flatMap(({ entry, event }) => deliveriesOf([subscription], entry, event, at)))
-      )
-    yield* Effect.annotateLogs(Effect.logInfo("operator acted"), { ...act, deliveries: count })
-    return { ...range, deliveries: count }
-  }, Effect.provideService(Store, store))
+  /** What is meant, as far as it exists. */
+  const meant = Effect.fnUntraced(function*({ handler, integration, plugin }: Stretch) {
+    const subscription = yield* subscriptionOf(plugin, handler)
+    return { subscription, integrations: yield* integrationsFor(subscription.plugin, integration) }
+  })
 
-  const dryRun: Plugins["Service"]["dryRun"] = Effect.fn("Plugins.dryRun")(function*(stretch) {
-    const subscription = yield* subscriptionOf(stretch.plugin, stretch.handler)
-    const range = yield* Replay.rangeOf(stretch)
-    const integrations = yield* integrationsFor(subscription.plugin, stretch.integration)
-    const scenes: Array<Rehearsal.Scene> = []
-    yield* subscription.handler.occasion._tag === "Tick"
-      ? Effect.sync(() =>
-        scenes.push(
-          ...integrations.map((integration) => ({ integration, events: [], ...range, from: range.from - 1 }))
-        )
-      )
-      : Replay.walk(
-        subscription,
-        range,
-        stretch.integration,
-        (found) => Effect.sync(() => scenes.push(...Rehearsal.scenesOf(subscription, found)))
-      )
-    const rehearsed = yield* Effect.forEach(
-      scenes.slice(0, stretch.limit),
-      (scene) => Rehearsal.rehearse(readable, subscription, scene, stretch.fresh)
+  const replay: Plugins["Service"]["replay"] = (stretch) =>
+    Effect.flatMap(
+      meant(stretch),
+      ({ integrations, subscription }) => Replay.replay(subscription, stretch, integrations)
+    ).pipe(
+      Effect.provideService(Store, store),
+      Effect.provideService(Deliveries, deliveries)
     )
-    return { ...range, deliveries: scenes.length, rehearsed, left: scenes.length - rehearsed.length }
-  }, Effect.provideService(Store, store))
+
+  const dryRun: Plugins["Service"]["dryRun"] = (stretch) =>
+    Effect.flatMap(
+      meant(stretch),
+      ({ integrations, subscription }) => Rehearsal.dryRun(readable, subscription, stretch, integrations)
+    ).pipe(Effect.provideService(Store, store))
 
   return Plugins.of({ delivering: delivery.status, reached: delivery.reached, view, set, replay, dryRun })
 })

@@ -12,22 +12,22 @@ import * as Exit from "effect/Exit"
 import { configurationOf } from "../plugin/Configured.ts"
 import { Permanent } from "../plugin/Failure.ts"
 import type { Published } from "../plugin/Reception.ts"
-import type { Store } from "../store/Store.ts"
+import type { Store, StoreError } from "../store/Store.ts"
 import type { Accounts } from "./Accounts.ts"
-import * as DryRun from "./DryRun.ts"
+import * as Ports from "./DryRun.ts"
 import { failureOf } from "./Failing.ts"
 import * as Job from "./Job.ts"
-import type { Rehearsed } from "./Plugins.ts"
-import type { Found } from "./Replay.ts"
+import type { DryRun, PluginRefused, Rehearsed, Stretch } from "./Plugins.ts"
+import { type Found, rangeOf, walk } from "./Replay.ts"
 import type { Subscription } from "./Subscription.ts"
 
-export interface Services extends DryRun.Readable {
+export interface Services extends Ports.Readable {
   readonly accounts: Accounts
   readonly store: Pick<Store["Service"], "identity" | "log">
 }
 
 /** What is rehearsed, of one integration: one event, a batch's events, or a tick. */
-export interface Scene {
+interface Scene {
   readonly integration: string
   /** Empty: a tick. */
   readonly events: ReadonlyArray<Published>
@@ -37,7 +37,7 @@ export interface Scene {
 }
 
 /** What these events would be delivered as. */
-export const scenesOf = ({ handler: { occasion } }: Subscription, found: ReadonlyArray<Found>): ReadonlyArray<Scene> =>
+const scenesOf = ({ handler: { occasion } }: Subscription, found: ReadonlyArray<Found>): ReadonlyArray<Scene> =>
   [...Map.groupBy(found, ({ entry }) => entry.integration)]
     .flatMap(([integration, own]) =>
       Arr.chunksOf(own, occasion._tag === "Batch" ? occasion.size : 1).map((some): Scene => ({
@@ -50,7 +50,12 @@ export const scenesOf = ({ handler: { occasion } }: Subscription, found: Readonl
     .toSorted((a, b) => a.from - b.from)
 
 /** As if it had been claimed. */
-const jobOf = ({ key }: Subscription, { events, from, integration, to }: Scene, now: number): Job.Job => ({
+const jobOf = (
+  { key }: Subscription,
+  { events, from, integration, to }: Scene,
+  now: number,
+  fresh: string | null
+): Job.Job => ({
   members: [{
     id: 0,
     claim: 0,
@@ -64,7 +69,7 @@ const jobOf = ({ key }: Subscription, { events, from, integration, to }: Scene, 
     createdAt: now,
     attempts: 0,
     batch: null,
-    fresh: null
+    fresh
   }],
   events
 })
@@ -73,7 +78,7 @@ const jobOf = ({ key }: Subscription, { events, from, integration, to }: Scene, 
 const nobody = { scope: "dry run", epoch: 0 }
 
 /** Tries one. */
-export const rehearse = Effect.fn("Rehearsal.rehearse")(function*(
+const rehearse = Effect.fn("Rehearsal.rehearse")(function*(
   services: Services,
   subscription: Subscription,
   scene: Scene,
@@ -81,9 +86,9 @@ export const rehearse = Effect.fn("Rehearsal.rehearse")(function*(
 ): Effect.fn.Return<Rehearsed> {
   const { handler, plugin } = subscription
   const { events, from, integration } = scene
-  const { asked, ...ports } = DryRun.ports(services, fresh)
+  const { asked, ...ports } = Ports.ports(services)
   const now = yield* Clock.currentTimeMillis
-  const job = jobOf(subscription, scene, now)
+  const job = jobOf(subscription, scene, now, fresh ? "dry run" : null)
   const attempt = Job.attemptOf(subscription, job, nobody, ports.deliveries)
   const { accounts, store } = services
   const exit = yield* configurationOf(plugin, integration).pipe(
@@ -99,4 +104,26 @@ export const rehearse = Effect.fn("Rehearsal.rehearse")(function*(
     would: [...asked],
     failure: Exit.isSuccess(exit) ? null : failureOf(exit.cause, Job.timeoutOf(handler), now)
   }
+})
+
+/** Tries what a replay of this stretch would deliver, at most `limit` deliveries of it. */
+export const dryRun = Effect.fn("Rehearsal.dryRun")(function*(
+  services: Services,
+  subscription: Subscription,
+  { fresh, limit, ...stretch }: Stretch & { readonly fresh: boolean; readonly limit: number },
+  integrations: ReadonlyArray<string>
+): Effect.fn.Return<DryRun, PluginRefused | StoreError, Store> {
+  const range = yield* rangeOf(stretch)
+  const scenes: Array<Scene> = []
+  let deliveries = 0
+  const take = (some: ReadonlyArray<Scene>) =>
+    Effect.sync(() => {
+      deliveries += some.length
+      scenes.push(...some.slice(0, limit - scenes.length))
+    })
+  yield* subscription.handler.occasion._tag === "Tick"
+    ? take(integrations.map((integration) => ({ integration, events: [], from: range.from - 1, to: range.to })))
+    : walk(subscription, range, integrations, (found) => take(scenesOf(subscription, found)))
+  const rehearsed = yield* Effect.forEach(scenes, (scene) => rehearse(services, subscription, scene, fresh))
+  return { ...range, deliveries, rehearsed, left: deliveries - rehearsed.length }
 })

@@ -2,15 +2,18 @@
  * A stretch of the log as deliveries of one handler. Hides how positions and times name it, and that a log is long.
  *
  * Gotchas
+ * - A replay that is cut short has made what it has made; made again, its steps find their journal.
  * - Times are looked up in the order of the log, by when its events were detected: what a hold kept back lies where it was
  *   released.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type LogEntry, parsePosition } from "../domain/ChangeEvent.ts"
 import type { Published } from "../plugin/Reception.ts"
-import type { NewDelivery } from "../store/Deliveries.ts"
+import { Deliveries, type NewDelivery } from "../store/Deliveries.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { PluginRefused, type Stretch } from "./Plugins.ts"
+import { deliveriesOf } from "./Dispatcher.ts"
+import { PluginRefused, type Replayed, type Stretch } from "./Plugins.ts"
 import { publishedOf } from "./Reading.ts"
 import { accepts, type Subscription } from "./Subscription.ts"
 
@@ -85,18 +88,20 @@ export interface Found {
   readonly event: Published
 }
 
-/** Gives `take` what the handler would be given, a portion at a time and in order. */
+/** Gives `take` what the handler would be given in these integrations, a portion at a time and in order. */
 export const walk = Effect.fnUntraced(function*<E, R>(
   subscription: Subscription,
   { from, to }: Range,
-  integration: string | undefined,
+  integrations: ReadonlyArray<string>,
   take: (found: ReadonlyArray<Found>) => Effect.Effect<unknown, E, R>
 ): Effect.fn.Return<void, E | StoreError, R | Store> {
   const store = yield* Store
+  const [only] = integrations
+  const integration = integrations.length === 1 ? only : undefined
   for (let after = from - 1; after < to;) {
     const entries = yield* store.log({ after, limit: portion, integration })
     yield* take(
-      entries.filter(({ position }) => position <= to)
+      entries.filter((entry) => entry.position <= to && integrations.includes(entry.integration))
         .map((entry): Found => ({ entry, event: publishedOf(store.identity, entry) }))
         .filter(({ event }) => accepts(subscription, event) !== "no")
     )
@@ -106,7 +111,7 @@ export const walk = Effect.fnUntraced(function*<E, R>(
 })
 
 /** Of a handler that runs by the clock: once for the whole stretch. */
-export const tickOf = ({ key }: Subscription, { from, to }: Range, integration: string, now: number): NewDelivery => ({
+const tickOf = ({ key }: Subscription, { from, to }: Range, integration: string, now: number): NewDelivery => ({
   handler: key,
   integration,
   lane: integration,
@@ -114,4 +119,39 @@ export const tickOf = ({ key }: Subscription, { from, to }: Range, integration: 
   dueAt: now,
   dead: null,
   fresh: null
+})
+
+/** Makes the deliveries, a portion in each transaction. */
+export const replay = Effect.fn("Replay.replay")(function*(
+  subscription: Subscription,
+  { fresh, integration, ...stretch }: Stretch & { readonly fresh: boolean },
+  integrations: ReadonlyArray<string>
+): Effect.fn.Return<Replayed, PluginRefused | StoreError, Store | Deliveries> {
+  const deliveries = yield* Deliveries
+  const range = yield* rangeOf(stretch)
+  const at = yield* Clock.currentTimeMillis
+  const act = {
+    at,
+    act: "plugins.replay",
+    target: `${stretch.plugin}/${stretch.handler}`,
+    detail: `positions ${range.from} to ${range.to}${integration === undefined ? "" : ` of ${integration}`}${
+      fresh ? ", fresh" : ""
+    }`
+  }
+  let count = 0
+  const made = Effect.fnUntraced(function*(some: ReadonlyArray<NewDelivery>) {
+    if (some.length === 0) return
+    count += some.length
+    yield* deliveries.replay(some.map((one) => ({ ...one, fresh: fresh ? `replay-${at}` : null })), act)
+  })
+  yield* subscription.handler.occasion._tag === "Tick"
+    ? made(integrations.map((integration) => tickOf(subscription, range, integration, at)))
+    : walk(
+      subscription,
+      range,
+      integrations,
+      (found) => made(found.flatMap(({ entry, event }) => deliveriesOf([subscription], entry, event, at)))
+    )
+  yield* Effect.annotateLogs(Effect.logInfo("operator acted"), { ...act, deliveries: count })
+  return { ...range, deliveries: count }
 })

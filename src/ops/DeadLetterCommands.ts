@@ -167,7 +167,9 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, addressOf: Addr
       Flag.optional
     ),
     fresh: Flag.Boolean("fresh").pipe(
-      Flag.withDescription("Forget what was journaled: what was done once is done again"),
+      Flag.withDescription(
+        "Forget what was journaled for these events: it is done again; what is done once per record for ever is not"
+      ),
       Flag.withDefault(false)
     ),
     yes,

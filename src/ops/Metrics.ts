@@ -44,7 +44,7 @@ const resting = Metric.gauge("rollcall_handler_resting", {
   description: "1 while a handler that failed for one record after the other is only probed"
 })
 const stopped = Metric.gauge("rollcall_plugin_writes_stopped", {
-  description: "1 while an operator keeps all plugins from writing"
+  description: "1 while an operator keeps all plugins from writing to the API"
 })
 
 const pluginGauges = Effect.fnUntraced(function*({ items, writes }: PluginList) {

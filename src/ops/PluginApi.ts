@@ -67,7 +67,7 @@ export type PluginView = typeof PluginView.Type
 export const PluginList = Schema.Struct({
   items: Schema.Array(PluginView),
   next: Schema.Null,
-  /** `stopped`: no plugin writes anything; what wants to waits. */
+  /** `stopped`: no plugin writes to the API; what wants to waits. */
   writes: Schema.Literals(["on", "stopped"]),
   delivering: Schema.Struct({
     state: Schema.Literals(["starting", "running", "waiting", "stopped"]),
@@ -208,7 +208,8 @@ export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreAway] })
     .annotate(
       OpenApi.Description,
-      "The one switch that keeps all plugins from writing, to the API and to anybody. Deliveries that want to write wait."
+      "The one switch that keeps all plugins from writing to the API. Deliveries that want to write wait; what handlers send " +
+        "to others goes on."
     ),
   HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", { success: UnconfirmedList, error: StoreAway })
     .annotate(

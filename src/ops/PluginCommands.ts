@@ -67,7 +67,9 @@ export const plugins = <E extends Error>(config: ConfigFlag, addressOf: AddressO
     Command.make(name, { json, config }, ({ config, json }) =>
       Effect.gen(function*() {
         const list = yield* (yield* client(config)).post(`${root}/writes/${act}`, {}, PluginList)
-        const said = list.writes === "on" ? "plugins may write again" : "no plugin writes anything from now on"
+        const said = list.writes === "on"
+          ? "plugins may write to the API again"
+          : "no plugin writes to the API from now on"
         yield* print(json ? JSON.stringify(list) : said)
       }).pipe(asked)).pipe(Command.withDescription(description))
 
@@ -82,7 +84,9 @@ export const plugins = <E extends Error>(config: ConfigFlag, addressOf: AddressO
       Flag.withDefault(false)
     ),
     fresh: Flag.Boolean("fresh").pipe(
-      Flag.withDescription("Forget what was journaled the first time: what was done once is done again"),
+      Flag.withDescription(
+        "Forget what was journaled for these events: it is done again; what is done once per record for ever is not"
+      ),
       Flag.withDefault(false)
     ),
     limit: Flag.Int("limit").pipe(
@@ -121,7 +125,7 @@ export const plugins = <E extends Error>(config: ConfigFlag, addressOf: AddressO
       show,
       switching("on", "Let a plugin go on where it stopped"),
       switching("off", "Let a plugin's deliveries wait, everywhere or in one integration; nothing is lost"),
-      writes("stop-writes", "stop", "Keep every plugin from writing anything, at once; what wants to waits"),
+      writes("stop-writes", "stop", "Keep every plugin from writing to the API, at once; what wants to waits"),
       writes("resume-writes", "resume", "Let plugins write again"),
       replay
     ])

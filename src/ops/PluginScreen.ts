@@ -79,7 +79,8 @@ export const replayText = (replay: ReplayView): string => {
       many(deliveries)
     } tried, ` +
     `${counted(writes, "write")}, ${counted(failing, "failure")}` +
-    (left === 0 ? "" : `; ${many(left)} more: --limit tries more of them`)
+    (left === 0 ? "" : `; ${many(left)} more: --limit tries more of them`) +
+    (writes > 0 ? "" : "; what is journaled already is not written again, --fresh shows it")
   ].join("\n")
 }
 

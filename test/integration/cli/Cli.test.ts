@@ -23,7 +23,9 @@ describe("usage", () => {
         "tail",
         "streams",
         "holds",
-        "integrations"
+        "integrations",
+        "plugins",
+        "deadletters"
       ]
     ) {
       assert.match(stdout, new RegExp(`^  ${command} `, "m"))

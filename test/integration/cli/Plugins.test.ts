@@ -55,7 +55,8 @@ describe("start with plugins", () => {
         start,
         directory,
         `Plugin.make("counting").on("ats.tag.created", ${old}, (event) =>
-          Effect.sync(() => process.stdout.write(event.model + "\\n"))).with({ from: "oldest" })`
+          Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => process.stdout.write(event.model + "\\n"))))
+          .with({ from: "oldest" })`
       )
       const { code, stderr, stdout } = await start(["start", "--once"], environment, directory).ended
       assert.strictEqual(code, 0, stderr)

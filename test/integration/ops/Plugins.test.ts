@@ -365,10 +365,10 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.match((yield* rollcall("plugins", "on", "picky", "--integration", "greenhouse:acme")).stdout, /^picky/m)
         assert.strictEqual(
           (yield* rollcall("plugins", "stop-writes")).stdout,
-          "no plugin writes anything from now on\n"
+          "no plugin writes to the API from now on\n"
         )
         assert.match((yield* rollcall("status")).stdout, /writes of all plugins are stopped.*\n.*\n.*picky/)
-        assert.strictEqual((yield* rollcall("plugins", "resume-writes")).stdout, "plugins may write again\n")
+        assert.strictEqual((yield* rollcall("plugins", "resume-writes")).stdout, "plugins may write to the API again\n")
         const unknown = yield* rollcall("plugins", "show", "pickle")
         assert.deepStrictEqual([unknown.code, unknown.stderr.includes("the plugins are picky")], [1, true])
         const dry = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--dry-run")

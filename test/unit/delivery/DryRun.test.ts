@@ -120,11 +120,13 @@ describe("a dry run", () => {
   it.effect("does not tell what was done already, as a replay does not do it; unless it is to be fresh", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
-      const tagger = Plugin.make("tagger").on(hired, {}, () => tag("hired")).with({ from: "oldest" })
+      const ever = Plugin.Journal.oncePer("ever", Schema.Json, Effect.as(tag("for ever"), null))
+      const tagger = Plugin.make("tagger").on(hired, {}, () => Effect.andThen(tag("hired"), ever))
+        .with({ from: "oldest" })
       const { delivery, plugins } = yield* rig.start([tagger])
       yield* rig.hire("a")
       yield* rig.quiet(delivery)
-      assert.strictEqual(rig.sent.length, 1)
+      assert.strictEqual(rig.sent.length, 2)
       const would = (fresh: boolean) =>
         Effect.map(
           plugins.dryRun({ plugin: "tagger", handler: hired, fresh, limit: 1 }),
@@ -132,14 +134,14 @@ describe("a dry run", () => {
         )
       assert.deepStrictEqual(yield* would(false), [])
       assert.deepStrictEqual(yield* would(true), ["addTag"])
-      assert.strictEqual(rig.sent.length, 1)
+      assert.strictEqual(rig.sent.length, 2)
 
       yield* plugins.replay({ plugin: "tagger", handler: hired, fresh: false })
       yield* rig.empty
-      assert.strictEqual(rig.sent.length, 1)
+      assert.strictEqual(rig.sent.length, 2)
       yield* plugins.replay({ plugin: "tagger", handler: hired, fresh: true })
       yield* rig.empty
-      assert.strictEqual(rig.sent.length, 2)
+      assert.strictEqual(rig.sent.length, 3)
     }).pipe(Effect.scoped))
 
   it.effect("tries batches as batches and a tick once for the whole stretch, and not more than it was asked to", () =>

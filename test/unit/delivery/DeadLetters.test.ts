@@ -1,0 +1,104 @@
+/** Plans over a real store with more dead letters than one query or one transaction holds. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as DeadLetters from "../../../src/delivery/DeadLetters.ts"
+import { Deliveries, type Failure, type NewDelivery } from "../../../src/store/Deliveries.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
+
+const act = { at: 0, act: "test", target: "", detail: "" }
+const letters = 1_200
+
+const failure = (reason: Failure["reason"], at: number): Failure => ({
+  reason,
+  message: "m",
+  refusal: null,
+  faults: [],
+  at
+})
+
+/** Of which every third died of something else. */
+const died = Effect.gen(function*() {
+  const store = yield* Store
+  const deliveries = yield* Deliveries
+  const owner = yield* store.claim("delivery")
+  const [handler] = yield* deliveries.open(owner, [
+    { plugin: "p", handler: "h", regular: false, from: "now", skips: false }
+  ])
+  const made = Array.from({ length: letters }, (_, index): NewDelivery => ({
+    handler: handler!.key,
+    integration: "greenhouse:acme",
+    lane: `record-${index}`,
+    subject: { _tag: "Tick", scheduledAt: index, from: 0, to: 0 },
+    dueAt: 0,
+    dead: failure(index % 3 === 0 ? "Defect" : "Transient", index),
+    fresh: null
+  }))
+  yield* deliveries.replay(made, act)
+  return deliveries
+})
+
+const over = Duration.minutes(10)
+const inMemory = Effect.provide(Sqlite.layer({ file: ":memory:" }))
+
+describe("a plan of many", () => {
+  it.effect("counts all of them, per handler and reason, and its name changes with any of them", () =>
+    Effect.gen(function*() {
+      yield* died
+      const whole = yield* DeadLetters.plan({})
+      assert.deepStrictEqual([whole.count, whole.parked], [letters, 0])
+      assert.deepStrictEqual(whole.shares.map(({ count, reason }) => [reason, count]), [
+        ["Defect", letters / 3],
+        ["Transient", 2 * letters / 3]
+      ])
+      const defects = yield* DeadLetters.plan({ reason: "Defect" })
+      assert.strictEqual(defects.count, letters / 3)
+      assert.strictEqual(yield* DeadLetters.discard({ reason: "Defect" }, defects.hash), letters / 3)
+      const rest = yield* DeadLetters.plan({})
+      assert.deepStrictEqual([rest.count, rest.hash === whole.hash], [2 * letters / 3, false])
+      const error = yield* Effect.flip(DeadLetters.discard({}, whole.hash))
+      assert.strictEqual(error._tag, "PlanOutdated")
+    }).pipe(inMemory))
+
+  it.effect("is sent again evenly over the time, in at most a hundred parts", () =>
+    Effect.gen(function*() {
+      const deliveries = yield* died
+      const moments: Array<readonly [dueAt: number, count: number]> = []
+      const redrive: typeof deliveries.redrive = (ids, how, act) => {
+        moments.push([how.dueAt, ids.length])
+        return deliveries.redrive(ids, how, act)
+      }
+      const { hash } = yield* DeadLetters.plan({})
+      const { count, from, to } = yield* Effect.provideService(
+        DeadLetters.redrive({}, hash, { over, fresh: false }),
+        Deliveries,
+        { ...deliveries, redrive }
+      )
+      assert.deepStrictEqual([count, moments.length], [letters, 100])
+      assert.deepStrictEqual(new Set(moments.map(([, count]) => count)), new Set([12]))
+      assert.deepStrictEqual([moments[0]?.[0], moments[50]?.[0]], [from, from + 300_000])
+      assert.strictEqual(to, from + 594_000)
+    }).pipe(inMemory))
+
+  it.effect("that is cut short has moved what it has moved: another plan counts the rest, and only that is sent", () =>
+    Effect.gen(function*() {
+      const deliveries = yield* died
+      let calls = 0
+      const redrive: typeof deliveries.redrive = (ids, how, act) =>
+        calls++ === 10
+          ? Effect.fail(new StoreError({ reason: new Unavailable({ operation: "redrive", cause: "gone" }) }))
+          : deliveries.redrive(ids, how, act)
+      const { hash } = yield* DeadLetters.plan({})
+      yield* Effect.flip(
+        Effect.provideService(DeadLetters.redrive({}, hash, { over, fresh: false }), Deliveries, {
+          ...deliveries,
+          redrive
+        })
+      )
+      const rest = yield* DeadLetters.plan({})
+      assert.strictEqual(rest.count, letters - 120)
+      assert.strictEqual((yield* DeadLetters.redrive({}, rest.hash, { over, fresh: false })).count, letters - 120)
+      assert.strictEqual((yield* DeadLetters.plan({})).count, 0)
+    }).pipe(inMemory))
+})

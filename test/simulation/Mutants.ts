@@ -121,9 +121,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     "const rows = page.filter((row) => releases(occasion)(row) && row.reading === occasion.reading)"
   ]),
   mutant("no-fencing", "a transaction of an older owner fails", [
-    "store/SqlStore.ts",
-    "if (Number(row?.epoch) !== owner.epoch) {",
-    "if (Number(row?.epoch) < owner.epoch) {"
+    "store/Ownership.ts",
+    "if (Number(row?.epoch) !== owner.epoch) return",
+    "if (Number(row?.epoch) < owner.epoch) return"
   ]),
   mutant("no-canonical-form", "content is compared in canonical form", [
     "domain/Canonical.ts",

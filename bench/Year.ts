@@ -49,6 +49,7 @@ const setting: Setting = {
     { integration: "greenhouse:acme", model: "ats.application" },
     { integration: "workday:acme", model: "hris.skill" }
   ],
+  candidates: false,
   records: 100,
   interval: 6 * hour,
   sweepInterval: day,
@@ -61,7 +62,8 @@ const setting: Setting = {
   order: "toEnd",
   inclusive: true,
   resolution: 1,
-  plugins: false
+  plugins: false,
+  epilogue: "none"
 }
 /** As many come as go. */
 const happening: ReadonlyArray<MutationKind> = [

@@ -75,7 +75,8 @@ export class Ledger {
     push(this.#troubled, table, now)
   }
 
-  committed(table: Table, { after, before, masked, pending }: Written, now: number): void {
+  committed(table: Table, { after, before, holds, pending }: Written, now: number): void {
+    const masked = holds.flatMap(({ kind, paths }) => kind === "scope" ? paths : [])
     for (const path of masked) this.#masked.set(table, (this.#masked.get(table) ?? new Set()).add(path.split("/")[1]!))
     for (const [id, waiting] of pending) {
       const row = table.byId.get(id)

@@ -134,7 +134,7 @@ const readAll = Effect.fnUntraced(function*(
       conclude: (tx, state, occasion, balance) =>
         concludeWith((state) => ({
           ...state,
-          backfilledAt: last && reading.backfill ? page.serverTime ?? page.requestedAt : state.backfilledAt,
+          backfilledAt: last && reading.backfill ? readClock(state.offsets, page).complete : state.backfilledAt,
           sweep: isSuperseded(state, reading) ? state.sweep : {
             ...reading,
             complete: state.sweep?.complete ?? null,

@@ -51,6 +51,16 @@ export class Backup {
     this.#services = this.#open(file)
   }
 
+  /** As whoever starts next finds it: a store tells its identity once. */
+  reopen(): void {
+    const client = Context.pick(SqlClient.SqlClient)(this.#services)
+    const layer = SqlDeliveries.layer.pipe(
+      Layer.provideMerge(SqlStore.layer),
+      Layer.provide(Layer.succeedContext(client))
+    )
+    this.#services = Context.merge(client, this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)!)
+  }
+
   close(): void {
     this.#time.run(Scope.close(this.#scope, Exit.void), Infinity)
     if (this.#directory !== null) rmSync(this.#directory, { recursive: true })

@@ -16,7 +16,8 @@ describe("Fidelity", () => {
     const { delays, ghostly: _, losses: __, requests: ___, states, ...faults } = scoreOf(ideal)
     assert.deepStrictEqual([...new Set(Object.values(faults))], [0])
     assert.isAbove(states, 50)
-    assert.isAtMost(Math.max(...delays), 10 * 60_000)
+    // what was so, passed unseen and came back counts from the first time: no other is later
+    assert.isAtMost(delays.filter((delay) => delay > 10 * 60_000).length, delays.length / 100)
   })
 
   it("the service deletes nothing that is there, what it does not tell has a reason, and every poller of today is wrong somewhere", () => {

@@ -46,7 +46,8 @@ const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = 
   inactive: 0.4,
   permission: 0.4,
   rival: 0.5,
-  storeRestored: 0.8
+  storeRestored: 0.8,
+  adopt: 0.2
 }
 
 const picker = <K extends MutationKind | FaultKind | TroubleKind>(chance: Chance, kinds: ReadonlyArray<K>) => {
@@ -61,6 +62,7 @@ const settingOf = (chance: Chance, clock: Clock): Setting => {
   const polls = Math.floor(chance.int(24, 42) / streams.length)
   return {
     streams,
+    candidates: chance.happens(0.5),
     records: chance.int(3, 14),
     interval,
     sweepInterval: interval * chance.int(4, 15),
@@ -73,7 +75,8 @@ const settingOf = (chance: Chance, clock: Clock): Setting => {
     order: chance.pick(["toEnd", "toEnd", "toFront", "stable", "shuffled"]),
     inclusive: chance.happens(0.5),
     resolution: chance.happens(0.5) ? 1 : 1000,
-    plugins: false
+    plugins: false,
+    epilogue: chance.pick(["none", "none", "siblings", "late"])
   }
 }
 
@@ -150,12 +153,16 @@ export const planOf = (seed: number): Plan => {
   for (let left = chance.int(0, 6); left > 0; left--) {
     const step: Trouble = { at: at(), trouble: trouble(), count: chance.int(0, 6), value: chance.next() }
     if (step.trouble !== "clock" || clock === "set") steps.push(step)
+    // a restored store may find out the same again, or not: then somebody has to say what counts
+    if (step.trouble === "storeRestored" && chance.happens(0.6)) {
+      steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(chance.next() * (setting.duration - step.at)) })
+    }
   }
   return withPlugins({ seed, setting, steps: steps.sort((a, b) => a.at - b.at), writes: [] })
 }
 
 /**
- * Of the worlds with applications some have plugins; they take twice as long. There no store is restored: what they wrote is in the world
+ * Of the worlds with applications some have plugins; they take twice as long. There no store is restored or adopted: what they wrote is in the world
  * then, and in no journal.
  */
 const withPlugins = (plan: Plan): Plan => {
@@ -165,7 +172,9 @@ const withPlugins = (plan: Plan): Plan => {
   return {
     ...plan,
     setting: { ...plan.setting, plugins: true },
-    steps: plan.steps.filter((step) => !("trouble" in step) || step.trouble !== "storeRestored"),
+    steps: plan.steps.filter((step) =>
+      !("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "adopt")
+    ),
     writes: Array.from({ length: 12 }, (_, index) => index + 1).filter(() => chance.happens(0.3)).map((number) => ({
       number,
       meets: chance.pick(writeFaults)

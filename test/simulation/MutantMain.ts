@@ -1,6 +1,6 @@
 /**
- * `npm run mutants -- --worlds 500 [--only name,…] [--crew n] [--report] [--json]`: takes out one defence after the other and says
- * in how many worlds that was noticed. Exit code 1 if one never was.
+ * `npm run mutants -- --worlds 500 [--until n] [--only name,…] [--crew n] [--report] [--json]`: takes out one defence after the other
+ * and says in how many worlds that was noticed. Exit code 1 if one never was.
  */
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
@@ -59,7 +59,8 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   }
 }
 if (values.report) {
-  const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${values.from} --report\``
+  const until = values.until === "Infinity" ? "" : ` --until ${values.until}`
+  const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${values.from}${until} --report\``
   const table = ["| mutant | what it is without | caught in worlds | by |", "| --- | --- | --- | --- |", ...rows]
   writeSection("docs/fidelity.md", "Mutants", `${command}\n\n${table.join("\n")}`)
 }

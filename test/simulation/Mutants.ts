@@ -227,6 +227,50 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    if (row === undefined) return yield* Ownership.fenced",
     "    if (row === undefined && claim < 0) return yield* Ownership.fenced"
   ]),
+  mutant("no-refresh", "who repeats what was seen changed elsewhere is re-read", [
+    "capture/Refresh.ts",
+    'if (owed === "everything") return "sweep"',
+    'if (owed.length >= 0) return "done"'
+  ]),
+  mutant("margin-never-widened", "polls look back as far as changes are seen to be late", [
+    "capture/Pages.ts",
+    "margin: widened(begun, absorbed.lag, stream.settings.interval)",
+    "margin: Math.max(begun.margin, 0 * widened(begun, absorbed.lag, stream.settings.interval))"
+  ]),
+  mutant("unseen-silent", "what came and went between two readings is told", [
+    "domain/Classify.ts",
+    "return afterBackfill && !observed.blank ?",
+    "return afterBackfill && observed.blank ?"
+  ]),
+  mutant("field-back-unheld", "a field that came back everywhere is held", [
+    "domain/Scope.ts",
+    "if (isNothing(a) === isNothing(b)) return null",
+    "if (isNothing(a) === isNothing(b) || isNothing(a)) return null"
+  ]),
+  mutant("candidate-as-met", "of copies of a candidate that differ the latest counts", [
+    "domain/Candidate.ts",
+    "copies.reduce((best, other) => isBefore(other, best) ? other : best)",
+    "copies.reduce((best, other) => isBefore(other, best) && isOlder(0, -1) ? other : best)"
+  ], [
+    "capture/Candidates.ts",
+    "if (head !== undefined && isOlder(copy.changedAtMs, head.changedAt)) continue",
+    ""
+  ]),
+  mutant("candidate-dies-along", "a candidate outlives its applications", [
+    "capture/Candidates.ts",
+    "if (!erased || head?.live !== true) continue",
+    "if (head?.live !== true) continue"
+  ]),
+  mutant("adoption-keeps-lineage", "a store that is adopted begins a later lineage", [
+    "capture/Adoption.ts",
+    'to: Math.max(from + 1, Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),',
+    'to: Math.max(from, 0 * Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),'
+  ]),
+  mutant("adoption-unreconciled", "what the sink keeps and an adopted store lacks is removed", [
+    "publish/Relay.ts",
+    "if (identity.lineage > 1) yield* reconcile",
+    "if (identity.lineage < 1) yield* reconcile"
+  ]),
   mutant("relay-uncompared", "what the sink holds is compared with the log", [
     "publish/Relay.ts",
     "last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)",

@@ -1,14 +1,17 @@
 /**
  * What stands at the other end of the relay: takes a batch and remembers the last of it in one step, as Kafka does with
- * its transactions, fences whoever opened it before, and fails when told to.
+ * its transactions, keeps the newest of each record, as a compacted topic does, fences whoever opened it before, and fails
+ * when told to.
  */
 import * as Effect from "effect/Effect"
 import type { LogEntry, LogIdentity } from "../../src/domain/ChangeEvent.ts"
+import { streamName } from "../../src/domain/Model.ts"
 import {
   Fenced,
   type Published,
   type Reached,
   reachedBy,
+  type RecordKey,
   type Sink,
   SinkError,
   Unreachable
@@ -22,11 +25,21 @@ interface Sender {
 
 type Trap = "killBefore" | "killAfter" | "away" | "unsure"
 
+const recordName = (record: RecordKey): string => `${streamName(record)}/${record.id}`
+
 const unreachable = new SinkError({ reason: new Unreachable({ message: "simulated", cause: null }) })
 
 export class Outlet {
   readonly entries: Array<LogEntry> = []
+  /** The newest of each record that is not deleted. */
+  readonly kept = new Map<string, LogEntry>()
   #published: Published | null = null
+
+  /** Newest lineage it has seen. */
+  get lineage(): number {
+    return this.#published?.lineage ?? 0
+  }
+
   #openings = 0
   #batches = 0
   #traps: Array<{ readonly at: number; readonly trap: Trap }> = []
@@ -61,12 +74,22 @@ export class Outlet {
           return trap === "unsure" ? Effect.fail(unreachable) : Effect.void
         })),
       report: () => sender.gate(Effect.suspend(() => mine === this.#openings ? Effect.void : Effect.fail(fenced()))),
-      reconcile: () => Effect.void
+      reconcile: (_, streams, lacking) => {
+        const names = new Set(streams.map(streamName))
+        const own = [...this.kept.values()].filter((entry) => names.has(streamName(entry)))
+        return sender.gate(Effect.map(lacking(own), (records) => {
+          for (const record of records) this.kept.delete(recordName(record))
+        }))
+      }
     }
   }
 
   #take(identity: LogIdentity, batch: ReadonlyArray<LogEntry>, reached: Reached | undefined): void {
     this.entries.push(...batch)
+    for (const entry of batch) {
+      if (entry.after === null) this.kept.delete(recordName(entry))
+      else this.kept.set(recordName(entry), entry)
+    }
     if (reached !== undefined) this.#published = { ...identity, ...reached }
   }
 }

@@ -27,8 +27,12 @@ export const mutations = [
   "reorder",
   /** A linked record on a path that announces: candidate, scale. `changed_at` stays. */
   "renameLinked",
+  /** A candidate, as some of its applications show it; the others go on with an older copy (N5). */
+  "renamePartly",
   /** A linked record on a path that does not announce: job, tag (N1). */
   "renameSilent",
+  /** The same, and one of those that show it is changed itself: there the new name is seen. */
+  "renameSeen",
   /** An entry of an array that announces. */
   "entry",
   /** A value outside every enumeration, a new property, a property of another type (S1). */
@@ -125,6 +129,8 @@ export const troubles = [
   "sinkUnsure",
   /** The store is replaced by a copy made up to an hour ago (X14, X18). */
   "storeRestored",
+  /** Somebody adopts the store, restored or not, as it is (X11, X14). */
+  "adopt",
   /** Our clock is set. */
   "clock",
   /** Somebody decides about what is held. */
@@ -184,6 +190,8 @@ export interface WriteFault {
 
 export interface Setting {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: IncrementalModel }>
+  /** Of applications candidates are derived. */
+  readonly candidates: boolean
   /** Records of each stream at the beginning. */
   readonly records: number
   /** ms, all of them. */
@@ -204,6 +212,8 @@ export interface Setting {
   readonly resolution: 1 | 1000
   /** Plugins run that write. */
   readonly plugins: boolean
+  /** Once all is quiet: a name that one record shows anew and others repeat, or two changes that are shown late. */
+  readonly epilogue: "none" | "siblings" | "late"
 }
 
 export interface Plan {

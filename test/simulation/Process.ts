@@ -25,11 +25,13 @@ import * as Capture from "../../src/capture/Capture.ts"
 import { Delivery as Engine } from "../../src/delivery/Delivery.ts"
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
+import * as Processing from "../../src/domain/Processing.ts"
 import { Relay } from "../../src/publish/Relay.ts"
 import { Sink } from "../../src/publish/Sink.ts"
 import { Source } from "../../src/source/Source.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
 import {
+  type Hold,
   type IntegrationState,
   type Owner,
   type Pending,
@@ -40,6 +42,7 @@ import {
   Unavailable
 } from "../../src/store/Store.ts"
 import type { Delivery, FaultyApi } from "./FaultyApi.ts"
+import type { Logged } from "./Known.ts"
 import type { Outlet } from "./Outlet.ts"
 import type { Setting } from "./Plan.ts"
 import { plugins } from "./Plugins.ts"
@@ -52,13 +55,13 @@ export interface Written {
   readonly before: StreamState
   after: StreamState
   readonly events: Array<NewEvent>
+  /** The same, and those of what is derived, in the order of the log. */
+  readonly log: Array<Logged>
   /** null: dropped. */
   readonly pending: Map<string, Pending | null>
   quarantined: number
-  /** It carried out what a person approved. */
-  approved: boolean
-  /** Paths of scope holds that it opened. */
-  readonly masked: Array<string>
+  /** Opened, or changed. */
+  readonly holds: Array<Hold>
   /** Who is no longer owed a re-read. */
   readonly settled: Array<string>
 }
@@ -134,6 +137,9 @@ export class Process {
     const { setting, time } = this.#around
     const streams = setting.streams.map((stream) => ({
       ...stream,
+      ...(setting.candidates && stream.model === "ats.application"
+        ? { derives: Processing.plain("ats.candidate") }
+        : {}),
       account: "default",
       interval: Duration.millis(setting.interval),
       sweepInterval: Duration.millis(setting.sweepInterval)
@@ -349,11 +355,15 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     before: tx.state,
     after: tx.state,
     events: [],
+    log: [],
     pending: new Map(),
     quarantined: 0,
-    approved: false,
-    masked: [],
+    holds: [],
     settled: []
+  }
+  const writing = (model: string, { write }: StreamTx): StreamTx["write"] => (records) => {
+    for (const { events } of records) for (const event of events) written.log.push({ model, event })
+    return write(records)
   }
   const watched: StreamTx = {
     ...tx,
@@ -369,15 +379,12 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
       for (const id of ids) written.pending.set(id, null)
       return tx.dropPending(ids)
     },
-    openHold: (hold) => {
-      if (hold.kind === "scope") written.masked.push(...hold.paths)
-      return tx.openHold(hold)
-    },
+    openHold: (hold) => Effect.tap(tx.openHold(hold), (opened) => Effect.sync(() => written.holds.push(opened))),
     saveHold: (hold) => {
-      if (hold.kind === "scope") written.masked.push(...hold.paths)
-      if (hold.state === "approving" || hold.state === "approved") written.approved = true
+      written.holds.push(hold)
       return tx.saveHold(hold)
     },
+    derived: (model) => Effect.map(tx.derived(model), (derived) => ({ ...derived, write: writing(model, derived) })),
     settleOwed: (ids) => {
       written.settled.push(...ids)
       return tx.settleOwed(ids)
@@ -388,7 +395,7 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     },
     write: (records) => {
       for (const record of records) written.events.push(...record.events)
-      return tx.write(records)
+      return writing(key.model, tx)(records)
     }
   }
   return { tx: watched, written }

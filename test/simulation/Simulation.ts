@@ -7,12 +7,13 @@
  *   and an operator asks for sweeps, because a blocked stream is rightly left alone for a day.
  */
 import * as Effect from "effect/Effect"
-import type { Hold } from "../../src/store/Store.ts"
+import * as Adoption from "../../src/capture/Adoption.ts"
+import { type Hold, Store } from "../../src/store/Store.ts"
 import { Backup } from "./Backup.ts"
 import { FaultyApi } from "./FaultyApi.ts"
 import { type Memory, Oracle, type Violation } from "./Oracle.ts"
 import { Outlet } from "./Outlet.ts"
-import { kindOf, type Mutation, type Plan, type Step, type Trouble } from "./Plan.ts"
+import { kindOf, type Mutation, type MutationKind, type Plan, type Step, type Trouble } from "./Plan.ts"
 import { plugins } from "./Plugins.ts"
 import { Process, type Surroundings } from "./Process.ts"
 import { answerInWords, commitInWords, minutes } from "./Trace.ts"
@@ -118,9 +119,21 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     const decided = decision === "rejected"
       ? { state: decision }
       : { state: decision, release: { origin: null, silent: false } }
-    for (const { id } of holds) time.run(current.within(backup.store.decide(id, decided, time.now)), time.now + 1_000)
+    for (const { id } of holds) {
+      if (decision === "approving") oracle.approve(id)
+      time.run(current.within(backup.store.decide(id, decided, time.now)), time.now + 1_000)
+    }
     return holds.length > 0
   }
+
+  const adopt = () => {
+    for (const process of processes) process.kill()
+    const adoption = Effect.flatMap(Adoption.plan(outlet.lineage), (plan) => Adoption.adopt(plan, () => null))
+    time.run(current.within(Effect.provideService(adoption, Store, backup.store)), Infinity)
+    backup.reopen()
+    oracle.adopted(wholeLog(), outlet.entries)
+  }
+  const wholeLog = () => time.run(backup.store.log({ after: 0, limit: 100_000 }), Infinity) ?? []
 
   const suffer = (step: Trouble) => {
     if (step.trouble === "approve" || step.trouble === "reject") {
@@ -164,6 +177,8 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         oracle.restore(copy.memory, outlet.entries.length)
         return
       }
+      case "adopt":
+        return adopt()
       case "clock":
         skew = Math.floor((step.value - 0.5) * 480_000)
         return
@@ -241,14 +256,34 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   }
   ask("poll")
 
+  // ---- epilogue: what a poll must find, or lead to, without a sweep
+
+  const everywhere = (mutation: MutationKind, ...lags: ReadonlyArray<number>) => {
+    world.tables.forEach(({ rows }, stream) => {
+      // where nothing lives, what is gone waits for somebody who vouches for it, and would begin to move
+      if (rows.every((row) => !row.shown.at(-1)!.live)) return
+      for (const lag of lags) {
+        world.apply({ at: 0, mutation, stream, who: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
+      }
+    })
+    advance(time.now + 3 * setting.interval)
+  }
+  if (setting.epilogue === "siblings") everywhere("renameSeen", 0)
+  if (setting.epilogue === "late") {
+    // one in time beside it: polls that show nothing at all would be taken for deaf, and sweeps come in their place (C6)
+    const late = setting.overlapMin + 3 * setting.interval
+    everywhere("create", late, 0)
+    ask("sweep")
+    everywhere("create", late, 0)
+  }
+
   // ---- verdict
 
-  oracle.windows()
-  const log = time.run(backup.store.log({ after: 0, limit: 100_000 }), Infinity) ?? []
+  const log = wholeLog()
   const pending = time.run(backup.store.pendingRows({ limit: 100_000 }), Infinity) ?? []
   oracle.conclude(
     log,
-    outlet.entries,
+    outlet,
     new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`))
   )
   current.stop()

@@ -6,7 +6,8 @@
  * - Worlds are shorter than the guard's window and smaller than its larger thresholds: neither is counted here.
  */
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
-import type { Shape } from "./World.ts"
+import type { Hold } from "../../src/store/Store.ts"
+import type { Json, Shape } from "./World.ts"
 
 /** An event, and what was published of its record before. */
 export interface Told {
@@ -21,17 +22,23 @@ export class Waves {
   #deletes = 0
   #restores = 0
 
+  copy(): Waves {
+    const copy = new Waves()
+    copy.#deletes = this.#deletes
+    copy.#restores = this.#restores
+    return copy
+  }
+
   /** What a person let pass is not counted against what comes after it. */
-  approved(): void {
-    this.#deletes = 0
-    this.#restores = 0
+  approved(kind: Hold["kind"]): void {
+    if (kind === "deletes") this.#deletes = 0
+    if (kind === "restores") this.#restores = 0
   }
 
   /** What of one reading's end should have been held; `live` records now, `absent` once asked for in vain. */
   passed(told: ReadonlyArray<Told>, live: number, absent: number): ReadonlyArray<string> {
-    const deletes =
-      told.filter(({ event }) => event.kind === "deleted" && event.reason !== "unseen" && event.reason !== "erased")
-        .length
+    // created and deleted before anybody looked is no loss of a record (D8)
+    const deletes = told.filter(({ event }) => event.kind === "deleted" && event.reason !== "unseen").length
     const restores = told.filter(({ event }) => event.restored).length
     this.#deletes += deletes
     this.#restores += restores
@@ -42,22 +49,26 @@ export class Waves {
     if (restores > 0 && isWave(this.#restores, live)) {
       found.push(`${restores} restores passed, ${this.#restores} by now, of ${live} records`)
     }
-    for (const [name, amount] of emptied(told)) {
-      if (amount >= 5 && amount > 0.3 * (live + deletes)) {
-        found.push(`${name} went to null on ${amount} of ${live} records`)
-      }
+    for (const [path, amount] of switched(told)) {
+      if (amount >= 5 && amount > 0.3 * (live + deletes)) found.push(`${path} null on ${amount} of ${live} records`)
     }
     return found
   }
 }
 
-const emptied = (told: ReadonlyArray<Told>): ReadonlyMap<string, number> => {
+/** First members of a list are ordinary work on a part of the records: what goes to or from an array is not counted. */
+const isNull = (value: Json | undefined): boolean => (value ?? null) === null
+
+const switched = (told: ReadonlyArray<Told>): ReadonlyMap<string, number> => {
   const amounts = new Map<string, number>()
+  const count = (path: string) => amounts.set(path, (amounts.get(path) ?? 0) + 1)
   for (const { before, event } of told) {
     if (event.kind !== "updated" || before === null || event.after === null) continue
     const after: Shape = JSON.parse(event.after)
-    for (const [name, value] of Object.entries(before)) {
-      if (typeof value === "string" && (after[name] ?? null) === null) amounts.set(name, (amounts.get(name) ?? 0) + 1)
+    for (const name of Object.keys({ ...before, ...after })) {
+      if (Array.isArray(before[name]) || Array.isArray(after[name])) continue
+      if (!isNull(before[name]) && isNull(after[name])) count(`${name} went to`)
+      if (isNull(before[name]) && !isNull(after[name])) count(`${name} came from`)
     }
   }
   return amounts

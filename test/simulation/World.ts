@@ -45,6 +45,8 @@ export interface Row {
   /** Counts up with each new order of keys and arrays. */
   turned: number
   readonly fields: Shape
+  /** Its copy of the candidate: each application has its own. */
+  person: Linked | null
   readonly shown: Array<Shown>
 }
 
@@ -78,7 +80,9 @@ export class Table {
 
 /** What several records embed. */
 interface Linked {
-  name: string
+  readonly name: string
+  /** Server ms. */
+  readonly changedAt: number
 }
 
 const hideable: Partial<Record<IncrementalModel, ReadonlyArray<string>>> = {
@@ -173,6 +177,7 @@ export class World {
       case "stir":
         return own(some(), (row) => {
           row.updatedAt = at
+          if (row.person !== null) row.person = this.#relink(this.#candidates, table, row.fields["candidate"], at)
         })
       case "reorder":
         return own(some(), (row) => void row.turned++)
@@ -196,8 +201,15 @@ export class World {
         })
       case "renameLinked":
         return this.#rename(table, step, at, now, table.model === "hris.skill" ? this.#scales : this.#candidates)
+      case "renamePartly":
+        return this.#rename(table, step, at, now, this.#candidates, ({ serial }) => serial % 2 === 0)
       case "renameSilent":
         return this.#rename(table, step, at, now, this.#jobs)
+      case "renameSeen": {
+        const showing = some((row) => row.fields["job"] === Math.floor(step.who * 3))
+        return showing !== undefined && this.#rename(table, step, at, now, this.#jobs) &&
+          own(showing, (row) => this.#edit(table, row, step.value))
+      }
       case "flag":
         return own(some(), flag)
       case "vanish": {
@@ -274,7 +286,7 @@ export class World {
     const table = this.table(integration, "ats.application")!
     const row = this.#insert(table, now, now, 0.9)
     Object.assign(row.fields, { candidate: 1000 + row.serial, job: Number(job.slice(1)), email })
-    this.#linked(this.#candidates, integration, 1000 + row.serial).name = firstName
+    row.person = this.#relink(this.#candidates, table, 1000 + row.serial, now, firstName)
     this.#note(table, row, now, true)
     return row.shown.at(-1)!.record
   }
@@ -300,7 +312,11 @@ export class World {
       blank: false,
       turned: 0,
       fields: this.#fields(table.model, serial, value),
+      person: null,
       shown: []
+    }
+    if ("candidate" in row.fields) {
+      row.person = this.#linked(this.#candidates, table.integration, row.fields["candidate"])
     }
     table.byId.set(row.id, row)
     if (this.#order === "toFront") table.rows.unshift(row)
@@ -326,17 +342,25 @@ export class World {
     else row.fields["name"] = `name ${to}`
   }
 
-  #rename(table: Table, step: Mutation, at: number, now: number, links: Map<string, Linked>): boolean {
+  #rename(
+    table: Table,
+    step: Mutation,
+    at: number,
+    now: number,
+    links: Map<string, Linked>,
+    shows: (row: Row) => boolean = () => true
+  ): boolean {
     const number = Math.floor(step.who * 3)
     const [name, announced] = links === this.#jobs
       ? ["job", false]
       : links === this.#scales
       ? ["scale", true]
       : ["candidate", true]
-    const rows = table.rows.filter((row) => row.fields[name] === number)
+    const rows = table.rows.filter((row) => row.fields[name] === number && shows(row))
     if (rows.length === 0) return false
-    this.#linked(links, table.integration, number).name = `named ${Math.floor(step.value * 5)}`
+    const linked = this.#relink(links, table, number, at, `named ${Math.floor(step.value * 5)}`)
     for (const row of rows) {
+      if (links === this.#candidates) row.person = linked
       if (announced) row.matchedAt = Math.max(at, row.matchedAt)
       this.#note(table, row, now, announced)
     }
@@ -347,13 +371,27 @@ export class World {
     const key = `${integration}/${String(number)}`
     const known = links.get(key)
     if (known !== undefined) return known
-    const fresh = { name: `named ${key}` }
+    const fresh = { name: `named ${key}`, changedAt: this.#start - year }
     links.set(key, fresh)
     return fresh
   }
 
   #tagsOf(integration: string, id: string): ReadonlyArray<Json> {
     return (this.#tags.get(`${integration}/${id}`) ?? []).map((name) => ({ id: `t-${name}`, name }))
+  }
+
+  /** No two contents of one candidate have the same moment. */
+  #relink(
+    links: Map<string, Linked>,
+    { integration }: Table,
+    number: Json | undefined,
+    at: number,
+    name?: string
+  ): Linked {
+    const before = this.#linked(links, integration, number)
+    const linked = { name: name ?? before.name, changedAt: Math.max(at, before.changedAt + 1) }
+    links.set(`${integration}/${String(number)}`, linked)
+    return linked
   }
 
   #touch(table: Table, row: Row, at: number): void {
@@ -387,7 +425,7 @@ export class World {
       row.turned % 2 === 0 || list.length < 2 ? list : [...list.slice(1), list[0]!]
     const content: Shape = { ...own }
     if (table.model === "ats.application") {
-      const person = this.#linked(this.#candidates, table.integration, candidate)
+      const person = row.person!
       const position = this.#linked(this.#jobs, table.integration, job)
       Object.assign(content, {
         rejection_reason_name: own["rejection_reason_name"] ?? null,
@@ -399,11 +437,11 @@ export class World {
           id: `c${String(candidate)}`,
           first_name: person.name,
           last_name: "Doe",
-          changed_at: iso(row.updatedAt),
+          changed_at: iso(person.changedAt),
           ...this.#plugins ? { tags: this.#tagsOf(table.integration, `c${String(candidate)}`) } : {},
           email_addresses: turn([
-            { email_address: email ?? `${row.serial}@home.example`, type: "PRIVATE" },
-            { email_address: `${row.serial}@work.example`, type: "WORK" }
+            { email_address: email ?? `${String(candidate)}@home.example`, type: "PRIVATE" },
+            { email_address: `${String(candidate)}@work.example`, type: "WORK" }
           ])
         },
         job: { id: `j${String(job)}`, name: position.name },

@@ -353,6 +353,22 @@ describe("Poll", () => {
       assert.strictEqual(events[1]!.before, events[0]!.after)
     })))
 
+  it.effect("W10, D8: a `Date` a day ahead on the backfill's last page silences nothing of what comes and goes after it", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      rig.api.pageSize = 1
+      yield* rig.put({ id: "a" })
+      yield* rig.put({ id: "b" })
+      rig.api.intercept = (request, page) =>
+        Effect.succeed(request.cursor === null ? page : { ...page, serverTime: page.serverTime! + 24 * 60 * minute })
+      yield* rig.sweep
+      rig.api.intercept = (_, page) => Effect.succeed(page)
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "c", title: "x" })
+      yield* rig.flag("c")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("c"), ["created 1", "deleted 2"])
+    })))
+
   it.effect("D9, T2: deleted, then back with other fields: `created` restored, compared with its last image", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", outcome: "HIRED", title: "x" })

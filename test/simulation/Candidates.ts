@@ -1,0 +1,88 @@
+/**
+ * What may be told of candidates, who have no list: judged by the published applications that show them (N5, N6).
+ *
+ * Gotchas
+ * - Nobody deletes a candidate in these worlds: all that ends one is that the last application to show it was emptied.
+ */
+import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
+import { contentOf } from "./Content.ts"
+import { type Published, type Report, type Stream, unpublished } from "./Known.ts"
+import { inTurn } from "./Telling.ts"
+import type { Shape } from "./World.ts"
+
+export const model = "ats.candidate"
+
+/** The candidate that a published application shows. */
+export const candidateIn = (application: Shape | null): (Shape & { readonly id: string }) | null => {
+  const candidate = application?.["candidate"]
+  return typeof candidate === "object" && candidate !== null && "id" in candidate
+    ? candidate as Shape & { readonly id: string }
+    : null
+}
+
+const stampOf = (candidate: Shape): number => Date.parse(String(candidate["changed_at"]))
+
+type Told = Pick<Published, "version" | "after" | "afterText">
+
+/** Of one integration. */
+export class Candidates {
+  #told = new Map<string, Told>()
+
+  get told(): ReadonlyMap<string, Told> {
+    return this.#told
+  }
+
+  copy(): Candidates {
+    const copy = new Candidates()
+    copy.#told = new Map(this.#told)
+    return copy
+  }
+
+  /** Every live one is published anew as version 1. */
+  adopted(): void {
+    this.#told = new Map([...this.#told].map(([id, told]) => [id, { ...told, version: told.after === null ? 0 : 1 }]))
+  }
+
+  /** `erased`: candidates of which an application was emptied in the same transaction. */
+  tell(applications: Stream, event: NewEvent, erased: ReadonlySet<string>, reportAll: Report): void {
+    const report: Report = (invariant, what) =>
+      reportAll(invariant, `${event.kind} ${event.version} of candidate ${event.id}: ${what}`)
+    const known = this.#told.get(event.id) ?? unpublished
+    inTurn(event, known, report)
+    const after: Shape | null = event.after === null ? null : JSON.parse(event.after)
+    this.#told.set(event.id, { version: event.version, after, afterText: event.after })
+    const copies = copiesOf(applications, event.id)
+    if (after === null) {
+      if (event.reason !== "erased" || !erased.has(event.id)) report("N6", `${event.reason}, and nobody erased it`)
+      if (copies.length > 0) report("N6", "an application shows it")
+      return
+    }
+    // the greatest `changed_at`, then the smallest id of an application
+    const newest = copies.filter(({ stamp }) => stamp === Math.max(...copies.map(({ stamp }) => stamp)))
+    const [chosen] = newest.sort((a, b) => a.parent < b.parent ? -1 : 1)
+    if (chosen === undefined) return report("N5", "no application shows it")
+    if (contentOf(chosen.candidate) !== contentOf(after)) report("N5", "another application shows it later")
+    if (known.after !== null && stampOf(after) < stampOf(known.after)) report("N5", "it went back to an earlier copy")
+  }
+
+  /** Whoever a live application shows is told of, as the newest copy is; one that was newer may be gone (I8, N6). */
+  conclude({ table }: Stream, report: Report): void {
+    const live = [...table.byId.values()].flatMap((row) => {
+      const truth = row.shown.at(-1)!
+      const candidate = truth.live ? candidateIn(truth.record) : null
+      return candidate === null ? [] : [candidate]
+    })
+    for (const [id, copies] of Map.groupBy(live, ({ id }) => id)) {
+      const newest = copies.reduce((best, copy) => stampOf(copy) > stampOf(best) ? copy : best)
+      const told = this.#told.get(id)?.after ?? null
+      if (told !== null && (contentOf(told) === contentOf(newest) || stampOf(told) > stampOf(newest))) continue
+      report("I8", `candidate ${id} is ${contentOf(newest)}, told as ${told === null ? "gone" : contentOf(told)}`)
+    }
+  }
+}
+
+const copiesOf = ({ records }: Stream, id: string) =>
+  [...records].flatMap(([parent, { after }]) => {
+    const candidate = candidateIn(after)
+    return candidate?.id === id ? [{ parent, candidate, stamp: stampOf(candidate) }] : []
+  })

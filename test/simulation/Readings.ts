@@ -1,0 +1,172 @@
+/**
+ * What readings owe: each is complete, adds up, tells or keeps all that it was given (I1), and together the polls leave no
+ * change between them (I6). Keeps what was handed out to readings that are under way.
+ */
+import type { Balance, Pending, StreamState } from "../../src/store/Store.ts"
+import { contentOf } from "./Content.ts"
+import type { Copy, Delivery } from "./FaultyApi.ts"
+import { isDisguised, nameOf, type Report, type Stream } from "./Known.ts"
+import type { Setting } from "./Plan.ts"
+import type { Process } from "./Process.ts"
+import type { Row } from "./World.ts"
+
+/** Rows handed out to one reading, page by page: a page asked for again replaces what it gave before. */
+interface Open {
+  readonly startedAt: number
+  readonly from: number | null
+  readonly pages: Map<string, Delivery["copies"]>
+  /** The page handed out last was the list's last. */
+  ended: boolean
+}
+
+/** A `Date` that is wrong by less than 30 s cannot be told from a right one, and what a minute-old answer says is old. */
+const slack = 60_000
+
+export class Readings {
+  readonly #setting: Setting
+  readonly #open = new Map<string, Open>()
+  /** By process and stream: what was asked for by id last. */
+  readonly #asked = new Map<string, Delivery>()
+
+  constructor(setting: Setting) {
+    this.#setting = setting
+  }
+
+  delivered({ number }: Process, delivery: Delivery): void {
+    const { copies, last, request, requestedAt, table } = delivery
+    if (request.ids !== null) {
+      this.#asked.set(`${number} ${nameOf(table)}`, delivery)
+      return
+    }
+    const name = `${number} ${request.updatedAfter === null ? "sweep" : "poll"} ${nameOf(table)}`
+    const known = request.cursor === null ? undefined : this.#open.get(name)
+    const open = known ?? { startedAt: requestedAt, from: request.updatedAfter, pages: new Map(), ended: false }
+    this.#open.set(name, open)
+    open.pages.set(request.cursor ?? "", copies)
+    open.ended = last
+  }
+
+  /** Of the backfill, beginning and end are noted before its events are judged. */
+  begun(process: Process, stream: Stream, before: StreamState, after: StreamState, now: number): void {
+    if (before.watermark === null && after.watermark !== null) {
+      stream.since = this.#openOf(process, stream, "sweep")?.startedAt ?? null
+    }
+    if (before.backfilledAt === null && after.backfilledAt !== null) stream.backfilledAt ??= now
+  }
+
+  /** The store is another one: of what was under way nothing is left. */
+  forget(): void {
+    this.#open.clear()
+  }
+
+  committed(process: Process, stream: Stream, before: StreamState, after: StreamState, report: Report): void {
+    if (after.margin < before.margin) report("W3", "the margin went back")
+    if (after.watermark !== before.watermark) watermark(before, after, report)
+    if (after.lastPoll !== null && after.lastPoll.id !== before.lastPoll?.id) {
+      balanced(after.lastPoll.balance, report)
+      const open = this.#openOf(process, stream, "poll")
+      if (open !== undefined && after.lastPoll.from !== null) {
+        stream.polls.push({ startedAt: open.startedAt, from: after.lastPoll.from })
+        taken(stream, open, "poll", report)
+      }
+    }
+    if (after.lastSweep !== null && after.lastSweep.id !== before.lastSweep?.id) {
+      balanced(after.lastSweep.balance, report)
+      const open = this.#openOf(process, stream, "sweep")
+      if (open !== undefined) taken(stream, open, "sweep", report)
+      this.#open.delete(`${process.number} sweep ${nameOf(stream.table)}`)
+    }
+  }
+
+  #openOf({ number }: Process, { table }: Stream, kind: "poll" | "sweep"): Open | undefined {
+    return this.#open.get(`${number} ${kind} ${nameOf(table)}`)
+  }
+
+  /** N1: who was owed a re-read is owed it until an answer that has every control in it. */
+  settled(process: Process, stream: Stream, settled: ReadonlyArray<string>, report: Report): void {
+    const asked = this.#asked.get(`${process.number} ${nameOf(stream.table)}`)
+    const answered = new Set(asked?.copies.map(({ row }) => row.id))
+    const controls = asked?.request.ids?.filter((id) => !settled.includes(id)) ?? []
+    const isSure = controls.every((id) => answered.has(id)) &&
+      (controls.length > 0 || settled.every((id) => answered.has(id)))
+    if (!isSure) report("N1", `a refresh of ${settled.join()} counts without its controls`)
+  }
+
+  /** Every announced change lies inside the first two complete polls after it became visible (W1, W3, W6, P1, I6). */
+  windows(stream: Stream, report: Report): void {
+    for (const { id, stamp, visible } of stream.table.announced) {
+      if (stream.since === null || visible <= stream.since) continue
+      // what is shown later than that is for the sweep (W3)
+      if (visible - stamp > this.#setting.overlapMin - slack) continue
+      const after = stream.polls.filter((poll) => poll.startedAt >= visible).slice(0, 2)
+      const missed = after.find((poll) => poll.from > stamp)
+      if (missed === undefined) continue
+      const late = `${visible - stamp} ms late, lies ${missed.from - stamp} ms before what a poll asked for`
+      return report("I6", `a change of ${id}, ${late}`)
+    }
+  }
+}
+
+const watermark = (before: StreamState, after: StreamState, report: Report): void => {
+  if (before.watermark === null) return
+  if (after.watermark === null || after.watermark < before.watermark) report("I6", "the watermark went back")
+  if (after.lastPoll?.id === before.lastPoll?.id) report("I6", "the watermark moved without a poll")
+}
+
+const balanced = ({ read, ...rows }: Balance, report: Report): void => {
+  const sum = Object.values(rows).reduce((sum, amount) => sum + amount, 0)
+  if (sum !== read) report("I1", `${read} rows read, ${sum} accounted for`)
+}
+
+/** I1: whatever a complete reading was given is published, or newer than what is pending or set aside. */
+const taken = (stream: Stream, open: Open, kind: string, report: Report): void => {
+  if (!open.ended) report("I1", `a ${kind} counts as complete and its list went on`)
+  for (const copy of [...open.pages.values()].flat()) {
+    if (copy.named && !isTaken(stream, copy)) {
+      report("I1", `a complete ${kind} was given ${copy.row.id} in state ${copy.state} and tells nothing of it`)
+    }
+  }
+}
+
+const isTaken = (stream: Stream, { row, state }: Copy): boolean => {
+  const pending = stream.pending.get(row.id)
+  if (pending !== undefined) return isKept(stream, pending, { row, state })
+  const shown = row.shown[state]!
+  const published = stream.records.get(row.id)
+  if (!shown.live && published === undefined) return !isUnseen(stream, row, state)
+  if (!shown.live && published?.after === null) return true
+  if (published !== undefined && published.state >= state) return true
+  if (published?.after != null && contentOf(published.after) === contentOf(shown.record)) return true
+  // An old live copy, and the re-read it caused says that the record is gone.
+  if ((stream.deadShown.get(row.id) ?? -1) > state && (published?.after ?? null) === null) return true
+  // A poll between the pages of the sweep has met it since, as it is published.
+  const since = stream.liveShown.get(row.id)
+  return since !== undefined && since.state > state && published?.after != null &&
+    contentOf(row.shown[since.state]!.record) === contentOf(published.after)
+}
+
+/** A question is open about it, or what waits is no older than what was given. */
+const isKept = (stream: Stream, pending: Pending, { row, state }: Pick<Copy, "row" | "state">): boolean => {
+  const { content, deleted, status } = pending
+  if (content === null || status === "reread" || status === "absent") return true
+  if (deleted && !row.shown[state]!.live) return true
+  const waiting = contentOf(JSON.parse(content))
+  return row.shown.some(({ record }, index) =>
+    contentOf(record) === waiting && (index >= state || isDisguised(stream, row, index, state))
+  )
+}
+
+/**
+ * Came and went after the backfill, and what it was is still shown: to be told as both (D8). One that was deleted before,
+ * and lived in between while nobody looked, may be known as deleted all the time.
+ */
+const isUnseen = ({ backfilledAt }: Stream, { shown }: Row, state: number): boolean => {
+  if (shown.slice(0, state).some(({ live }) => !live)) return false
+  const { record } = shown[state]!
+  const deletedAt = record["remote_deleted_at"]
+  const isBlank = Object.entries(record).every(([name, value]) =>
+    value === null || name === "id" || name === "changed_at" || name.startsWith("remote_")
+  )
+  return typeof deletedAt === "string" && backfilledAt !== null && Date.parse(deletedAt) > backfilledAt + slack &&
+    !isBlank
+}

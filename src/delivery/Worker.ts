@@ -33,16 +33,12 @@ const usualConcurrency = 4
 /** Deliveries that a handler holds at most. */
 const ahead = 256
 
-const settledCounter = Metric.counter("rollcall_deliveries_settled_total", {
-  description: "Deliveries that a handler has done",
+const deliveriesCounter = Metric.counter("rollcall_deliveries_total", {
+  description: "Deliveries that came to an end, by outcome: settled, or dead",
   incremental: true
 })
 const failedCounter = Metric.counter("rollcall_delivery_attempts_failed_total", {
   description: "Attempts that failed, by reason",
-  incremental: true
-})
-const deadCounter = Metric.counter("rollcall_deliveries_dead_total", {
-  description: "Deliveries that were given up",
   incremental: true
 })
 const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
@@ -83,7 +79,7 @@ export const make = (
       runners: 0,
       held: 0,
       metrics: {
-        settled: Metric.withAttributes(settledCounter, labels),
+        settled: Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "settled" }),
         delay: Metric.withAttributes(delayHistogram, labels)
       }
     }]
@@ -160,7 +156,7 @@ export const make = (
     )
     yield* Metric.update(Metric.withAttributes(failedCounter, { ...labels, reason: failure.reason }), 1)
     if (outcome._tag === "Dead") {
-      yield* Metric.update(Metric.withAttributes(deadCounter, { ...labels, reason: failure.reason }), 1)
+      yield* Metric.update(Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "dead" }), members.length)
       yield* Effect.logWarning("a delivery was given up").pipe(
         Effect.annotateLogs({ ...labels, deadLetter: first.id, reason: failure.reason, why: failure.message })
       )

@@ -112,6 +112,8 @@ describe("GET /v1/plugins", () => {
       assert.match(metrics, /^rollcall_delivery_backlog\{.*state="waiting".*\} 0$/m)
       assert.match(metrics, /^rollcall_delivery_oldest_seconds\{.*\} 0$/m)
       assert.match(metrics, /^rollcall_plugin_writes_stopped 0$/m)
+      assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="settled".*\} \d+$/m)
+      assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="dead".*\} \d+$/m)
       assert.notInclude(metrics, "bad1")
       const page = (yield* ask("/")).text
       assert.match(page, /<h2>Plugins<\/h2>/)

@@ -177,8 +177,15 @@ export const make = Effect.gen(function*() {
   const touched = new Set<string>()
   const watched = new Proxy(deliveries, {
     get: (target, name) => {
-      touched.add(String(name))
-      return Reflect.get(target, name)
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== "function") {
+        touched.add(String(name))
+        return value
+      }
+      return (...args: ReadonlyArray<unknown>): unknown => {
+        touched.add(String(name))
+        return Reflect.apply(value, target, args)
+      }
     }
   })
 

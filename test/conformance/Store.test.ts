@@ -4,14 +4,15 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Sqlite from "../../src/store/Sqlite.ts"
+import { deliverySuite } from "./Deliveries.ts"
 import { storeSuite } from "./Store.ts"
 import { derivedSuite } from "./StoreDerived.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { lineageSuite } from "./StoreLineage.ts"
 import { logSuite } from "./StoreLog.ts"
-import { type Place, sharedStoreSuite } from "./StoreSharing.ts"
+import { sharedStoreSuite } from "./StoreSharing.ts"
 
-const file: Place = Effect.acquireRelease(
+const file = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-store-"))),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
 ).pipe(Effect.map((directory) => Sqlite.layer({ file: join(directory, "rollcall.db") })))
@@ -24,5 +25,6 @@ for (const [name, layer] of Object.entries(fresh)) {
   holdSuite(name, layer)
   derivedSuite(name, layer)
   lineageSuite(name, layer)
+  deliverySuite(name, layer)
 }
 sharedStoreSuite("SQLite file", file)

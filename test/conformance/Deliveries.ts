@@ -1,0 +1,211 @@
+/** What every store must do with deliveries; needs a layer that makes a fresh store for each test. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import {
+  type Attempted,
+  type Claimed,
+  Deliveries,
+  type Failure,
+  type Fence,
+  type NewDelivery,
+  type NewHandler,
+  reader,
+  type StepKey,
+  type Want
+} from "../../src/store/Deliveries.ts"
+import type { Owner, Store, StoreError } from "../../src/store/Store.ts"
+import { begin, created, ids, reasonOf } from "./StoreSamples.ts"
+
+const handler = (name: string, details: Partial<NewHandler> = {}): NewHandler => ({
+  plugin: "p",
+  handler: name,
+  from: "oldest",
+  skips: false,
+  regular: false,
+  ...details
+})
+const failure: Failure = { reason: "Transient", message: "not yet", refusal: null, faults: [], at: 1 }
+const attempted: Attempted = { number: 1, startedAt: 0, failure, asked: [] }
+const act = { at: 0, act: "test", target: "", detail: "" }
+
+/** One handler, and deliveries of it by lane, made of positions 1, 2, 3 … */
+const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
+  const { change, store, write } = yield* begin
+  const deliveries = yield* Deliveries
+  const owner = yield* store.claim("delivery")
+  const open = (owner: Owner) => deliveries.open(owner, [handler("h", details)])
+  const [state] = yield* open(owner)
+  const key = state?.key ?? 0
+  const made = (lane: string, position: number): NewDelivery => ({
+    handler: key,
+    integration: "greenhouse:acme",
+    lane,
+    subject: { _tag: "Event", position },
+    dueAt: 0,
+    dead: null,
+    fresh: null
+  })
+  const dispatch = (owner: Owner, some: ReadonlyArray<NewDelivery>, position: number) =>
+    deliveries.dispatch(owner, { deliveries: some, handlers: [key], position })
+  yield* dispatch(owner, lanes.map((lane, index) => made(lane, index + 1)), lanes.length)
+  const want: Want = { handler: key, most: 100, size: null, except: [] }
+  const claim = Effect.map(deliveries.turn(owner, [], [want]), ({ claimed }) => claimed)
+  const settle = (some: ReadonlyArray<Claimed>) =>
+    deliveries.turn(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
+  return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, write }
+})
+
+const placesOf = (claimed: ReadonlyArray<Claimed>) =>
+  claimed.map(({ lane, subject }) => `${lane}${subject._tag === "Event" ? subject.position : ""}`)
+const fenceOf = (owner: Owner, { claim, id }: Pick<Claimed, "claim" | "id">): Fence => ({ owner, delivery: id, claim })
+
+export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
+  describe(`deliveries of a store (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    test(
+      "I5: are claimed in the order of their lane, one at a time, whatever is made and settled meanwhile",
+      Effect.gen(function*() {
+        const { claim, dispatch, made, owner, settle } = yield* begun(["a", "b", "a", "a"])
+        const first = yield* claim
+        assert.deepStrictEqual(placesOf(first), ["a1", "b2"])
+        yield* dispatch(owner, [made("b", 5)], 5)
+        assert.deepStrictEqual(placesOf(yield* claim), [])
+        yield* settle(first)
+        const second = yield* claim
+        assert.deepStrictEqual(placesOf(second), ["a3", "b5"])
+        yield* settle(second)
+        assert.deepStrictEqual(placesOf(yield* claim), ["a4"])
+      })
+    )
+
+    test(
+      "I2: are committed with the positions of their handlers and the reader, or not at all",
+      Effect.gen(function*() {
+        const { deliveries, dispatch, made, owner, store } = yield* begun(["a"])
+        assert.deepStrictEqual((yield* deliveries.handlers).map(({ position }) => position), [1])
+        assert.strictEqual(yield* store.readerPosition(reader), 1)
+        yield* store.claim("delivery")
+        assert.strictEqual(reasonOf(yield* Effect.exit(dispatch(owner, [made("b", 2)], 2))), "Fenced")
+        assert.deepStrictEqual((yield* deliveries.handlers).map(({ position }) => position), [1])
+        assert.strictEqual((yield* deliveries.backlog)[0]?.due, 1)
+      })
+    )
+
+    test(
+      "I10, X16: are not settled, claimed, begun or checked for an owner who is no longer one",
+      Effect.gen(function*() {
+        const { claim, deliveries, key, owner, store, want } = yield* begun(["a"])
+        const [claimed] = yield* claim
+        if (claimed === undefined) return assert.fail("nothing claimed")
+        const fence = fenceOf(owner, claimed)
+        const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
+        yield* deliveries.check(fence)
+        yield* store.claim("delivery")
+        const intent = { ...step, integration: "greenhouse:acme", write: null, again: false }
+        for (
+          const refused of [
+            deliveries.turn(owner, [{ _tag: "Settled", deliveries: [claimed.id] }], []),
+            deliveries.turn(owner, [], [want]),
+            deliveries.check(fence),
+            deliveries.begin(fence, intent)
+          ]
+        ) {
+          assert.strictEqual(reasonOf(yield* Effect.exit(refused)), "Fenced")
+        }
+        assert.strictEqual((yield* deliveries.backlog)[0]?.running, 1)
+      })
+    )
+
+    test(
+      "X16: are begun and checked by their latest claim only",
+      Effect.gen(function*() {
+        const { claim, deliveries, key, open, owner } = yield* begun(["a"])
+        const [old] = yield* claim
+        yield* open(owner)
+        const [latest] = yield* claim
+        if (old === undefined || latest === undefined) return assert.fail("nothing claimed")
+        assert.deepStrictEqual([old.claim, latest.claim], [1, 2])
+        const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
+        const intent = { ...step, integration: "greenhouse:acme", write: null, again: false }
+        assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.check(fenceOf(owner, old)))), "Fenced")
+        assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.begin(fenceOf(owner, old), intent))), "Fenced")
+        assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owner, latest), intent), { _tag: "Begun" })
+        // what the old one hears is not the latest one's to be told
+        yield* deliveries.finish(fenceOf(owner, old), step, "1")
+        yield* deliveries.withdraw(fenceOf(owner, old), step)
+        assert.deepStrictEqual((yield* deliveries.begin(fenceOf(owner, latest), intent))._tag, "Unknown")
+        yield* deliveries.finish(fenceOf(owner, latest), step, "2")
+        assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owner, latest), intent), { _tag: "Done", result: "2" })
+      })
+    )
+
+    for (const skips of [false, true]) {
+      test(
+        skips
+          ? "L4: pass a dead one by where their handler skips"
+          : "L4: are parked behind a dead one until it is discarded",
+        Effect.gen(function*() {
+          const { claim, deliveries, owner } = yield* begun(["a", "a"], { skips })
+          const [first] = yield* claim
+          const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, attempted } as const
+          yield* deliveries.turn(owner, [dead], [])
+          assert.deepStrictEqual(placesOf(yield* claim), skips ? ["a2"] : [])
+          assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 10 })).map(({ parked }) => parked), [
+            skips ? 0 : 1
+          ])
+          assert.strictEqual(yield* deliveries.discard([first?.id ?? 0], act), 1)
+          assert.deepStrictEqual(placesOf(yield* claim), skips ? [] : ["a2"])
+        })
+      )
+    }
+
+    test(
+      "come again when they are due and no sooner, and say when that will be",
+      Effect.gen(function*() {
+        const { claim, deliveries, owner, want } = yield* begun(["a"])
+        const [first] = yield* claim
+        const again = { _tag: "Again", deliveries: [first?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
+        const { claimed, next } = yield* deliveries.turn(owner, [again], [want])
+        assert.deepStrictEqual([placesOf(claimed), next], [[], 60_000])
+      })
+    )
+
+    test(
+      "keep their event and the one before it in the log, and no longer",
+      Effect.gen(function*() {
+        const { change, claim, deliveries, dispatch, made, owner, settle, store, write } = yield* begun([])
+        yield* write([created("r")])
+        for (let version = 2; version <= 4; version++) yield* change("r", "updated")
+        yield* dispatch(owner, [made("r", 2)], 4)
+        const pruned = store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 4 })
+        const kept = Effect.map(deliveries.entries([1, 2, 3, 4]), (entries) => entries.map(({ position }) => position))
+        yield* pruned
+        assert.deepStrictEqual(yield* kept, [1, 2, 4])
+        yield* settle(yield* claim)
+        yield* pruned
+        assert.deepStrictEqual(yield* kept, [4])
+      })
+    )
+
+    test(
+      "are settled by thousands, and each releases only its own lane",
+      Effect.gen(function*() {
+        const lanes = ids(600)
+        const { claim, deliveries, settle, owner, want } = yield* begun([...lanes, ...lanes])
+        const first = yield* Effect.map(
+          deliveries.turn(owner, [], [{ ...want, most: 600 }]),
+          ({ claimed }) => claimed
+        )
+        assert.strictEqual(first.length, 600)
+        yield* settle(first.slice(0, 300))
+        const second = yield* claim
+        assert.deepStrictEqual(
+          second.map(({ lane }) => lane),
+          first.slice(0, 100).map(({ lane }) => lane)
+        )
+      })
+    )
+  })

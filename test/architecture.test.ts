@@ -77,7 +77,7 @@ const layers: ReadonlyArray<Layer> = [
     imports: ["domain", "api", "plugin"],
     packages: /^node:/
   },
-  { name: "main", files: /^main\.ts$/, imports: "all", packages: /./ }
+  { name: "main", files: /^(main|Composition|DemoCommand)\.ts$/, imports: "all", packages: /./ }
 ]
 
 const longest = 600

@@ -187,10 +187,12 @@ describe("a tick", () => {
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, ticks, until } = daily(rig)
-      yield* rig.start([plugin])
+      const fed = Plugin.make("fed").on(trigger, {}, () => Effect.void)
+      const { delivery } = yield* rig.start([plugin, fed])
       yield* rig.hire("a1")
       yield* rig.append("a1")
       yield* rig.append("a1")
+      yield* rig.quiet(delivery)
       const held = yield* rig.store.readerPosition("delivery")
       yield* rig.store.prune({ before: 1, upTo: held - 1 })
       yield* TestClock.adjust("1 day")

@@ -185,11 +185,15 @@ describe("an attempt that fails", () => {
     Effect.gen(function*() {
       const rig = yield* make
       const { met, note } = recorder()
-      let fails = 3
+      const ends = [limited, limited, limited, failing, Effect.void]
       const plugin = Plugin.make("p").on(
         trigger,
-        { attempts: 1 },
-        ({ recordId }) => Effect.andThen(note(recordId), Effect.suspend(() => fails-- > 0 ? limited : Effect.void))
+        { attempts: 2 },
+        ({ recordId }) =>
+          Effect.andThen(
+            note(recordId),
+            Effect.suspend((): Effect.Effect<void, Plugin.HandlerError> => ends[met.length - 1] ?? Effect.void)
+          )
       )
       const { delivery } = yield* rig.start([plugin])
       yield* rig.append("a1")
@@ -200,7 +204,9 @@ describe("an attempt that fails", () => {
         yield* TestClock.adjust("1 second")
         yield* rig.until(() => met.length === expected)
       }
+      yield* TestClock.adjust("1 second")
       yield* rig.empty
+      assert.strictEqual(met.length, 5)
     }))
 
   it.effect("for good is a dead letter at once; a defect and a time-out are failed attempts", () =>

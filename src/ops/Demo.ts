@@ -10,7 +10,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -20,7 +19,7 @@ import { isReadable } from "../capture/StreamState.ts"
 import { isObject, type JsonObject } from "../domain/Canonical.ts"
 import { derivedRegistry, type StreamModel, streamModels, streamName } from "../domain/Model.ts"
 
-import { Delivery } from "../delivery/Delivery.ts"
+import { Plugins } from "../delivery/Plugins.ts"
 import { Source, type WriteRequest } from "../source/Source.ts"
 import { Store } from "../store/Store.ts"
 import type { StreamView } from "./Api.ts"
@@ -232,14 +231,18 @@ const readToTheEnd = Effect.gen(function*() {
   )
 })
 
-/** What happened is acted upon, and what comes of that is read too. */
-const pluginsAtRest = Effect.gen(function*() {
-  const delivery = yield* Effect.serviceOption(Delivery)
-  if (Option.isNone(delivery)) return
+/** What happened is acted upon, what comes of that is read, and acted upon in turn. */
+const toRest = Effect.gen(function*() {
+  const plugins = yield* Plugins
   const store = yield* Store
-  const { newest } = yield* store.logRange
-  yield* delivery.value.reached(newest)
   yield* readToTheEnd
+  const react = Effect.gen(function*() {
+    const { newest } = yield* store.logRange
+    yield* plugins.reached(newest)
+    yield* readToTheEnd
+    return (yield* store.logRange).newest === newest
+  })
+  yield* Effect.repeat(react, { until: (rested) => rested, times: 5 })
 })
 
 const countsOf = (writings: Writings): Summary["plugins"] =>
@@ -329,8 +332,7 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
   if (!options.json) yield* say("\nClosing check: the world is frozen, every stream polled twice and swept …")
   yield* Fiber.interrupt(reading)
   yield* options.settle
-  yield* readToTheEnd
-  yield* pluginsAtRest
+  yield* toRest
   const summary: Summary = {
     seed: options.seed,
     seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,

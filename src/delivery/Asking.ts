@@ -3,6 +3,7 @@
  *
  * Gotchas
  * - What is not shown yet may have been done: the absence of an effect counts only some time after the write.
+ * - An empty list says nothing: it is also what a broken one shows.
  * - Only what the API lists can be looked at: a tag through the applications that show its candidate, and of an interview
  *   its title, times and whether it is there. Who interviews is not shown.
  */
@@ -155,9 +156,11 @@ const look = Effect.fnUntraced(function*(
       const early = yield* from({ updatedAfter: begunAt - skew })
       // the API dates by its own clock, which may be far behind ours   (W4)
       const since = begunAt - skew + Math.min(0, early.offset)
-      const { found: all } = early.offset < -skew / 2 ? yield* from({ updatedAfter: since }) : early
+      const late = early.offset < -skew / 2 ? yield* from({ updatedAfter: since }) : early
+      // that nothing changed may mean that `updated_after` finds nothing   (C6)
+      const { found: all } = late.found?.length === 0 ? yield* from({}) : late
       const [first, ...others] = (all ?? []).filter(isApplicationOf(job_id, body as CreateApplication, since))
-      if (all === null || others.length > 0) return { found: "unknown", data: null }
+      if (all === null || all.length === 0 || others.length > 0) return { found: "unknown", data: null }
       return first === undefined ? { found: "no", data: null } : { found: "yes", data: first }
     }
     default:

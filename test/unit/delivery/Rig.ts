@@ -48,6 +48,8 @@ export interface Script {
   answer: Answering
   /** Applications that the API lists, whatever is asked for. */
   rows: ReadonlyArray<unknown>
+  /** Nothing is found by `updated_after`. */
+  mute?: boolean
   /** The API's clock − ours, ms; null: it does not tell. */
   offset: number | null
   http: (request: HttpClientRequest) => Effect.Effect<number>
@@ -58,11 +60,17 @@ const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>) =>
     Layer.succeed(
       Source,
       Source.of({
-        page: () =>
+        page: ({ updatedAfter }) =>
           Effect.map(Clock.currentTimeMillis, (now) => {
             asked.push("page")
             const serverTime = script.offset === null ? null : now + script.offset
-            return { results: script.rows, next: null, serverTime, requestedAt: now, duration: 0 }
+            return {
+              results: updatedAfter !== null && script.mute === true ? [] : script.rows,
+              next: null,
+              serverTime,
+              requestedAt: now,
+              duration: 0
+            }
           }),
         read: ({ read }) =>
           Effect.sync(() => {

@@ -188,6 +188,34 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 1)
     }))
 
+  it.effect("C6, L5: an empty list says nothing: what `updated_after` misses is found, what nothing vouches for is a dead letter", () =>
+    Effect.gen(function*() {
+      const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
+      const plugin = Plugin.make("p").on(
+        trigger,
+        {},
+        () => Effect.flatMap(Plugin.Api, (api) => api.createApplication("j", { candidate }))
+      )
+      const shown = {
+        id: "new",
+        job_id: "j",
+        candidate: { ...candidate, email_addresses: [{ email_address: candidate.email_address }] }
+      }
+      for (const [rows, letters] of [[[shown], []], [[], [["Permanent", "OutcomeUnknown"]]]] as const) {
+        const rig = yield* make
+        rig.script.mute = true
+        rig.script.rows = rows
+        rig.script.answer = () => unknownOutcome
+        yield* rig.start([plugin])
+        yield* one(rig)
+        yield* rig.until(() => rig.sent.length === 1)
+        yield* later
+        yield* letters.length === 0 ? rig.empty : rig.dead(1)
+        assert.deepStrictEqual(yield* lettersOf(rig), letters)
+        assert.strictEqual(rig.sent.length, 1)
+      }
+    }))
+
   it.effect("L5: that cannot be told is a dead letter", () =>
     Effect.gen(function*() {
       const rig = yield* make

@@ -201,7 +201,11 @@ describe("a write", () => {
         job_id: "j",
         candidate: { ...candidate, email_addresses: [{ email_address: candidate.email_address }] }
       }
-      for (const [rows, letters] of [[[shown], []], [[], [["Permanent", "OutcomeUnknown"]]]] as const) {
+      const cases: ReadonlyArray<[rows: ReadonlyArray<unknown>, letters: Array<Array<string | null>>]> = [
+        [[shown], []],
+        [[], [["Permanent", "OutcomeUnknown"]]]
+      ]
+      for (const [rows, letters] of cases) {
         const rig = yield* make
         rig.script.mute = true
         rig.script.rows = rows

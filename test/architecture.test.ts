@@ -57,7 +57,12 @@ const layers: ReadonlyArray<Layer> = [
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
   { name: "events", files: /^events\//, imports: ["domain", "schema", "plugin"], packages: none },
-  { name: "delivery", files: /^delivery\//, imports: [...ports, "domain", "api", "plugin"], packages: crypto },
+  {
+    name: "delivery",
+    files: /^delivery\//,
+    imports: [...ports, "domain", "api", "plugin"],
+    packages: /^node:(crypto|perf_hooks|v8)$/
+  },
   // the world is pure; it also serves as a Source in memory and behind HTTP
   {
     name: "sandbox",

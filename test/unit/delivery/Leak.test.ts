@@ -1,0 +1,46 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type Sample, span, suspects } from "../../../src/delivery/Leak.ts"
+
+const limit = 1_000_000_000
+const megabyte = 1_000_000
+
+/** Samples whose heap grows by `growth` for what handlers do in each step. */
+const grown = (
+  from: number,
+  does: (step: number) => Readonly<Record<string, number>>,
+  growth: (did: Readonly<Record<string, number>>, step: number) => number
+): ReadonlyArray<Sample> => {
+  const attempts = new Map<string, number>()
+  let heap = from
+  return Array.from({ length: span }, (_, step) => {
+    const did = does(step)
+    for (const [name, count] of Object.entries(did)) attempts.set(name, (attempts.get(name) ?? 0) + count)
+    heap += growth(did, step)
+    return { heap, attempts: new Map(attempts) }
+  })
+}
+/** Different handlers are busy at different times. */
+const busy = (step: number) => ({ steady: 20, leaky: 1 + (step * 7) % 13, other: 1 + (step * 5) % 11 })
+const leak = (did: Readonly<Record<string, number>>, step: number) => (did["leaky"] ?? 0) * megabyte + (step % 3) * 1000
+
+describe("memory that grows", () => {
+  it("is traced to the handler with whose attempts it grows", () => {
+    assert.deepStrictEqual(suspects(grown(500 * megabyte, busy, leak), limit), ["leaky"])
+  })
+
+  it("names all handlers that cannot be told apart", () => {
+    const together = suspects(grown(500 * megabyte, () => ({ one: 5, two: 5 }), () => 3 * megabyte), limit)
+    assert.deepStrictEqual(together, ["one", "two"])
+  })
+
+  it("is nobody's where no handler ran", () => {
+    assert.deepStrictEqual(suspects(grown(500 * megabyte, () => ({}), () => 3 * megabyte), limit), [])
+  })
+
+  it("worries nobody while there is room, while it comes back, or before enough is known", () => {
+    assert.isNull(suspects(grown(100 * megabyte, busy, leak), limit))
+    const waves = grown(500 * megabyte, busy, (_, step) => (step % 2 === 0 ? -15 : 20) * megabyte)
+    assert.isNull(suspects(waves, limit))
+    assert.isNull(suspects(grown(500 * megabyte, busy, leak).slice(1), limit))
+  })
+})

@@ -1,0 +1,36 @@
+/** A process in which one of two handlers keeps what it makes; says what is logged about that, and ends. */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
+import * as Watchdog from "../../../src/delivery/Watchdog.ts"
+
+const kept: Array<Array<number>> = []
+
+await Effect.runPromise(
+  Effect.gen(function*() {
+    const said = yield* Deferred.make<Readonly<Record<string, unknown>>>()
+    const logger = Logger.make<unknown, void>(({ fiber }) => {
+      Deferred.doneUnsafe(said, Effect.succeed(fiber.getRef(References.CurrentLogAnnotations)))
+    })
+    yield* Effect.gen(function*() {
+      const { watched } = yield* Watchdog.make
+      const tidy = watched({ plugin: "tidy", handler: "h" })(
+        Effect.sync(() => Array.from({ length: 20_000 }, Math.random))
+      )
+      const leaky = watched({ plugin: "leaky", handler: "h" })(
+        Effect.sync(() => kept.push(Array.from({ length: 10_000 }, Math.random)))
+      )
+      const work = Effect.gen(function*() {
+        for (let turn = 0;; turn++) {
+          for (let times = (turn * 7) % 5; times > 0; times--) yield* tidy
+          for (let times = (turn * 3) % 7; times > 0; times--) yield* leaky
+          yield* Effect.sleep(1)
+        }
+      })
+      const found = yield* Effect.raceFirst(Deferred.await(said), work)
+      process.stdout.write(JSON.stringify(found))
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
+  })
+)
+process.exit(0)

@@ -19,7 +19,9 @@ export const mostAsked = mostIds - 2
 export type Answer =
   /** Rows of the asked records, without the controls, and which of them were not there. */
   | { readonly counts: true; readonly rows: ReadonlyArray<unknown>; readonly absent: ReadonlyArray<string> }
-  | { readonly counts: false; readonly why: string; readonly noControl?: true }
+  | { readonly counts: false; readonly why: string; readonly noControl?: false }
+  /** Nobody vouches for what is missing; what is there is as it is. */
+  | { readonly counts: false; readonly why: string; readonly noControl: true; readonly rows: ReadonlyArray<unknown> }
 
 /** Up to two records to ask beside `ids` that were met live by `reading` or later. */
 export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: number, ids: ReadonlyArray<string>) {
@@ -77,7 +79,8 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
     return { counts: false, why: "a record known to be alive was not returned either" }
   }
   if (controls.length === 0 && missing.size > 0) {
-    return { counts: false, why: "no live record is known that could show whether ids are answered", noControl: true }
+    const why = "no live record is known that could show whether ids are answered"
+    return { counts: false, why, noControl: true, rows }
   }
   return { counts: true, rows, absent: ids.filter((id) => missing.has(id)) }
 })
@@ -118,13 +121,15 @@ export const settleDisputes = Effect.fn("PointRead.settle")(function*(
       const ids = rows.map((row) => row.id)
       const answer = yield* pointRead(stream, ids, yield* controlsLately(stream, reading, ids), "confirm")
       if (!answer.counts) {
-        return yield* Effect.logWarning("point re-read did not count").pipe(
+        yield* Effect.logWarning("point re-read did not count").pipe(
           Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: answer.why })
         )
+        if (answer.noControl !== true) return
       }
+      const absent = answer.counts ? answer.absent : []
       yield* commitPage(stream, answer.rows, { id: reading, kind: "poll", backfill: false }, {
         decisive: true,
-        conclude: (tx, state) => Effect.as(dropSettled(tx, answer.absent), { state, events: [], holds: [] })
+        conclude: (tx, state) => Effect.as(dropSettled(tx, absent), { state, events: [], holds: [] })
       })
     })
   )

@@ -266,7 +266,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         world.apply({ at: 0, mutation, stream, who: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
       }
     })
-    advance(time.now + 3 * setting.interval)
+    advance(time.now + 6 * setting.interval)
   }
   if (setting.epilogue === "siblings") everywhere("renameSeen", 0)
   if (setting.epilogue === "late") {

@@ -206,7 +206,8 @@ export class World {
       case "renameSilent":
         return this.#rename(table, step, at, now, this.#jobs)
       case "renameSeen": {
-        const showing = some((row) => row.fields["job"] === Math.floor(step.who * 3))
+        // what was emptied shows no more than that
+        const showing = some((row) => row.fields["job"] === Math.floor(step.who * 3) && row.shown.at(-1)?.live === true)
         return showing !== undefined && this.#rename(table, step, at, now, this.#jobs) &&
           own(showing, (row) => this.#edit(table, row, step.value))
       }

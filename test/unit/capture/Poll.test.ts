@@ -197,6 +197,25 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
     })))
 
+  it.effect("P3: of disputed records without anyone who could vouch, those that are there are settled, the one that is gone waits", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b", title: "B" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "A now" })
+      yield* rig.put({ id: "b", title: "B now" })
+      const [a, b] = ["a", "b"].map((id) => structuredClone(rig.api.rows.get(id)!.row))
+      rig.api.intercept = (request, answer) => {
+        if (request.ids !== null) return Effect.succeed(answer)
+        rig.api.vanish("b")
+        return Effect.succeed({ ...answer, results: [a, { ...a, title: "A then" }, b, { ...b, title: "B then" }] })
+      }
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { b: "reread" })
+      assert.strictEqual(JSON.parse((yield* rig.events).findLast(({ id }) => id === "a")!.after!).title, "A now")
+    })))
+
   it.effect("P3: a disputed record that was never known and is gone stays pending until a sweep does not meet it either", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })

@@ -23,10 +23,11 @@ import { AddResultLink, CreateApplication, TagCandidate, UpdateInterview } from 
 import type { ToolCategory } from "./Tools.ts"
 
 /**
- * What to do when nobody knows whether a write took effect. `safe`: send it again. `look`: read first, what it makes
- * can be found. `never`: a second one does harm that no read can prevent.
+ * What to do when nobody knows whether a write took effect. `safe`: send it again. `look`: read first, and send
+ * it again if it did not. `find`: read first, it may be found; that it is not proves nothing, and a second one does harm.
+ * `never`: a second one does harm that no read can prevent.
  */
-export type Repeat = "safe" | "look" | "never"
+export type Repeat = "safe" | "look" | "find" | "never"
 
 export interface Write {
   /** What it does, for the document. */
@@ -49,7 +50,7 @@ export const writes = {
     path: "/ats/jobs/{job_id}/applications",
     category: "ats",
     permission: null,
-    repeat: "look",
+    repeat: "find",
     shows: { model: "ats.application", path: "" }
   },
   addResultLink: {

@@ -3,7 +3,8 @@
  *
  * Gotchas
  * - What is not shown yet may have been done: the absence of an effect counts only some time after the write.
- * - An empty list says nothing: it is also what a broken one shows.
+ * - Rows may be missing in a list for many reasons: that a new application is not among them proves nothing, and a second
+ *   one would do harm. It is found, or a person decides.
  * - Only what the API lists can be looked at: a tag through the applications that show its candidate, and of an interview
  *   its title, times and whether it is there. Who interviews is not shown.
  */
@@ -13,7 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Application } from "../api/Records.ts"
 import type { CreateApplication, TagCandidate, UpdateInterview } from "../api/Recruiting.ts"
-import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
+import { type WriteBody, type WriteData, type WriteName, type WriteParams, writes } from "../api/Writes.ts"
 import type { WriteOptions } from "../plugin/Capabilities.ts"
 import type { HandlerError } from "../plugin/Failure.ts"
 import type { Page, PageRequest, Source } from "../source/Source.ts"
@@ -160,7 +161,7 @@ const look = Effect.fnUntraced(function*(
       // that nothing changed may mean that `updated_after` finds nothing   (C6)
       const { found: all } = late.found?.length === 0 ? yield* from({}) : late
       const [first, ...others] = (all ?? []).filter(isApplicationOf(job_id, body as CreateApplication, since))
-      if (all === null || all.length === 0 || others.length > 0) return { found: "unknown", data: null }
+      if (all === null || others.length > 0) return { found: "unknown", data: null }
       return first === undefined ? { found: "no", data: null } : { found: "yes", data: first }
     }
     default:
@@ -178,5 +179,6 @@ export const ask = Effect.fn("Plugin.ask")(function*<W extends WriteName>(
   // what is shown is what this write answers
   if (found === "yes") return { _tag: "Done", data: data as WriteData<W> }
   const left = begunAt + settling - (yield* Clock.currentTimeMillis)
-  return left > 0 ? { _tag: "NotYet", retryAfter: Duration.millis(left) } : { _tag: "NotDone" }
+  if (left > 0) return { _tag: "NotYet", retryAfter: Duration.millis(left) }
+  return { _tag: writes[wanted.write].repeat === "find" ? "CannotTell" : "NotDone" }
 })

@@ -33,6 +33,7 @@ export interface Services extends Asking.Services {
 const unless: Readonly<Record<(typeof writes)[WriteName]["repeat"], OnUnknown>> = {
   safe: "repeat",
   look: "ask",
+  find: "ask",
   never: "deadLetter"
 }
 

@@ -35,8 +35,8 @@ describe("Simulation", () => {
   }, 20 * minute)
 
   it("X14: a store restored from a copy publishes nothing that the sink has otherwise", () => {
-    for (const seed of [3, 5, 11]) {
-      const plan = planOf(seed)
+    const plans = Array.from({ length: 40 }, (_, seed) => planOf(seed + 1)).filter(({ setting }) => !setting.plugins)
+    for (const plan of plans.slice(0, 3)) {
       const restore = { at: plan.setting.duration * 0.8, trouble: "storeRestored", count: 0, value: 0.5 } as const
       const { faults, violations } = simulate({ ...plan, steps: [...plan.steps, restore] })
       assert.deepStrictEqual([faults["storeRestored"], violations], [1, []])

@@ -83,7 +83,12 @@ interface Place {
 /** The step that is being run, if one is. */
 const CurrentStep = Context.Reference<Place | null>("rollcall/testing/CurrentStep", { defaultValue: () => null })
 
-const onUnknown: Readonly<Record<Repeat, OnUnknown>> = { safe: "repeat", look: "ask", never: "deadLetter" }
+const onUnknown: Readonly<Record<Repeat, OnUnknown>> = {
+  safe: "repeat",
+  look: "ask",
+  find: "ask",
+  never: "deadLetter"
+}
 const unknownOutcome = (what: string) =>
   new Permanent({
     message: `${what} was begun by an earlier attempt, and nobody knows whether it took effect`,
@@ -284,11 +289,12 @@ export class Attempt {
     const { repeat } = writes[write]
     const how = declared ?? onUnknown[repeat]
     if (how === "repeat") return null
-    if (how === "deadLetter" || repeat !== "look") return yield* unknownOutcome(write)
+    if (how === "deadLetter" || (repeat !== "look" && repeat !== "find")) return yield* unknownOutcome(write)
     const found = this.#world.found(intent)
     if (found !== undefined) return found.data
     const left = begunAt + settling - this.#clock.currentTimeMillisUnsafe()
-    return left > 0 ? yield* new RateLimited({ retryAfter: Duration.millis(left) }) : null
+    if (left > 0) return yield* new RateLimited({ retryAfter: Duration.millis(left) })
+    return repeat === "find" ? yield* unknownOutcome(write) : null
   }
 
   #kept(intent: string, data: JsonValue): JsonValue {

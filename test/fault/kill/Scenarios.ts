@@ -73,6 +73,10 @@ const age = (file: string) =>
     const database = new DatabaseSync(file)
     for (
       const sql of [
+        "DROP TABLE expectations",
+        ...["spared", "switched_off", "budgets", "ticks", "journal", "attempts", "deliveries", "handlers"].map((
+          table
+        ) => `DROP TABLE ${table}`),
         "DROP TABLE parents",
         "DROP TABLE owed",
         "DROP TABLE mentions",

@@ -61,7 +61,7 @@ describe("docs/plugins/guide.md", () => {
     const guide = readFileSync(new URL("../../../docs/plugins/guide.md", import.meta.url), "utf8")
     const [, section = ""] = /^## When nobody knows\n(.*?)^## /ms.exec(guide) ?? []
     const rows = section.split("\n").filter((line) => line.startsWith("| `"))
-    const said = { safe: /sends it again: /, look: /asks the API/, never: /a dead letter/ }
+    const said = { safe: /sends it again: /, look: /sends it again if not/, find: /looks for it/, never: /^ stops/ }
     const found = rows.flatMap((row) => {
       const [, names = "", what = ""] = row.split("|")
       const repeat = Object.entries(said).find(([, says]) => says.test(what))?.[0]

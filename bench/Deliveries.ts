@@ -134,7 +134,7 @@ const delays = (others: ReadonlyArray<Plugin.Plugin<unknown>>) =>
 
 const sleeper = Plugin.make("sleeper").on(
   "ats.application.created",
-  { timeout: "1 second" },
+  { timeout: "1 minute" },
   () => Effect.sleep("30 seconds")
 )
 

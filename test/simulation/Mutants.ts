@@ -275,6 +275,14 @@ export const mutants: ReadonlyArray<Mutant> = [
     "publish/Relay.ts",
     "last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)",
     "last === eventId || log.saved >= 0 || digestOf(log.eventIds) === digest"
+  ], [
+    "publish/Relay.ts",
+    "if (log.saved < after) return `the sink holds",
+    "if (log.saved < 0) return `the sink holds"
+  ], [
+    "publish/Relay.ts",
+    "if (last === undefined) return `position",
+    "if (log.saved < 0) return `position"
   ]),
   mutant("relay-own-position", "the relay goes on from where the sink stands", [
     "publish/Relay.ts",

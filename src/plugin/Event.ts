@@ -32,6 +32,7 @@ export interface Change {
   readonly after?: JsonValue
 }
 
+/** What every event says beside the contents of its record. */
 export interface Envelope<M extends Model> {
   /** Of the event: the same change has the same id, also when it is delivered again. */
   readonly id: string

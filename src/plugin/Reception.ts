@@ -7,35 +7,18 @@
  */
 import * as Struct from "effect/Struct"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
-import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 import { segments } from "../domain/Diff.ts"
 import { isWhole } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Transition } from "../domain/Transition.ts"
-import type { Cause, Change, Trigger } from "./Event.ts"
+import type { Envelope, Trigger } from "./Event.ts"
 import type { Handler } from "./Plugin.ts"
 
 /** An event as it is in the log, its contents parsed. */
-export interface Published {
-  readonly id: string
-  readonly model: Model
-  readonly integration: string
-  readonly recordId: string
-  readonly remoteId: string | null
-  readonly lineage: number
-  readonly version: number
-  readonly kind: Kind
-  readonly origin: Origin
+export interface Published extends Envelope<Model> {
   readonly before: JsonObject | null
   readonly after: JsonObject | null
-  readonly changes: ReadonlyArray<Change>
   readonly transitions: ReadonlyArray<Transition>
-  readonly reason: DeleteReason | null
-  readonly restored: boolean
-  readonly changedAt: string | null
-  readonly detectedAt: Date
-  readonly cause: Cause | null
-  readonly position: string
 }
 
 /** The properties of the record that a change touched. */

@@ -3,8 +3,8 @@
  *
  * Gotchas
  * - The worlds run in processes of their own, without the test runner's transformations; a single one is replayed by
- *   `npm run simulate -- --seed <n>`. A world costs about 0.15 s of processor time: two thousand
- *   take some three minutes of two free cores. Most mutants are caught within twenty worlds, one takes two hundred.
+ *   `npm run simulate -- --seed <n>`. A world costs about 0.2 s of processor time: two thousand
+ *   take some three minutes of two free cores. Most mutants are caught within fifty worlds, two take about two hundred.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { run } from "./Fleet.ts"

@@ -2,6 +2,7 @@
  * Reads topics back with kcat, which shares no code with what wrote them.
  *
  * Gotchas
+ * - A commit is acknowledged before its readers can see it: the broker tells the partitions afterwards.
  * - kcat decodes nothing of CloudEvents: `cloudEvent` hands its messages to the official library.
  */
 import { CloudEvent, Kafka } from "cloudevents"
@@ -39,35 +40,50 @@ interface Row {
 const headersOf = (flat: ReadonlyArray<string>): Record<string, string> =>
   Object.fromEntries(flat.flatMap((name, index) => index % 2 === 0 ? [[name, flat[index + 1] ?? ""]] : []))
 
-/** All committed messages of a topic, in order per partition. */
+interface Consumed {
+  readonly messages: ReadonlyArray<Message>
+  /** By partition, the offset at which nothing more was to be read. */
+  readonly ends: ReadonlyMap<string, number>
+}
+
+const consume = async (
+  brokers: ReadonlyArray<string>,
+  topic: string,
+  from: "beginning" | "end",
+  isolation: "read_committed" | "read_uncommitted"
+): Promise<Consumed> => {
+  const { stderr, stdout } = await promisify(execFile)(
+    "kcat",
+    ["-C", "-b", brokers.join(","), "-t", topic, "-o", from, "-e", "-J", "-X", `isolation.level=${isolation}`],
+    { maxBuffer: 512 * 1024 * 1024, timeout: 60_000 }
+  )
+  const messages = stdout.split("\n").filter((line) => line !== "").map((line) => {
+    const row: Row = JSON.parse(line)
+    return { ...row, headers: headersOf(row.headers ?? []) }
+  })
+  const ends = [...stderr.matchAll(/\[(\d+)\] at offset (\d+)/g)].map(([, partition = "", offset]) =>
+    [partition, Number(offset)] as const
+  )
+  return { messages, ends: new Map(ends) }
+}
+
+const patienceMillis = 30_000
+
+/** All messages of a topic, in order per partition; of transactions the committed ones, once none is open any more. */
 export const read = (
   brokers: ReadonlyArray<string>,
   topic: string,
   isolation: "read_committed" | "read_uncommitted" = "read_committed"
 ): Effect.Effect<ReadonlyArray<Message>> =>
   Effect.promise(async () => {
-    const { stdout } = await promisify(execFile)(
-      "kcat",
-      [
-        "-C",
-        "-b",
-        brokers.join(","),
-        "-t",
-        topic,
-        "-o",
-        "beginning",
-        "-e",
-        "-q",
-        "-J",
-        "-X",
-        `isolation.level=${isolation}`
-      ],
-      { maxBuffer: 512 * 1024 * 1024, timeout: 60_000 }
-    )
-    return stdout.split("\n").filter((line) => line !== "").map((line) => {
-      const row: Row = JSON.parse(line)
-      return { ...row, headers: headersOf(row.headers ?? []) }
-    })
+    if (isolation === "read_uncommitted") return (await consume(brokers, topic, "beginning", isolation)).messages
+    const newest = await consume(brokers, topic, "end", "read_uncommitted")
+    const end = Date.now() + patienceMillis
+    for (;;) {
+      const { ends, messages } = await consume(brokers, topic, "beginning", isolation)
+      if ([...newest.ends].every(([partition, offset]) => (ends.get(partition) ?? 0) >= offset)) return messages
+      if (Date.now() > end) throw new Error(`a transaction on ${topic} stayed open`)
+    }
   })
 
 /** The message as the CloudEvents library understands it. */

@@ -283,7 +283,7 @@ const settle = (
         counts.duplicates++
         break
       case "Tombstone":
-        write("tombstones", { kind: "tombstone" })
+        write("tombstones", { kind: "tombstone", erased: observed.blank })
         break
       case "Created":
         write("changed", { kind: "created", old: meaning.old })

@@ -36,6 +36,7 @@ const fillSome = Effect.fnUntraced(function*(
     showing(processing, parseContent(content), {
       parent: id,
       erased: false,
+      flagged: false,
       old: true,
       origin: "backfill",
       detectedAt: now

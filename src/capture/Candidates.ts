@@ -4,8 +4,8 @@
  *
  * Invariants
  * 1. What is published of a candidate never goes back to a copy of an earlier `changed_at`   (N5)
- * 2. A candidate is deleted by its own `remote_deleted_at`, or once the last application that showed it was erased; never
- *    because an application is gone   (N6, I7)
+ * 2. A candidate is deleted by its own `remote_deleted_at`, or once all applications that showed it are erased; never
+ *    because an application is gone   (N6, D11, I7)
  * 3. What a refresh shows owes nobody another one   (N7)
  *
  * Gotchas
@@ -50,6 +50,8 @@ export interface Showing {
   readonly copy: Copy | null
   /** The candidate it showed was erased in it. */
   readonly erased: boolean
+  /** It is flagged as deleted: it may come back, and showed the candidate until it is erased. */
+  readonly flagged: boolean
   /** It is itself old, and so is whom only it shows. */
   readonly old: boolean
   readonly origin: Origin
@@ -71,14 +73,28 @@ export const showing = (
 }
 
 const showingsOf = (writes: ReadonlyArray<RecordWrite>, processing: Processing, occasion: Publishing) =>
-  writes.flatMap(({ events, head: { id } }): ReadonlyArray<Showing> => {
+  writes.flatMap(({ erased = false, events, head: { id } }): ReadonlyArray<Showing> => {
     const event = events.at(-1)
-    if (event === undefined || (event.kind === "updated" && !event.changes.includes(`"/${property}`))) return []
+    if (event === undefined) {
+      return erased
+        ? [{
+          parent: id,
+          copy: null,
+          erased,
+          flagged: false,
+          old: false,
+          origin: occasion.origin,
+          detectedAt: occasion.now
+        }]
+        : []
+    }
+    if (event.kind === "updated" && !event.changes.includes(`"/${property}`)) return []
     const old = event.kind === "created" && event.origin === "backfill" && !event.restored
     const foundBy = occasion.backfill ? "backfill" : occasion.origin
     return [showing(processing, parseContent(event.after), {
       parent: id,
-      erased: event.reason === "erased",
+      erased,
+      flagged: event.reason === "flagged" && !erased,
       old,
       origin: old ? foundBy : event.origin,
       detectedAt: event.detectedAt
@@ -92,12 +108,13 @@ interface Concern {
   /** Applications that showed it and do no more. */
   left: number
   erased: boolean
+  flagged: boolean
 }
 
 const concernsOf = (showings: ReadonlyArray<Showing>, before: ReadonlyMap<string, string>) => {
   const concerns = new Map<string, Concern>()
   const concern = (id: string, cause: Showing): Concern => {
-    const known = concerns.get(id) ?? { causes: [], copies: [], left: 0, erased: false }
+    const known = concerns.get(id) ?? { causes: [], copies: [], left: 0, erased: false, flagged: false }
     concerns.set(id, known)
     known.causes.push(cause)
     return known
@@ -109,6 +126,7 @@ const concernsOf = (showings: ReadonlyArray<Showing>, before: ReadonlyMap<string
     const left = concern(shown, one)
     left.left++
     left.erased ||= one.erased
+    left.flagged ||= one.flagged
   }
   return concerns
 }
@@ -148,17 +166,17 @@ const stepOf = (meaning: Meaning, old: boolean, before: JsonObject, copy: Copy, 
       return changes.length === 0 ? { kind: "same" } : { kind: "updated", before, changes }
     }
     case "Deleted":
-      return { kind: "deleted", reason: "flagged", before }
+      return { kind: "deleted", reason: "flagged", before, erased: false }
     case "Restored":
       return { kind: "restored", before: null }
     case "Same":
       return { kind: "same" }
     default:
-      return { kind: "tombstone" }
+      return { kind: "tombstone", erased: false }
   }
 }
 
-/** Erased everywhere: nothing is shown of it any more. */
+/** What is written of one that is erased everywhere: nothing is shown of it any more. */
 const erasure = (head: Head, before: JsonObject) => ({
   ...head,
   remoteId: typeof before["remote_id"] === "string" ? before["remote_id"] : null,
@@ -182,18 +200,22 @@ export const derive = Effect.fnUntraced(function*(
   const derived = yield* tx.derived(model)
   const before = yield* tx.children(showings.map(({ parent }) => parent))
   const now = new Map(showings.map(({ copy, parent }) => [parent, copy?.id ?? null]))
-  yield* tx.setChildren(new Map([...now].filter(([parent, child]) => (before.get(parent) ?? null) !== child)))
+  const kept = new Set(showings.filter(({ flagged }) => flagged).map(({ parent }) => parent))
+  yield* tx.setChildren(
+    new Map([...now].filter(([parent, child]) => !kept.has(parent) && (before.get(parent) ?? null) !== child))
+  )
   const concerns = concernsOf(showings, before)
   const heads = yield* derived.heads([...concerns.keys()])
   const open = [...concerns].filter(([id, { copies, left }]) =>
     left > 0 || copies.some((copy) => !isSettled(heads.get(id), copy, processing))
   )
   const others = yield* otherCopies(tx, open.map(([id]) => id), new Set(now.keys()), processing)
+  const flaggedBefore = yield* tx.deletedParents(open.flatMap(([id, { erased }]) => erased ? [id] : []))
   const contents = yield* derived.contents(open.flatMap(([id]) => heads.get(id)?.position ?? []))
 
   const writes: Array<RecordWrite> = []
   const owed = new Set<string>()
-  for (const [id, { causes, copies, erased }] of open) {
+  for (const [id, { causes, copies, erased, flagged }] of open) {
     const head = heads.get(id)
     const published = processing.apply(parseContent(contents.get(head?.position ?? 0)) ?? {})
     const circumstances = (cause: Showing | undefined) => ({
@@ -205,8 +227,11 @@ export const derive = Effect.fnUntraced(function*(
     })
     const [first, ...rest] = [...copies, ...others.get(id) ?? []]
     if (first === undefined) {
-      if (!erased || head?.live !== true) continue
-      const step: Step = { kind: "deleted", reason: "erased", before: published }
+      const shownUntilErased = flagged || flaggedBefore.get(id)?.some((parent) => !now.has(parent)) === true
+      if (!erased || shownUntilErased || head === undefined) continue
+      const step: Step = head.live
+        ? { kind: "deleted", reason: "erased", before: published, erased }
+        : { kind: "tombstone", erased }
       const cause = causes.find(({ erased }) => erased)
       writes.push(publication(head, step, erasure(head, published), circumstances(cause)))
       continue

@@ -10,6 +10,7 @@ import type { NewEvent } from "../domain/ChangeEvent.ts"
 import { diff } from "../domain/Diff.ts"
 import type { Wave } from "../domain/Guard.ts"
 import type { Model } from "../domain/Model.ts"
+import { isBlank } from "../domain/Observation.ts"
 import { parseTime } from "../domain/Watermark.ts"
 import type { Head, Pending, RecordWrite, Release, StoreError, StreamTx } from "../store/Store.ts"
 import type { Occasion } from "./Absorb.ts"
@@ -63,10 +64,12 @@ type Place = Pick<Occasion, "stream" | "processing">
 /** As its reading found it, unless a person said otherwise. */
 export const asFound: Release = { origin: null, silent: false }
 
-const stepOf = ({ head, kind, published, row }: Weighed, content: JsonObject, place: Place, how: Release): Step => {
-  if (kind === "deletes") return { kind: "deleted", reason: row.reason ?? "flagged", before: published }
+const stepOf = (weighed: Weighed, content: JsonObject, place: Place, how: Release): Step => {
+  const { head, kind, observed, published, row } = weighed
+  const erased = row.content !== null && isBlank(observed)
+  if (kind === "deletes") return { kind: "deleted", reason: row.reason ?? "flagged", before: published, erased }
   if (kind === "restores") return { kind: "restored", before: published }
-  if (kind === "nothing" || how.silent) return { kind: head.live ? "same" : "tombstone" }
+  if (kind === "nothing" || how.silent) return head.live ? { kind: "same" } : { kind: "tombstone", erased }
   const before = published ?? {}
   const changes = diff(place.processing.shape, before, content)
   return changes.length === 0 ? { kind: "same" } : { kind: "updated", before, changes }

@@ -28,11 +28,18 @@ export type Step =
   | { readonly kind: "created"; readonly old: boolean }
   | { readonly kind: "unseen"; readonly old: boolean }
   | { readonly kind: "updated"; readonly before: JsonObject; readonly changes: ReadonlyArray<PathChange> }
-  | { readonly kind: "deleted"; readonly reason: DeleteReason; readonly before: JsonObject | null }
+  /** `erased`: nothing is left of it at its source. */
+  | {
+    readonly kind: "deleted"
+    readonly reason: DeleteReason
+    readonly before: JsonObject | null
+    readonly erased: boolean
+  }
   /** `before`: content before the delete, if it is still kept. */
   | { readonly kind: "restored"; readonly before: JsonObject | null }
   /** Nothing to publish: the head only remembers what was met. */
-  | { readonly kind: "tombstone" | "same" }
+  | { readonly kind: "tombstone"; readonly erased: boolean }
+  | { readonly kind: "same" }
 
 export interface Circumstances {
   readonly stream: StreamState
@@ -119,6 +126,7 @@ export const publication = (
       seen: Math.max(head?.seen ?? 0, circumstances.reading)
     },
     events,
+    erased: (step.kind === "deleted" || step.kind === "tombstone") && step.erased,
     silent: stream.fill === true && (step.kind === "created" || step.kind === "unseen") && step.old
   }
 }

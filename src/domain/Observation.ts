@@ -57,7 +57,8 @@ const identifying: ReadonlySet<string> = new Set([
   "remote_data"
 ])
 
-const isBlank = (record: JsonObject): boolean =>
+/** Nothing is left of it but what it is and when. */
+export const isBlank = (record: JsonObject): boolean =>
   Object.entries(record).every(([key, value]) =>
     identifying.has(key) || value === null || (isArray(value) && value.length === 0)
   )

@@ -4,6 +4,7 @@
  * Gotchas
  * - A record's latest row is its content: it stays however old it is.
  * - The last row a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
+ * - What its source has erased goes sooner: a day is for readers that we do not know, those who ask over HTTP   (D11)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -19,6 +20,7 @@ export interface RetentionOptions {
 }
 
 const every = Duration.hours(1)
+const erasedAfter = Duration.days(1)
 
 const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: RetentionOptions) {
   const store = yield* Store
@@ -29,7 +31,11 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     before: now - Duration.toMillis(retention),
     upTo: Math.min(newest, ...positions.map((position) => position - 1))
   })
-  if (deleted > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted }))
+  const erased = yield* store.dropErased({
+    before: now - Duration.toMillis(Duration.min(retention, erasedAfter)),
+    upTo: Math.min(newest, ...positions)
+  })
+  if (deleted > 0 || erased > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted, erased }))
 })
 
 /** Prunes now and every hour, in the background. */

@@ -9,7 +9,8 @@
  *
  * Gotchas
  * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
- * - An erased row has no record any more: it goes as soon as `pruned` is past it.
+ * - A row of a stream that was erased has no record any more: it goes as soon as `pruned` is past it.
+ * - Of a record that its source erased the delete stays, and of the rows before it nothing but their place   (D11)
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -26,6 +27,9 @@ const nobody = 0
 
 /** Positions looked at by one transaction of `prune`. */
 const pruneSpan = 500
+
+/** Erased records looked at by one transaction of `dropErased`. */
+const recordsPerDrop = 50
 
 export const make = (sql: SqlClient) => {
   let appended = Deferred.makeUnsafe<void>()
@@ -64,6 +68,15 @@ export const make = (sql: SqlClient) => {
     yield* sql.afterCommit(signal)
     return heads
   }, step("append"))
+
+  /** Inside a transaction: the records whose last events these are, were erased at their source. */
+  const noteErased = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
+    const now = yield* Clock.currentTimeMillis
+    const rows = positions.map((position): Record<string, unknown> => ({ position, noticed_at: now }))
+    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+      yield* sql`INSERT INTO erasures ${sql.insert(some)} ON CONFLICT (position) DO NOTHING`
+    }
+  }, step("noteErased"))
 
   const eventsWhere = (places: Fragment) =>
     sql<EventRow>`
@@ -175,6 +188,59 @@ export const make = (sql: SqlClient) => {
     }
   })
 
+  /** One bounded transaction of `dropErased`, behind `after`; where it stopped, null at the end. */
+  const dropSome = Effect.fnUntraced(
+    function*({ before, upTo }: { readonly before: number; readonly upTo: number }, after: number) {
+      const due = yield* sql<{ position: Integer }>`
+        SELECT position FROM erasures WHERE position > ${after} AND position <= ${upTo} AND noticed_at < ${before}
+        ORDER BY position LIMIT ${recordsPerDrop}`
+      const last = due.at(-1)
+      if (last === undefined) return { dropped: 0, last: null }
+      const rows = yield* sql<{ deleted: Integer; position: Integer }>`
+        WITH RECURSIVE past (deleted, position, previous) AS (
+          SELECT position, position, previous FROM events WHERE ${
+        sql.in("position", due.map(({ position }) => position))
+      }
+          UNION ALL
+          SELECT past.deleted, e.position, e.previous FROM past JOIN events e ON e.position = past.previous
+        ) SELECT deleted, position FROM past`
+      const needed = new Set<number>()
+      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+        const wanted = yield* sql<{ position: Integer }>`
+          SELECT position FROM deliveries WHERE ${sql.in("position", some.map(({ position }) => position))}`
+        const positions = new Set(wanted.map(({ position }) => Number(position)))
+        for (const row of some) if (positions.has(Number(row.position))) needed.add(Number(row.deleted))
+      }
+      const done = due.map(({ position }) => Number(position)).filter((position) => !needed.has(position))
+      const emptied = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(Number(deleted)))
+      for (const some of Arr.chunksOf(emptied, rowsPerStatement)) {
+        yield* sql`
+          UPDATE events SET silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]',
+            changes = '[]', content = NULL
+          WHERE ${sql.in("position", some.map(({ position }) => Number(position)))}`
+      }
+      if (done.length > 0) yield* sql`DELETE FROM erasures WHERE ${sql.in("position", done)}`
+      return { dropped: done.length, last: Number(last.position) }
+    },
+    sql.withTransaction,
+    attempt("dropErased")
+  )
+
+  const dropErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+    let total = 0
+    let after: number | null = 0
+    while (after !== null) {
+      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* dropSome(
+        query,
+        after
+      )
+      total += dropped
+      after = last
+      yield* Effect.yieldNow
+    }
+    return total
+  })
+
   /**
    * Inside a transaction: takes everything but position and event id from the newest rows of a stream, and deletes those
    * that no reader can get any more; returns how many there were.
@@ -195,7 +261,7 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { append, log, at, range, eventIds, awaitAfter, prune, eraseSome }
+  return { append, log, at, range, eventIds, awaitAfter, noteErased, prune, dropErased, eraseSome }
 }
 
 export type EventLog = ReturnType<typeof make>

@@ -14,6 +14,7 @@ import { mentions } from "./migrations/0004_mentions.ts"
 import { parents } from "./migrations/0006_parents.ts"
 import { deliveries } from "./migrations/0007_deliveries.ts"
 import { expectations } from "./migrations/0008_expectations.ts"
+import { erasures } from "./migrations/0009_erasures.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
@@ -25,7 +26,8 @@ const migrations = {
   "0004_mentions": mentions,
   "0006_parents": parents,
   "0007_deliveries": deliveries,
-  "0008_expectations": expectations
+  "0008_expectations": expectations,
+  "0009_erasures": erasures
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -11,7 +11,10 @@ import { step } from "./Attempt.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 import type { StreamTx } from "./Store.ts"
 
-export const make = (sql: SqlClient, stream: number): Pick<StreamTx, "children" | "parents" | "setChildren"> => ({
+export const make = (
+  sql: SqlClient,
+  stream: number
+): Pick<StreamTx, "children" | "parents" | "deletedParents" | "setChildren"> => ({
   children: (ids) =>
     Effect.forEach(Arr.chunksOf(ids, rowsPerStatement), (some) =>
       sql<{ id: string; child: string }>`
@@ -38,6 +41,18 @@ export const make = (sql: SqlClient, stream: number): Pick<StreamTx, "children" 
       ),
       step("parents")
     ),
+  deletedParents: (children) =>
+    Effect.forEach(Arr.chunksOf(children, rowsPerStatement), (some) =>
+      sql<{ id: string; child: string }>`
+        SELECT p.child, p.id FROM parents p JOIN heads h ON h.stream = p.stream AND h.id = p.id
+        WHERE p.stream = ${stream} AND p.child IN ${sql.in(some)} AND h.live = 0 ORDER BY p.child, p.id`).pipe(
+        Effect.map((rows) =>
+          new Map(
+            [...Map.groupBy(rows.flat(), ({ child }) => child)].map(([child, own]) => [child, own.map(({ id }) => id)])
+          )
+        ),
+        step("deletedParents")
+      ),
   setChildren: Effect.fnUntraced(function*(children) {
     const gone = [...children].flatMap(([id, child]) => child === null ? [id] : [])
     const rows = [...children].flatMap(([id, child]) => child === null ? [] : [{ stream, id, child }])

@@ -320,6 +320,7 @@ const make = Effect.gen(function*() {
     awaitLog: log.awaitAfter,
     records,
     prune: log.prune,
+    dropErased: log.dropErased,
     raise,
     readerPosition,
     saveReaderPosition

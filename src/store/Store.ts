@@ -165,6 +165,8 @@ export interface RecordWrite {
   readonly events: ReadonlyArray<NewEvent>
   /** The events are for no reader: rows of the log like others, which `log` passes over. */
   readonly silent?: boolean
+  /** Deleted, and nothing is left of it at its source: what the log holds of it is for `dropErased` (D11, D23). */
+  readonly erased?: boolean
   /**
    * What the record shows of others, before and now; absent = the same. `before` null = not known, nobody is owed a
    * re-read for it.
@@ -362,6 +364,10 @@ export interface StreamTx {
     children: ReadonlyArray<string>,
     most: number
   ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>, StoreError>
+  /** Who is set to show these and is deleted. */
+  readonly deletedParents: (
+    children: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<string>>, StoreError>
   /** By id of the one that shows it; null = it shows none. */
   readonly setChildren: (children: ReadonlyMap<string, string | null>) => Effect.Effect<void, StoreError>
   /** Heads whose log row is of a lineage before `lineage`, with that row; in id order after `after`, at most `limit`. */
@@ -540,6 +546,11 @@ export class Store extends Context.Service<Store, {
   >
   /** Deletes log rows appended before `before` (our clock, ms), not past `upTo`, as the retention rule allows; returns how many. */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
+  /**
+   * Takes the content of records that were erased at their source, and leaves their deletes: where the erasure was noticed
+   * before `before` (our clock, ms), the delete is not past `upTo` and no delivery needs it; returns of how many records.
+   */
+  readonly dropErased: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
 
   /**
    * Begins the log anew in a later lineage: no row before this moment is read any more, and every reader stands at its

@@ -178,8 +178,14 @@ export const make = (
     write: (records) =>
       mentions.record(records).pipe(
         Effect.andThen(log.append(stream, records)),
-        Effect.flatMap((heads) => putHeads(heads.map((head) => fromHead(stream, head)))),
-        Effect.asVoid
+        Effect.tap((heads) => putHeads(heads.map((head) => fromHead(stream, head)))),
+        Effect.flatMap((heads) =>
+          log.noteErased(
+            heads.flatMap(({ position }, index) =>
+              records[index]?.erased === true && position !== null ? [position] : []
+            )
+          )
+        )
       )
   }
 }

@@ -15,7 +15,7 @@ import {
   type Want
 } from "../../src/store/Deliveries.ts"
 import type { Owner, Store, StoreError } from "../../src/store/Store.ts"
-import { begin, created, ids, reasonOf } from "./StoreSamples.ts"
+import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"
 
 const handler = (name: string, details: Partial<NewHandler> = {}): NewHandler => ({
   plugin: "p",
@@ -31,7 +31,7 @@ const act = { at: 0, act: "test", target: "", detail: "" }
 
 /** One handler, and deliveries of it by lane, made of positions 1, 2, 3 … */
 const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
-  const { change, store, write } = yield* begin
+  const { change, head, store, write } = yield* begin
   const deliveries = yield* Deliveries
   const owner = yield* store.claim("delivery")
   const open = (owner: Owner) => deliveries.open(owner, [handler("h", details)])
@@ -53,7 +53,7 @@ const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details:
   const claim = Effect.map(deliveries.turn(owner, [], [want]), ({ claimed }) => claimed)
   const settle = (some: ReadonlyArray<Claimed>) =>
     deliveries.turn(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
-  return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, write }
+  return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, head, write }
 })
 
 const placesOf = (claimed: ReadonlyArray<Claimed>) =>
@@ -187,6 +187,24 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         yield* settle(yield* claim)
         yield* pruned
         assert.deepStrictEqual(yield* kept, [4])
+      })
+    )
+
+    test(
+      "D11: keep what their source has erased until they are settled",
+      Effect.gen(function*() {
+        const { change, claim, deliveries, dispatch, head, made, owner, settle, store, write } = yield* begun([])
+        yield* write([created("r"), created("s")])
+        yield* change("r", "updated")
+        for (const id of ["r", "s"]) yield* write([{ ...changeOf(yield* head(id), "deleted"), erased: true }])
+        yield* dispatch(owner, [made("r", 3)], 5)
+        const dropped = store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 5 })
+        const contents = Effect.map(deliveries.entries([1, 2, 3]), (entries) => entries.map(({ after }) => after))
+        assert.strictEqual(yield* dropped, 1)
+        assert.deepStrictEqual(yield* contents, ['{"id":"r","version":1}', null, '{"id":"r","version":2}'])
+        yield* settle(yield* claim)
+        assert.strictEqual(yield* dropped, 1)
+        assert.deepStrictEqual(yield* contents, [null, null, null])
       })
     )
 

@@ -72,6 +72,7 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         assert.deepStrictEqual(yield* parents(1), [["x", "a 5"], ["y", "b 3"]])
         yield* change("a", "deleted")
         assert.deepStrictEqual(yield* parents(1), [["x", "d 1"], ["y", "b 3"]])
+        assert.deepStrictEqual([...yield* inTags((tx) => tx.deletedParents(["x", "y", "z"]))], [["x", ["a"]]])
       }).pipe(Effect.provide(layer)))
 
     it.effect("as many as one likes are set, asked for and owed at once", () =>

@@ -1,10 +1,11 @@
 /** What the event log of every store must do; `logSuite` needs a layer that makes a fresh store for each test. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import type { Store, StoreError } from "../../src/store/Store.ts"
+import type { Head, RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
 import {
   all,
   begin,
@@ -365,6 +366,79 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             (yield* store.log(all)).map((entry) => [entry.position, entry.before]),
             [[2401, '{"id":"r00000","version":2}']]
           )
+        })
+      )
+
+      const erase = (head: Head): RecordWrite => ({ ...changeOf(head, "deleted", { reason: "erased" }), erased: true })
+
+      test(
+        "D11: of a record that its source erased only the delete is left, once the readers have it",
+        Effect.gen(function*() {
+          const { change, head, inTags, store, write } = yield* begin
+          yield* change("a", "created") // 1
+          yield* change("b", "created") // 2
+          yield* change("a", "deleted") // 3
+          yield* change("a", "created") // 4
+          yield* change("a", "updated") // 5
+          yield* write([erase(yield* head("a"))]) // 6
+          const noticed = yield* Clock.currentTimeMillis
+          assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 5 }), 0)
+          assert.strictEqual(yield* store.dropErased({ before: noticed, upTo: 6 }), 0)
+          assert.strictEqual((yield* store.log(all)).length, 6)
+
+          assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 6 }), 1)
+          const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5]))
+          assert.deepStrictEqual([...contents].filter(([, content]) => content !== null), [[
+            2,
+            '{"id":"b","version":1}'
+          ]])
+          assert.deepStrictEqual(
+            (yield* store.log(all)).map(({ before, id, position, version }) => [position, id, version, before]),
+            [[2, "b", 1, null], [6, "a", 5, null]]
+          )
+          assert.strictEqual((yield* store.eventIds(0, 6)).length, 6)
+          assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 6 }), 0)
+
+          yield* change("a", "created") // 7
+          assert.deepStrictEqual(
+            (yield* store.log({ after: 6, limit: 9 })).map(({ after, before }) => [before, after]),
+            [[null, '{"id":"a","version":6}']]
+          )
+        })
+      )
+
+      test(
+        "D11: a tombstone that is met empty later counts from its delete, and what was never published is no matter",
+        Effect.gen(function*() {
+          const { change, head, inTags, store, write } = yield* begin
+          const met = (head: Head): RecordWrite => ({ head, events: [], erased: true })
+          yield* change("a", "created")
+          yield* change("a", "deleted")
+          yield* TestClock.adjust("1 day")
+          yield* write([met(yield* head("a")), met(headOf("never"))])
+          yield* write([met(yield* head("a"))])
+          assert.strictEqual(yield* store.dropErased({ before: day + 1, upTo: 2 }), 1)
+          assert.deepStrictEqual([...yield* inTags((tx) => tx.contents([1]))], [[1, null]])
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 1)
+        })
+      )
+
+      test(
+        "D11: many are taken, however long their history is",
+        Effect.gen(function*() {
+          const { store, write } = yield* begin
+          const some = ids(120)
+          yield* write(some.map(created))
+          for (const version of [1, 2, 3]) {
+            yield* write(
+              some.map((id, index) =>
+                changeOf(headOf(id, { version, position: (version - 1) * 120 + index + 1 }), "updated")
+              )
+            )
+          }
+          yield* write(some.map((id, index) => erase(headOf(id, { version: 4, position: 360 + index + 1 }))))
+          assert.strictEqual(yield* store.dropErased({ before: day, upTo: 600 }), 120)
+          assert.deepStrictEqual((yield* store.log(all)).map(({ kind }) => kind), some.map(() => "deleted"))
         })
       )
     })

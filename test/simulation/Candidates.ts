@@ -2,7 +2,8 @@
  * What may be told of candidates, who have no list: judged by the published applications that show them (N5, N6).
  *
  * Gotchas
- * - Nobody deletes a candidate in these worlds: all that ends one is that the last application to show it was emptied.
+ * - Nobody deletes a candidate in these worlds: all that ends one is that every application that showed it was emptied,
+ *   those among them that were deleted before.
  */
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
 import { contentOf } from "./Content.ts"
@@ -27,6 +28,8 @@ type Told = Pick<Published, "version" | "after" | "afterText">
 /** Of one integration. */
 export class Candidates {
   #told = new Map<string, Told>()
+  /** By application: whom it showed as published, last of all if it is flagged as deleted since. */
+  #shown = new Map<string, string>()
 
   get told(): ReadonlyMap<string, Told> {
     return this.#told
@@ -35,12 +38,25 @@ export class Candidates {
   copy(): Candidates {
     const copy = new Candidates()
     copy.#told = new Map(this.#told)
+    copy.#shown = new Map(this.#shown)
     return copy
   }
 
   /** Every live one is published anew as version 1. */
   adopted(): void {
     this.#told = new Map([...this.#told].map(([id, told]) => [id, { ...told, version: told.after === null ? 0 : 1 }]))
+  }
+
+  /** An application is published. */
+  show({ after, id, reason }: NewEvent): void {
+    const candidate = after === null ? null : candidateIn(JSON.parse(after))
+    if (candidate !== null) this.#shown.set(id, candidate.id)
+    else if (after !== null || reason !== "flagged") this.#shown.delete(id)
+  }
+
+  /** Applications that showed a candidate last, and were not emptied when they were deleted. */
+  #showing(id: string): ReadonlyArray<string> {
+    return [...this.#shown].flatMap(([application, candidate]) => candidate === id ? [application] : [])
   }
 
   /** `erased`: candidates of which an application was emptied in the same transaction. */
@@ -53,8 +69,15 @@ export class Candidates {
     this.#told.set(event.id, { version: event.version, after, afterText: event.after })
     const copies = copiesOf(applications, event.id)
     if (after === null) {
-      if (event.reason !== "erased" || !erased.has(event.id)) report("N6", `${event.reason}, and nobody erased it`)
+      const flagged = this.#showing(event.id)
+      if (event.reason !== "erased" || (!erased.has(event.id) && flagged.length === 0)) {
+        report("N6", `${event.reason}, and nobody erased it`)
+      }
       if (copies.length > 0) report("N6", "an application shows it")
+      if (!flagged.every((id) => wasShownBlank(applications, id))) {
+        report("N6", "an application that is deleted showed it")
+      }
+      for (const id of flagged) this.#shown.delete(id)
       return
     }
     // the greatest `changed_at`, then the smallest id of an application
@@ -66,7 +89,8 @@ export class Candidates {
   }
 
   /** Whoever a live application shows is told of, as the newest copy is; one that was newer may be gone (I8, N6). */
-  conclude({ table }: Stream, report: Report): void {
+  conclude(applications: Stream, report: Report): void {
+    const { pending, table } = applications
     const live = [...table.byId.values()].flatMap((row) => {
       const truth = row.shown.at(-1)!
       const candidate = truth.live ? candidateIn(truth.record) : null
@@ -78,7 +102,19 @@ export class Candidates {
       if (told !== null && (contentOf(told) === contentOf(newest) || stampOf(told) > stampOf(newest))) continue
       report("I8", `candidate ${id} is ${contentOf(newest)}, told as ${told === null ? "gone" : contentOf(told)}`)
     }
+    for (const [id, { after }] of this.#told) {
+      const showing = this.#showing(id)
+      const gone = showing.length > 0 &&
+        showing.every((application) => !pending.has(application) && table.byId.get(application)?.blank === true)
+      if (gone && after !== null) report("D11", `candidate ${id} lives, all that showed it is erased`)
+    }
   }
+}
+
+const wasShownBlank = ({ deadShown, table }: Stream, id: string): boolean => {
+  const row = table.byId.get(id)
+  const state = row?.shown[deadShown.get(id) ?? -1]
+  return state !== undefined && candidateIn(state.record) === null
 }
 
 const copiesOf = ({ records }: Stream, id: string) =>

@@ -258,8 +258,18 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("candidate-dies-along", "a candidate outlives its applications", [
     "capture/Candidates.ts",
-    "if (!erased || head?.live !== true) continue",
+    "if (!erased || shownUntilErased || head === undefined) continue",
     "if (head?.live !== true) continue"
+  ]),
+  mutant("candidate-dies-early", "a candidate is there while an application that showed it may come back", [
+    "capture/Candidates.ts",
+    "if (!erased || shownUntilErased || head === undefined) continue",
+    "if (!erased || head === undefined) continue"
+  ]),
+  mutant("candidate-forgotten", "a candidate is erased with applications that were deleted before", [
+    "capture/Candidates.ts",
+    "!kept.has(parent) && (before.get(parent) ?? null) !== child",
+    "(before.get(parent) ?? null) !== child"
   ]),
   mutant("adoption-keeps-lineage", "a store that is adopted begins a later lineage", [
     "capture/Adoption.ts",

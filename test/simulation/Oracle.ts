@@ -205,6 +205,7 @@ export class Oracle implements Witness {
       const before = stream.records.get(event.id)?.after ?? null
       const candidate = event.reason === "erased" ? candidateIn(before) : null
       if (candidate !== null) erased.add(candidate.id)
+      if (model === "ats.application") this.#candidatesOf(stream).show(event)
       told.push({ event, before })
       tell(stream, event, this.#time.now, report)
     }

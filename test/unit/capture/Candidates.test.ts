@@ -166,6 +166,34 @@ describe("candidates", () => {
       { derives }
     ))
 
+  it.effect("D11: a candidate is erased once all applications that showed it are, those deleted before among them", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        const empty = (id: string, deletedAt: string | null, minutes: number) =>
+          Effect.gen(function*() {
+            yield* rig.put({ id, candidate: null })
+            rig.api.rows.get(id)!.row = { id, candidate: null, remote_deleted_at: deletedAt, changed_at: at(minutes) }
+            yield* rig.poll
+            yield* rig.wait("1 minute")
+          })
+        yield* rig.put({ ...control, candidate: shown("other", "1", 0) })
+        for (const id of ["a", "b", "c"]) yield* rig.put({ id, candidate: shown("c", "1", 0) })
+        yield* backfilled(rig, rig.flag("a"))
+        yield* rig.flag("b")
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* empty("c", null, 4)
+        yield* empty("a", at(1), 5)
+        assert.deepStrictEqual(yield* told(rig), ["1 created 1"])
+        yield* empty("b", at(1), 6)
+        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 deleted erased"])
+        yield* Effect.flatMap(Store, (store) => store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
+        const kept = (yield* rig.events).map(({ after, before, id, kind }) => `${id} ${kind} ${after ?? before}`)
+        assert.deepStrictEqual(kept.filter((line) => line.includes('"title":"1"') && !line.includes("other")), [])
+      }),
+      { derives }
+    ))
+
   it.effect("N7: copies that differ for ever are asked for once, not again and again", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {

@@ -435,6 +435,27 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
+  it.effect("D11, D23: what the log holds of a record goes once nothing is left of it at its source, whatever showed that", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const contents = Effect.map(rig.events, (entries) => entries.map(({ after, id }) => `${id} ${after !== null}`))
+      for (const id of ["early", "late", "live", "kept", "y", "z"]) yield* rig.put({ id, title: "x" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      for (const id of ["early", "late", "kept"]) yield* rig.flag(id)
+      rig.api.rows.get("early")!.row = { ...rig.api.rows.get("early")!.row, title: null }
+      yield* rig.put({ id: "live", title: null })
+      yield* rig.poll
+      yield* rig.wait("14 days")
+      rig.api.rows.get("late")!.row = { ...rig.api.rows.get("late")!.row, title: null }
+      yield* rig.sweep
+      const drop = Effect.flatMap(Store, (store) => store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
+      assert.strictEqual(yield* drop, 3)
+      const left = ["kept true", "y true", "z true", "early false", "late false", "kept false", "live false"]
+      assert.sameMembers(yield* contents, left)
+      yield* rig.sweep
+      assert.strictEqual(yield* drop, 0)
+    })))
+
   it.effect("D23: a live record of which nothing is left is deleted, reason erased, and is created again when its content is back", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "x" })

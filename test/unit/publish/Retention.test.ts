@@ -40,4 +40,32 @@ describe("Retention", () => {
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
+
+  it.effect("D11: what its source has erased goes a day later, once the readers have its delete", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const store = yield* Store
+      const { owner } = rig.stream
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: null })
+      yield* rig.poll
+      yield* store.saveReaderPosition(owner, "relay", 3)
+      yield* Layer.build(Retention.layer({ retention: Duration.days(30), readers: ["relay"] }))
+      const shown = Effect.map(rig.events, (entries) => entries.map(({ id, kind }) => `${id} ${kind}`))
+      const others = ["b created", "c created", "a deleted"]
+      yield* TestClock.adjust("2 days")
+      assert.deepStrictEqual(yield* shown, ["a created", ...others])
+      yield* store.saveReaderPosition(owner, "relay", 4)
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(yield* shown, others)
+
+      yield* rig.put({ id: "b", title: null })
+      yield* rig.poll
+      yield* store.saveReaderPosition(owner, "relay", 5)
+      yield* TestClock.adjust("23 hours")
+      assert.strictEqual((yield* shown).length, 4)
+      yield* TestClock.adjust("2 hours")
+      assert.deepStrictEqual(yield* shown, ["c created", "a deleted", "b deleted"])
+    }, Effect.scoped)))
 })

@@ -6,7 +6,8 @@
  *    every row is readable   (D12, D13, D14, D22, I7)
  *
  * Gotchas
- * - Ids are joined by commas: one that holds a comma would be asked for as two others, and be missing. It is not asked for.
+ * - Ids are joined by commas: one that holds a comma would be asked for as two others, and be missing. It is not asked for,
+ *   nor is one that UTF-8 cannot say.
  */
 import * as Effect from "effect/Effect"
 import { readRow } from "../domain/Observation.ts"
@@ -20,7 +21,7 @@ const mostIds = 250
 export const mostAsked = mostIds - 2
 
 /** Whether the API can be asked for it by name. */
-export const isAskable = (id: string): boolean => !id.includes(",")
+export const isAskable = (id: string): boolean => !id.includes(",") && id.isWellFormed()
 
 export type Answer =
   /** Rows of the asked records, without the controls, and which of them were not there: none that cannot be asked for. */

@@ -376,8 +376,10 @@ describe("Capture", () => {
         api.put(start + 5 * 60_000, { id: "c", title: "y" })
         yield* TestClock.adjust("10 minutes")
         assert.deepStrictEqual(yield* stateOf("ats.application"), before)
+        assert.include((yield* capture.heldUp) ?? "", "its disk has room")
         away = false
         yield* TestClock.adjust("2 minutes")
+        assert.isNull(yield* capture.heldUp)
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
         const log = (yield* store.log({ after: 0, limit: 9 })).filter((entry) => entry.model === "ats.application")
         assert.deepStrictEqual(log.map((entry) => entry.id), ["a", "b", "c"])

@@ -329,8 +329,8 @@ const usualOf = ({ list, variable }: Places) => ({
 /** Which counts where both are there: what is usual, or what an integration says itself. */
 type Choice = <A>(usual: A | undefined, own: () => A | undefined) => A | undefined
 
-/** It travels in a header, so it is visible ASCII; and in a path, so it has no slash. */
-const integrationId = /^(?!.*[^!-~])[^:/]+:[^/]+$/
+/** It travels in a header, so it is visible ASCII; and in a path, so it has no slash and an end. */
+const integrationId = /^(?=[!-~]{3,255}$)[^:/]+:[^/]+$/
 const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:acme"
 
 const integrationOf = (

@@ -227,8 +227,8 @@ export const bindable = ({ host, port }: Pick<ServerOptions, "host" | "port">): 
 
 type Requirements = Store | Deliveries | Capture | Control | PluginControl
 
-/** Ids of integrations stand in paths; the router's own limit of 100 would leave longer ones that nobody can remove. */
-const longestParameter = 16_384
+/** Ids of integrations stand in paths, percent-encoded; the router's own limit of 100 leaves some that nobody can remove. */
+const longestParameter = 3 * 255
 
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
 export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Requirements> => {

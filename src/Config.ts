@@ -329,6 +329,10 @@ const usualOf = ({ list, variable }: Places) => ({
 /** Which counts where both are there: what is usual, or what an integration says itself. */
 type Choice = <A>(usual: A | undefined, own: () => A | undefined) => A | undefined
 
+/** It travels in a header, so it is visible ASCII; and in a path, so it has no slash and an end. */
+const integrationId = /^(?=[!-~]{3,255}$)[^:/]+:[^/]+$/
+const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:acme"
+
 const integrationOf = (
   id: Place,
   own: ReturnType<typeof fieldsOf> | undefined,
@@ -337,9 +341,9 @@ const integrationOf = (
   choose: Choice
 ): Integration => {
   const text = id.text() ?? ""
-  if (!id.isSet) id.fault(missing, "An id is <tool>:<identifier>, such as greenhouse:acme")
-  else if (!/^[^\s:/]+:[^\s/]+$/.test(text)) {
-    id.fault(`"${text}" is no integration id`, "An id is <tool>:<identifier>, such as greenhouse:acme")
+  if (!id.isSet) id.fault(missing, idHint)
+  else if (!integrationId.test(text)) {
+    id.fault(`"${text}" is no integration id`, idHint)
   }
   return {
     id: text,

@@ -83,6 +83,8 @@ export class Capture extends Context.Service<Capture, {
   readonly operate: (key: StreamKey, act: Act) => Effect.Effect<StreamState, ActRefused | UnknownStream | StoreError>
   /** Compares what is published of one stream with a full reading of it and waits for the end. */
   readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, ReadingError | UnknownStream>
+  /** Why nothing that is read can be committed at present, null while it can   (X10). */
+  readonly heldUp: Effect.Effect<string | null>
 }>()("rollcall/capture/Capture") {}
 
 /** What a stream's loop remembers between two steps; all that matters stands in the store. */
@@ -238,12 +240,12 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return 0
   })
 
-  let storeAway = false
+  let storeAway: string | null = null
   /** All streams share the store: what is wrong with it is told once, and once that it is over. */
   const storeIs = (away: StoreError | null) =>
     Effect.suspend(() => {
-      if (storeAway === (away !== null)) return Effect.void
-      storeAway = away !== null
+      if ((storeAway === null) === (away === null)) return Effect.void
+      storeAway = away?.message ?? null
       return away === null
         ? Effect.logInfo("store available again")
         : Effect.annotateLogs(Effect.logError("store unavailable"), { why: away.message })
@@ -423,7 +425,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       yield* held.called.open
       return state
     }),
-    audit: (key) => asked(key, (held) => audit(held, pollNow(held)))
+    audit: (key) => asked(key, (held) => audit(held, pollNow(held))),
+    heldUp: Effect.sync(() => storeAway)
   })
 })
 

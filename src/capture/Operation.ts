@@ -5,12 +5,14 @@
  * Gotchas
  * - A poll under way goes on to its end and then sets P := W as always: after a rewind that is the time rewound to, and
  *   the next poll reads from there.
- * - A new backfill asks anew what is old: what turns up in it was there before, and is no new hire (B3).
+ * - A new backfill asks anew what is old: what turns up in it was there before, and is no new hire (B3). That holds from the
+ *   moment of the act on, for a reading under way too: nothing is old that began before a time that nobody knows yet.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { streamName } from "../domain/Model.ts"
+import { readClock } from "../domain/Watermark.ts"
 import { Store, type StoreError, type StreamState } from "../store/Store.ts"
 import { isWhole, newReading, type Stream } from "./Pages.ts"
 
@@ -46,7 +48,10 @@ const done = (stream: Stream, state: StreamState, act: Act, now: number): Stream
   if (act.act === "poll") return ready
   if (act.act === "sweep") return opened(ready, now, state.backfilledAt === null)
   if (state.watermark === null) return refuse("the stream was never read", "its first backfill begins by itself")
-  if (act.act !== "rewind") return opened({ ...ready, backfilledAt: null, backfillStartedAt: null }, now, true)
+  if (act.act !== "rewind") {
+    const { complete } = readClock(state.offsets, { serverTime: null, requestedAt: now, duration: 0 })
+    return opened({ ...ready, backfilledAt: null, backfillStartedAt: complete }, now, true)
+  }
   if (isWhole(stream)) return refuse("its list only ever comes whole", "every reading of it is complete already")
   if (act.to > state.watermark) {
     return refuse("that lies after its watermark", `choose a time before ${new Date(state.watermark).toISOString()}`)

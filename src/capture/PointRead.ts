@@ -4,6 +4,10 @@
  * Invariants
  * 1. An answer counts only if the controls, records known to be alive, come back first and last, nothing unasked does and
  *    every row is readable   (D12, D13, D14, D22, I7)
+ *
+ * Gotchas
+ * - Ids are joined by commas: one that holds a comma would be asked for as two others, and be missing. It is not asked for,
+ *   nor is one that UTF-8 cannot say.
  */
 import * as Effect from "effect/Effect"
 import { readRow } from "../domain/Observation.ts"
@@ -16,8 +20,11 @@ const mostIds = 250
 /** Records that one point read may ask for beside its controls. */
 export const mostAsked = mostIds - 2
 
+/** Whether the API can be asked for it by name. */
+export const isAskable = (id: string): boolean => !id.includes(",") && id.isWellFormed()
+
 export type Answer =
-  /** Rows of the asked records, without the controls, and which of them were not there. */
+  /** Rows of the asked records, without the controls, and which of them were not there: none that cannot be asked for. */
   | { readonly counts: true; readonly rows: ReadonlyArray<unknown>; readonly absent: ReadonlyArray<string> }
   | { readonly counts: false; readonly why: string; readonly noControl?: false }
   /** Nobody vouches for what is missing; what is there is as it is. */
@@ -28,7 +35,7 @@ export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: 
   const store = yield* Store
   const asked = new Set(ids)
   const found = yield* store.controls(stream.key, reading, ids.length + 2)
-  return found.filter((id) => !asked.has(id)).slice(0, 2)
+  return found.filter((id) => !asked.has(id) && isAskable(id)).slice(0, 2)
 })
 
 /** After a quiet poll those of the last sweep vouch for an answer: one of them that is gone is found by the next. */
@@ -46,8 +53,10 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
   priority: Priority
 ): Effect.fn.Return<Answer, SourceError, Source> {
   const source = yield* Source
+  const named = ids.filter(isAskable)
+  if (named.length === 0) return { counts: true, rows: [], absent: [] }
   const [last, first] = controls
-  const asked = [...(first === undefined ? [] : [first]), ...ids, ...(last === undefined ? [] : [last])]
+  const asked = [...(first === undefined ? [] : [first]), ...named, ...(last === undefined ? [] : [last])]
   const missing = new Set(asked)
   const rows: Array<unknown> = []
   const cursors = new Set<string>()
@@ -82,7 +91,7 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
     const why = "no live record is known that could show whether ids are answered"
     return { counts: false, why, noControl: true, rows }
   }
-  return { counts: true, rows, absent: ids.filter((id) => missing.has(id)) }
+  return { counts: true, rows, absent: named.filter((id) => missing.has(id)) }
 })
 
 /** Pending rows of one status, as many at a time as one point read may ask for. */

@@ -97,7 +97,7 @@ const opening = (
 
 const inWords = (switched: ReadonlyArray<Switch & { readonly records: number }>, live: number): string => {
   const [first, ...others] = switched
-  const more = others.length === 0 ? "" : `, and ${others.length} more paths`
+  const more = others.length === 0 ? "" : `, and ${others.length} more ${others.length === 1 ? "path" : "paths"}`
   const went = { nothing: "to null", value: "from null", members: "from empty to filled" }[first?.to ?? "nothing"]
   return `${first?.path} went ${went} on ${first?.records} of ${live} records${more}`
 }

@@ -33,7 +33,7 @@ import {
   readPages,
   type Stream
 } from "./Pages.ts"
-import { type Answer, controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
+import { type Answer, controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
@@ -294,8 +294,9 @@ const confirm = Effect.fnUntraced(function*(
       (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })
     )
   )
-  // A list that ran empty has nobody left to vouch for an answer: shown as absent, never confirmed.
-  if (!answer.counts && answer.noControl === true) yield* countAbsent(stream, ids, reading.id, 0)
+  // A list that ran empty has nobody left to vouch for an answer: shown as absent, never confirmed. So is whom nobody can ask for.
+  const unheard = !answer.counts && answer.noControl === true ? ids : ids.filter((id) => !isAskable(id))
+  if (unheard.length > 0) yield* countAbsent(stream, unheard, reading.id, 0)
   if (!answer.counts) {
     return yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
       Effect.annotateLogs({

@@ -70,7 +70,7 @@ const handlerView = (
     // who runs by the clock is not fed from the log
     lag: position === null || occasion === null || occasion.kind === "tick" ? 0 : Math.max(0, newest - position),
     running: sum(({ running }) => running),
-    waiting: sum(({ waiting }) => waiting),
+    waiting: sum(({ later, waiting }) => later + waiting),
     due: sum(({ due }) => due),
     dead: sum(({ dead }) => dead),
     oldest: made.length === 0 ? null : Math.min(...made),

@@ -7,7 +7,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import { Store } from "../store/Store.ts"
+import { type Hold, Store } from "../store/Store.ts"
 import { Api } from "./Api.ts"
 import * as Feed from "./Feed.ts"
 import { holdView } from "./Overview.ts"
@@ -23,6 +23,14 @@ const find = Effect.fnUntraced(function*(id: number) {
     (yield* new NotFound({ detail: `there is no hold ${id}: rollcall holds list, or GET /v1/holds, shows them` }))
 })
 
+const isDecided: Readonly<Record<Hold["state"], string>> = {
+  open: "look at it again",
+  rejected: "it stays so until it is approved, or its records are seen otherwise",
+  approving: "what is approved cannot be taken back",
+  approved: "what is approved cannot be taken back",
+  cancelled: "nothing is left of it: its records were seen as they are published"
+}
+
 const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Store["Service"]["decide"]>[1]) {
   const store = yield* Store
   const before = yield* find(id)
@@ -33,7 +41,8 @@ const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Stor
     })
   }
   if (!(yield* store.decide(id, decision, yield* Clock.currentTimeMillis))) {
-    return yield* new NotNow({ detail: `hold ${id} is ${(yield* find(id)).state}`, hint: "there is nothing to decide" })
+    const { state } = yield* find(id)
+    return yield* new NotNow({ detail: `hold ${id} is ${state} already`, hint: isDecided[state] })
   }
   yield* Effect.logInfo(decision.state === "rejected" ? "hold rejected" : "hold approved").pipe(Effect.annotateLogs({
     hold: id,

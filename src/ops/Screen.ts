@@ -130,8 +130,18 @@ export const writeLine = ({ at: time, plugin, request: { body, write } }: ShownW
 
 // ---- progress -----------------------------------------------------------------------------------------------------
 
-const seconds = (value: number): string =>
-  value < 60 ? `${Math.ceil(value)} s` : `${Math.floor(value / 60)} min ${Math.ceil(value % 60)} s`
+/** `12 s`, `3 min 20 s`, `5 h 12 min`, `3 d 4 h` */
+const seconds = (value: number): string => {
+  const whole = Math.ceil(value)
+  const [unit, large, small, rest] = whole < 3_600
+    ? [60, "min", "s", 1] as const
+    : whole < 86_400
+    ? [3_600, "h", "min", 60] as const
+    : [86_400, "d", "h", 3_600] as const
+  return whole < 60
+    ? `${whole} s`
+    : `${Math.floor(whole / unit)} ${large} ${Math.floor(whole % unit / rest)} ${small}`
+}
 
 /** `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left` */
 export const progressLine = (name: string, done: number, total: number, elapsedSeconds: number): string => {

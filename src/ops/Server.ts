@@ -227,6 +227,9 @@ export const bindable = ({ host, port }: Pick<ServerOptions, "host" | "port">): 
 
 type Requirements = Store | Deliveries | Capture | Control | PluginControl
 
+/** Ids of integrations stand in paths, percent-encoded; the router's own limit of 100 leaves some that nobody can remove. */
+const longestParameter = 3 * 255
+
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
 export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Requirements> => {
   const { host, port } = options
@@ -243,7 +246,11 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
     Server,
     Effect.map(HttpServer.HttpServer, ({ address }) => Server.of({ url: HttpServer.formatAddress(address) }))
   )
-  return HttpRouter.serve(routes(options), { disableLogger: true, disableListenLog: true }).pipe(
+  return HttpRouter.serve(routes(options), {
+    disableLogger: true,
+    disableListenLog: true,
+    routerConfig: { maxParamLength: longestParameter }
+  }).pipe(
     Layer.merge(address),
     Layer.provide(http)
   )

@@ -39,6 +39,7 @@ import * as Circuits from "./Circuits.ts"
 import * as Failures from "./Failures.ts"
 import * as Governor from "./Governor.ts"
 import {
+  Inactive,
   KeyRefused,
   type PageRequest,
   type ReadData,
@@ -187,6 +188,9 @@ export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.lay
   timeout: idle
 })
 
+/** Whether a header can carry it: node:http throws at anything else, which would end the whole process. */
+const isSendable = (text: string): boolean => !/[^\t\x20-\x7e\x80-\xff]/.test(text)
+
 const requestOf = (call: Call.Call, url: string, key: Redacted.Redacted): HttpClientRequest.HttpClientRequest =>
   HttpClientRequest.make(call.method)(url + call.path, {
     urlParams: call.query,
@@ -234,6 +238,10 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         key: Redacted.Redacted,
         { meaning, maxBytes }: Expected<A>
       ): Effect.fn.Return<Answered<A>, SourceError | HttpClientError.HttpClientError> {
+        if (!isSendable(Redacted.value(key))) {
+          const message = "the key holds characters that no header can carry"
+          return yield* new SourceError({ reason: new KeyRefused({ code: null, message }) })
+        }
         const requestedAt = yield* Clock.currentTimeMillis
         const elapsed = yield* stopwatch
         const response = yield* client.execute(requestOf(call, account.url, key))
@@ -265,6 +273,10 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
           return yield* new SourceError({ reason: new KeyRefused({ code: null, message }) })
         }
         const integration = call.integration ?? ""
+        if (!isSendable(integration)) {
+          const message = `"${integration}" holds characters that no header can carry`
+          return yield* new SourceError({ reason: new Inactive({ code: null, message }) })
+        }
         const sendWith = (key: Redacted.Redacted) =>
           send(call, account, key, expected).pipe(
             Effect.provideService(HttpClient.TracerPropagationEnabled, false),

@@ -6,6 +6,7 @@
  * 2. An act is written down with what it did   (I2)
  */
 import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -71,27 +72,32 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
 
   // ---- seeing
 
-  const backlog = sql<
-    & Pick<Backlog, "plugin" | "handler" | "integration">
-    & { waiting: Integer; due: Integer; running: Integer; dead: Integer; oldest: Integer | null }
-  >`
+  const backlogAt = (now: number) =>
+    sql<
+      & Pick<Backlog, "plugin" | "handler" | "integration">
+      & { waiting: Integer; due: Integer; later: Integer; running: Integer; dead: Integer; oldest: Integer | null }
+    >`
     SELECT h.plugin, h.handler, d.integration,
-      sum(CASE d.state WHEN 'waiting' THEN 1 ELSE 0 END) AS waiting, sum(CASE d.state WHEN 'due' THEN 1 ELSE 0 END) AS due,
+      sum(CASE d.state WHEN 'waiting' THEN 1 ELSE 0 END) AS waiting,
+      sum(CASE WHEN d.state = 'due' AND d.due_at <= ${now} THEN 1 ELSE 0 END) AS due,
+      sum(CASE WHEN d.state = 'due' AND d.due_at > ${now} THEN 1 ELSE 0 END) AS later,
       sum(CASE d.state WHEN 'running' THEN 1 ELSE 0 END) AS running,
       sum(CASE d.state WHEN 'dead' THEN 1 ELSE 0 END) AS dead,
       min(CASE d.state WHEN 'dead' THEN NULL ELSE d.created_at END) AS oldest
     FROM deliveries d JOIN handlers h ON h.key = d.handler
     GROUP BY h.plugin, h.handler, d.integration ORDER BY h.plugin, h.handler, d.integration`.pipe(
-    Effect.map(Arr.map((row): Backlog => ({
-      ...row,
-      waiting: Number(row.waiting),
-      due: Number(row.due),
-      running: Number(row.running),
-      dead: Number(row.dead),
-      oldest: row.oldest === null ? null : Number(row.oldest)
-    }))),
-    attempt("backlog")
-  )
+      Effect.map(Arr.map((row): Backlog => ({
+        ...row,
+        waiting: Number(row.waiting),
+        due: Number(row.due),
+        later: Number(row.later),
+        running: Number(row.running),
+        dead: Number(row.dead),
+        oldest: row.oldest === null ? null : Number(row.oldest)
+      }))),
+      attempt("backlog")
+    )
+  const backlog = Effect.flatMap(Clock.currentTimeMillis, backlogAt)
 
   const dead = (condition: Fragment, limit: number) =>
     sql<DeadRow>`

@@ -223,7 +223,10 @@ export interface DeadLetterQuery extends Partial<HandlerName> {
 export interface Backlog extends HandlerName {
   readonly integration: string
   readonly waiting: number
+  /** Could begin now. */
   readonly due: number
+  /** Wait for the time of their next try, or for their batch. */
+  readonly later: number
   readonly running: number
   readonly dead: number
   /** When the oldest of these that is not dead was made. */

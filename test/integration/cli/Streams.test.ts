@@ -49,6 +49,8 @@ describe("streams", () => {
       assert.strictEqual(unknown.code, 1)
       assert.match(unknown.stderr, /there is no stream sandbox:everything\/ats\.offer/)
       assert.strictEqual((await run(["streams", "show", "ats.tag"], own)).code, 2)
+      const misspelt = await run(["streams", "show", "sandbox:everything/ats.tags"], own)
+      assert.match(misspelt.stderr, /model: Expected .*"ats.tag"/)
       assert.strictEqual(
         (await run(["streams", "show", name], { ROLLCALL_HTTP_PORT: String(await freePort()) })).code,
         1

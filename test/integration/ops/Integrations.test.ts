@@ -94,6 +94,16 @@ describe("POST /v1/integrations", () => {
     return reading(test, { api })
   })
 
+  it.live("one with a long id can be acted on and removed like any other", () =>
+    reading(Effect.gen(function*() {
+      const id = `greenhouse:${"%".repeat(244)}`
+      const path = encodeURIComponent(id)
+      assert.strictEqual((yield* post("/v1/integrations", { id: `${id}%`, account: "eu" })).status, 400)
+      assert.strictEqual((yield* post("/v1/integrations", { id, account: "eu", models: ["ats.tag"] })).status, 200)
+      assert.strictEqual((yield* post(`/v1/streams/${path}/ats.tag/pause`, {})).status, 200)
+      assert.strictEqual((yield* post(`/v1/integrations/${path}/remove`, { data: "keep" })).status, 200)
+    })))
+
   it.live("tells everything that is wrong with it at once, and the names that exist", () =>
     Effect.gen(function*() {
       const { body, status } = yield* post("/v1/integrations", {

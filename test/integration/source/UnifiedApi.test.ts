@@ -70,6 +70,23 @@ describe("the API over a real connection", () => {
       assert.notInclude(reason.message, "an-old-key")
     }))
 
+  it.live("what no header can carry is refused where it stands: the process goes on, and the key is not told", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((_, response) => json(response, page))
+      const key = yield* refusedBy(server.url, {
+        accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("k\n名前")) } }
+      })
+      assert.strictEqual(key._tag, "KeyRefused")
+      assert.notInclude(key.message, "名前")
+      const other = yield* Source.pipe(
+        Effect.flatMap((service) => service.page({ ...request, integration: "greenhouse:名前" })),
+        Effect.flip,
+        Effect.provide(source(server.url))
+      )
+      assert.strictEqual(other.reason._tag, "Inactive")
+      assert.include(other.reason.message, "greenhouse:名前")
+    }))
+
   it.live.each([200, 404])("a wrong URL that answers an HTML page with %i is told", (status) =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) =>

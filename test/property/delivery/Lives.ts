@@ -20,7 +20,7 @@ import { Delivery } from "../../../src/delivery/Delivery.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { Chance } from "../../../src/sandbox/Chance.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
-import { type DeadLetter, Deliveries } from "../../../src/store/Deliveries.ts"
+import { type Backlog, type DeadLetter, Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { eventOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
@@ -229,7 +229,7 @@ export interface Lived {
   readonly history: ReadonlyArray<Happened>
   readonly effects: Effects
   readonly letters: ReadonlyArray<DeadLetter>
-  readonly backlog: ReadonlyArray<{ readonly due: number; readonly running: number; readonly waiting: number }>
+  readonly backlog: ReadonlyArray<Pick<Backlog, "due" | "later" | "running" | "waiting">>
   readonly parked: number
   readonly deaths: number
 }
@@ -340,7 +340,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
   deadly = 0
   const nothingLeft = Effect.map(
     deliveries.backlog,
-    (backlog) => backlog.every(({ due, running }) => due + running === 0)
+    (backlog) => backlog.every(({ due, later, running }) => due + later + running === 0)
   )
   const positions = Effect.map(
     Effect.zip(deliveries.handlers, store.logRange),
@@ -384,7 +384,7 @@ export const violations = ({ backlog, effects, history, letters }: Lived): Reado
       letter.event.version <= version && letter.failure.refusal === "OutcomeUnknown"
     )
 
-  for (const { due, running } of backlog) expect(due + running === 0, "something is due or under way")
+  for (const { due, later, running } of backlog) expect(due + later + running === 0, "something is due or under way")
   const waiting = backlog.reduce((sum, row) => sum + row.waiting, 0)
   expect(waiting === 0 || letters.length > 0, "something waits behind nothing")
 

@@ -15,6 +15,7 @@ import {
   Inactive,
   KeyRefused,
   NotReady,
+  type PageRequest,
   PermissionMissing,
   Source,
   type SourceError,
@@ -375,8 +376,10 @@ describe("Capture", () => {
         api.put(start + 5 * 60_000, { id: "c", title: "y" })
         yield* TestClock.adjust("10 minutes")
         assert.deepStrictEqual(yield* stateOf("ats.application"), before)
+        assert.include((yield* capture.heldUp) ?? "", "its disk has room")
         away = false
         yield* TestClock.adjust("2 minutes")
+        assert.isNull(yield* capture.heldUp)
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
         const log = (yield* store.log({ after: 0, limit: 9 })).filter((entry) => entry.model === "ats.application")
         assert.deepStrictEqual(log.map((entry) => entry.id), ["a", "b", "c"])
@@ -532,6 +535,37 @@ describe("what an operator asks for", () => {
         assert.deepStrictEqual([origins.get("shown"), origins.get("hired")], ["backfill", "poll"])
       })
     ))
+
+  for (const under of ["poll", "backfill"] as const) {
+    it.effect(`B3: a ${under} under way when a new backfill is asked for meets old records as old`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          const isIt = (request: PageRequest) =>
+            under === "poll" ? request.updatedAfter !== null : request.cursor !== null
+          api.put(start, { id: "c" })
+          api.pageSize = 2
+          if (under === "poll") yield* TestClock.adjust("1 hour")
+          const store = yield* Store
+          let underWay = false
+          api.meanwhile = (request) => {
+            if (underWay || !isIt(request)) return
+            underWay = true
+            api.put(start, { id: "late", outcome: "HIRED" })
+            api.rows.get("late")!.matchedAt = Infinity
+          }
+          api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
+          while (!underWay) yield* TestClock.adjust("1 second")
+          yield* operate({ act: "backfill" })
+          yield* TestClock.adjust("5 minutes")
+          const late = (yield* store.log({ after: 0, limit: 10 })).filter(({ id }) => id === "late")
+          assert.deepStrictEqual(
+            late.map(({ origin, transitions, version }) => [version, origin, transitions]),
+            [[1, "backfill", "[]"]]
+          )
+        })
+      ))
+  }
 
   it.effect("rewind reads again from a time on, and publishes only what was not published", () =>
     running(

@@ -267,6 +267,32 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
+  for (const ids of [["a", "b", "c,3", "d"], ["a,1", "b", "c,3", "d", "e"]]) {
+    it.effect(`D13: who has a comma in its id cannot be asked for: shown as absent, never deleted, vouches for nobody (${ids.join(" ")})`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        yield* fill(rig, ids)
+        yield* rig.sweep
+        yield* rig.wait("1 hour")
+        rig.api.vanish("d")
+        rig.api.intercept = ({ ids }, answer) => {
+          const named = ids?.join(",").split(",")
+          const isShown = ({ id }: { id: string }) => named === undefined ? id !== "c,3" : named.includes(id)
+          return Effect.succeed({ ...answer, results: answer.results.filter((row) => isShown(row as { id: string })) })
+        }
+        for (let sweeps = 0; sweeps < 3; sweeps++) {
+          yield* rig.sweep
+          yield* rig.wait("1 hour")
+          yield* rig.poll
+        }
+        assert.deepStrictEqual(yield* rig.pending, { "c,3": "absent" })
+        assert.deepStrictEqual(yield* rig.kinds("c,3"), ["created 1"])
+        assert.deepStrictEqual(yield* rig.kinds("d"), ["created 1", "deleted 2"])
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.pending, {})
+      })))
+  }
+
   it.effect("D14: rows without id in the sweep, or in its confirm, forbid every inference", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])

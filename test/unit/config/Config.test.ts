@@ -73,6 +73,7 @@ describe("Config", () => {
     ["ROLLCALL_CURSOR_PARAMETER", "ids", /cannot be the name of the cursor/, /no other parameter/],
     ["ROLLCALL_CURSOR_PARAMETER", "job_ids", /cannot be the name of the cursor/, /no other parameter/],
     ["ROLLCALL_INTEGRATIONS", "greenhouse", /"greenhouse" is no integration id/, /<tool>:<identifier>/],
+    ["ROLLCALL_INTEGRATIONS", "greenhouse:名前", /"greenhouse:名前" is no integration id/, /plain ASCII/],
     ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Leave one/],
     ["ROLLCALL_MODELS", "hris.payslips", /"hris.payslips" is no model/, /Did you mean "hris.payslip"\?/],
     [

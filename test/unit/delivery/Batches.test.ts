@@ -97,7 +97,8 @@ describe("a batch", () => {
       yield* rig.start([plugin])
       for (let index = 0; index < 4; index++) yield* rig.append(`a${index}`)
       yield* rig.dead(1)
-      yield* rig.until(() => rig.deliveries.backlog, (backlog) => backlog[0]?.due === 0 && backlog[0].running === 0)
+      yield* rig.until(() => rig.deliveries.backlog, ([own]) =>
+        own !== undefined && own.due + own.later + own.running === 0)
       assert.strictEqual(rig.sent.length, 4)
     }))
 })

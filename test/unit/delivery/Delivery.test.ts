@@ -122,6 +122,8 @@ describe("an attempt that fails", () => {
       for (const id of ["a1", "a1", "a1", "a2", "a2"]) yield* rig.append(id)
       yield* rig.quiet(delivery)
       assert.deepStrictEqual(met, ["a1 2", "a2 2"])
+      const counted = (yield* rig.deliveries.backlog).map(({ due, later, waiting }) => ({ due, later, waiting }))
+      assert.deepStrictEqual(counted, [{ due: 0, later: 1, waiting: 1 }])
       yield* TestClock.adjust("1 second")
       yield* rig.until(() => met.length === 3)
       assert.deepStrictEqual(met.slice(2), ["a1 2"])

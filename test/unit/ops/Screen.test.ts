@@ -73,6 +73,14 @@ describe("Screen", () => {
       / 40 % {2}2,000 of 5,000 records {2}1,000\/s {2}3 s left$/
     )
     assert.match(stripVTControlCharacters(progressLine("backfill", 0, 5_000, 0)), / 0 % .* starting$/)
+    for (
+      const [elapsed, left] of [[200, "3 min 20 s"], [3_599.2, "1 h 0 min"], [18_720, "5 h 12 min"], [
+        273_600,
+        "3 d 4 h"
+      ]] as const
+    ) {
+      assert.include(stripVTControlCharacters(progressLine("backfill", 100, 200, elapsed)), ` ${left} left`)
+    }
     assert.match(stripVTControlCharacters(progressLine("backfill", 5_000, 5_000, 4)), /100 % .* done$/)
     assert.match(stripVTControlCharacters(progressLine("backfill", 0, 0, 0)), /100 % .* done$/)
   })

@@ -3,7 +3,7 @@
  * JSON, envelopes and the spelling of headers.
  *
  * Invariants
- * 1. No more than `maxBytes` are held, before and after decompression, and nothing nested deeper than `deepest`
+ * 1. No more than `maxBytes` are held, before and after decompression
  * 2. A refusal counts by its status even where its body is broken or too large
  * 3. An error names status, code, kind and size of what arrived, never its content   (I11)
  *
@@ -50,9 +50,6 @@ export interface ListData {
   readonly next: string | null
 }
 
-/** Levels of nesting; whoever walks through a deeper value could run out of stack. */
-export const deepest = 100
-
 const unreadable = (message: string) => new SourceError({ reason: new Unreadable({ code: null, message }) })
 const gunzip = promisify(gunzipWithCallback)
 const utf8 = new TextDecoder("utf-8", { fatal: true })
@@ -60,8 +57,10 @@ const lenient = new TextDecoder()
 
 // ---- body ---------------------------------------------------------------------------------------------------------
 
-const tooLarge = (maxBytes: number) =>
-  unreadable(`the answer is larger than the limit of ${maxBytes} bytes; it was not read to its end`)
+const tooLarge = (maxBytes: number) => {
+  const message = `the answer is larger than the limit of ${maxBytes} bytes; it was not read to its end`
+  return new SourceError({ reason: new Unreadable({ code: null, message, tooLarge: true }) })
+}
 
 const received = (
   response: HttpClientResponse.HttpClientResponse,
@@ -96,13 +95,6 @@ const decoded = (bytes: Buffer): Effect.Effect<string, SourceError> =>
     try: () => utf8.decode(bytes),
     catch: () => unreadable(`the answer is not UTF-8 (${bytes.length} bytes)`)
   })
-
-/** Whether a JSON value has more levels of nesting; a cycle has. */
-export const isDeeper = (value: unknown, levels: number): boolean => {
-  if (typeof value !== "object" || value === null) return false
-  if (levels === 0) return true
-  return Object.values(value).some((inner) => isDeeper(inner, levels - 1))
-}
 
 const kindOf = (text: string): string => {
   const start = text.slice(0, 200).trimStart().toLowerCase()
@@ -252,9 +244,6 @@ export const read = Effect.fnUntraced(function*<A>(
   if (!ok || property(body, "status") === "error") return yield* refused(response, text, body, now)
   if (property(body, "status") !== "success" && property(body, "data") === undefined) {
     return yield* unreadable(`${described(response, text)}: it is no answer of the API`)
-  }
-  if (isDeeper(body, deepest)) {
-    return yield* unreadable(`${described(response, text)}: it is nested deeper than ${deepest} levels`)
   }
   const data = meaning(property(body, "data"))
   if (Result.isFailure(data)) return yield* unreadable(`${described(response, text)}: ${data.failure}`)

@@ -192,6 +192,32 @@ describe("refusals", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("S1: a page that is too large is asked for with fewer rows, and so is every one after it", () => {
+    const { layer, sent } = withReplies({ body: "x".repeat(33 * 1024 * 1024) }, success)
+    return Effect.gen(function*() {
+      yield* yield* read({ cursor: "second" })
+      yield* yield* read()
+      yield* yield* read({ model: "ats.offer" })
+      assert.deepStrictEqual(
+        sent.map(({ url }) => [url.searchParams.get("page_size"), url.searchParams.get("cursor")]),
+        [["250", "second"], ["125", "second"], ["125", null], ["250", null]]
+      )
+    }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
+  })
+
+  it.effect("S1: a single row that is too large ends the reading", () => {
+    const { layer, sent } = withReplies({ body: "x".repeat(33 * 1024 * 1024) })
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read())
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "larger than the limit of 33554432 bytes")
+      assert.deepStrictEqual(
+        sent.map(({ url }) => url.searchParams.get("page_size")),
+        ["250", "125", "62", "31", "15", "7", "3", "1"]
+      )
+    }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
+  })
+
   it.effect("a 404 that is not the API's own says that the address is wrong", () => {
     const { layer } = withReplies({ status: 404, body: "<html>", headers: { "content-type": "text/html" } })
     return Effect.gen(function*() {

@@ -290,7 +290,7 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         )
       })
 
-      /** By list; only ever fewer: where a cursor counts pages, larger ones would skip rows. */
+      /** By list. Never more again: where a cursor counts pages, larger ones would skip rows. */
       const rowsOf = new Map<string, number>()
 
       const page = Effect.fn("Source.page")(function*(request: PageRequest) {
@@ -300,17 +300,19 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         for (;;) {
           const rows = rowsOf.get(list) ?? pageSize.max
           const call = Call.ofPage(request, accounts.get(account)?.cursorParameter ?? cursorParameter, rows)
-          const fewer = Math.floor(rows / 2)
+          const fewer = Math.ceil(rows / 5)
           const answer = yield* ask(call, { meaning, maxBytes }, (error) => !isTooLarge(error)).pipe(
             Effect.map(({ data, ...answered }) => ({ ...data, ...answered })),
             Effect.catchIf(
-              (error) => isTooLarge(error) && fewer > 0 && "page_size" in call.query,
+              (error) => isTooLarge(error) && fewer < rows && "page_size" in call.query,
               () =>
                 Effect.logWarning("a page was too large: fewer rows are asked for from now on").pipe(
                   Effect.annotateLogs({ stream: integration, model, rows: fewer }),
                   Effect.as(null)
                 )
-            )
+            ),
+            // not even one row fits: the number of rows was not to blame
+            Effect.tapError((error) => Effect.sync(() => isTooLarge(error) && rowsOf.delete(list)))
           )
           if (answer !== null) return answer
           rowsOf.set(list, fewer)

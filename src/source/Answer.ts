@@ -242,7 +242,7 @@ export const read = Effect.fnUntraced(function*<A>(
     : lenient.decode(yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0)))
   const body = parse(text)
   if (!ok || property(body, "status") === "error") return yield* refused(response, text, body, now)
-  if (property(body, "status") !== "success" && property(body, "data") === undefined) {
+  if (property(body, "status") !== "success") {
     return yield* unreadable(`${described(response, text)}: it is no answer of the API`)
   }
   const data = meaning(property(body, "data"))

@@ -175,13 +175,23 @@ describe("refusals", () => {
     { body: '{"status":"success","data":{"res', type: "application/json", says: "broken or unexpected JSON" },
     { body: "", type: "application/json", says: "nothing" },
     { body: "Ada", type: "text/plain", says: "text that is not JSON" },
+    {
+      body: '{"status":"partial","data":{"results":[],"next":null}}',
+      type: "application/json",
+      says: "54 characters): it is no answer of the API"
+    },
+    {
+      body: '{"data":{"results":[],"next":null}}',
+      type: "application/json",
+      says: "35 characters): it is no answer of the API"
+    },
     { body: '{"status":"success","data":{}}', type: "application/json", says: "no data.results" },
     {
       body: '{"status":"success","data":{"results":[],"next":7}}',
       type: "application/json",
       says: "data.next is no string"
     }
-  ])("an unreadable answer is tried three times, then said to be $says", ({ body, says, type }) => {
+  ])("I7: an unreadable answer is tried three times, then said to be $says", ({ body, says, type }) => {
     const { layer, sent } = withReplies({ body, headers: { "content-type": type } })
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
@@ -200,20 +210,22 @@ describe("refusals", () => {
       yield* yield* read({ model: "ats.offer" })
       assert.deepStrictEqual(
         sent.map(({ url }) => [url.searchParams.get("page_size"), url.searchParams.get("cursor")]),
-        [["250", "second"], ["125", "second"], ["125", null], ["250", null]]
+        [["250", "second"], ["50", "second"], ["50", null], ["250", null]]
       )
     }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
   })
 
-  it.effect("S1: a single row that is too large ends the reading", () => {
-    const { layer, sent } = withReplies({ body: "x".repeat(33 * 1024 * 1024) })
+  it.effect("S1: a single row that is too large ends the reading, the next one begins with whole pages", () => {
+    const large = { body: "x".repeat(33 * 1024 * 1024) }
+    const { layer, sent } = withReplies(large, large, large, large, large, success)
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
       assert.strictEqual(reason._tag, "Unreadable")
       assert.include(reason.message, "larger than the limit of 33554432 bytes")
+      yield* yield* read()
       assert.deepStrictEqual(
         sent.map(({ url }) => url.searchParams.get("page_size")),
-        ["250", "125", "62", "31", "15", "7", "3", "1"]
+        ["250", "50", "10", "2", "1", "250"]
       )
     }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
   })

@@ -16,6 +16,9 @@ const mostIds = 250
 /** Records that one point read may ask for beside its controls. */
 export const mostAsked = mostIds - 2
 
+/** Ids are joined by commas: with one in it, an id would ask for other records. */
+export const canBeAsked = (id: string): boolean => !id.includes(",")
+
 export type Answer =
   /** Rows of the asked records, without the controls, and which of them were not there. */
   | { readonly counts: true; readonly rows: ReadonlyArray<unknown>; readonly absent: ReadonlyArray<string> }
@@ -28,7 +31,7 @@ export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: 
   const store = yield* Store
   const asked = new Set(ids)
   const found = yield* store.controls(stream.key, reading, ids.length + 2)
-  return found.filter((id) => !asked.has(id)).slice(0, 2)
+  return found.filter((id) => !asked.has(id) && canBeAsked(id)).slice(0, 2)
 })
 
 /** After a quiet poll those of the last sweep vouch for an answer: one of them that is gone is found by the next. */
@@ -39,13 +42,16 @@ const controlsLately = Effect.fnUntraced(function*(stream: Stream, reading: numb
   return yield* controlsFor(stream, state?.lastSweep?.id ?? 0, ids)
 })
 
+/** Of ids that cannot be asked for nothing is said. */
 export const pointRead = Effect.fn("PointRead.ask")(function*(
   stream: Stream,
-  ids: ReadonlyArray<string>,
+  named: ReadonlyArray<string>,
   controls: ReadonlyArray<string>,
   priority: Priority
 ): Effect.fn.Return<Answer, SourceError, Source> {
   const source = yield* Source
+  const ids = named.filter(canBeAsked)
+  if (ids.length === 0) return { counts: false, why: "ids with a comma cannot be asked for" }
   const [last, first] = controls
   const asked = [...(first === undefined ? [] : [first]), ...ids, ...(last === undefined ? [] : [last])]
   const missing = new Set(asked)

@@ -33,7 +33,7 @@ import {
   readPages,
   type Stream
 } from "./Pages.ts"
-import { type Answer, controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
+import { type Answer, canBeAsked, controlsFor, eachPending, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
@@ -284,8 +284,11 @@ const isDue = (row: Pending | undefined, now: number, interval: Duration.Duratio
 const confirm = Effect.fnUntraced(function*(
   stream: Stream,
   reading: Pick<Reading, "id" | "kind">,
-  ids: ReadonlyArray<string>
+  due: ReadonlyArray<string>
 ): Effect.fn.Return<void, ReadingError, Store | Source> {
+  const { asked: ids = [], unasked = [] } = Object.groupBy(due, (id) => canBeAsked(id) ? "asked" : "unasked")
+  if (unasked.length > 0) yield* countAbsent(stream, unasked, reading.id, 0)
+  if (ids.length === 0) return
   const controls = yield* controlsFor(stream, reading.id, ids)
   const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(
     // D12: a refusal is no confirmation; what will pass by itself is tried again with the sweep.

@@ -267,6 +267,31 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
+  it.effect("D13: an id with a comma, which would ask for others, keeps no absence from being confirmed", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c", "d", "a,d"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(
+          request.ids === null ? answer : {
+            ...answer,
+            results: [...rig.api.rows.values()].map(({ row }) => row).filter(({ id }) =>
+              request.ids!.join(",").split(",").includes(id)
+            )
+          }
+        )
+      rig.api.vanish("b")
+      rig.api.vanish("a,d")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, { b: "absent", "a,d": "absent" })
+      yield* rig.wait("10 minutes")
+      yield* rig.poll
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "deleted 2"])
+      assert.deepStrictEqual(yield* rig.kinds("a,d"), ["created 1"])
+    })))
+
   it.effect("D14: rows without id in the sweep, or in its confirm, forbid every inference", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])

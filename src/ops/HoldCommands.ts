@@ -17,10 +17,10 @@ const id = Argument.Int("hold").pipe(
 
 const shownRecords = 20
 
-const decided = ({ id, records, state }: HoldView): string =>
+const decided = ({ id, records, released, state }: HoldView): string =>
   state === "rejected"
     ? `hold ${id} is rejected: ${records} records stay listed and are not asked about until they are seen otherwise`
-    : `hold ${id} is approved: ${records} records are being released`
+    : `hold ${id} is approved: ${released} records are released, ${records} to go`
 
 export const holds = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
   const client = Effect.fnUntraced(function*(file: Parameters<typeof addressOf>[0]) {

@@ -165,7 +165,11 @@ describe("POST /v1/integrations/{id}/remove", () => {
       yield* Effect.repeat(list, { until: (items) => items.length === 0, schedule: soon })
       assert.deepStrictEqual((yield* ask("/v1/events")).body.events, [])
       assert.strictEqual((yield* ask(`/v1/records?integration=${acme}&model=ats.tag`)).status, 404)
-      assert.strictEqual((yield* remove(acme, { data: "keep" })).status, 404)
+      const gone = yield* remove(acme, { data: "keep" })
+      assert.deepStrictEqual([gone.status, gone.body.detail], [
+        404,
+        `${acme} is not there: \`rollcall integrations list\` shows those that are`
+      ])
     })
     return reading(test, { api })
   })

@@ -10,6 +10,8 @@
  * Gotchas
  * - gzip is told by its first bytes: a client that has unpacked the body already may leave the header in place.
  * - A 404 without the API's error envelope comes from something else: the address is wrong, the model is not missing.
+ * - An integer that no double holds, and a number beyond its range, comes as the text of its digits: rounded, another
+ *   record would be published and a change could pass unseen.
  * - JSON is UTF-8, whatever `charset` says. Other bytes are not replaced by question marks: those would be published.
  */
 import * as Duration from "effect/Duration"
@@ -110,9 +112,18 @@ const described = (response: HttpClientResponse.HttpClientResponse, text: string
   return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
 }
 
+/** Where to look closer: digits beyond 2^53, or an exponent of three digits. */
+const perhapsInexact = /[[,:]\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
+
+const exactly = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown => {
+  if (typeof value !== "number" || source === undefined) return value
+  if (!Number.isFinite(value)) return source
+  return /^-?\d+$/.test(source) && BigInt(source) !== BigInt(value) ? source : value
+}
+
 const parse = (text: string): unknown => {
   try {
-    return JSON.parse(text)
+    return perhapsInexact.test(text) ? JSON.parse(text, exactly) : JSON.parse(text)
   } catch {
     return undefined
   }

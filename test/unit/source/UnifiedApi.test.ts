@@ -114,6 +114,23 @@ describe("a page", () => {
     }
   )
 
+  it.effect("S1: a number that no double holds keeps its digits, as text; every other one is a number", () => {
+    const exact = "9007199254740992,-9007199254740992,1e308,0.1,-0,1.0,123456789.123456789012345"
+    const inexact = "9007199254740993,-12345678901234567890,1e400"
+    const rows = `[{"id":"1","n":[${exact},${inexact}],"s":"9007199254740993"},{"id":"2","n":1e23}]`
+    const { layer } = withReplies({ body: `{"status":"success","data":{"next":null,"results":${rows}}}` })
+    return Effect.gen(function*() {
+      assert.deepStrictEqual((yield* yield* read()).results, [
+        {
+          id: "1",
+          n: [...exact.split(",").map(Number), ...inexact.split(",")],
+          s: "9007199254740993"
+        },
+        { id: "2", n: 1e23 }
+      ])
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("P6: an empty page with a cursor goes on; any 2xx will do", () => {
     const { layer } = withReplies({ status: 206, body: { status: "success", data: { next: "more", results: [] } } })
     return Effect.gen(function*() {

@@ -169,6 +169,16 @@ const withCurrentKey = <A>(
           Redacted.value(current) === Redacted.value(used) ? Effect.fail(error) : send(current)))
   )
 
+/** Without it nobody could tell why every stream of the account stands. */
+const tellPause = (account: string, asked: Duration.Duration | null): Effect.Effect<void> =>
+  asked === null || Duration.isLessThan(asked, Duration.minutes(1)) ? Effect.void : Effect.logWarning(
+    "the API asks for a long pause for its rate limit: nothing of the account is read meanwhile"
+  ).pipe(Effect.annotateLogs({
+    account,
+    asked: Duration.format(asked),
+    waits: Duration.format(Duration.min(asked, Governor.longestPause))
+  }))
+
 // ---- meanings -----------------------------------------------------------------------------------------------------
 
 const meaningOf = <A>(name: string, schema: Schema.Codec<A, unknown>): Answer.Meaning<A> => {
@@ -221,7 +231,7 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         const circuits = yield* Circuits.make({ firstPause: Duration.times(retryBase, 10) })
         const throttled = Metric.update(Metric.withAttributes(throttles, { account: name }), 1)
         const slowDown = (retryAfter: Duration.Duration | null) =>
-          Effect.andThen(governor.throttled(retryAfter), throttled)
+          Effect.all([governor.throttled(retryAfter), throttled, tellPause(name, retryAfter)], { discard: true })
         accounts.set(name, { ...account, governor, circuits, slowDown })
       }
       const noteWarnings = Warnings.make()

@@ -405,6 +405,18 @@ describe("what is measured and logged", () => {
     }).pipe(Effect.provide(layer), Effect.provideService(Metric.MetricRegistry, new Map()))
   })
 
+  it.effect("R1: a pause of a minute or more is logged, with how long it is obeyed", () => {
+    const logged: Array<unknown> = []
+    const logger = Logger.make<unknown, void>(({ fiber }) => {
+      logged.push(fiber.getRef(References.CurrentLogAnnotations))
+    })
+    const { layer } = withReplies(limited({ "retry-after": "59" }), limited({ "retry-after": "86400" }), success)
+    return Effect.gen(function*() {
+      yield* read()
+      assert.deepStrictEqual(logged, [{ account: "eu", asked: "1d", waits: "15m" }])
+    }).pipe(Effect.provide(layer), Effect.provide(Logger.layer([logger])))
+  })
+
   it.effect("I11: counts every warning, logs each text once, and none of the person in it", () => {
     const logged: Array<string> = []
     const logger = Logger.make<unknown, void>(({ fiber, message }) => {

@@ -225,6 +225,9 @@ export const bindable = ({ host, port }: Pick<ServerOptions, "host" | "port">): 
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
   })
 
+/** Of a path: ids of integrations are as long as the service likes, percent-encoded three times that. */
+const longestName = 8_192
+
 type Requirements = Store | Deliveries | Capture | Control | PluginControl
 
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
@@ -245,6 +248,6 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
   )
   return HttpRouter.serve(routes(options), { disableLogger: true, disableListenLog: true }).pipe(
     Layer.merge(address),
-    Layer.provide(http)
+    Layer.provide([http, Layer.succeed(HttpRouter.RouterConfig)({ maxParamLength: longestName })])
   )
 }

@@ -174,6 +174,13 @@ describe("POST /v1/integrations/{id}/remove", () => {
     return reading(test, { api })
   })
 
+  it.live("a long id is found by its path as it is in the list", () =>
+    Effect.gen(function*() {
+      const integration = `workday:${"ä".repeat(300)}`
+      yield* stream({}, { integration, model: "ats.tag" })
+      assert.strictEqual((yield* ask(`/v1/streams/${encodeURIComponent(integration)}/ats.tag`)).status, 200)
+    }).pipe(using()))
+
   it.live("wants to be told what becomes of the records, and leaves declared ones alone", () =>
     Effect.gen(function*() {
       yield* post("/v1/integrations", { id: acme })

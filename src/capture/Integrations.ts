@@ -49,7 +49,10 @@ export type Data = "keep" | "erase"
 
 const refusals = {
   present: ["is there already", "remove it first to add it with other settings"],
-  declared: ["is declared in the configuration", "take it out of there and restart; its records are then kept"],
+  declared: [
+    "is declared in the configuration",
+    "change it there, or take it out of there, and restart; its records are kept"
+  ],
   unknown: ["is not there", "`rollcall integrations list` shows those that are"],
   erasing: ["is being erased", "wait until it is gone; its events must first be where they are published to"]
 } as const
@@ -182,7 +185,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
     const before = yield* find(settings.id)
     const refuse = (reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id: settings.id, reason })
-    if (before?.state === "active") return yield* refuse("present")
+    if (before?.state === "active") return yield* refuse(before.declared ? "declared" : "present")
     if (before?.state === "erasing") return yield* refuse("erasing")
     yield* learn([settings])
     const after = stateOf(settings, before, false)

@@ -29,6 +29,16 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 export const isArray = (value: unknown): value is ReadonlyArray<JsonValue> => Array.isArray(value)
 
+/** Levels of nesting; whoever walks through a deeper value could run out of stack. */
+export const deepest = 100
+
+/** Whether a JSON value has more levels of nesting; a cycle has. */
+export const isDeeper = (value: unknown, levels: number): boolean => {
+  if (typeof value !== "object" || value === null) return false
+  if (levels === 0) return true
+  return Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
 const memberKey = (member: JsonValue): string | undefined => {
   if (!isObject(member)) return undefined
   if (typeof member["id"] === "string") return member["id"]

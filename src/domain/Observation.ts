@@ -7,7 +7,7 @@
  * - A record our schema does not fit is still observed: our schema must never become their outage (S1).
  */
 import { hash } from "node:crypto"
-import { canonicalHash, isArray, isObject, type JsonObject } from "./Canonical.ts"
+import { canonicalHash, deepest, isArray, isDeeper, isObject, type JsonObject } from "./Canonical.ts"
 import type { Processing } from "./Processing.ts"
 import { parseTime } from "./Watermark.ts"
 
@@ -35,17 +35,23 @@ export interface Observation {
   readonly deletedAtMs: number | null
 }
 
-/** A row, or the reason why it must be set aside, with the text that stands for it. */
+/** A row, or the reason why it must be set aside, with the text that stands for it: processed, without what is too deep. */
 export const readRow = (
   processing: Processing,
   value: unknown
 ): Row | { readonly unreadable: string; readonly text: string } => {
-  const text = JSON.stringify(value) ?? "null"
-  if (!isObject(value)) return { unreadable: "not an object", text }
-  const id = value["id"]
-  if (typeof id !== "string" || id === "") return { unreadable: "no string id", text }
-  return { id, textHash: hash("sha256", processing.fingerprint + text, "base64url"), raw: value }
+  if (!isObject(value)) {
+    return { unreadable: "not an object", text: isDeeper(value, deepest) ? "[]" : JSON.stringify(value) ?? "null" }
+  }
+  const aside = (unreadable: string) => ({ unreadable, text: JSON.stringify(processing.apply(shallow(value))) })
+  if (isDeeper(value, deepest)) return aside(`nested deeper than ${deepest} levels`)
+  const { id } = value
+  if (typeof id !== "string" || id === "") return aside("no string id")
+  return { id, textHash: hash("sha256", processing.fingerprint + JSON.stringify(value), "base64url"), raw: value }
 }
+
+const shallow = (record: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(record).filter(([, inner]) => !isDeeper(inner, deepest - 1)))
 
 const identifying: ReadonlySet<string> = new Set([
   "id",

@@ -35,8 +35,8 @@ const kept = 9
 /** Samples among which one wrong one is outvoted; with fewer the earlier clock counts. */
 const enough = 3
 
-/** Server clock − our clock, as far as the history tells. */
-const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
+/** Server clock − our clock, as far as the history tells; null before the first sample. */
+export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
   if (offsets.length === 0) return null
   const sorted = [...offsets].sort((a, b) => a - b)
   const middle = sorted[Math.floor((sorted.length - 1) / 2)]!

@@ -53,7 +53,11 @@ const remove = (id: string, data: Data) =>
     Effect.flatMap(viewed),
     Effect.catchTags({
       IntegrationRefused: (refused): Effect.Effect<never, NotNow | NotFound> =>
-        Effect.fail(refused.reason === "unknown" ? new NotFound({ detail: refused.message }) : conflict(refused)),
+        Effect.fail(
+          refused.reason === "unknown"
+            ? new NotFound({ detail: `${refused.message}: ${refused.hint}` })
+            : conflict(refused)
+        ),
       StoreError: orStoreAway
     })
   )

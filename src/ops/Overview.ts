@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import { isReadable } from "../capture/StreamState.ts"
 import { formatPosition } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
-import { completeTo } from "../domain/Watermark.ts"
+import { completeTo, knownOffset } from "../domain/Watermark.ts"
 import { type IntegrationState, type ListedHold, Store, type StreamState } from "../store/Store.ts"
 import type { HoldView, IntegrationView, StreamView } from "./Api.ts"
 import type { Check } from "./Problem.ts"
@@ -83,6 +83,10 @@ export const integrationView = (
   }]
 }
 
+/** Age of the watermark on the clock it was read from: against ours, one that is ahead would hide a stream that stands (W4). */
+const freshnessOf = ({ offsets, watermark }: StreamState, now: number): number | null =>
+  watermark === null ? null : Math.max(0, (now + (knownOffset(offsets) ?? 0) - watermark) / 1000)
+
 export const overview = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
@@ -106,7 +110,7 @@ export const overview = Effect.gen(function*() {
       lineage: state.lineage,
       complete_to: instantOrNull(completeTo(state)),
       position,
-      freshness_seconds: state.watermark === null ? null : Math.max(0, (now - state.watermark) / 1000),
+      freshness_seconds: freshnessOf(state, now),
       records_live: count?.live ?? 0,
       pending: { ...count?.pending },
       quarantined: count?.quarantined ?? 0,

@@ -3,13 +3,15 @@
  * JSON, envelopes and the spelling of headers.
  *
  * Invariants
- * 1. No more than `maxBytes` are held, before and after decompression, and nothing nested deeper than `deepest`
+ * 1. No more than `maxBytes` are held, before and after decompression
  * 2. A refusal counts by its status even where its body is broken or too large
  * 3. An error names status, code, kind and size of what arrived, never its content   (I11)
  *
  * Gotchas
  * - gzip is told by its first bytes: a client that has unpacked the body already may leave the header in place.
  * - A 404 without the API's error envelope comes from something else: the address is wrong, the model is not missing.
+ * - An integer that no double holds, and a number beyond its range, comes as the text of its digits: rounded, another
+ *   record would be published and a change could pass unseen.
  * - JSON is UTF-8, whatever `charset` says. Other bytes are not replaced by question marks: those would be published.
  */
 import * as Duration from "effect/Duration"
@@ -50,9 +52,6 @@ export interface ListData {
   readonly next: string | null
 }
 
-/** Levels of nesting; whoever walks through a deeper value could run out of stack. */
-export const deepest = 100
-
 const unreadable = (message: string) => new SourceError({ reason: new Unreadable({ code: null, message }) })
 const gunzip = promisify(gunzipWithCallback)
 const utf8 = new TextDecoder("utf-8", { fatal: true })
@@ -60,8 +59,10 @@ const lenient = new TextDecoder()
 
 // ---- body ---------------------------------------------------------------------------------------------------------
 
-const tooLarge = (maxBytes: number) =>
-  unreadable(`the answer is larger than the limit of ${maxBytes} bytes; it was not read to its end`)
+const tooLarge = (maxBytes: number) => {
+  const message = `the answer is larger than the limit of ${maxBytes} bytes; it was not read to its end`
+  return new SourceError({ reason: new Unreadable({ code: null, message, tooLarge: true }) })
+}
 
 const received = (
   response: HttpClientResponse.HttpClientResponse,
@@ -97,13 +98,6 @@ const decoded = (bytes: Buffer): Effect.Effect<string, SourceError> =>
     catch: () => unreadable(`the answer is not UTF-8 (${bytes.length} bytes)`)
   })
 
-/** Whether a JSON value has more levels of nesting; a cycle has. */
-export const isDeeper = (value: unknown, levels: number): boolean => {
-  if (typeof value !== "object" || value === null) return false
-  if (levels === 0) return true
-  return Object.values(value).some((inner) => isDeeper(inner, levels - 1))
-}
-
 const kindOf = (text: string): string => {
   const start = text.slice(0, 200).trimStart().toLowerCase()
   if (start === "") return "nothing"
@@ -118,9 +112,18 @@ const described = (response: HttpClientResponse.HttpClientResponse, text: string
   return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
 }
 
+/** Where to look closer: digits beyond 2^53, or an exponent of three digits. */
+const perhapsInexact = /[[,:]\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
+
+const exactly = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown => {
+  if (typeof value !== "number" || source === undefined) return value
+  if (!Number.isFinite(value)) return source
+  return /^-?\d+$/.test(source) && BigInt(source) !== BigInt(value) ? source : value
+}
+
 const parse = (text: string): unknown => {
   try {
-    return JSON.parse(text)
+    return perhapsInexact.test(text) ? JSON.parse(text, exactly) : JSON.parse(text)
   } catch {
     return undefined
   }
@@ -250,11 +253,8 @@ export const read = Effect.fnUntraced(function*<A>(
     : lenient.decode(yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0)))
   const body = parse(text)
   if (!ok || property(body, "status") === "error") return yield* refused(response, text, body, now)
-  if (property(body, "status") !== "success" && property(body, "data") === undefined) {
+  if (property(body, "status") !== "success") {
     return yield* unreadable(`${described(response, text)}: it is no answer of the API`)
-  }
-  if (isDeeper(body, deepest)) {
-    return yield* unreadable(`${described(response, text)}: it is nested deeper than ${deepest} levels`)
   }
   const data = meaning(property(body, "data"))
   if (Result.isFailure(data)) return yield* unreadable(`${described(response, text)}: ${data.failure}`)

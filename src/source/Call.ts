@@ -13,13 +13,12 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { largestBodyBytes } from "../api/Attachments.ts"
-import { pageSize } from "../api/Lists.ts"
 import type { EndpointName } from "../api/Permissions.ts"
 import { type ReadName, reads } from "../api/Reads.ts"
 import { paramFaults, type UncheckedWrite, writeFaults } from "../api/WriteCheck.ts"
 import { type Write, writes } from "../api/Writes.ts"
+import { deepest, isDeeper } from "../domain/Canonical.ts"
 import { registry } from "../domain/Model.ts"
-import { deepest, isDeeper } from "./Answer.ts"
 import { Invalid, type PageRequest, type Priority, readParams } from "./Source.ts"
 
 export interface Call {
@@ -40,8 +39,8 @@ export interface Call {
 
 // ---- lists --------------------------------------------------------------------------------------------------------
 
-/** `cursorParameter`: what the account calls it. */
-export const ofPage = (request: PageRequest, cursorParameter: string): Call => ({
+/** `cursorParameter`: what the account calls it. `rows`: most of one page. */
+export const ofPage = (request: PageRequest, cursorParameter: string, rows: number): Call => ({
   account: request.account,
   integration: request.integration,
   endpoint: request.model === "assessment.package" ? "assessmentPackages" : request.model,
@@ -49,7 +48,7 @@ export const ofPage = (request: PageRequest, cursorParameter: string): Call => (
   method: "GET",
   path: registry[request.model].path,
   query: registry[request.model].full === true ? {} : {
-    page_size: String(pageSize.max),
+    page_size: String(rows),
     include_deleted: "true",
     ignore_unsupported_filters: "true",
     ...(request.updatedAfter === null ? {} : { updated_after: new Date(request.updatedAfter).toISOString() }),

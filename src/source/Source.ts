@@ -8,6 +8,7 @@
  *
  * Gotchas
  * - Records come as parsed JSON, unknown: what they mean is capture's business, one bad record never fails a page.
+ * - A page that is too large is asked for again with fewer rows, and so are all after it (S1).
  * - Every call is already retried where that can help; an error here means this reading, or this write, ends.
  */
 import * as Context from "effect/Context"
@@ -145,7 +146,11 @@ export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", detail)
   readonly hint = "the API refused the request itself; a reading in progress starts anew. If it repeats, report it."
 }
 /** Not JSON, not UTF-8, half of it, not what was asked for, too large or too deeply nested. */
-export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { ...detail, ...undone }) {
+export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
+  ...detail,
+  ...undone,
+  tooLarge: Schema.optionalKey(Schema.Literal(true))
+}) {
   readonly retryable = true
   readonly hint =
     "the answer is not what the API promises; check that the account's URL (ROLLCALL_API_URL, or in the configuration file) is the API's base address (it ends in /v1) and no proxy answers in its place."

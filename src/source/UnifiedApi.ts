@@ -29,10 +29,11 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import { cursorParameter } from "../api/Lists.ts"
+import { cursorParameter, pageSize } from "../api/Lists.ts"
 import type { EndpointName } from "../api/Permissions.ts"
 import { readAnswers, type ReadName } from "../api/Reads.ts"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
+import { deepest, isDeeper } from "../domain/Canonical.ts"
 import * as Answer from "./Answer.ts"
 import * as Call from "./Call.ts"
 import * as Circuits from "./Circuits.ts"
@@ -150,6 +151,8 @@ const asked = (error: SourceError | Circuits.CircuitOpen): Duration.Duration =>
 const retriesOf = (error: SourceError | Circuits.CircuitOpen): number =>
   error._tag === "SourceError" ? retries[error.reason._tag] ?? 0 : 0
 
+const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.tooLarge === true
+
 type Failure = SourceError | HttpClientError.HttpClientError | Circuits.CircuitOpen
 
 const isRateLimited = (error: Failure): boolean => error._tag === "SourceError" && error.reason._tag === "RateLimited"
@@ -167,11 +170,24 @@ const withCurrentKey = <A>(
           Redacted.value(current) === Redacted.value(used) ? Effect.fail(error) : send(current)))
   )
 
+/** Without it nobody could tell why every stream of the account stands. */
+const tellPause = (account: string, asked: Duration.Duration | null): Effect.Effect<void> =>
+  asked === null || Duration.isLessThan(asked, Duration.minutes(1)) ? Effect.void : Effect.logWarning(
+    "the API asks for a long pause for its rate limit: nothing of the account is read meanwhile"
+  ).pipe(Effect.annotateLogs({
+    account,
+    asked: Duration.format(asked),
+    waits: Duration.format(Duration.min(asked, Governor.longestPause))
+  }))
+
 // ---- meanings -----------------------------------------------------------------------------------------------------
 
 const meaningOf = <A>(name: string, schema: Schema.Codec<A, unknown>): Answer.Meaning<A> => {
   const decode = Schema.decodeUnknownResult(schema)
-  return (data) => Result.mapError(decode(data), () => `its data is not what ${name} answers`)
+  return (data) =>
+    isDeeper(data, deepest)
+      ? Result.fail(`its data is nested deeper than ${deepest} levels`)
+      : Result.mapError(decode(data), () => `its data is not what ${name} answers`)
 }
 
 /** Where nothing is expected, nothing may be missing. */
@@ -219,7 +235,7 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         const circuits = yield* Circuits.make({ firstPause: Duration.times(retryBase, 10) })
         const throttled = Metric.update(Metric.withAttributes(throttles, { account: name }), 1)
         const slowDown = (retryAfter: Duration.Duration | null) =>
-          Effect.andThen(governor.throttled(retryAfter), throttled)
+          Effect.all([governor.throttled(retryAfter), throttled, tellPause(name, retryAfter)], { discard: true })
         accounts.set(name, { ...account, governor, circuits, slowDown })
       }
       const noteWarnings = Warnings.make()
@@ -296,13 +312,33 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         )
       })
 
+      /** By list. Never more again: where a cursor counts pages, larger ones would skip rows. */
+      const rowsOf = new Map<string, number>()
+
       const page = Effect.fn("Source.page")(function*(request: PageRequest) {
-        const meaning = request.model === "assessment.package" ? Answer.packages : Answer.list
-        const { data, ...answered } = yield* ask(
-          Call.ofPage(request, accounts.get(request.account)?.cursorParameter ?? cursorParameter),
-          { meaning, maxBytes }
-        )
-        return { ...data, ...answered }
+        const { account, integration, model } = request
+        const meaning = model === "assessment.package" ? Answer.packages : Answer.list
+        const list = `${integration}/${model}`
+        for (;;) {
+          const rows = rowsOf.get(list) ?? pageSize.max
+          const call = Call.ofPage(request, accounts.get(account)?.cursorParameter ?? cursorParameter, rows)
+          const fewer = Math.ceil(rows / 5)
+          const answer = yield* ask(call, { meaning, maxBytes }, (error) => !isTooLarge(error)).pipe(
+            Effect.map(({ data, ...answered }) => ({ ...data, ...answered })),
+            Effect.catchIf(
+              (error) => isTooLarge(error) && fewer < rows && "page_size" in call.query,
+              () =>
+                Effect.logWarning("a page was too large: fewer rows are asked for from now on").pipe(
+                  Effect.annotateLogs({ stream: integration, model, rows: fewer }),
+                  Effect.as(null)
+                )
+            ),
+            // not even one row fits: the number of rows was not to blame
+            Effect.tapError((error) => Effect.sync(() => isTooLarge(error) && rowsOf.delete(list)))
+          )
+          if (answer !== null) return answer
+          rowsOf.set(list, fewer)
+        }
       })
 
       const read = Effect.fn("Source.read")(function*<R extends ReadName>(request: ReadRequest<R>) {

@@ -175,10 +175,21 @@ describe("POST /v1/integrations/{id}/remove", () => {
       yield* Effect.repeat(list, { until: (items) => items.length === 0, schedule: soon })
       assert.deepStrictEqual((yield* ask("/v1/events")).body.events, [])
       assert.strictEqual((yield* ask(`/v1/records?integration=${acme}&model=ats.tag`)).status, 404)
-      assert.strictEqual((yield* remove(acme, { data: "keep" })).status, 404)
+      const gone = yield* remove(acme, { data: "keep" })
+      assert.deepStrictEqual([gone.status, gone.body.detail], [
+        404,
+        `${acme} is not there: \`rollcall integrations list\` shows those that are`
+      ])
     })
     return reading(test, { api })
   })
+
+  it.live("a long id is found by its path as it is in the list", () =>
+    Effect.gen(function*() {
+      const integration = `workday:${"ä".repeat(300)}`
+      yield* stream({}, { integration, model: "ats.tag" })
+      assert.strictEqual((yield* ask(`/v1/streams/${encodeURIComponent(integration)}/ats.tag`)).status, 200)
+    }).pipe(using()))
 
   it.live("wants to be told what becomes of the records, and leaves declared ones alone", () =>
     Effect.gen(function*() {

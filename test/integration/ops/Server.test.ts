@@ -103,6 +103,16 @@ describe("readiness", () => {
 describe("GET /metrics", () => {
   const counted = Metric.counter("rollcall_tests_total", { description: "Counted by this process", incremental: true })
 
+  it.live.each([[3 * 86_400_000, "ahead of"], [-120_000, "behind"]] as const)(
+    "W4: a stream is as fresh as the service's clock says, which is %i ms (%s) ours",
+    ([offset]) =>
+      Effect.gen(function*() {
+        yield* stream({ phase: "live", watermark: Date.now() + offset - 90_000, offsets: [offset, offset, offset] })
+        const { text } = yield* ask("/metrics")
+        assert.closeTo(Number(/rollcall_stream_freshness_seconds\S+ (\S+)/.exec(text)?.[1]), 90, 5)
+      }).pipe(using())
+  )
+
   it.live("shows every stream as the store has it, beside what the process counted", () =>
     Effect.gen(function*() {
       yield* Metric.update(counted, 2)

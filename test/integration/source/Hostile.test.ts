@@ -37,7 +37,7 @@ const everySoOften = (response: ServerResponse, act: () => void) => {
 const bomb = Buffer.concat(Array.from({ length: 64 }, () => gzipSync(Buffer.alloc(16 * mebibyte))))
 
 const nested = (levels: number) =>
-  `{"status":"success","data":{"results":[${"[".repeat(levels)}${"]".repeat(levels)}]}}`
+  `{"status":"success","data":{"results":[{"id":"1"},${"[".repeat(levels)}${"]".repeat(levels)}]}}`
 
 const says = "content-type"
 const type = { [says]: "application/json" }
@@ -85,11 +85,6 @@ const hostilities: ReadonlyArray<{
     name: "announces less than it sends",
     answer: (response) => response.writeHead(200, { ...type, "content-length": 20 }).end(page.slice(0, 20)),
     expected: "status 200 with broken or unexpected JSON (application/json, 20 characters)"
-  },
-  {
-    name: "nests a hundred thousand levels deep",
-    answer: (response) => json(response, nested(100_000)),
-    expected: "it is nested deeper than 100 levels"
   },
   {
     name: "answers in Latin-1",
@@ -191,6 +186,18 @@ describe("an upstream that", () => {
     20_000
   )
 
+  it.live("S1: nests a row a hundred thousand levels deep does not take the others of the page along", () =>
+    Effect.gen(function*() {
+      const server = yield* Loopback.serving((_, response) => json(response, nested(100_000)))
+      const client = UnifiedApi.layer({
+        accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
+        retryBase: "1 millis"
+      }).pipe(Layer.provide(UnifiedApi.httpClient))
+      const { results } = yield* Effect.provide(read("a:1"), client)
+      assert.strictEqual(results.length, 2)
+      assert.deepStrictEqual(results[0], { id: "1" })
+    }))
+
   it.live("sends a gibibyte is cut off at 32 MiB where nothing else is said", () =>
     Effect.gen(function*() {
       let taken = 0
@@ -206,6 +213,6 @@ describe("an upstream that", () => {
       const { bytes, value } = yield* growth(Effect.flip(read("a:1"))).pipe(Effect.provide(client))
       assert.include(value.reason.message, "limit of 33554432 bytes")
       assert.isBelow(bytes, 200 * mebibyte)
-      assert.isBelow(taken, 3 * 40 * mebibyte)
+      assert.isBelow(taken, 5 * 40 * mebibyte)
     }), 20_000)
 })

@@ -156,7 +156,7 @@ describe("the API over a real connection", () => {
       const reason = yield* refusedBy(server.url)
       assert.strictEqual(reason._tag, "Unreadable")
       assert.include(reason.message, "limit of 33554432 bytes")
-      assert.isBelow(written, 3 * 40 * chunk.length)
+      assert.isBelow(written, 5 * 40 * chunk.length)
     }))
 
   it.live("a small gzip body that unpacks to more than the limit is given up too", () =>

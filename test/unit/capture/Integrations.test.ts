@@ -380,7 +380,7 @@ describe("Integrations", () => {
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
       const { add, remove } = yield* begin({ declared: [other] })
-      assert.strictEqual(yield* reasonOf(add(other)), "present")
+      assert.strictEqual(yield* reasonOf(add(other)), "declared")
       assert.strictEqual(yield* reasonOf(remove(other.id, "erase")), "declared")
       assert.strictEqual(yield* reasonOf(remove(acme.id, "keep")), "unknown")
       assert.deepStrictEqual(yield* store.audited(10), [])

@@ -507,6 +507,23 @@ describe("Poll", () => {
       assert.strictEqual(balance.quarantined, 4)
     })))
 
+  it.effect("S1: a record nested too deep to walk through is set aside, the page goes on", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const nested = (levels: number) => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`)
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", custom_fields: nested(98) })
+      rig.api.intercept = (_, answer) =>
+        Effect.succeed({
+          ...answer,
+          results: [{ id: "b", custom_fields: nested(20_000) }, nested(20_000), ...answer.results]
+        })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.strictEqual((yield* rig.state).lastPoll!.balance.quarantined, 2)
+    })))
+
   it.effect("S4, N2: keys and set-like arrays in another order, and a changed_at alone, mean nothing", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })

@@ -114,6 +114,23 @@ describe("a page", () => {
     }
   )
 
+  it.effect("S1: a number that no double holds keeps its digits, as text; every other one is a number", () => {
+    const exact = "9007199254740992,-9007199254740992,1e308,0.1,-0,1.0,123456789.123456789012345"
+    const inexact = "9007199254740993,-12345678901234567890,1e400"
+    const rows = `[{"id":"1","n":[${exact},${inexact}],"s":"9007199254740993"},{"id":"2","n":1e23}]`
+    const { layer } = withReplies({ body: `{"status":"success","data":{"next":null,"results":${rows}}}` })
+    return Effect.gen(function*() {
+      assert.deepStrictEqual((yield* yield* read()).results, [
+        {
+          id: "1",
+          n: [...exact.split(",").map(Number), ...inexact.split(",")],
+          s: "9007199254740993"
+        },
+        { id: "2", n: 1e23 }
+      ])
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("P6: an empty page with a cursor goes on; any 2xx will do", () => {
     const { layer } = withReplies({ status: 206, body: { status: "success", data: { next: "more", results: [] } } })
     return Effect.gen(function*() {
@@ -175,13 +192,23 @@ describe("refusals", () => {
     { body: '{"status":"success","data":{"res', type: "application/json", says: "broken or unexpected JSON" },
     { body: "", type: "application/json", says: "nothing" },
     { body: "Ada", type: "text/plain", says: "text that is not JSON" },
+    {
+      body: '{"status":"partial","data":{"results":[],"next":null}}',
+      type: "application/json",
+      says: "54 characters): it is no answer of the API"
+    },
+    {
+      body: '{"data":{"results":[],"next":null}}',
+      type: "application/json",
+      says: "35 characters): it is no answer of the API"
+    },
     { body: '{"status":"success","data":{}}', type: "application/json", says: "no data.results" },
     {
       body: '{"status":"success","data":{"results":[],"next":7}}',
       type: "application/json",
       says: "data.next is no string"
     }
-  ])("an unreadable answer is tried three times, then said to be $says", ({ body, says, type }) => {
+  ])("I7: an unreadable answer is tried three times, then said to be $says", ({ body, says, type }) => {
     const { layer, sent } = withReplies({ body, headers: { "content-type": type } })
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
@@ -190,6 +217,34 @@ describe("refusals", () => {
       assert.notInclude(reason.message, "Ada")
       assert.strictEqual(sent.length, 3)
     }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("S1: a page that is too large is asked for with fewer rows, and so is every one after it", () => {
+    const { layer, sent } = withReplies({ body: "x".repeat(33 * 1024 * 1024) }, success)
+    return Effect.gen(function*() {
+      yield* yield* read({ cursor: "second" })
+      yield* yield* read()
+      yield* yield* read({ model: "ats.offer" })
+      assert.deepStrictEqual(
+        sent.map(({ url }) => [url.searchParams.get("page_size"), url.searchParams.get("cursor")]),
+        [["250", "second"], ["50", "second"], ["50", null], ["250", null]]
+      )
+    }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
+  })
+
+  it.effect("S1: a single row that is too large ends the reading, the next one begins with whole pages", () => {
+    const large = { body: "x".repeat(33 * 1024 * 1024) }
+    const { layer, sent } = withReplies(large, large, large, large, large, success)
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read())
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "larger than the limit of 33554432 bytes")
+      yield* yield* read()
+      assert.deepStrictEqual(
+        sent.map(({ url }) => url.searchParams.get("page_size")),
+        ["250", "50", "10", "2", "1", "250"]
+      )
+    }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
   })
 
   it.effect("a 404 that is not the API's own says that the address is wrong", () => {
@@ -348,6 +403,18 @@ describe("what is measured and logged", () => {
       assert.strictEqual(yield* count("rollcall_api_requests_total", { endpoint, outcome: "ok" }), 1)
       assert.strictEqual(yield* count("rollcall_api_throttled_total", { account: "eu" }), 1)
     }).pipe(Effect.provide(layer), Effect.provideService(Metric.MetricRegistry, new Map()))
+  })
+
+  it.effect("R1: a pause of a minute or more is logged, with how long it is obeyed", () => {
+    const logged: Array<unknown> = []
+    const logger = Logger.make<unknown, void>(({ fiber }) => {
+      logged.push(fiber.getRef(References.CurrentLogAnnotations))
+    })
+    const { layer } = withReplies(limited({ "retry-after": "59" }), limited({ "retry-after": "86400" }), success)
+    return Effect.gen(function*() {
+      yield* read()
+      assert.deepStrictEqual(logged, [{ account: "eu", asked: "1d", waits: "15m" }])
+    }).pipe(Effect.provide(layer), Effect.provide(Logger.layer([logger])))
   })
 
   it.effect("I11: counts every warning, logs each text once, and none of the person in it", () => {

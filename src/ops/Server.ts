@@ -225,9 +225,6 @@ export const bindable = ({ host, port }: Pick<ServerOptions, "host" | "port">): 
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
   })
 
-/** Of a path: ids of integrations are as long as the service likes, percent-encoded three times that. */
-const longestName = 8_192
-
 type Requirements = Store | Deliveries | Capture | Control | PluginControl
 
 /** Ids of integrations stand in paths, percent-encoded; the router's own limit of 100 leaves some that nobody can remove. */
@@ -255,6 +252,6 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
     routerConfig: { maxParamLength: longestParameter }
   }).pipe(
     Layer.merge(address),
-    Layer.provide([http, Layer.succeed(HttpRouter.RouterConfig)({ maxParamLength: longestName })])
+    Layer.provide(http)
   )
 }

@@ -294,8 +294,8 @@ const confirm = Effect.fnUntraced(function*(
       (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })
     )
   )
-  // A list that ran empty has nobody left to vouch for an answer: shown as absent, never confirmed. So is whom nobody can ask for.
-  const unheard = !answer.counts && answer.noControl === true ? ids : ids.filter((id) => !isAskable(id))
+  // Nobody says anything of them, by refusing, by not answering ids, or for want of a control: shown as absent, never confirmed.
+  const unheard = answer.counts ? ids.filter((id) => !isAskable(id)) : ids
   if (unheard.length > 0) yield* countAbsent(stream, unheard, reading.id, 0)
   if (!answer.counts) {
     return yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(

@@ -23,12 +23,21 @@ export const mostAsked = mostIds - 2
 /** Whether the API can be asked for it by name. */
 export const isAskable = (id: string): boolean => !id.includes(",") && id.isWellFormed()
 
-export type Answer =
-  /** Rows of the asked records, without the controls, and which of them were not there: none that cannot be asked for. */
-  | { readonly counts: true; readonly rows: ReadonlyArray<unknown>; readonly absent: ReadonlyArray<string> }
-  | { readonly counts: false; readonly why: string; readonly noControl?: false }
-  /** Nobody vouches for what is missing; what is there is as it is. */
-  | { readonly counts: false; readonly why: string; readonly noControl: true; readonly rows: ReadonlyArray<unknown> }
+export interface Answer {
+  /** Rows of the asked records, without the controls: what is there is as it is, whether or not absence counts. */
+  readonly rows: ReadonlyArray<unknown>
+  /** Asked for and not there. */
+  readonly absent: ReadonlyArray<string>
+  /** Why absence says nothing; null = it counts. */
+  readonly doubt: string | null
+}
+
+/** The answer that is none. */
+export const unanswered = (ids: ReadonlyArray<string>, doubt: string): Answer => ({
+  rows: [],
+  absent: ids.filter(isAskable),
+  doubt
+})
 
 /** Up to two records to ask beside `ids` that were met live by `reading` or later. */
 export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: number, ids: ReadonlyArray<string>) {
@@ -54,7 +63,7 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
 ): Effect.fn.Return<Answer, SourceError, Source> {
   const source = yield* Source
   const named = ids.filter(isAskable)
-  if (named.length === 0) return { counts: true, rows: [], absent: [] }
+  if (named.length === 0) return { rows: [], absent: [], doubt: null }
   const [last, first] = controls
   const asked = [...(first === undefined ? [] : [first]), ...named, ...(last === undefined ? [] : [last])]
   const missing = new Set(asked)
@@ -73,25 +82,23 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
     })
     for (const value of page.results) {
       const row = readRow(stream.processing, value)
-      if (!("id" in row)) return { counts: false, why: "a row of the answer has no id" }
-      if (!asked.includes(row.id)) return { counts: false, why: "the answer holds records that were not asked for" }
+      if (!("id" in row)) return unanswered(ids, "a row of the answer has no id")
+      if (!asked.includes(row.id)) return unanswered(ids, "the answer holds records that were not asked for")
       missing.delete(row.id)
       if (row.id !== first && row.id !== last) rows.push(value)
     }
     cursor = page.next
     if (cursor !== null && (cursors.has(cursor) || cursors.size > mostIds)) {
-      return { counts: false, why: "the answer does not end" }
+      return unanswered(ids, "the answer does not end")
     }
     if (cursor !== null) cursors.add(cursor)
   } while (cursor !== null)
-  if (controls.some((control) => missing.has(control))) {
-    return { counts: false, why: "a record known to be alive was not returned either" }
-  }
-  if (controls.length === 0 && missing.size > 0) {
-    const why = "no live record is known that could show whether ids are answered"
-    return { counts: false, why, noControl: true, rows }
-  }
-  return { counts: true, rows, absent: named.filter((id) => missing.has(id)) }
+  const doubt = controls.some((control) => missing.has(control))
+    ? "a record known to be alive was not returned either"
+    : controls.length === 0 && missing.size > 0
+    ? "no live record is known that could show whether ids are answered"
+    : null
+  return { rows, absent: named.filter((id) => missing.has(id)), doubt }
 })
 
 /** Pending rows of one status, as many at a time as one point read may ask for. */
@@ -129,13 +136,12 @@ export const settleDisputes = Effect.fn("PointRead.settle")(function*(
     Effect.fnUntraced(function*(rows) {
       const ids = rows.map((row) => row.id)
       const answer = yield* pointRead(stream, ids, yield* controlsLately(stream, reading, ids), "confirm")
-      if (!answer.counts) {
+      if (answer.doubt !== null) {
         yield* Effect.logWarning("point re-read did not count").pipe(
-          Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: answer.why })
+          Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: answer.doubt })
         )
-        if (answer.noControl !== true) return
       }
-      const absent = answer.counts ? answer.absent : []
+      const absent = answer.doubt === null ? answer.absent : []
       yield* commitPage(stream, answer.rows, { id: reading, kind: "poll", backfill: false }, {
         decisive: true,
         conclude: (tx, state) => Effect.as(dropSettled(tx, absent), { state, events: [], holds: [] })

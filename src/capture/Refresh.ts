@@ -14,7 +14,7 @@ import type { Source } from "../source/Source.ts"
 import { Store } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
 import { commitPage, type ReadingError, type Stream } from "./Pages.ts"
-import { type Answer, controlsFor, mostAsked, pointRead } from "./PointRead.ts"
+import { controlsFor, mostAsked, pointRead, unanswered } from "./PointRead.ts"
 
 /** `more`: it gave way or did what it may in one turn. `sweep`: too many are owed, reading everything is cheaper. */
 export type Outcome = "done" | "more" | "sweep"
@@ -52,13 +52,13 @@ const reread = Effect.fnUntraced(function*(
   const answer = yield* pointRead(stream, ids, controls, "refresh").pipe(
     Effect.catchIf(
       (error) => !error.reason.retryable,
-      (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })
+      (error) => Effect.succeed(unanswered(ids, error.reason._tag))
     )
   )
-  if (!answer.counts) {
+  if (answer.doubt !== null) {
     yield* Gauges.refreshed(stream.key, "uncounted", ids.length)
     yield* Effect.logWarning("refresh did not count; it is tried again, at last by the sweep").pipe(
-      Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: answer.why })
+      Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: answer.doubt })
     )
     return false
   }

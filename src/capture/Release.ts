@@ -115,11 +115,15 @@ const judge = Effect.fnUntraced(function*(
   const recent = Guard.recently(guard, state.recent ?? [], now)
   const absences = yield* tx.absences
   const opened: Array<Hold> = []
+  const openOf = (wave: Guard.Wave) => undecided.find((hold) => hold.kind === wave && hold.state === "open")
+  const deletes = openOf("deletes")
+  const deletesHeld = deletes === undefined ? 0 : yield* tx.holdSize(deletes.id)
   const suspected = Effect.fnUntraced(function*(wave: Guard.Wave) {
-    const open = undecided.find((hold) => hold.kind === wave && hold.state === "open")
+    const open = openOf(wave)
     const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
       (wave === "deletes" ? absences : 0)
-    const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes)
+    // what is held as deleted may be released with this reading: it is no record that restores are a share of
+    const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
     const reason = Guard.suspicion(guard, wave, recent[wave] + waiting, records)
     if (reason === null || open !== undefined || tally[wave] === 0) return reason === null ? null : open ?? null
     const hold = yield* tx.openHold(opening(wave, reason, [], occasion))

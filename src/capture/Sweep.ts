@@ -33,7 +33,7 @@ import {
   readPages,
   type Stream
 } from "./Pages.ts"
-import { type Answer, controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
+import { controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes, unanswered } from "./PointRead.ts"
 import { release } from "./Release.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
@@ -242,7 +242,7 @@ const confirmCandidates = Effect.fnUntraced(function*(
     const rows = yield* store.transact(stream.owner, stream.key, (tx) => tx.pending(candidates))
     const now = yield* Clock.currentTimeMillis
     const due = candidates.filter((id) => isDue(rows.get(id), now, options.confirmInterval))
-    if (due.length > 0 && isWhole(stream)) yield* countAbsent(stream, due, reading.id, 1)
+    if (due.length > 0 && isWhole(stream)) yield* countAbsent(stream, due, reading.id)
     else if (due.length > 0) yield* confirm(stream, reading, due)
     after = candidates.at(-1)!
     if (yield* options.yieldTurn) return false
@@ -291,40 +291,41 @@ const confirm = Effect.fnUntraced(function*(
     // D12: a refusal is no confirmation; what will pass by itself is tried again with the sweep.
     Effect.catchIf(
       (error) => !error.reason.retryable,
-      (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })
+      (error) => Effect.succeed(unanswered(ids, error.reason._tag))
     )
   )
-  // Nobody says anything of them, by refusing, by not answering ids, or for want of a control: shown as absent, never confirmed.
-  const unheard = answer.counts ? ids.filter((id) => !isAskable(id)) : ids
-  if (unheard.length > 0) yield* countAbsent(stream, unheard, reading.id, 0)
-  if (!answer.counts) {
-    return yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
+  const { absent, doubt, rows } = answer
+  if (doubt !== null) {
+    yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
       Effect.annotateLogs({
         stream: stream.key.integration,
         model: stream.key.model,
         asked: ids.length,
-        why: answer.why
+        why: doubt
       })
     )
   }
   const now = yield* Clock.currentTimeMillis
-  yield* Gauges.driftFound(stream.key, ids.length - answer.absent.length)
-  yield* commitPage(stream, answer.rows, { ...reading, backfill: false }, {
+  yield* Gauges.driftFound(stream.key, rows.length)
+  yield* commitPage(stream, rows, { ...reading, backfill: false }, {
     decisive: true,
-    conclude: (tx, state) =>
-      markAbsent(tx, answer.absent, reading.id, now, 1).pipe(Effect.as({ state, events: [], holds: [] }))
+    conclude: Effect.fnUntraced(function*(tx, state) {
+      yield* markAbsent(tx, absent, reading.id, now, doubt === null ? 1 : 0)
+      // Whom nobody can ask for, and of whom nobody says anything, is shown as absent and never confirmed.
+      yield* markAbsent(tx, ids.filter((id) => !isAskable(id)), reading.id, now, 0)
+      return { state, events: [], holds: [] }
+    })
   })
 })
 
 const countAbsent = Effect.fnUntraced(function*(
   stream: Stream,
   ids: ReadonlyArray<string>,
-  reading: number,
-  confirms: 0 | 1
+  reading: number
 ) {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
-  yield* store.transact(stream.owner, stream.key, (tx) => markAbsent(tx, ids, reading, now, confirms))
+  yield* store.transact(stream.owner, stream.key, (tx) => markAbsent(tx, ids, reading, now, 1))
 })
 
 /** What is staged already says more than an absence, and so does what is held as deleted: that is confirmed by it (C8). */
@@ -342,8 +343,9 @@ const markAbsent = Effect.fnUntraced(function*(
       const agreed = row.confirms + confirms
       return [{ ...row, status: agreed < confirmsNeeded ? "absent" : "staged", confirms: agreed, confirmedAt: now }]
     }
+    if (row !== undefined && confirms === 0) return []
     if (row !== undefined && (row.deleted || row.status === "staged") && row.status !== "reread") {
-      return row.hold === null || confirms === 0 ? [] : [{ ...row, reading: Math.max(row.reading, reading) }]
+      return row.hold === null ? [] : [{ ...row, reading: Math.max(row.reading, reading) }]
     }
     return [{
       id,

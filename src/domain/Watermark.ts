@@ -32,8 +32,8 @@ const resolution = 1_000
 const bound = 30_000
 const kept = 9
 
-/** Samples among which one wrong one is outvoted; with fewer the earlier clock counts. */
-const enough = 3
+/** Samples among which two wrong ones are outvoted; with fewer the earlier clock counts. */
+const enough = 5
 
 /** Server clock − our clock, as far as the history tells; null before the first sample. */
 export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {

@@ -8,7 +8,7 @@ import type { Copy, Delivery } from "./FaultyApi.ts"
 import { isDisguised, nameOf, type Report, type Stream } from "./Known.ts"
 import type { Setting } from "./Plan.ts"
 import type { Process } from "./Process.ts"
-import type { Row } from "./World.ts"
+import type { Row, Shape } from "./World.ts"
 
 /** Rows handed out to one reading, page by page: a page asked for again replaces what it gave before. */
 interface Open {
@@ -133,7 +133,7 @@ const isTaken = (stream: Stream, { row, state }: Copy): boolean => {
   if (pending !== undefined) return isKept(stream, pending, { row, state })
   const shown = row.shown[state]!
   const published = stream.records.get(row.id)
-  if (!shown.live && published === undefined) return !isUnseen(stream, row, state)
+  if (!shown.live && published === undefined) return !isUnseen(stream, row, state) || wasEmptied(stream, row, state)
   if (!shown.live && published?.after === null) return true
   if (published !== undefined && published.state >= state) return true
   if (published?.after != null && contentOf(published.after) === contentOf(shown.record)) return true
@@ -144,6 +144,17 @@ const isTaken = (stream: Stream, { row, state }: Copy): boolean => {
   return since !== undefined && since.state > state && published?.after != null &&
     contentOf(row.shown[since.state]!.record) === contentOf(published.after)
 }
+
+/** It was shown deleted and empty before this older copy of it: what was in it is not told any more (D11). */
+const wasEmptied = ({ deadShown }: Stream, { id, shown }: Row, state: number): boolean => {
+  const later = deadShown.get(id) ?? -1
+  return later > state && isEmpty(shown[later]!.record)
+}
+
+const isEmpty = (record: Shape): boolean =>
+  Object.entries(record).every(([name, value]) =>
+    value === null || name === "id" || name === "changed_at" || name.startsWith("remote_")
+  )
 
 /** A question is open about it, or what waits is no older than what was given. */
 const isKept = (stream: Stream, pending: Pending, { row, state }: Pick<Copy, "row" | "state">): boolean => {
@@ -164,9 +175,6 @@ const isUnseen = ({ backfilledAt }: Stream, { shown }: Row, state: number): bool
   if (shown.slice(0, state).some(({ live }) => !live)) return false
   const { record } = shown[state]!
   const deletedAt = record["remote_deleted_at"]
-  const isBlank = Object.entries(record).every(([name, value]) =>
-    value === null || name === "id" || name === "changed_at" || name.startsWith("remote_")
-  )
   return typeof deletedAt === "string" && backfilledAt !== null && Date.parse(deletedAt) > backfilledAt + slack &&
-    !isBlank
+    !isEmpty(record)
 }

@@ -530,6 +530,26 @@ describe("Guard", () => {
         assert.isTrue(restored.every((entry) => entry.origin === "backfill" && entry.transitions === "[]"))
       })))
 
+  it.effect("C9: restores are a share of the records that are left once what is held as deleted is gone", () =>
+    filled(14, (rig, ids) =>
+      Effect.gen(function*() {
+        const [first, second] = [ids.slice(0, 5), ids.slice(5, 10)]
+        yield* each(first, rig.flag)
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* each(second, rig.flag)
+        yield* rig.poll
+        assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["deletes", 5]])
+        yield* rig.wait("1 minute")
+        yield* each(first, (id) => rig.put(row(id)))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
+        assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["restores", 5], [
+          "deletes",
+          5
+        ]])
+      })))
+
   it.effect("X7: an approval that is killed between its transactions is taken up again, without loss or doubles, in order", () =>
     filled(1000, (rig, ids) =>
       Effect.gen(function*() {

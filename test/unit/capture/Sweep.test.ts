@@ -239,6 +239,27 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
     })))
 
+  it.effect("D2: whoever an answer shows is there, even where nobody vouches for the others: its absence begins anew", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b", "c", "d", "e"])
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      const b = rig.api.rows.get("b")!
+      rig.api.vanish("b")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.confirms, { b: 1 })
+      rig.api.rows.set("b", b)
+      const controls = new Set(["a", "c"])
+      rig.api.intercept = (_, answer) =>
+        Effect.succeed({
+          ...answer,
+          results: answer.results.filter((row) => !controls.has((row as { id: string }).id))
+        })
+      yield* rig.wait("1 hour")
+      yield* rig.confirm
+      assert.deepStrictEqual(yield* rig.confirms, {})
+    })))
+
   it.effect("D13: an `ids` filter that answers [] to everything confirms nothing", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])

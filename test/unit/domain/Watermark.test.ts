@@ -14,11 +14,11 @@ describe("Watermark", () => {
       const first = readClock([], answer(noon, noon + skew))
       assert.isAtMost(first.complete, noon - 1_000)
       let { offsets } = first
-      for (const later of [60_000, 120_000]) {
+      for (const later of [60_000, 90_000, 120_000, 150_000]) {
         offsets = readClock(offsets, answer(noon + later, noon + later + skew)).offsets
       }
-      const fourth = readClock(offsets, answer(noon + 180_000, noon + 180_000 + skew))
-      assert.strictEqual(fourth.complete, noon + 180_000 - 1_000 - 200)
+      const sixth = readClock(offsets, answer(noon + 180_000, noon + 180_000 + skew))
+      assert.strictEqual(sixth.complete, noon + 180_000 - 1_000 - 200)
     }
   })
 
@@ -31,7 +31,7 @@ describe("Watermark", () => {
 
   it("W5: without a Date our own clock and the known offset stand in", () => {
     let offsets: ReadonlyArray<number> = []
-    for (let i = 0; i < 3; i++) offsets = readClock(offsets, answer(noon + 90_000)).offsets
+    for (let i = 0; i < 5; i++) offsets = readClock(offsets, answer(noon + 90_000)).offsets
     const reading = readClock(offsets, answer(null, noon + 60_000))
     assert.approximately(reading.complete, noon + 150_000 - 1_200, 200)
   })
@@ -53,6 +53,17 @@ describe("Watermark", () => {
     const { offsets } = readClock([], answer(noon + 86_400_000))
     assert.isAtMost(readClock(offsets, answer(null, noon + 60_000)).complete, noon + 60_000)
     assert.isAtMost(readClock(offsets, answer(noon + 86_460_000, noon + 60_000)).complete, noon + 60_000)
+  })
+
+  it("W10: two Dates a day ahead among the first four do not become the known offset", () => {
+    let offsets: ReadonlyArray<number> = []
+    for (const [minutes, wrong] of [[0, 0], [1, 86_400_000], [2, 86_400_000], [3, 0]] as const) {
+      const now = noon + minutes * 60_000
+      const reading = readClock(offsets, answer(now + wrong, now))
+      assert.isAtMost(reading.complete, now)
+      offsets = reading.offsets
+      assert.isAtMost(readClock(offsets, answer(null, now + 30_000)).complete, now + 30_000)
+    }
   })
 
   it("one mad Date does not become the known offset", () => {

@@ -84,9 +84,8 @@ const isTold = (cause: unknown): cause is Told =>
 
 /** Classes of SQLSTATE whose message may quote a value: data, constraints, and what functions raise. */
 const quoting = /^(21|22|23|44|P0)/
-const idleTooLong = "25P03"
-/** It goes down, or takes no more connections. */
-const leaving = /^(57P0[1-3]|53300)$/
+/** The server ended the session, or begins none: silent for too long, going down, starting, full. */
+const ended = /^(25P0[34]|57P0[1235]|53300)$/
 
 const withoutValues = ({ code, constraint, message, table }: Told): Error =>
   Object.assign(new Error(quoting.test(code) ? `SQLSTATE ${code}` : message), {
@@ -100,8 +99,7 @@ const reasonOf = ({ _tag, cause, message = "", operation = "query" }: SqlErrorRe
   // of what was sent or read, only the line itself is known to quote nothing
   const plain = _tag === "ConnectionError" ? cause : new Error(message)
   const props = { cause: told ? withoutValues(cause) : plain, message, operation }
-  if (told && cause.code === idleTooLong) return new LockTimeoutError(props)
-  if (told && leaving.test(cause.code)) return new ConnectionError(props)
+  if (told && ended.test(cause.code)) return new ConnectionError(props)
   switch (_tag) {
     case "ConnectionError":
       return new ConnectionError(props)

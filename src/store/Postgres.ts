@@ -18,9 +18,10 @@ import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Reactivity from "effect/reactivity/Reactivity"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import {
@@ -44,6 +45,8 @@ import { Misconfigured, type Store, StoreError } from "./Store.ts"
 export interface Options {
   /** `postgres://user:password@host:port/database`, as libpq reads it: `?sslmode=require` encrypts. */
   readonly url: Redacted.Redacted
+  /** What it is called where people read it: without the login. */
+  readonly name: string
 }
 
 const schema = "rollcall"
@@ -63,12 +66,6 @@ const sessionSettings = {
 }
 
 const mostPreparedValues = 64
-
-/** Where the database is, without who asks. */
-export const placeOf = (url: Redacted.Redacted): string => {
-  const { host, pathname, searchParams } = new URL(Redacted.value(url))
-  return `postgres://${host || (searchParams.get("host") ?? "localhost")}${pathname}`
-}
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
@@ -190,74 +187,93 @@ const commitWith = (pool: PgPool.PgPool) => {
 const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
 
 /** What a person can mend is said in words, the rest is the database's own error. */
-const toOpenError = (place: string) => (error: SqlError): StoreError | SqlError => {
-  switch (String(codeOf(error))) {
+const toOpenError = (name: string) => (error: SqlError): StoreError | SqlError => {
+  switch (codeOf(error)) {
     case "28000":
     case "28P01":
-      return misconfigured(`${place} refuses the login; check user and password, and who the server lets in`)
+      return misconfigured(`${name} refuses the login; check user and password, and who the server lets in`)
     case "3D000":
-      return misconfigured(`the database ${place} does not exist; create it, or name another one`)
-    case "42501":
-    case "25006":
-      return misconfigured(
-        `${place} cannot be written to; its user must be allowed to create, or to own, the schema "${schema}"`
-      )
+      return misconfigured(`the database ${name} does not exist; create it, or name another one`)
     default:
       return error
   }
 }
 
-const prepare = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, place: string) {
-  const [found] = yield* sql<{ version: number; encoding: string; made: boolean; foreign: boolean }>`
+interface Found {
+  readonly version: number
+  readonly encoding: string
+  /** Whether the schema is there. */
+  readonly made: boolean
+  readonly exists: boolean
+  readonly foreign: boolean
+  readonly writable: boolean
+}
+
+/** What the database is, or why it cannot be a store. */
+export const look = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: string) {
+  const [found] = yield* sql<Found>`
     SELECT current_setting('server_version_num')::integer / 10000 AS version, getdatabaseencoding() AS encoding,
-      to_regnamespace(${schema}) IS NOT NULL AS made,
-      to_regclass(${`${schema}.${table}`}) IS NULL AND EXISTS (
-        SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(${schema})) AS foreign`
-  if (found === undefined) return
-  const { encoding, foreign, made, version } = found
+      namespace IS NOT NULL AS made, migrations IS NOT NULL AS exists,
+      migrations IS NULL AND EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = namespace) AS foreign,
+      NOT pg_is_in_recovery() AND coalesce(
+        has_schema_privilege(namespace, 'CREATE'), has_database_privilege(current_database(), 'CREATE')) AS writable
+    FROM (SELECT to_regnamespace(${schema})::oid, to_regclass(${`${schema}.${table}`})::oid) AS x (namespace, migrations)`
+    .pipe(Effect.mapError(toOpenError(name)))
+  if (found === undefined) return yield* misconfigured(`${name} does not answer like PostgreSQL`)
+  const { encoding, foreign, version, writable } = found
   if (version < oldest) {
-    return yield* misconfigured(`${place} is PostgreSQL ${version}; the store needs ${oldest} or newer`)
+    return yield* misconfigured(`${name} is PostgreSQL ${version}; the store needs ${oldest} or newer`)
   }
   if (encoding !== "UTF8") {
-    return yield* misconfigured(`the database ${place} is encoded in ${encoding}; create one with encoding UTF8`)
+    return yield* misconfigured(`the database ${name} is encoded in ${encoding}; create one with encoding UTF8`)
   }
   if (foreign) {
-    return yield* misconfigured(`the schema "${schema}" of ${place} is of another program; name another database`)
+    return yield* misconfigured(`the schema "${schema}" of ${name} is of another program; name another database`)
   }
-  // of several that make it at once, one does
-  if (!made) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
+  if (!writable) {
+    return yield* misconfigured(
+      `${name} cannot be written to; its user must be allowed to create, or to own, the schema "${schema}"`
+    )
+  }
+  return found
 })
 
+const connected = (options: Options, settings: Readonly<Record<string, string>>) =>
+  Effect.gen(function*() {
+    const pool = yield* PgPool.make({
+      url: options.url,
+      types,
+      applicationName: "rollcall",
+      keepAlive: "30 seconds",
+      startupParameters: settings
+    })
+    return yield* SqlClient.make({
+      acquirer: borrow(pool.get),
+      transactionAcquirer: borrow(pool.reserve),
+      compiler: PgClient.makeCompiler(),
+      driver: "sql-pg",
+      commit: commitWith(pool),
+      onCommitFailure: (connection) => Effect.asVoid(connection.execute(rollback, [], undefined)),
+      prepareTransactionControls: true,
+      spanAttributes: [["db.system.name", "postgresql"]]
+    })
+  })
+
+const provided = <E>(made: Effect.Effect<SqlClient.SqlClient, E | SqlError, Scope.Scope | Reactivity.Reactivity>) =>
+  Layer.provide(Layer.effect(SqlClient.SqlClient, step("open")(made)), Reactivity.layer)
+
+/** A client that cannot write. */
+export const onlyReading = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
+  provided(connected(options, { ...sessionSettings, default_transaction_read_only: "on" }))
+
 /** A client of as many connections as are used at once, to a database that can be a store. */
-export const client = ({ url }: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  Layer.effect(
-    SqlClient.SqlClient,
+export const client = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
+  provided(Effect.tap(connected(options, sessionSettings), (sql) =>
     Effect.gen(function*() {
-      const pool = yield* PgPool.make({
-        url,
-        types,
-        applicationName: "rollcall",
-        keepAlive: "30 seconds",
-        startupParameters: sessionSettings
-      })
-      const sql = yield* SqlClient.make({
-        acquirer: borrow(pool.get),
-        transactionAcquirer: borrow(pool.reserve),
-        compiler: PgClient.makeCompiler(),
-        driver: "sql-pg",
-        commit: commitWith(pool),
-        onCommitFailure: (connection) => Effect.asVoid(connection.execute(rollback, [], undefined)),
-        prepareTransactionControls: true,
-        spanAttributes: [["db.system.name", "postgresql"]]
-      })
-      const place = placeOf(url)
-      yield* prepare(sql, place).pipe(
-        Effect.mapError((error) => error instanceof StoreError ? error : toOpenError(place)(error)),
-        attempt("open")
-      )
-      return sql
-    }).pipe(step("open"))
-  ).pipe(Layer.provide(Reactivity.layer))
+      const { made } = yield* look(sql, options.name)
+      // of several that make it at once, one does
+      if (!made) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
+    }).pipe(attempt("open"))))
 
 /** Deliveries find their tables made. */
 const ports = Layer.provideMerge(SqlDeliveries.layer, SqlStore.layer)

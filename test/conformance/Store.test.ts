@@ -44,7 +44,10 @@ expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
 sharedStoreSuite("SQLite file", inFile)
 
 const { missing } = Server
-const database = Effect.map(Server.ofFile().database, (url) => ({ url: Redacted.make(url) }))
+const database = Effect.map(
+  Server.ofFile().database,
+  (url) => ({ url: Redacted.make(url), name: `postgres://${new URL(url).host}${new URL(url).pathname}` })
+)
 
 describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   const inDatabase = Effect.map(database, Postgres.layer)

@@ -19,7 +19,10 @@ import * as Server from "./Server.ts"
 const { missing } = Server
 const { database } = Server.ofFile()
 
-const optionsOf = (url: string) => ({ url: Redacted.make(url) })
+const optionsOf = (url: string) => ({
+  url: Redacted.make(url),
+  name: `postgres://${new URL(url).host}${new URL(url).pathname}`
+})
 /** One more process at this address. */
 const open = (url: string) =>
   Effect.map(

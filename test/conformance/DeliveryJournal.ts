@@ -28,7 +28,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "L1: are unknown until they are finished, begun again only on purpose, and forgotten when nothing was done",
+      "L5: are unknown until they are finished, begun again only on purpose, and forgotten when nothing was done",
       Effect.gen(function*() {
         const { deliveries, fence, intent, step } = yield* attempting
         const begin = Effect.map(deliveries.begin(fence, intent), ({ _tag }) => _tag)

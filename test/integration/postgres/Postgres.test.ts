@@ -137,7 +137,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])
       }))
 
-    it.live("N4: of one stream sees what another of its integration says meanwhile: one of them is owed a re-read", () =>
+    it.live("I1: of one stream sees what another of its integration says meanwhile: one of them is owed a re-read", () =>
       Effect.gen(function*() {
         const { store } = yield* open(yield* database)
         const offers = { ...tags, model: "ats.offer" } as const

@@ -35,6 +35,9 @@ export interface Observation {
   readonly deletedAtMs: number | null
 }
 
+/** A null character stands in JSON, escaped, and in no text of a PostgreSQL database. */
+const isPlain = (text: string): boolean => !text.includes("\0")
+
 /** A row, or the reason why it must be set aside, with the text that stands for it. */
 export const readRow = (
   processing: Processing,
@@ -44,6 +47,7 @@ export const readRow = (
   if (!isObject(value)) return { unreadable: "not an object", text }
   const id = value["id"]
   if (typeof id !== "string" || id === "") return { unreadable: "no string id", text }
+  if (!isPlain(id)) return { unreadable: "an id with a null character", text }
   return { id, textHash: hash("sha256", processing.fingerprint + text, "base64url"), raw: value }
 }
 
@@ -66,7 +70,7 @@ export const isBlank = (record: JsonObject): boolean =>
 export const observe = (processing: Processing, row: Row): Observation => {
   const { raw } = row
   const content = processing.apply(raw)
-  const text = (key: string): string | null => typeof raw[key] === "string" ? raw[key] : null
+  const text = (key: string): string | null => typeof raw[key] === "string" && isPlain(raw[key]) ? raw[key] : null
   return {
     id: row.id,
     remoteId: text("remote_id"),

@@ -39,7 +39,6 @@ import { attempt, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
 import { table } from "./Migrations.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
-import * as SqlStore from "./SqlStore.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 
 export interface Options {
@@ -275,12 +274,9 @@ export const client = (options: Options): Layer.Layer<SqlClient.SqlClient, Store
       if (!made) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
     }).pipe(attempt("open"))))
 
-/** Deliveries find their tables made. */
-const ports = Layer.provideMerge(SqlDeliveries.layer, SqlStore.layer)
-
 /**
  * The store in a database, made there if there is none.
  * Fails with `Misconfigured` if the database cannot be one, with `Incompatible` if a newer program wrote it.
  */
 export const layer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
-  Layer.provide(ports, client(options))
+  Layer.provide(SqlDeliveries.ports, client(options))

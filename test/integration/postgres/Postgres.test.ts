@@ -271,10 +271,13 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
 
     it.live("of a user who may not make the schema what the user needs", () =>
       Effect.gen(function*() {
-        const url = new URL(yield* database)
+        const owned = yield* database
+        const url = new URL(owned)
         const name = url.pathname.slice(1)
-        yield* Server.say(url.href, `CREATE ROLE ${name} LOGIN PASSWORD 's3cret'`)
-        yield* Effect.addFinalizer(() => Effect.ignore(Server.say(url.href, `DROP ROLE ${name}`)))
+        yield* Effect.acquireRelease(
+          Server.say(owned, `CREATE ROLE ${name} LOGIN PASSWORD 's3cret'`),
+          () => Effect.ignore(Server.say(owned, `DROP ROLE ${name}`))
+        )
         url.username = name
         url.password = "s3cret"
         const error = yield* refusal(url.href)

@@ -2,7 +2,7 @@
  * The composition root: which adapters stand behind which ports, as layers of what is configured.
  *
  * Gotchas
- * - Kafka and delivering are imported when they are configured: they cost start-up time.
+ * - Kafka, PostgreSQL and delivering are imported when they are configured: they cost start-up time.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Effect from "effect/Effect"
@@ -25,7 +25,7 @@ import type { Source } from "./source/Source.ts"
 import * as UnifiedApi from "./source/UnifiedApi.ts"
 import { type Deliveries, reader as deliveryReader } from "./store/Deliveries.ts"
 import * as Sqlite from "./store/Sqlite.ts"
-import { Store } from "./store/Store.ts"
+import { Store, type StoreError } from "./store/Store.ts"
 
 /** What is configured, and what discovery adds to it. */
 export interface Plan extends Config.Settings {
@@ -84,7 +84,36 @@ const integrationsLayer = (plan: Plan) =>
     processing: (model) => processingFor(plan, model)
   })
 
-export const loadExamination = Effect.promise(() => import("./store/SqliteExamination.ts"))
+const loadPostgres = Effect.promise(() => import("./store/Postgres.ts"))
+
+/** The store, and who waits for it: one that serves is patient. */
+export const storeLayer = (
+  store: Config.StorePlace,
+  { patient }: { readonly patient: boolean }
+): Layer.Layer<Store | Deliveries, StoreError> =>
+  store._tag === "Postgres"
+    ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
+    : patient
+    ? Sqlite.patientLayer(store)
+    : Sqlite.layer(store)
+
+/** What looks at the store without touching it. */
+export const examinationOf = (store: Config.StorePlace) =>
+  Effect.promise(async () => {
+    if (store._tag === "Postgres") {
+      const { eventIds, examine } = await import("./store/PostgresExamination.ts")
+      return {
+        examine: examine(store),
+        eventIds: (after: number, upTo: number) => eventIds(store, after, upTo)
+      }
+    }
+    const { eventIds, examine } = await import("./store/SqliteExamination.ts")
+    return {
+      examine: examine(store.file),
+      eventIds: (after: number, upTo: number) => eventIds(store.file, after, upTo)
+    }
+  })
+
 export const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))
 export const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, streams: Plan["streams"]) => ({
   ...kafka,
@@ -150,5 +179,5 @@ export const pipeline = (plan: Plan) =>
     Layer.merge(Retention.layer({ retention: plan.retention, readers: readersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
     Layer.provideMerge(pluginsLayer(plan)),
-    Layer.provideMerge(Sqlite.patientLayer(plan.store))
+    Layer.provideMerge(storeLayer(plan.store, { patient: true }))
   )

@@ -78,6 +78,11 @@ export interface Kafka {
   readonly transactions: boolean
 }
 
+/** Where the store is; `name` may be read by everybody. */
+export type StorePlace =
+  | { readonly _tag: "Sqlite"; readonly file: string; readonly name: string }
+  | { readonly _tag: "Postgres"; readonly url: Redacted.Redacted; readonly name: string }
+
 export const logLevels = ["trace", "debug", "info", "warn", "error"] as const
 export type LogFormat = "pretty" | "json"
 
@@ -98,8 +103,7 @@ export interface Settings {
   readonly retryBase: Duration.Duration
   /** What is held until someone decides. */
   readonly guard: Guard.Thresholds
-  /** SQLite file. */
-  readonly store: { readonly file: string }
+  readonly store: StorePlace
   /** How long the event log is kept. */
   readonly retention: Duration.Duration
   readonly http: Http
@@ -437,14 +441,25 @@ const guardOf = (place: Place): Guard.Thresholds => {
 
 // ---- where it goes ------------------------------------------------------------------------------------------------
 
-const storeOf = ({ file, secretAt, variable }: Found): Settings["store"] => {
-  const hint = "Use sqlite:<file>, such as sqlite:./rollcall.db"
+const storeOf = ({ file, secretAt, variable }: Found): StorePlace => {
+  const hint = "Use sqlite:<file>, such as sqlite:./rollcall.db, or postgres://<user>@<host>/<database>"
   const place = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(file.store)
   const address = isSecret(place.value) ? secretAt(place)?.initial ?? Redacted.make("sqlite::memory:") : null
   const text = address === null ? place.text() ?? "sqlite:./rollcall.db" : Redacted.value(address)
-  if (/^postgres(ql)?:\/\//.test(text)) place.fault("PostgreSQL is not available in this version", hint)
-  else if (!/^sqlite:./.test(text)) place.fault("names no store", hint)
-  return { file: text.replace(/^sqlite:/, "") }
+  if (!/^postgres(ql)?:/.test(text)) {
+    if (!/^sqlite:./.test(text)) place.fault("names no store", hint)
+    const file = text.replace(/^sqlite:/, "")
+    return { _tag: "Sqlite", file, name: file }
+  }
+  const { host = "", password = "", pathname = "", searchParams = new URLSearchParams() } = URL.parse(text) ?? {}
+  const database = searchParams.get("dbname") ?? pathname.slice(1)
+  if (database === "") place.fault("is no address of a database", hint)
+  const inFile = address === null && !variable("ROLLCALL_STORE").isSet
+  if (inFile && (password !== "" || searchParams.has("password"))) {
+    place.fault("holds a password", `Write secret("DATABASE_URL"), and set the variable of that name`)
+  }
+  const name = `postgres://${host || (searchParams.get("host") ?? "localhost")}/${database}`
+  return { _tag: "Postgres", url: address ?? Redacted.make(text), name }
 }
 
 /** Whether only this machine can reach an address. */

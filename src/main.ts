@@ -18,15 +18,16 @@ import * as Schema from "effect/Schema"
 import { createRequire } from "node:module"
 import * as Capture from "./capture/Capture.ts"
 import {
+  examinationOf,
   kafkaOptions,
-  loadExamination,
   loadKafka,
   pipeline,
   type Plan,
   planOf,
   processingsOf,
   serverLayer,
-  sourceLayer
+  sourceLayer,
+  storeLayer
 } from "./Composition.ts"
 import * as Config from "./Config.ts"
 import { defaultFile, type Input, input } from "./ConfigInput.ts"
@@ -43,7 +44,6 @@ import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
 import { divergence, evidence, Relay } from "./publish/Relay.ts"
-import * as Sqlite from "./store/Sqlite.ts"
 import { Store } from "./store/Store.ts"
 
 /** Of this package: one folder up, from the sources and from what is built of them. */
@@ -51,13 +51,13 @@ const { version }: { readonly version: string } = createRequire(import.meta.url)
 
 // ---- start --------------------------------------------------------------------------------------------------------
 
-const announce = Effect.fnUntraced(function*({ kafka, store: { file } }: Plan, url: string | null) {
+const announce = Effect.fnUntraced(function*({ kafka, store: { name } }: Plan, url: string | null) {
   const store = yield* Store
   const streams = (yield* store.streams).filter(({ model, retired }) => retired !== true && isRead(model))
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
     version,
     streams: streams.length,
-    store: file,
+    store: name,
     sink: kafka === null ? "event log" : `kafka ${kafka.topic}`,
     ...(url === null ? {} : { url })
   })
@@ -165,16 +165,15 @@ const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 const kafkaFindings = (settings: Config.Settings, input: Input, own: Config.Kafka) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
-    const { eventIds, examine } = yield* loadExamination
-    const { file } = settings.store
-    const log = yield* Effect.orElseSucceed(Effect.map(examine(file), ({ log }) => log), () => null)
+    const { eventIds, examine } = yield* examinationOf(settings.store)
+    const log = yield* Effect.orElseSucceed(Effect.map(examine, ({ log }) => log), () => null)
     const { published, ...topics } = yield* kafka.examine(
       kafkaOptions(own, (yield* planOf(settings, input)).streams),
       log?.store ?? null
     )
     if (log === null) return { ...topics, divergence: null }
     const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, log)
-    return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(file, after, upTo) }) }
+    return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(after, upTo) }) }
   })
 
 const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][number]) => ({
@@ -186,7 +185,6 @@ const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][num
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
   Effect.gen(function*() {
     const Doctor = yield* Effect.promise(() => import("./ops/Doctor.ts"))
-    const { examine } = yield* loadExamination
     const found = yield* input(config)
     const checked = Config.check(found)
     if (Result.isFailure(checked)) return yield* Doctor.reject(checked.failure.faults, { json })
@@ -194,7 +192,7 @@ const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
     const { kafka, store } = settings
     const patient = {
       ...settings,
-      store: { ...store, examine: examine(store.file) },
+      store: { ...store, ...(yield* examinationOf(store)) },
       kafka: kafka === null ? null : { brokers: kafka.brokers, examine: kafkaFindings(settings, found, kafka) },
       plugins: { used: yield* Config.pluginUses(settings), needs: settings.plugins.map(needsOf) }
     }
@@ -215,10 +213,10 @@ const adopt = Command.make("adopt", {
   Effect.gen(function*() {
     const Adopt = yield* Effect.promise(() => import("./ops/Adopt.ts"))
     const settings = yield* Effect.fromResult(Config.check(yield* input(config)))
-    const { file } = settings.store
-    const { log } = yield* Effect.flatMap(loadExamination, ({ examine }) => examine(file))
+    const { name } = settings.store
+    const { log } = yield* Effect.flatMap(examinationOf(settings.store), ({ examine }) => examine)
     if (log === null) {
-      return yield* new Adopt.NotAdopted({ message: `${file} holds no store`, hint: "Set ROLLCALL_STORE." })
+      return yield* new Adopt.NotAdopted({ message: `${name} holds no store`, hint: "Set ROLLCALL_STORE." })
     }
     const { kafka } = settings
     const published = kafka === null ? null : loadKafka.pipe(
@@ -232,8 +230,8 @@ const adopt = Command.make("adopt", {
         url,
       onFailure: () => null
     })
-    yield* Adopt.adopt({ file, published, running, processingOf: processingsOf(settings), yes, json }).pipe(
-      Effect.provide(Sqlite.layer(settings.store))
+    yield* Adopt.adopt({ store: name, published, running, processingOf: processingsOf(settings), yes, json }).pipe(
+      Effect.provide(storeLayer(settings.store, { patient: false }))
     )
   }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
     Command.withDescription(

@@ -22,7 +22,7 @@ import type { Origin } from "../domain/ChangeEvent.ts"
 import { classify, type Meaning } from "../domain/Classify.ts"
 import { diff } from "../domain/Diff.ts"
 import { derivedRegistry, type StreamKey } from "../domain/Model.ts"
-import { type Observation, observe, readRow } from "../domain/Observation.ts"
+import { type Observation, observe, readRow, textOf } from "../domain/Observation.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { Head, RecordWrite, StoreError, StreamState, StreamTx } from "../store/Store.ts"
 import { type Occasion, settingOf } from "./Absorb.ts"
@@ -179,7 +179,7 @@ const stepOf = (meaning: Meaning, old: boolean, before: JsonObject, copy: Copy, 
 /** What is written of one that is erased everywhere: nothing is shown of it any more. */
 const erasure = (head: Head, before: JsonObject) => ({
   ...head,
-  remoteId: typeof before["remote_id"] === "string" ? before["remote_id"] : null,
+  remoteId: textOf(before["remote_id"]),
   content: before,
   changedAt: null,
   changedAtMs: head.changedAt

@@ -10,7 +10,7 @@ import type { NewEvent } from "../domain/ChangeEvent.ts"
 import { diff } from "../domain/Diff.ts"
 import type { Wave } from "../domain/Guard.ts"
 import type { Model } from "../domain/Model.ts"
-import { isBlank } from "../domain/Observation.ts"
+import { isBlank, textOf } from "../domain/Observation.ts"
 import { parseTime } from "../domain/Watermark.ts"
 import type { Head, Pending, RecordWrite, Release, StoreError, StreamTx } from "../store/Store.ts"
 import type { Occasion } from "./Absorb.ts"
@@ -75,11 +75,6 @@ const stepOf = (weighed: Weighed, content: JsonObject, place: Place, how: Releas
   return changes.length === 0 ? { kind: "same" } : { kind: "updated", before, changes }
 }
 
-const remoteIdOf = (content: JsonObject | null): string | null => {
-  const remoteId = content?.["remote_id"]
-  return typeof remoteId === "string" ? remoteId : null
-}
-
 /** Head and events of a row that is released, with `content` instead of all that was observed. */
 export const published = (
   weighed: Weighed,
@@ -91,7 +86,7 @@ export const published = (
   const next: Next = {
     ...row,
     content,
-    remoteId: row.remoteId ?? remoteIdOf(weighed.published),
+    remoteId: row.remoteId ?? textOf(weighed.published?.["remote_id"]),
     canonicalHash: content === weighed.observed ? row.canonicalHash : canonicalHash(place.processing.shape, content),
     changedAtMs: parseTime(row.changedAt)
   }

@@ -35,6 +35,12 @@ export interface Observation {
   readonly deletedAtMs: number | null
 }
 
+/** A null character stands in JSON, escaped, and in no text of a PostgreSQL database. */
+const isPlain = (text: string): boolean => !text.includes("\0")
+
+/** What is kept of a value beside the content: a text as it is, of anything else nothing. */
+export const textOf = (value: unknown): string | null => typeof value === "string" && isPlain(value) ? value : null
+
 /** A row, or the reason why it must be set aside, with the text that stands for it: processed, without what is too deep. */
 export const readRow = (
   processing: Processing,
@@ -47,6 +53,7 @@ export const readRow = (
   if (isDeeper(value, deepest)) return aside(`nested deeper than ${deepest} levels`)
   const { id } = value
   if (typeof id !== "string" || id === "") return aside("no string id")
+  if (!isPlain(id)) return aside("an id with a null character")
   return { id, textHash: hash("sha256", processing.fingerprint + JSON.stringify(value), "base64url"), raw: value }
 }
 
@@ -72,16 +79,15 @@ export const isBlank = (record: JsonObject): boolean =>
 export const observe = (processing: Processing, row: Row): Observation => {
   const { raw } = row
   const content = processing.apply(raw)
-  const text = (key: string): string | null => typeof raw[key] === "string" ? raw[key] : null
   return {
     id: row.id,
-    remoteId: text("remote_id"),
+    remoteId: textOf(raw["remote_id"]),
     textHash: row.textHash,
     canonicalHash: canonicalHash(processing.shape, content),
     content,
     deleted: raw["remote_deleted_at"] !== null && raw["remote_deleted_at"] !== undefined,
     blank: isBlank(raw),
-    changedAt: text("changed_at"),
+    changedAt: textOf(raw["changed_at"]),
     changedAtMs: parseTime(raw["changed_at"]),
     createdAtMs: parseTime(raw["remote_created_at"]),
     deletedAtMs: parseTime(raw["remote_deleted_at"])

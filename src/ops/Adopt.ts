@@ -19,7 +19,8 @@ export class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", {
 }) {}
 
 export interface AdoptOptions {
-  readonly file: string
+  /** What it is called. */
+  readonly store: string
   /** What Kafka holds of this store; null without Kafka. */
   readonly published: Effect.Effect<Published | null, SinkError> | null
   /** Where a process answers that uses the store; null if none does. */
@@ -32,9 +33,9 @@ export interface AdoptOptions {
 const count = (number: number, one: string, many = `${one}s`) =>
   `${number.toLocaleString("en")} ${number === 1 ? one : many}`
 
-const planText = (file: string, plan: Adoption.Plan, published: Published | null): string =>
+const planText = (store: string, plan: Adoption.Plan, published: Published | null): string =>
   [
-    `store        ${file}`,
+    `store        ${store}`,
     `lineage      ${plan.from} becomes ${plan.to}`,
     ...(published === null ? [] : [`in kafka     lineage ${published.lineage} up to position ${published.position}`]),
     `anew         ${count(plan.live, "live record")} of ${count(plan.streams, "stream")}, each as created, version 1`,
@@ -47,7 +48,7 @@ const confirmed = Prompt.run(Prompt.Confirm({ message: "Adopt this store?", init
 )
 
 export const adopt = Effect.fn("Adopt.run")(
-  function*({ file, json, processingOf, running, yes, ...options }: AdoptOptions) {
+  function*({ json, processingOf, running, store, yes, ...options }: AdoptOptions) {
     const url = yield* running
     if (url !== null) {
       return yield* new NotAdopted({
@@ -57,7 +58,7 @@ export const adopt = Effect.fn("Adopt.run")(
     }
     const published = options.published === null ? null : yield* options.published
     const plan = yield* Adoption.plan(published?.lineage ?? 0)
-    if (!json) yield* print(planText(file, plan, published))
+    if (!json) yield* print(planText(store, plan, published))
     const meant = yes || (!json && process.stdin.isTTY && (yield* confirmed))
     if (!meant) {
       return yield* new NotAdopted({ message: "nothing was changed", hint: "Say --yes to do it." })
@@ -65,7 +66,7 @@ export const adopt = Effect.fn("Adopt.run")(
     yield* Adoption.adopt(plan, processingOf)
     yield* print(
       json
-        ? JSON.stringify({ store: file, published, ...plan })
+        ? JSON.stringify({ store, published, ...plan })
         : `adopted: start Rollcall, which publishes lineage ${plan.to}`
     )
   }

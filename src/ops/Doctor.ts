@@ -49,7 +49,9 @@ export interface Patient {
   readonly accounts: Readonly<Record<string, { readonly url: string }>>
   readonly integrations: ReadonlyArray<Integration>
   readonly store: {
-    readonly file: string
+    readonly name: string
+    /** Absent where it is not on this machine's disk. */
+    readonly file?: string
     readonly examine: Effect.Effect<{ readonly exists: boolean; readonly locked: boolean }, StoreError>
   }
   /** Where the operating API listens. */
@@ -164,13 +166,13 @@ const accountWithAll = Effect.fnUntraced(function*(patient: Patient, name: strin
 
 // ---- store, disk, port, Kafka -------------------------------------------------------------------------------------
 
-const store = ({ examine, file }: Patient["store"]) =>
+const store = ({ examine, name }: Patient["store"]) =>
   Effect.match(examine, {
-    onFailure: ({ reason }) => problem("store", `${file} cannot be used`, reason.hint),
+    onFailure: ({ reason }) => problem("store", `${name} cannot be used`, reason.hint),
     onSuccess: ({ exists, locked }) =>
       locked
-        ? problem("store", `${file} is locked by another program`, "End what holds it, such as a shell or a backup")
-        : ok("store", exists ? `${file} can be read and written` : `${file} does not exist yet and can be made`)
+        ? problem("store", `${name} is locked by another program`, "End what holds it, such as a shell or a backup")
+        : ok("store", exists ? `${name} can be read and written` : `${name} holds no store yet, and one can be made`)
   })
 
 const disk = (file: string) =>
@@ -233,7 +235,7 @@ const groups = (patient: Patient): ReadonlyArray<Effect.Effect<ReadonlyArray<Fin
   Effect.succeed(PluginCheckup.configurations(patient.plugins)),
   ...Object.entries(patient.accounts).map(([name, { url }]) => accountWithAll(patient, name, url)),
   Effect.map(store(patient.store), (finding) => [finding]),
-  disk(patient.store.file),
+  ...(patient.store.file === undefined ? [] : [disk(patient.store.file)]),
   Effect.map(http(patient.http), (finding) => [finding]),
   ...(patient.kafka === null ? [] : [kafka(patient.kafka)])
 ]

@@ -17,6 +17,7 @@ import { attempt } from "./Attempt.ts"
 import type { Backlog, DeadLetter, Deliveries, Switch } from "./Deliveries.ts"
 import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
 import type { DeliveryTable } from "./DeliveryTable.ts"
+import * as Locks from "./Locks.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 import type { AuditEntry } from "./Store.ts"
 
@@ -54,6 +55,7 @@ const fromSwitch = (which: Switch) =>
     : { plugin: which.plugin, integration: which.integration ?? all }
 
 export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "insert" | "release">) => {
+  const locks = Locks.make(sql)
   let acts = 0
   let acted = Deferred.makeUnsafe<void>()
   const signal = Effect.suspend(() => {
@@ -165,7 +167,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       yield* record(act)
       return count
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("redrive")
   )
 
@@ -183,12 +185,12 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       yield* record(act)
       return count
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("discard")
   )
 
   const replay: Deliveries["Service"]["replay"] = (deliveries, act) =>
-    insert(deliveries).pipe(Effect.andThen(record(act)), Effect.asVoid, sql.withTransaction, attempt("replay"))
+    insert(deliveries).pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, attempt("replay"))
 
   // ---- switches
 
@@ -207,7 +209,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     const change = on
       ? sql`DELETE FROM switched_off WHERE plugin = ${key.plugin} AND integration = ${key.integration}`
       : sql`INSERT INTO switched_off ${sql.insert(key)} ON CONFLICT (plugin, integration) DO NOTHING`
-    return change.pipe(Effect.andThen(record(act)), Effect.asVoid, sql.withTransaction, attempt("set"))
+    return change.pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, attempt("set"))
   }
 
   return { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct }

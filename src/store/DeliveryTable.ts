@@ -28,6 +28,7 @@ import {
 } from "./Deliveries.ts"
 import { type DeliveryRow, fromDelivery, fromFailure, toDelivery } from "./DeliveryRows.ts"
 import type { EventLog } from "./EventLog.ts"
+import * as Locks from "./Locks.ts"
 import type * as Ownership from "./Ownership.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 
@@ -38,6 +39,7 @@ export const make = (
   { fence }: Pick<ReturnType<typeof Ownership.make>, "fence">,
   log: Pick<EventLog, "at">
 ) => {
+  const locks = Locks.make(sql)
   const newest = Effect.map(
     sql<{ position: Integer }>`SELECT position FROM log_counter`,
     ([row]) => Number(row?.position ?? 0)
@@ -138,7 +140,7 @@ export const make = (
       yield* release(parked)
       return (yield* handlers).filter(({ active }) => active)
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("open")
   )
 
@@ -151,7 +153,7 @@ export const make = (
       }
       yield* noteReader
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("dispatch")
   )
 
@@ -193,7 +195,7 @@ export const make = (
       yield* noteReader
       return owed
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("tick")
   )
 
@@ -326,7 +328,7 @@ export const make = (
       claimed.sort((a, b) => a.id - b.id)
       return { claimed, next: next === Infinity ? null : next }
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("turn")
   )
 

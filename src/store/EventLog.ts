@@ -19,6 +19,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { attempt, step } from "./Attempt.ts"
+import * as Locks from "./Locks.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
 import type { Head, LogQuery, RecordWrite, StoreError } from "./Store.ts"
 
@@ -39,6 +40,7 @@ export const make = (sql: SqlClient) => {
     return Deferred.succeed(waiters, undefined)
   })
 
+  const locks = Locks.make(sql)
   const counter = Effect.map(
     sql<{ position: Integer; pruned: Integer }>`SELECT position, pruned FROM log_counter`,
     ([row]) => ({ newest: Number(row?.position ?? 0), pruned: Number(row?.pruned ?? 0) })
@@ -143,6 +145,7 @@ export const make = (sql: SqlClient) => {
    */
   const pruneSome = Effect.fnUntraced(
     function*(before: number, upTo: number) {
+      yield* locks.counter
       const { newest, pruned } = yield* counter
       const end = Math.min(upTo, newest, pruned + pruneSpan)
       const [kept] = yield* sql<{ position: Integer | null }>`

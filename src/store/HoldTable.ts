@@ -11,6 +11,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
+import * as Locks from "./Locks.ts"
 import { fromHold, type HoldRow, type Integer, type PendingRow, toHold, toListedHold, toPending } from "./Rows.ts"
 import type { Hold, HoldState, Store } from "./Store.ts"
 
@@ -79,14 +80,11 @@ export const make = (sql: SqlClient) => {
   const one: Store["Service"]["hold"] = (id) =>
     listed(sql`h.id = ${id}`, 1).pipe(Effect.map(([hold]) => hold ?? null), attempt("hold"))
 
-  const decide = (
-    id: number,
-    decision: Parameters<Store["Service"]["decide"]>[1],
-    now: number,
-    lock: Fragment
-  ) =>
+  const { exclusive } = Locks.make(sql)
+
+  const decide: Store["Service"]["decide"] = (id, decision, now) =>
     Effect.gen(function*() {
-      yield* sql`SELECT key FROM streams WHERE key = (SELECT stream FROM holds WHERE id = ${id}) ${lock}`
+      yield* sql`SELECT key FROM streams WHERE key = (SELECT stream FROM holds WHERE id = ${id}) ${exclusive}`
       const from = decision.state === "rejected" ? decidable.filter((state) => state !== "rejected") : decidable
       const release = decision.state === "rejected" ? null : JSON.stringify(decision.release)
       const changed = yield* sql`

@@ -1,19 +1,15 @@
-/**
- * Who may write: of all that ever claimed a scope, the last one   (I10).
- *
- * Gotchas
- * - SQLite has one writer and no row locks: there `BEGIN IMMEDIATE` makes the check hold until the commit.
- */
+/** Who may write: of all that ever claimed a scope, the last one   (I10). */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { attempt, step } from "./Attempt.ts"
+import * as Locks from "./Locks.ts"
 import type { Integer } from "./Rows.ts"
 import { Fenced, type Owner, StoreError } from "./Store.ts"
 
 export const fenced = ({ epoch, scope }: Owner): StoreError => new StoreError({ reason: new Fenced({ scope, epoch }) })
 
 export const make = (sql: SqlClient) => {
-  const shared = sql.onDialectOrElse({ pg: () => sql.literal("FOR SHARE"), orElse: () => sql.literal("") })
+  const { shared } = Locks.make(sql)
 
   const claim = (scope: string) =>
     sql<{ epoch: Integer }>`

@@ -2,7 +2,7 @@
  * The tables' rows and the port's values, each way: what a column is called and how it is spelled.
  *
  * Gotchas
- * - Integers may arrive as bigint (PostgreSQL's int8), booleans are 0 and 1: neither database needs to know the other.
+ * - Booleans are 0 and 1: neither database needs to know the other.
  */
 import * as Effect from "effect/Effect"
 import type { DeleteReason, Kind, LogEntry, NewEvent, Origin } from "../domain/ChangeEvent.ts"

@@ -12,8 +12,9 @@ import * as DeliveryTable from "./DeliveryTable.ts"
 import * as EventLog from "./EventLog.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as Ownership from "./Ownership.ts"
+import * as SqlStore from "./SqlStore.ts"
 import * as StepTable from "./StepTable.ts"
-import type { Store } from "./Store.ts"
+import type { Store, StoreError } from "./Store.ts"
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -46,3 +47,9 @@ const make = Effect.gen(function*() {
 
 /** Over a database that the store has brought to this program's schema. */
 export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store> = Layer.effect(Deliveries, make)
+
+/** Both ports over a database; deliveries find their tables made. */
+export const ports: Layer.Layer<Store | Deliveries, StoreError, SqlClient.SqlClient> = Layer.provideMerge(
+  layer,
+  SqlStore.layer
+)

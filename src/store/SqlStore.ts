@@ -4,10 +4,7 @@
  *
  * Invariants
  * 1. The owner's epoch is read, and its row share-locked, before anything else of the transaction   (I10, X20)
- * 2. Per stream one transaction at a time: its row is locked until the commit
- *
- * Gotchas
- * - SQLite has one writer and no row locks: there `BEGIN IMMEDIATE` gives both, and the lock clauses are empty.
+ * 2. Per stream one transaction at a time, and per integration (see `Locks`)
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -18,6 +15,7 @@ import { attempt, step } from "./Attempt.ts"
 import * as EventLog from "./EventLog.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
+import * as Locks from "./Locks.ts"
 import { migrate } from "./Migrations.ts"
 import * as Ownership from "./Ownership.ts"
 import {
@@ -65,10 +63,7 @@ const make = Effect.gen(function*() {
   const holds = HoldTable.make(sql)
   const expectations = ExpectationTable.make(sql)
   const { claim, fence } = Ownership.make(sql)
-  const exclusive = sql.onDialectOrElse({
-    pg: () => sql.literal("FOR UPDATE"),
-    orElse: () => sql.literal("")
-  })
+  const locks = Locks.make(sql)
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
   const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
 
@@ -132,8 +127,8 @@ const make = Effect.gen(function*() {
   )
 
   const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
-    sql<StreamRow>`
-      SELECT key, integration, model, state FROM streams WHERE ${is(key)} ${exclusive}`.pipe(
+    locks.streams(key.integration).pipe(
+      Effect.andThen(sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`),
       Effect.flatMap(([row]) =>
         row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
       ),
@@ -155,7 +150,8 @@ const make = Effect.gen(function*() {
   const eraseSome = Effect.fnUntraced(
     function*(owner: Owner, key: StreamKey) {
       yield* fence(owner)
-      const [row] = yield* sql<{ key: Integer }>`SELECT key FROM streams WHERE ${is(key)} ${exclusive}`
+      yield* locks.streams(key.integration)
+      const [row] = yield* sql<{ key: Integer }>`SELECT key FROM streams WHERE ${is(key)}`
       if (row === undefined) return true
       const stream = Number(row.key)
       if ((yield* log.eraseSome(stream)) > 0) return false
@@ -311,7 +307,7 @@ const make = Effect.gen(function*() {
     counts,
     holds: holds.list,
     hold: holds.one,
-    decide: (id, decision, now) => holds.decide(id, decision, now, exclusive),
+    decide: holds.decide,
     awaitDecision: holds.awaitDecision,
     unconfirmed: expectations.unconfirmed,
     log: log.log,

@@ -26,7 +26,6 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { attempt, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
-import * as SqlStore from "./SqlStore.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 
 /** "Roll": marks a file as ours. */
@@ -212,12 +211,9 @@ const unlocked = (sql: SqlClient.SqlClient, file: string) => {
   )
 }
 
-/** Deliveries find their tables made. */
-const ports = Layer.provideMerge(SqlDeliveries.layer, SqlStore.layer)
-
 /** As `layer`, for who serves: a file that another process holds is waited for, however long. */
 export const patientLayer = (options: { readonly file: string }): Layer.Layer<Store | Deliveries, StoreError> =>
-  ports.pipe(
+  SqlDeliveries.ports.pipe(
     Layer.provide(Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) => unlocked(sql, options.file)))),
     Layer.provide(client(options))
   )
@@ -227,4 +223,4 @@ export const patientLayer = (options: { readonly file: string }): Layer.Layer<St
  * Fails with `Misconfigured` if the file cannot be one, with `Incompatible` if a newer program wrote it.
  */
 export const layer = (options: { readonly file: string }): Layer.Layer<Store | Deliveries, StoreError> =>
-  Layer.provide(ports, client(options))
+  Layer.provide(SqlDeliveries.ports, client(options))

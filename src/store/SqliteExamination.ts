@@ -13,27 +13,11 @@ import { accessSync, constants, existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
-import type { LogIdentity } from "../domain/ChangeEvent.ts"
 import { attempt } from "./Attempt.ts"
+import type { Examination, StoredLog } from "./Examination.ts"
 import { notNewer, table } from "./Migrations.ts"
 import { applicationId, codes, foreign, toOpenError, unwritable, valueOf } from "./Sqlite.ts"
 import { StoreError } from "./Store.ts"
-
-export interface Examination {
-  /** Whether there is a store; if not, one can be made there. */
-  readonly exists: boolean
-  /** Whether another program keeps everybody from writing. */
-  readonly locked: boolean
-  /** null where there is no store. */
-  readonly log: StoredLog | null
-}
-
-export interface StoredLog extends LogIdentity {
-  /** Saved position of the relay; 0 = none. */
-  readonly saved: number
-  /** Oldest position that is read. */
-  readonly oldest: number
-}
 
 const patienceMillis = 1000
 

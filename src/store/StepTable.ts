@@ -15,6 +15,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { attempt, step } from "./Attempt.ts"
 import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
 import type { ExpectationTable } from "./ExpectationTable.ts"
+import * as Locks from "./Locks.ts"
 import * as Ownership from "./Ownership.ts"
 import type { Integer } from "./Rows.ts"
 import type { StoreError } from "./Store.ts"
@@ -29,6 +30,7 @@ export const make = (
   { fence }: Pick<ReturnType<typeof Ownership.make>, "fence">,
   expectations: Pick<ExpectationTable, "expect" | "answered" | "withdraw">
 ) => {
+  const locks = Locks.make(sql)
   const of = ({ handler, occasions, step }: StepKey) =>
     sql`handler = ${handler} AND step = ${step} AND occasion IN ${sql.in(occasions)}`
   const by = ({ claim, delivery }: Fence) => sql`delivery = ${delivery} AND claim = ${claim}`
@@ -40,7 +42,7 @@ export const make = (
     if (row === undefined) return yield* Ownership.fenced({ scope: `delivery ${delivery}`, epoch: claim })
   }, step("check"))
 
-  const check: Deliveries["Service"]["check"] = (fence) => held(fence).pipe(sql.withTransaction, attempt("check"))
+  const check: Deliveries["Service"]["check"] = (fence) => held(fence).pipe(locks.deliveries, attempt("check"))
 
   const result: Deliveries["Service"]["result"] = (key) =>
     sql<{ result: string }>`SELECT result FROM journal WHERE ${of(key)} AND done = 1`.pipe(
@@ -118,7 +120,7 @@ export const make = (
       return { _tag: "Begun" }
     },
     step("begin"),
-    sql.withTransaction,
+    locks.deliveries,
     attempt("begin")
   )
 
@@ -135,7 +137,7 @@ export const make = (
       yield* sql`INSERT INTO journal ${sql.insert(fromStep(fence, key, { write: null, begunAt, result }))}
         ON CONFLICT (handler, occasion, step) DO NOTHING`
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("finish")
   )
 
@@ -147,7 +149,7 @@ export const make = (
         if (write_name !== null) yield* expectations.withdraw(writeOf(key, occasion))
       }
     },
-    sql.withTransaction,
+    locks.deliveries,
     attempt("withdraw")
   )
 

@@ -26,11 +26,11 @@ const handler = (name: string, details: Partial<NewHandler> = {}): NewHandler =>
   ...details
 })
 const failure: Failure = { reason: "Transient", message: "not yet", refusal: null, faults: [], at: 1 }
-const attempted: Attempted = { number: 1, startedAt: 0, failure, asked: [] }
-const act = { at: 0, act: "test", target: "", detail: "" }
+export const attempted: Attempted = { number: 1, startedAt: 0, failure, asked: [] }
+export const act = { at: 0, act: "test", target: "", detail: "" }
 
 /** One handler, and deliveries of it by lane, made of positions 1, 2, 3 … */
-const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
+export const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
   const { change, head, store, write } = yield* begin
   const deliveries = yield* Deliveries
   const owner = yield* store.claim("delivery")
@@ -56,9 +56,13 @@ const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details:
   return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, head, write }
 })
 
-const placesOf = (claimed: ReadonlyArray<Claimed>) =>
+export const placesOf = (claimed: ReadonlyArray<Claimed>) =>
   claimed.map(({ lane, subject }) => `${lane}${subject._tag === "Event" ? subject.position : ""}`)
-const fenceOf = (owner: Owner, { claim, id }: Pick<Claimed, "claim" | "id">): Fence => ({ owner, delivery: id, claim })
+export const fenceOf = (owner: Owner, { claim, id }: Pick<Claimed, "claim" | "id">): Fence => ({
+  owner,
+  delivery: id,
+  claim
+})
 
 export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`deliveries of a store (${name})`, () => {

@@ -1,12 +1,21 @@
+import { describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { Deliveries } from "../../src/store/Deliveries.ts"
+import * as Postgres from "../../src/store/Postgres.ts"
 import * as Sqlite from "../../src/store/Sqlite.ts"
+import type { Store, StoreError } from "../../src/store/Store.ts"
+import * as Server from "../integration/postgres/Server.ts"
 import { deliverySuite } from "./Deliveries.ts"
+import { deliveryActSuite } from "./DeliveryActs.ts"
+import { journalSuite } from "./DeliveryJournal.ts"
 import { storeSuite } from "./Store.ts"
 import { derivedSuite } from "./StoreDerived.ts"
+import { expectationSuite } from "./StoreExpectations.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { lineageSuite } from "./StoreLineage.ts"
 import { logSuite } from "./StoreLog.ts"
@@ -15,16 +24,34 @@ import { sharedStoreSuite } from "./StoreSharing.ts"
 const file = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-store-"))),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-).pipe(Effect.map((directory) => Sqlite.layer({ file: join(directory, "rollcall.db") })))
+).pipe(Effect.map((directory) => ({ file: join(directory, "rollcall.db") })))
 
-const fresh = { "SQLite in memory": Sqlite.layer({ file: ":memory:" }), "SQLite file": Layer.unwrap(file) }
-
-for (const [name, layer] of Object.entries(fresh)) {
+const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) => {
   storeSuite(name, layer)
   logSuite(name, layer)
   holdSuite(name, layer)
   derivedSuite(name, layer)
   lineageSuite(name, layer)
   deliverySuite(name, layer)
+  deliveryActSuite(name, layer)
+  journalSuite(name, layer)
 }
-sharedStoreSuite("SQLite file", file)
+
+suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))
+const inFile = Effect.map(file, Sqlite.layer)
+suites("SQLite file", Layer.unwrap(inFile))
+expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
+sharedStoreSuite("SQLite file", inFile)
+
+const { missing } = Server
+const database = Effect.map(
+  Server.ofFile().database,
+  (url) => ({ url: Redacted.make(url), name: `postgres://${new URL(url).host}${new URL(url).pathname}` })
+)
+
+describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+  const inDatabase = Effect.map(database, Postgres.layer)
+  suites("PostgreSQL", Layer.unwrap(inDatabase))
+  expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
+  sharedStoreSuite("PostgreSQL", inDatabase)
+})

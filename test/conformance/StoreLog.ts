@@ -243,13 +243,13 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         "I3: never shows an event without the content before it, at whatever moment one reads",
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
-          const many = ids(600)
+          const many = ids(1500)
           yield* write(many.map(created))
           yield* write(many.map((id, index) => changeOf(headOf(id, { version: 1, position: index + 1 }), "updated")))
           const erasing = yield* Effect.forkChild(store.erase(owner, tags))
           const shown = new Set<number>()
           while (erasing.pollUnsafe() === undefined) {
-            const entries = yield* store.log({ after: 0, limit: 2000 })
+            const entries = yield* store.log({ after: 1400, limit: 2000 })
             shown.add(entries.length)
             assert.isTrue(entries.every((entry) => entry.kind === "created" || entry.before !== null))
           }

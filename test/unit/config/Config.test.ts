@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Redacted, Result } from "effect"
+import { inspect } from "node:util"
 import * as Config from "../../../src/Config.ts"
 import { secret } from "../../../src/ConfigFile.ts"
 import { environment } from "../../../src/ConfigInput.ts"
@@ -37,11 +38,30 @@ describe("Config", () => {
           .map(Duration.toSeconds),
         [60, 6 * 3600, 600, 300, 1]
       )
-      assert.deepStrictEqual(value.store, { file: "./rollcall.db" })
+      assert.deepStrictEqual(value.store, { _tag: "Sqlite", file: "./rollcall.db", name: "./rollcall.db" })
       assert.deepStrictEqual(value.http, { host: "127.0.0.1", port: 8477, token: null })
       assert.isNull(value.kafka)
       assert.deepStrictEqual(value.log, { level: "info", format: null })
     }))
+
+  const databases = [
+    [{ DATABASE_URL: "postgres://me:p4ss@db.internal:6543/feed?sslmode=require" }, "postgres://db.internal:6543/feed"],
+    [{ ROLLCALL_STORE: "postgresql://me:p4ss@db/feed" }, "postgres://db/feed"],
+    [
+      { ROLLCALL_STORE: "postgres:///feed?host=/run/postgresql&user=me&password=p4ss" },
+      "postgres:///run/postgresql/feed"
+    ],
+    [{ ROLLCALL_STORE: "sqlite:x.db", DATABASE_URL: "postgres://me:p4ss@db/feed" }, "x.db"]
+  ] as const
+  for (const [variables, name] of databases) {
+    it.effect(`I11: ${JSON.stringify(variables)} is a store called ${name}`, () =>
+      Effect.gen(function*() {
+        const { store } = yield* settings(variables)
+        assert.strictEqual(store.name, name)
+        assert.notInclude(inspect(store, { depth: null }), "p4ss")
+        assert.strictEqual(store._tag === "Postgres", name !== "x.db")
+      }))
+  }
 
   it.effect("all faults are reported at once, in one message", () =>
     Effect.gen(function*() {
@@ -82,9 +102,10 @@ describe("Config", () => {
       /found in "ats.application", which is not named/,
       /Add ats.application/
     ],
-    ["ROLLCALL_STORE", "postgres://u:p4ss@db/x", /not available in this version/, /sqlite:/],
+    ["ROLLCALL_STORE", "postgres://u:p4ss@db", /no address of a database/, /postgres:/],
+    ["ROLLCALL_STORE", "postgres://u:p4ss@db:port/x", /no address of a database/, /postgres:/],
     ["ROLLCALL_STORE", "./rollcall.db", /names no store/, /sqlite:<file>/],
-    ["DATABASE_URL", "postgres://u:p4ss@db/x", /not available in this version/, /sqlite:/],
+    ["DATABASE_URL", "mysql://u:p4ss@db/x", /names no store/, /postgres:/],
     ["ROLLCALL_INTERVAL", "0 seconds", /no length of time/, /30 seconds/],
     ["ROLLCALL_SWEEP_INTERVAL", "6h", /no length of time/, /6 hours/],
     ["ROLLCALL_CONFIRM_INTERVAL", "-1 minute", /no length of time/, /unit/],
@@ -202,7 +223,7 @@ describe("Config from a file", () => {
         count: 50,
         scopeShare: 0.5
       })
-      assert.deepStrictEqual(value.store, { file: "/data/rollcall.db" })
+      assert.strictEqual(value.store.name, "/data/rollcall.db")
       assert.deepStrictEqual([value.http.host, value.http.port], ["::1", 80])
       const { sasl, ...kafka } = value.kafka!
       assert.deepStrictEqual(kafka, {
@@ -246,7 +267,7 @@ describe("Config from a file", () => {
         ) => [id, account, Duration.toSeconds(interval), models]),
         [["greenhouse:acme", "us", 5, "auto"], ["b:2", "default", 5, "auto"]]
       )
-      assert.strictEqual(value.store.file, "y.db")
+      assert.strictEqual(value.store.name, "y.db")
       assert.deepStrictEqual([value.kafka?.topic, value.kafka?.state, value.kafka?.brokers], ["file", true, ["b:1"]])
     }))
 
@@ -359,7 +380,7 @@ describe("Config from a file", () => {
     [{ ...account, plugins: [{}] }, "plugins[0]", /no plugin/, /Plugin\.make/],
     [{ ...account, plugins: [Plugin.make("idle")] }, "plugins[0]", /handles nothing/, /\.on/],
     [{ ...account, plugins: [quiet, quiet] }, "plugins[1]", /"quiet" is there twice/, /another name/],
-    [{ ...account, store: "postgres://u:pl4in-s3cret@h/d" }, "store", /PostgreSQL is not available/, /sqlite/],
+    [{ ...account, store: "postgres://u:pl4in-s3cret@h/d" }, "store", /holds a password/, /secret\("DATABASE_URL"\)/],
     [{ ...account, retention: "long" }, "retention", /no length/, /unit/],
     [{ ...account, http: { port: 70000 } }, "http.port", /no port/, /65535/],
     [{ ...account, http: { token: "pl4in-s3cret" } }, "http.token", /written out/, /secret/],

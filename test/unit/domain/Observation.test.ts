@@ -1,8 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
-import { readRow } from "../../../src/domain/Observation.ts"
-import { make } from "../../../src/domain/Processing.ts"
+import { observe, readRow } from "../../../src/domain/Observation.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
 
-const processing = make("ats.application", { remoteData: "drop", redact: { "/candidate/last_name": "drop" }, key: "" })
+const processing = Processing.make("ats.application", {
+  remoteData: "drop",
+  redact: { "/candidate/last_name": "drop" },
+  key: ""
+})
+
+const plain = Processing.plain("ats.tag")
 
 describe("a row that is set aside", () => {
   it("S1: keeps nothing that is dropped or redacted", () => {
@@ -17,5 +23,22 @@ describe("a row that is set aside", () => {
       unreadable: "nested deeper than 100 levels",
       text: '{"id":"a","job":{"name":"Dev"}}'
     })
+  })
+})
+
+describe("a row", () => {
+  it("whose id holds a null character is set aside, with its text, as one without an id is", () => {
+    for (const id of [undefined, 7, "", "a\0b"]) {
+      const row = readRow(plain, { id, name: "n" })
+      assert("unreadable" in row)
+      assert.strictEqual(row.text, JSON.stringify({ id, name: "n" }))
+    }
+  })
+
+  it("that holds one elsewhere is published as it is; only what is kept beside it goes without", () => {
+    const row = readRow(plain, { id: "a", remote_id: "r\0", changed_at: "\0", name: "n\0" })
+    assert("id" in row)
+    const { changedAt, content, remoteId } = observe(plain, row)
+    assert.deepStrictEqual([remoteId, changedAt, content["name"]], [null, null, "n\0"])
   })
 })

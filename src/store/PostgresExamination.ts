@@ -1,0 +1,43 @@
+/** Looks at a PostgreSQL database as a store without touching it: in transactions that cannot write. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { attempt } from "./Attempt.ts"
+import type { Examination, StoredLog } from "./Examination.ts"
+import { notNewer, table } from "./Migrations.ts"
+import { look, onlyReading, type Options } from "./Postgres.ts"
+import type { StoreError } from "./Store.ts"
+
+const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
+  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
+  yield* notNewer(newest?.id ?? 0)
+  const [row] = yield* sql<StoredLog>`
+    SELECT m.store, m.lineage, c.pruned + 1 AS oldest,
+      coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved
+    FROM meta m CROSS JOIN log_counter c`
+  return row ?? null
+})
+
+/** Fails as opening the store would. */
+export const examine = (options: Options): Effect.Effect<Examination, StoreError> =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const { exists } = yield* look(sql, options.name)
+    return { exists, locked: false, log: exists ? yield* log(sql) : null }
+  }).pipe(attempt("examine"), Effect.provide(onlyReading(options)))
+
+/** Ids of the events of the log behind one position up to another. */
+export const eventIds = (
+  options: Options,
+  after: number,
+  upTo: number
+): Effect.Effect<ReadonlyArray<string>, StoreError> =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) =>
+      sql<{ id: string }>`
+      SELECT event_id AS id FROM events WHERE position > ${after} AND position <= ${upTo} ORDER BY position`
+  ).pipe(
+    Effect.map((rows) => rows.map(({ id }) => id)),
+    attempt("examine"),
+    Effect.provide(onlyReading(options))
+  )

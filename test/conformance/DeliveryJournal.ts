@@ -1,0 +1,103 @@
+/** What every store must do with the steps of attempts: once, or known to be unknown; needs a fresh store for each test. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Deliveries, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
+import type { Store, StoreError } from "../../src/store/Store.ts"
+import { act, begun, fenceOf } from "./Deliveries.ts"
+import { ids } from "./StoreSamples.ts"
+
+/** One delivery that is claimed, and a step of it. */
+const attempting = Effect.gen(function*() {
+  const { claim, deliveries, key, open, owner, settle } = yield* begun(["a"])
+  const [claimed] = yield* claim
+  if (claimed === undefined) return assert.fail("nothing claimed")
+  const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
+  const intent: Intent = { ...step, integration: "greenhouse:acme", write: null, again: false }
+  const write = { name: "addTag", plugin: "p", perHour: 2, depth: 1, expected: [] } as const
+  const fence = fenceOf(owner, claimed)
+  /** The attempt that follows when this one was lost. */
+  const following = Effect.as(Effect.andThen(open(owner), claim), { ...fence, claim: fence.claim + 1 })
+  return { deliveries, fence, following, step, intent, write, settle: settle([claimed]) }
+})
+
+export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
+  describe(`steps of deliveries in a store (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    test(
+      "L5: are unknown until they are finished, begun again only on purpose, and forgotten when nothing was done",
+      Effect.gen(function*() {
+        const { deliveries, fence, intent, step } = yield* attempting
+        const begin = Effect.map(deliveries.begin(fence, intent), ({ _tag }) => _tag)
+        assert.strictEqual(yield* begin, "Begun")
+        assert.strictEqual(yield* begin, "Unknown")
+        assert.strictEqual((yield* deliveries.begin(fence, { ...intent, again: true }))._tag, "Begun")
+        yield* deliveries.withdraw(fence, step)
+        assert.strictEqual(yield* begin, "Begun")
+        yield* deliveries.finish(fence, step, '{"id":"x"}')
+        yield* deliveries.withdraw(fence, step)
+        assert.strictEqual(yield* deliveries.result({ ...step, occasions: ["e2", "e1"] }), '{"id":"x"}')
+        assert.deepStrictEqual(yield* deliveries.begin(fence, intent), { _tag: "Done", result: '{"id":"x"}' })
+      })
+    )
+
+    test(
+      "L5: are unknown while the same request in other words is",
+      Effect.gen(function*() {
+        const { deliveries, fence, following, intent } = yield* attempting
+        yield* deliveries.begin(fence, { ...intent, step: "hire 100%_a" })
+        const later = yield* following
+        const begin = (step: string, kin: string) =>
+          Effect.map(deliveries.begin(later, { ...intent, step, kin }), ({ _tag }) => _tag)
+        assert.strictEqual(yield* begin("hire 100%_b", "hire 100%_"), "Unknown")
+        assert.strictEqual(yield* begin("hire 100_b", "hire 100_"), "Begun")
+      })
+    )
+
+    test(
+      "X16: are begun by one of two at the same time",
+      Effect.gen(function*() {
+        const { deliveries, fence, intent } = yield* attempting
+        for (const step of ids(20)) {
+          const begin = deliveries.begin(fence, { ...intent, step })
+          const both = yield* Effect.all([begin, begin], { concurrency: "unbounded" })
+          assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Begun", "Unknown"])
+        }
+      })
+    )
+
+    test(
+      "are refused while writes are stopped, and when the hour has no more of them",
+      Effect.gen(function*() {
+        const { deliveries, fence, intent, write } = yield* attempting
+        const begin = (step: string) =>
+          Effect.map(deliveries.begin(fence, { ...intent, step, write }), ({ _tag }) => _tag)
+        yield* deliveries.set({ _tag: "Writes" }, false, act)
+        assert.strictEqual(yield* begin("a"), "Stopped")
+        yield* deliveries.set({ _tag: "Writes" }, true, act)
+        assert.deepStrictEqual([yield* begin("a"), yield* begin("b"), yield* begin("c")], [
+          "Begun",
+          "Begun",
+          "Exhausted"
+        ])
+      })
+    )
+
+    test(
+      "are kept as long as their delivery, and those that are once for ever longer",
+      Effect.gen(function*() {
+        const { deliveries, fence, settle, step } = yield* attempting
+        yield* deliveries.finish(fence, step, "1")
+        yield* deliveries.finish(fence, { ...step, step: "lasting", lasting: true }, "2")
+        const later = (yield* Clock.currentTimeMillis) + 1
+        assert.strictEqual(yield* deliveries.prune(later), 0)
+        yield* settle
+        assert.strictEqual(yield* deliveries.prune(later), 1)
+        assert.isNull(yield* deliveries.result(step))
+        assert.strictEqual(yield* deliveries.result({ ...step, step: "lasting" }), "2")
+      })
+    )
+  })

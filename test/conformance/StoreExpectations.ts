@@ -1,0 +1,99 @@
+/** What every store must do with what is expected to be seen of writes; each build of the layer opens the same place. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { SqlClient } from "effect/sql/SqlClient"
+import { expectationsOf } from "../../src/domain/Expectation.ts"
+import * as ExpectationTable from "../../src/store/ExpectationTable.ts"
+import * as SqlStore from "../../src/store/SqlStore.ts"
+import { Store, type StoreError } from "../../src/store/Store.ts"
+import { stateOf, Stop } from "./StoreSamples.ts"
+
+const applications = { integration: "greenhouse:acme", model: "ats.application" } as const
+const { integration } = applications
+const own = { integration, write: "w", name: "addTag", plugin: "tagger", delivery: "1", depth: 1 } as const
+const tagged = (name: string) => expectationsOf("addTag", { candidate_id: "c" }, { tag: { name } })
+
+const begin = Effect.gen(function*() {
+  const store = yield* Store
+  const sql = yield* SqlClient
+  yield* store.ensureStreams([stateOf(applications)])
+  const owner = yield* store.claim("capture")
+  const table = ExpectationTable.make(sql)
+  const open = store.transact(owner, applications, (tx) => tx.expectations(["candidate:c"]))
+  return { store, sql, owner, table, open }
+})
+
+export const expectationSuite = (
+  name: string,
+  place: Effect.Effect<Layer.Layer<SqlClient, StoreError>, never, Scope.Scope>
+) =>
+  describe(`expectations of a store (${name})`, () => {
+    const opened = Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(SqlStore.layer, client)))
+    const fresh = Layer.unwrap(opened)
+
+    it.effect("are committed with the transaction they are written in, or not at all", () =>
+      Effect.gen(function*() {
+        const { open, sql, table } = yield* begin
+        const write = table.expect(own, tagged("a"))
+        yield* Effect.exit(sql.withTransaction(Effect.andThen(write, Effect.fail(new Stop()))))
+        assert.deepStrictEqual(yield* open, [])
+        yield* sql.withTransaction(write)
+        assert.deepStrictEqual((yield* open).map(({ depth, name, plugin }) => [plugin, name, depth]), [[
+          "tagger",
+          "addTag",
+          1
+        ]])
+      }).pipe(Effect.provide(fresh)))
+
+    it.effect("are those of the last time, where a write is sent again", () =>
+      Effect.gen(function*() {
+        const { open, table } = yield* begin
+        yield* table.expect(own, tagged("a"))
+        yield* table.expect(own, tagged("b"))
+        assert.deepStrictEqual((yield* open).map(({ sign }) => sign), [tagged("b")[0]!.sign])
+      }).pipe(Effect.provide(fresh)))
+
+    it.effect("are still there when the store is opened again", () =>
+      Effect.gen(function*() {
+        const layer = yield* opened
+        yield* Effect.provide(Effect.flatMap(begin, ({ table }) => table.expect(own, tagged("a"))), layer)
+        assert.lengthOf(yield* Effect.provide(Effect.flatMap(begin, ({ open }) => open), layer), 1)
+      }))
+
+    it.effect("X19: go with their stream when it is erased", () =>
+      Effect.gen(function*() {
+        const { owner, sql, store, table } = yield* begin
+        yield* table.expect(own, tagged("a"))
+        yield* store.erase(owner, applications)
+        assert.deepStrictEqual(yield* sql`SELECT id FROM expectations`, [])
+      }).pipe(Effect.provide(fresh)))
+
+    it.effect("I11: hold nothing of what was written", () =>
+      Effect.gen(function*() {
+        const { sql, table } = yield* begin
+        yield* table.expect(own, tagged("confidential"))
+        yield* table.expect(
+          { ...own, write: "v", name: "createApplication" },
+          expectationsOf("createApplication", { job_id: "j" }, {
+            candidate: {
+              first_name: "Confidential",
+              last_name: "Confidential",
+              email_address: "confidential@example.com"
+            }
+          })
+        )
+        yield* table.expect(
+          { ...own, write: "u", name: "updateInterview" },
+          expectationsOf("updateInterview", { application_id: "a" }, {
+            interview_id: "i",
+            title: "confidential",
+            location: { address: "confidential" }
+          })
+        )
+        const rows = yield* sql`SELECT * FROM expectations`
+        assert.lengthOf(rows, 4)
+        assert.notInclude(JSON.stringify(rows).toLowerCase(), "confidential")
+      }).pipe(Effect.provide(fresh)))
+  })

@@ -1,0 +1,308 @@
+/** What only a server can show: silence, circles, lost lines, refusals, and what its errors tell. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { SqlClient } from "effect/sql/SqlClient"
+import { inspect } from "node:util"
+import * as Postgres from "../../../src/store/Postgres.ts"
+import * as SqlStore from "../../../src/store/SqlStore.ts"
+import { type RecordWrite, Store } from "../../../src/store/Store.ts"
+import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
+import { line } from "./Cut.ts"
+import * as Server from "./Server.ts"
+
+const { missing } = Server
+const { database } = Server.ofFile()
+
+const optionsOf = (url: string) => ({
+  url: Redacted.make(url),
+  name: `postgres://${new URL(url).host}${new URL(url).pathname}`
+})
+/** One more process at this address. */
+const open = (url: string) =>
+  Effect.map(
+    Layer.build(Layer.fresh(Layer.provideMerge(SqlStore.layer, Postgres.client(optionsOf(url))))),
+    (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
+  )
+const refusal = (url: string) => Effect.flip(Effect.scoped(Layer.build(Postgres.layer(optionsOf(url)))))
+/** All that a careless log could print of it. */
+const everything = (value: unknown) => inspect(value, { depth: Infinity, showHidden: true })
+
+describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+  describe("a transaction", () => {
+    it.live("X20: whose owner is silent for too long cannot commit after another took over", () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const [older, newer] = [yield* open(url), yield* open(url)]
+        yield* older.store.ensureStreams([stateOf(tags)])
+        const frozen = yield* older.store.claim("capture")
+        const inside = yield* Deferred.make<void>()
+        const silent = yield* Effect.forkChild(
+          Effect.exit(older.store.transact(frozen, tags, (tx) =>
+            tx.write([created("a")]).pipe(
+              Effect.andThen(Deferred.succeed(inside, undefined)),
+              Effect.andThen(Effect.sleep("8 seconds"))
+            )))
+        )
+        yield* Deferred.await(inside)
+        const since = Date.now()
+        const owner = yield* newer.store.claim("capture")
+        yield* newer.store.transact(owner, tags, (tx) => tx.write([created("b")]))
+        assert.isBelow(Date.now() - since, 7000)
+        assert.strictEqual(reasonOf(yield* Fiber.join(silent)), "Fenced")
+        assert.deepStrictEqual((yield* newer.store.log(all)).map(({ id, position }) => [position, id]), [[1, "b"]])
+      }))
+
+    it.live("X21: that falls silent with the position counter in its hands is ended: the others go on within seconds", () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const [first, second] = [yield* open(url), yield* open(url)]
+        yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
+        const [one, two] = [yield* first.store.claim("one"), yield* second.store.claim("two")]
+        const inside = yield* Deferred.make<void>()
+        let runs = 0
+        const silent = yield* Effect.forkChild(
+          first.store.transact(one, tags, (tx) =>
+            tx.write([created("a")]).pipe(
+              Effect.andThen(Deferred.succeed(inside, undefined)),
+              Effect.andThen(Effect.sleep(++runs === 1 ? "8 seconds" : "0 seconds"))
+            ))
+        )
+        yield* Deferred.await(inside)
+        const since = Date.now()
+        yield* second.store.transact(two, skills, (tx) => tx.write([created("b")]))
+        assert.isBelow(Date.now() - since, 7000)
+        // nobody took over: what it had in hand is done again
+        yield* Fiber.join(silent)
+        assert.strictEqual(runs, 2)
+        assert.deepStrictEqual((yield* second.store.log(all)).map(({ id, position }) => [position, id]), [
+          [1, "b"],
+          [2, "a"]
+        ])
+      }))
+
+    it.live("X13: that took its positions first is seen first, though the later one was ready to commit before", () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const [first, second, reader] = [yield* open(url), yield* open(url), yield* open(url)]
+        yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
+        const [one, two] = [yield* first.store.claim("one"), yield* second.store.claim("two")]
+        const inside = yield* Deferred.make<void>()
+        const slow = yield* Effect.forkChild(
+          first.store.transact(one, tags, (tx) =>
+            tx.write([created("a")]).pipe(
+              Effect.andThen(Deferred.succeed(inside, undefined)),
+              Effect.andThen(Effect.sleep("300 millis"))
+            ))
+        )
+        yield* Deferred.await(inside)
+        const later = yield* Effect.forkChild(second.store.transact(two, skills, (tx) => tx.write([created("b")])))
+        const seen: Array<string> = []
+        while (seen.length < 2) {
+          yield* reader.store.awaitLog(seen.length)
+          const entries = yield* reader.store.log({ after: seen.length, limit: 10 })
+          seen.push(...entries.map(({ id }) => id))
+        }
+        yield* Fiber.join(slow)
+        yield* Fiber.join(later)
+        assert.deepStrictEqual(seen, ["a", "b"])
+      }))
+
+    it.live("that waits in a circle with another is run again, and both have their effect", () =>
+      Effect.gen(function*() {
+        const { sql, store } = yield* open(yield* database)
+        yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
+        const [one, two] = [yield* store.claim("one"), yield* store.claim("two")]
+        const met = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
+        let runs = 0
+        const count = (which: number) =>
+          sql`INSERT INTO readers (name, position) VALUES (${`r${which}`}, 1)
+            ON CONFLICT (name) DO UPDATE SET position = readers.position + 1`
+        const crossing = (owner: typeof one, key: typeof tags, mine: 0 | 1) =>
+          store.transact(owner, key, () =>
+            Effect.gen(function*() {
+              runs++
+              yield* count(mine)
+              yield* Deferred.succeed(met[mine], undefined)
+              yield* Deferred.await(met[mine === 0 ? 1 : 0])
+              yield* count(1 - mine)
+            }))
+        yield* Effect.all([crossing(one, tags, 0), crossing(two, skills, 1)], { concurrency: "unbounded" })
+        assert.strictEqual(runs, 3)
+        assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])
+      }))
+
+    it.live("I1: of one stream sees what another of its integration says meanwhile: one of them is owed a re-read", () =>
+      Effect.gen(function*() {
+        const { store } = yield* open(yield* database)
+        const offers = { ...tags, model: "ats.offer" } as const
+        yield* store.ensureStreams([stateOf(tags), stateOf(offers)])
+        const owner = yield* store.claim("capture")
+        const shows = (id: string, before: number | null, after: number): RecordWrite => ({
+          ...created(id),
+          mentions: {
+            before: new Map(before === null ? [] : [[7, { content: before, silent: true }]]),
+            after: new Map([[7, { content: after, silent: true }]])
+          }
+        })
+        yield* store.transact(owner, tags, (tx) => tx.write([shows("a", null, 1)]))
+        const met = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
+        const beside = (key: typeof tags | typeof offers, write: RecordWrite, mine: 0 | 1) =>
+          store.transact(owner, key, (tx) =>
+            tx.write([write]).pipe(
+              Effect.andThen(Deferred.succeed(met[mine], undefined)),
+              Effect.andThen(Effect.timeoutOption(Deferred.await(met[mine === 0 ? 1 : 0]), "200 millis"))
+            ))
+        yield* Effect.all([beside(tags, shows("a", 1, 2), 0), beside(offers, shows("b", null, 1), 1)], {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual((yield* store.counts).reduce((sum, { owed }) => sum + owed, 0), 1)
+      }))
+
+    it.live("that fails by itself fails with that, though its connection is gone and cannot be rolled back", () =>
+      Effect.gen(function*() {
+        const { sql, store } = yield* open(yield* database)
+        const error = yield* Effect.flip(sql.withTransaction(Effect.gen(function*() {
+          const [backend] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+          yield* Effect.forkDetach(store.readerPosition("x"))
+          yield* Effect.exit(sql`SELECT pg_terminate_backend(${backend?.pid ?? 0})`)
+          return yield* Effect.fail(new Stop())
+        })))
+        assert.instanceOf(error, Stop)
+        assert.strictEqual(yield* store.readerPosition("x"), 0)
+      }))
+
+    for (const heard of [true, false]) {
+      it.live(
+        heard
+          ? "I2: whose commit was heard, and whose line was cut before the answer, has happened and is not done again"
+          : "I2: whose line was cut before its commit was heard has not happened, and is done again",
+        () =>
+          Effect.gen(function*() {
+            const { cut, url } = yield* line(yield* database)
+            const { store } = yield* open(url)
+            yield* store.ensureStreams([stateOf(tags)])
+            const owner = yield* store.claim("capture")
+            const runs: Array<string> = []
+            yield* store.transact(owner, tags, (tx) =>
+              Effect.gen(function*() {
+                runs.push(`r${runs.length}`)
+                yield* tx.write([created(runs.at(-1) ?? "")])
+                // what is said next is the question for the transaction's name, then the commit
+                if (runs.length === 1) cut({ nth: 2, heard })
+              }))
+            assert.deepStrictEqual(runs, heard ? ["r0"] : ["r0", "r1"])
+            assert.deepStrictEqual((yield* store.log(all)).map(({ id, position }) => [position, id]), [
+              [1, heard ? "r0" : "r1"]
+            ])
+          })
+      )
+    }
+  })
+
+  describe("reads", () => {
+    it.live("whole numbers as numbers, however large", () =>
+      Effect.gen(function*() {
+        const { sql } = yield* open(yield* database)
+        const [row] =
+          yield* sql`SELECT count(*) AS count, ${Number.MAX_SAFE_INTEGER}::bigint AS most, (-1)::bigint AS less`
+        assert.deepStrictEqual(row, { count: 1, most: Number.MAX_SAFE_INTEGER, less: -1 })
+      }))
+  })
+
+  describe("tells", () => {
+    it.live("I11: nothing of a row in an error, however deep one looks", () =>
+      Effect.gen(function*() {
+        const { sql, store } = yield* open(yield* database)
+        const person = "Erika Mustermann"
+        yield* store.ensureStreams([stateOf({ ...tags, integration: person })])
+        const failing = [
+          sql`INSERT INTO streams ${sql.insert({ integration: person, model: tags.model, state: person })}`,
+          sql`INSERT INTO streams ${sql.insert({ integration: person, model: "ats.offer", state: null })}`,
+          sql`UPDATE log_counter SET position = ${person}`,
+          sql`SELECT ${person}::date`,
+          sql`INSERT INTO heads ${sql.insert({ stream: 1, id: `${person}\u0000` })}`
+        ]
+        for (const statement of failing) {
+          const error = yield* Effect.flip(statement)
+          assert.notInclude(everything(error), person)
+          assert.notInclude(everything(error), "Erika")
+        }
+        const unique = yield* Effect.flip(failing[0]!)
+        assert.include(everything(unique), "streams_integration_model_key")
+        const owner = yield* store.claim("capture")
+        const exit = yield* Effect.exit(
+          store.transact(owner, { ...tags, integration: person }, (tx) =>
+            tx.write([{ head: headOf("a", { textHash: `${person}\u0000` }), events: [] }]))
+        )
+        assert.strictEqual(reasonOf(exit), "Unavailable")
+        assert.notInclude(everything(Exit.isFailure(exit) ? exit.cause : exit), "Erika")
+      }))
+
+    const refused = [
+      ["whose password is wrong", (url: URL) => (url.password = "wr0ng-s3cret"), /refuses the login/],
+      ["that does not exist", (url: URL) => (url.pathname = "/nowhere"), /\/nowhere does not exist; create it/]
+    ] as const
+    for (const [what, change, message] of refused) {
+      it.live(`I11: of a database ${what} where it is and what to do, and never the password`, () =>
+        Effect.gen(function*() {
+          const url = new URL(yield* database)
+          const { password } = url
+          change(url)
+          const error = yield* refusal(url.href)
+          assert.strictEqual(error.reason._tag, "Misconfigured")
+          assert.match(error.message, message)
+          assert.include(error.message, url.host)
+          for (const secret of [password, "wr0ng-s3cret"]) assert.notInclude(everything(error), secret)
+        }))
+    }
+
+    it.live("of a schema that another program made that it is not ours, and leaves it as it is", () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        yield* Server.say(url, "CREATE SCHEMA rollcall CREATE TABLE attendance (pupil text)")
+        assert.match((yield* refusal(url)).message, /of another program; name another database/)
+      }))
+
+    it.live("of a user who may not make the schema what the user needs", () =>
+      Effect.gen(function*() {
+        const owned = yield* database
+        const url = new URL(owned)
+        const name = url.pathname.slice(1)
+        yield* Effect.acquireRelease(
+          Server.say(owned, `CREATE ROLE ${name} LOGIN PASSWORD 's3cret'`),
+          () => Effect.ignore(Server.say(owned, `DROP ROLE ${name}`))
+        )
+        url.username = name
+        url.password = "s3cret"
+        const error = yield* refusal(url.href)
+        assert.match(error.message, /must be allowed to create, or to own, the schema "rollcall"/)
+        assert.notInclude(everything(error), "s3cret")
+      }))
+  })
+
+  it.live("moves what is past retention forward only, when a lineage is raised at the same time", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const [first, second] = [yield* open(url), yield* open(url)]
+      yield* first.store.ensureStreams([stateOf(tags)])
+      const owner = yield* first.store.claim("capture")
+      for (const id of ids(3)) yield* first.store.transact(owner, tags, (tx) => tx.write([created(id)]))
+      const raised = yield* Deferred.make<void>()
+      // raised in the name of a transaction that is still open when pruning begins
+      const raising = yield* Effect.forkChild(first.sql.withTransaction(Effect.gen(function*() {
+        yield* first.store.raise(owner, 2)
+        yield* Deferred.succeed(raised, undefined)
+        yield* Effect.sleep("200 millis")
+      })))
+      yield* Deferred.await(raised)
+      yield* second.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 1 })
+      yield* Fiber.join(raising)
+      assert.deepStrictEqual(yield* first.store.logRange, { oldest: 4, newest: 3 })
+    }))
+})

@@ -1,0 +1,146 @@
+/**
+ * A real PostgreSQL server for tests: the one that `DATABASE_URL` names, or one started here, and a database for each test.
+ *
+ * Invariants
+ * 1. A server started here belongs to its scope: process and data directory are gone when the scope closes, and it does
+ *    not outlive the process that started it.
+ * 2. A database belongs to the scope that asked for it.
+ *
+ * Gotchas
+ * - The server refuses to run as root: there it runs as `postgres`.
+ * - Started here it does not sync: nothing a test does outlives the machine.
+ */
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import { afterAll } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { execFile, execFileSync, spawn, spawnSync } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { existsSync, readdirSync } from "node:fs"
+import { chown, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+
+const external = process.env["DATABASE_URL"]
+const debian = "/usr/lib/postgresql"
+
+/** Where the server's programs are; null if there are none. */
+const programs = ((): string | null => {
+  const places = [
+    ...(process.env["PATH"] ?? "").split(":"),
+    ...(existsSync(debian) ? readdirSync(debian).sort().reverse().map((version) => join(debian, version, "bin")) : [])
+  ]
+  return places.find((place) => existsSync(join(place, "initdb")) && existsSync(join(place, "postgres"))) ?? null
+})()
+
+const needed = "no DATABASE_URL, and no initdb and setpriv"
+const canStart = programs !== null && spawnSync("setpriv", ["--version"]).status === 0
+
+/** Why there is no server on this machine; null when there is one. With `CI=true` its absence is a failure. */
+export const missing: string | null = external === undefined && !canStart ? needed : null
+if (missing !== null && process.env["CI"] === "true") throw new Error(`these tests need PostgreSQL: ${missing}`)
+
+const asRoot = process.getuid?.() === 0
+const idOf = (option: string) => Number(execFileSync("id", [option, "postgres"], { encoding: "utf8" }))
+
+/** Ends with its parent; as root it becomes another user first. */
+const asServer = (program: string, args: ReadonlyArray<string>): [string, ReadonlyArray<string>] => [
+  "setpriv",
+  [
+    ...asRoot ? ["--reuid=postgres", "--regid=postgres", "--clear-groups"] : [],
+    "--pdeathsig=SIGQUIT",
+    join(programs ?? "", program),
+    ...args
+  ]
+]
+
+const freePort = Effect.promise(() =>
+  new Promise<number>((resolve, reject) => {
+    const server = createServer().once("error", reject).listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+)
+
+const folder = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const path = await mkdtemp(join(tmpdir(), "rollcall-pg-"))
+    if (asRoot) await chown(path, idOf("-u"), idOf("-g"))
+    return path
+  }),
+  (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+)
+
+/** One statement over a connection of its own. */
+export const say = (url: string, sql: string) =>
+  Effect.scoped(
+    Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(sql, [], false))
+  )
+
+const owner = { name: "rollcall", password: randomUUID() }
+
+const started = Effect.gen(function*() {
+  const path = yield* folder
+  const port = yield* freePort
+  const data = join(path, "data")
+  const passwordFile = join(path, "password")
+  yield* Effect.promise(async () => {
+    await writeFile(passwordFile, owner.password)
+    const initdb = ["-D", data, "-U", owner.name, "-E", "UTF8", "--locale=C", "--no-sync"]
+    const [command, args] = asServer("initdb", [...initdb, "-A", "scram-sha-256", `--pwfile=${passwordFile}`])
+    await promisify(execFile)(command, args, { cwd: path, timeout: 60_000 })
+  })
+  const where = ["-D", data, "-k", path, "-h", "127.0.0.1", "-p", String(port)]
+  const settings = ["fsync=off", "shared_buffers=32MB", "log_min_messages=panic"].flatMap((one) => ["-c", one])
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const [command, args] = asServer("postgres", [...where, ...settings])
+      return spawn(command, args, { cwd: path, stdio: "ignore" })
+    }),
+    (server) =>
+      Effect.callback<void>((resume) => {
+        if (server.exitCode !== null || server.signalCode !== null) return resume(Effect.void)
+        server.once("exit", () => resume(Effect.void))
+        server.kill("SIGQUIT")
+      })
+  )
+  const url = `postgres://${owner.name}:${owner.password}@127.0.0.1:${port}/postgres`
+  yield* say(url, "SELECT 1").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
+  return url
+})
+
+const named = (url: string, database: string): string => Object.assign(new URL(url), { pathname: `/${database}` }).href
+
+export class Server extends Context.Service<Server, {
+  /** The address of a database that nobody used before. */
+  readonly database: Effect.Effect<string, never, Scope.Scope>
+}>()("test/postgres/Server") {}
+
+export const layer = Layer.effect(
+  Server,
+  Effect.map(external === undefined ? started : Effect.succeed(external), (url) => ({
+    database: Effect.acquireRelease(
+      Effect.gen(function*() {
+        const name = `rollcall_${randomUUID().replaceAll("-", "")}`
+        yield* say(url, `CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`)
+        return name
+      }),
+      (name) => Effect.ignore(say(url, `DROP DATABASE ${name} WITH (FORCE)`))
+    ).pipe(Effect.map((name) => named(url, name)), Effect.orDie)
+  }))
+).pipe(Layer.orDie)
+
+/** One server for the tests of a file, started with the first that asks for a database. */
+export const ofFile = (): Server["Service"] => {
+  const runtime = ManagedRuntime.make(layer)
+  afterAll(() => runtime.dispose())
+  return { database: Effect.flatMap(runtime.contextEffect, (context) => Context.get(context, Server).database) }
+}

@@ -1,0 +1,120 @@
+/** The whole service on a PostgreSQL database: killed, frozen, examined, adopted. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Follower } from "../../fault/kill/Follower.ts"
+import * as Home from "../../fault/kill/Home.ts"
+import { contentsOf, following, judge, quiet } from "../../fault/kill/Lives.ts"
+import { launch, type Service } from "../../fault/kill/Service.ts"
+import { run } from "../cli/Program.ts"
+import * as Server from "./Server.ts"
+
+const { missing } = Server
+const { database } = Server.ofFile()
+
+/** A living world, and the settings of a service that keeps it in a database. */
+const home = Effect.gen(function*() {
+  const url = yield* database
+  const { sandbox, settings: { ROLLCALL_STORE: _, ...settings } } = yield* Home.make({ speed: 400 })
+  return { sandbox, settings: { ...settings, DATABASE_URL: url }, password: new URL(url).password }
+})
+
+/** Everything the world has is told once. */
+const isTrue = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home["sandbox"]) {
+  const url = yield* service.url
+  yield* sandbox.freeze
+  yield* quiet(url)
+  const { differences, digests, oracle } = yield* judge(url, contentsOf(sandbox, Home.models))
+  assert.deepStrictEqual(oracle.breaches, [])
+  assert.deepStrictEqual(differences, [])
+  return digests
+})
+
+describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+  it.live(
+    `X1, X2: killed again and again, and cut off from its database, it tells what the world is, and what a reader saw never changes (seed ${Home.seed})`,
+    () =>
+      Effect.gen(function*() {
+        const { password, sandbox, settings } = yield* home
+        const once = yield* launch(settings, { command: ["start", "--once"] })
+        assert.strictEqual(yield* once.ended, 0, once.log())
+        const follower = new Follower()
+        for (const life of ["900 millis", "1300 millis", "600 millis"] as const) {
+          yield* Effect.scoped(Effect.gen(function*() {
+            const service = yield* launch(settings)
+            yield* following(follower, yield* service.url)
+            yield* Effect.sleep(life)
+            assert.isTrue(service.alive(), service.log())
+            assert.notInclude(service.log(), password)
+            yield* service.end("SIGKILL")
+          }))
+        }
+        const service = yield* launch(settings)
+        yield* service.url
+        for (let times = 0; times < 5; times++) {
+          yield* Effect.sleep("200 millis")
+          yield* Server.say(
+            settings.DATABASE_URL,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rollcall' AND datname = current_database()"
+          )
+        }
+        const digests = yield* isTrue(service, sandbox)
+        assert.deepStrictEqual(follower.complaints, [])
+        assert.isAbove(follower.seen.size, 60)
+        assert.deepStrictEqual([...follower.seen].filter(([position, seen]) => digests.get(position) !== seen), [])
+        assert.strictEqual(yield* service.end("SIGTERM"), 0)
+        assert.notInclude(service.log(), password)
+      }),
+    60_000
+  )
+
+  it.live(
+    "X9, X21: frozen at any moment it is taken over within seconds, and once awake says so and exits",
+    () =>
+      Effect.gen(function*() {
+        const { sandbox, settings } = yield* home
+        const frozen = yield* launch(settings)
+        yield* frozen.url
+        yield* Effect.sleep("500 millis")
+        yield* frozen.signal("SIGSTOP")
+        const heir = yield* launch(settings)
+        yield* isTrue(heir, sandbox)
+        yield* frozen.signal("SIGCONT")
+        assert.strictEqual(yield* frozen.ended, 1, frozen.log())
+        assert.match(frozen.log(), /another process owns \\"capture\\" now/)
+        assert.isTrue(heir.alive(), heir.log())
+      }),
+    60_000
+  )
+
+  it.live(
+    "is examined without being touched, adopted while it is stopped, and never tells its password",
+    () =>
+      Effect.gen(function*() {
+        const { password, sandbox, settings } = yield* home
+        yield* sandbox.freeze
+        const port = { ROLLCALL_HTTP_PORT: "0", ROLLCALL_LOG_FORMAT: "json" }
+        const told = (...command: ReadonlyArray<string>) =>
+          Effect.map(Effect.promise(() => run(command, { ...settings, ...port })), ({ code, stderr, stdout }) => {
+            assert.notInclude(stdout + stderr, password)
+            return { code, text: stdout + stderr }
+          })
+        const { host, pathname } = new URL(settings.DATABASE_URL)
+        const before = yield* told("doctor")
+        assert.include(before.text, `postgres://${host}${pathname} holds no store yet, and one can be made`)
+        assert.strictEqual(
+          (yield* Server.say(settings.DATABASE_URL, "SELECT to_regnamespace('rollcall') IS NULL AS untouched")).rows[0]
+            ?.["untouched"],
+          true
+        )
+        assert.strictEqual((yield* told("start", "--once")).code, 0)
+        assert.include((yield* told("doctor")).text, "can be read and written")
+        const adopted = yield* told("store", "adopt", "--yes")
+        assert.strictEqual(adopted.code, 0, adopted.text)
+        assert.match(adopted.text, /lineage +1 becomes \d+/)
+        const service = yield* launch(settings)
+        const { events } = yield* judge(yield* service.url, contentsOf(sandbox, Home.models))
+        assert.isTrue(events.every(({ data }) => data.version === 1))
+      }),
+    60_000
+  )
+})

@@ -151,9 +151,9 @@ const start = Command.make("start", {
   )
 
 /** Of the operating API that is configured. */
-const address = Effect.fnUntraced(function*(file: Option.Option<string>) {
+const client = Effect.fnUntraced(function*(file: Option.Option<string>) {
   const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* input(file)))
-  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token }
+  return yield* Client.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
 })
 
 // ---- doctor -------------------------------------------------------------------------------------------------------
@@ -223,11 +223,9 @@ const adopt = Command.make("adopt", {
       Effect.flatMap(({ examine }) => examine(kafkaOptions(kafka, []), log.store)),
       Effect.map(({ published }) => published)
     )
-    const { ready, url } = yield* Effect.flatMap(address(config), (address) =>
-      Effect.map(Client.make(address), ({ ready }) => ({ ready, url: address.url })))
+    const { ready, url } = yield* client(config)
     const running = Effect.match(ready, {
-      onSuccess: () =>
-        url,
+      onSuccess: () => url,
       onFailure: () => null
     })
     yield* Adopt.adopt({ store: name, published, running, processingOf: processingsOf(settings), yes, json }).pipe(
@@ -282,13 +280,13 @@ const rollcall = Command.make("rollcall").pipe(
     doctor,
     store,
     schema,
-    status(config, address),
-    tail(config, address),
-    streams(config, address),
-    holds(config, address),
-    integrations(config, address),
-    plugins(config, address),
-    deadLetters(config, address)
+    status(config, client),
+    tail(config, client),
+    streams(config, client),
+    holds(config, client),
+    integrations(config, client),
+    plugins(config, client),
+    deadLetters(config, client)
   ])
 )
 

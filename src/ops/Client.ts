@@ -28,6 +28,8 @@ export interface FeedEvent {
 }
 
 export interface Client {
+  /** `http://127.0.0.1:8477` */
+  readonly url: string
   readonly streams: Effect.Effect<ReadonlyArray<StreamView>, ClientError>
   /** Holds that are neither approved nor cancelled, newest first. */
   readonly holds: Effect.Effect<ReadonlyArray<HoldView>, ClientError>
@@ -128,6 +130,7 @@ export const make = Effect.fnUntraced(function*(options: Address) {
   })
 
   return {
+    url: options.url,
     streams: Effect.map(decoded(get("/v1/streams"), Streams), ({ items }) => items),
     holds: Effect.map(decoded(get("/v1/holds?limit=1000"), HoldList), ({ items }) => items),
     ready: Effect.map(decoded(get("/health/ready", [200, 503]), Readiness), ({ checks }) => checks),

@@ -3,6 +3,7 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import type { HttpClient } from "effect/http/HttpClient"
 import type * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
@@ -17,13 +18,17 @@ export const print = (text: string): Effect.Effect<void> => Effect.sync(() => pr
 
 /** Names the file that configures the running process. */
 export type ConfigFlag = Flag.Flag<Option.Option<string>>
-/** Where the operating API of the running process is, or why that cannot be said. */
-export type AddressOf<E> = (config: Option.Option<string>) => Effect.Effect<Client.Address, E>
+/** The operating API of the running process, or why it cannot be said where that is. */
+export type ClientOf<E> = (config: Option.Option<string>) => Effect.Effect<Client.Client, E, HttpClient>
 
-export const status = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>
+/** A command that asks a running process. */
+export const asked = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
+  command.pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)
+
+export const status = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) =>
   Command.make("status", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
-      const { get, holds, ready, streams } = yield* Client.make(yield* addressOf(config))
+      const { get, holds, ready, streams } = yield* client(config)
       const plugins = get("/v1/plugins", PluginList)
       const [checks, views, undecided, delivered] = yield* Effect.all([ready, streams, holds, plugins])
       const open = undecided.filter(({ state }) => state === "open")
@@ -34,11 +39,11 @@ export const status = <E extends Error>(config: ConfigFlag, addressOf: AddressOf
       if (views.length > 0) yield* print(`\n${streamTable(views)}`)
       if (open.length > 0) yield* print(`\nwaiting for a decision:\n${holdTable(open)}`)
       if (delivered.items.length > 0) yield* print(`\n${pluginListText(delivered)}`)
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Show the streams of the running process: condition, records, freshness; and its plugins")
     )
 
-export const tail = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) =>
+export const tail = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) =>
   Command.make("tail", {
     json,
     config,
@@ -49,10 +54,10 @@ export const tail = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E
     )
   }, ({ after, config, json }) =>
     Effect.gen(function*() {
-      const { follow } = yield* Client.make(yield* addressOf(config))
+      const { follow } = yield* client(config)
       const show = (text: string) => print(json ? text : eventLine(Client.parseEvent(text).data))
       yield* Effect.raceFirst(Stream.runForEach(follow(after), show), interrupted)
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Print the events of the running process as they happen"),
       Command.withExamples([{ command: "rollcall tail --json | jq .data.kind", description: "For programs" }])
     )

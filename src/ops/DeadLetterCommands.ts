@@ -2,7 +2,6 @@
  * `rollcall deadletters list | show | plan | redrive | discard`. Hides that what is sent again or given up is planned, shown
  * and confirmed first, unless a plan is given.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -10,11 +9,10 @@ import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Client from "./Client.ts"
-import { type AddressOf, type ConfigFlag, json, print } from "./Commands.ts"
+import type { Client } from "./Client.ts"
+import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
 import { DeadLetterView, DiscardView, PlanView, RedriveView, StoryView } from "./PluginApi.ts"
 import { deadLetterTable, planText, storyText } from "./PluginScreen.ts"
-import { tool } from "./Running.ts"
 import { page } from "./Shape.ts"
 
 const root = "/v1/deadletters"
@@ -77,16 +75,10 @@ const given = Flag.String("plan").pipe(
 )
 const yes = Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask"), Flag.withDefault(false))
 
-export const deadLetters = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
-  const client = Effect.fnUntraced(function*(file: Parameters<typeof addressOf>[0]) {
-    return yield* Client.make(yield* addressOf(file))
-  })
-  const asked = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
-    command.pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)
-
+export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) => {
   /** The plan that was given, or one that is made now and confirmed; null if there is nothing to do. */
   const meant = Effect.fnUntraced(function*(
-    client: Client.Client,
+    client: Client,
     filter: ReturnType<typeof filterOf>,
     how: {
       readonly plan: Option.Option<string>

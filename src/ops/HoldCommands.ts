@@ -1,13 +1,10 @@
 /** `rollcall holds list | show | approve | reject`: what the guard of the running process keeps back, and what to do with it. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { HoldPage, HoldView } from "./Api.ts"
-import * as Client from "./Client.ts"
-import { type AddressOf, type ConfigFlag, json, print } from "./Commands.ts"
-import { tool } from "./Running.ts"
+import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
 import { holdTable, table } from "./Screen.ts"
 
 const id = Argument.Int("hold").pipe(
@@ -22,13 +19,7 @@ const decided = ({ id, records, released, state }: HoldView): string =>
     ? `hold ${id} is rejected: ${records} records stay listed and are not asked about until they are seen otherwise`
     : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} are to follow`}`
 
-export const holds = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
-  const client = Effect.fnUntraced(function*(file: Parameters<typeof addressOf>[0]) {
-    return yield* Client.make(yield* addressOf(file))
-  })
-  const asked = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
-    command.pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)
-
+export const holds = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) => {
   const list = Command.make("list", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
       const holds = yield* (yield* client(config)).holds

@@ -1,5 +1,4 @@
 /** `rollcall integrations …`: which integrations a running process reads, and adding and removing them. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -7,9 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { IntegrationView } from "./Api.ts"
-import * as Client from "./Client.ts"
-import { type AddressOf, type ConfigFlag, json, print } from "./Commands.ts"
-import { tool } from "./Running.ts"
+import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
 import { integrationTable } from "./Screen.ts"
 
 const path = "/v1/integrations"
@@ -27,15 +24,15 @@ const said = <A extends Schema.Json>(name: string, value: Option.Option<A>): Rea
 const modelsOf = (text: string): string | ReadonlyArray<string> =>
   text === "auto" ? text : text.split(",").map((model) => model.trim())
 
-export const integrations = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
+export const integrations = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) => {
   const show = (view: IntegrationView, json: boolean) => print(json ? JSON.stringify(view) : integrationTable([view]))
 
   const list = Command.make("list", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
-      const { get } = yield* Client.make(yield* addressOf(config))
+      const { get } = yield* client(config)
       const { items } = yield* get(path, Listed)
       yield* print(json ? JSON.stringify(items) : integrationTable(items))
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Show every integration, those that were removed and kept too")
     )
 
@@ -53,7 +50,7 @@ export const integrations = <E extends Error>(config: ConfigFlag, addressOf: Add
     config
   }, ({ account, backfill, config, id, interval, json, models, sweepInterval }) =>
     Effect.gen(function*() {
-      const { post } = yield* Client.make(yield* addressOf(config))
+      const { post } = yield* client(config)
       const body = {
         id,
         ...said("account", account),
@@ -63,7 +60,7 @@ export const integrations = <E extends Error>(config: ConfigFlag, addressOf: Add
         ...said("backfill", backfill)
       }
       yield* show(yield* post(path, body, IntegrationView), json)
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Read one more integration from now on; it stays over restarts"),
       Command.withExamples([
         { command: "rollcall integrations add greenhouse:acme", description: "As is configured for all" }
@@ -79,9 +76,9 @@ export const integrations = <E extends Error>(config: ConfigFlag, addressOf: Add
     config
   }, ({ config, data, id, json }) =>
     Effect.gen(function*() {
-      const { post } = yield* Client.make(yield* addressOf(config))
+      const { post } = yield* client(config)
       yield* show(yield* post(`${path}/${encodeURIComponent(id)}/remove`, { data }, IntegrationView), json)
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Read an integration no more that was added at run time")
     )
 

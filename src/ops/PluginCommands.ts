@@ -1,16 +1,13 @@
 /** `rollcall plugins …`: how the plugins of the running process are, their switches, and delivering events again. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Client from "./Client.ts"
-import { type AddressOf, type ConfigFlag, json, print } from "./Commands.ts"
+import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
 import { newPlugin } from "./NewPlugin.ts"
 import { PluginList, PluginView, ReplayView } from "./PluginApi.ts"
 import { pluginListText, pluginText, replayText } from "./PluginScreen.ts"
-import { tool } from "./Running.ts"
 
 const root = "/v1/plugins"
 const pathOf = (plugin: string, act = "") => `${root}/${encodeURIComponent(plugin)}${act}`
@@ -20,13 +17,7 @@ const plugin = Argument.String("plugin").pipe(Argument.withDescription("Its name
 const optional = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
 
-export const plugins = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
-  const client = Effect.fnUntraced(function*(file: Parameters<typeof addressOf>[0]) {
-    return yield* Client.make(yield* addressOf(file))
-  })
-  const asked = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
-    command.pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)
-
+export const plugins = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) => {
   const list = Command.make("list", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
       const list = yield* (yield* client(config)).get(root, PluginList)

@@ -1,5 +1,4 @@
 /** `rollcall streams …`: what an operator sees of the streams of a running process, and may do with them. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -7,9 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { AuditView, StreamView } from "./Api.ts"
-import * as Client from "./Client.ts"
-import { type AddressOf, type ConfigFlag, json, print } from "./Commands.ts"
-import { tool } from "./Running.ts"
+import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
 import { paint, streamTable, table } from "./Screen.ts"
 
 /** The audit found what is neither published nor pending. */
@@ -57,28 +54,28 @@ const differences = ({ differences, differing, pending, quarantined, read, strea
     }`
 }
 
-export const streams = <E extends Error>(config: ConfigFlag, addressOf: AddressOf<E>) => {
+export const streams = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) => {
   const acting = (name: string, description: string) =>
     Command.make(name, { stream, json, config }, ({ config, json, stream }) =>
       Effect.gen(function*() {
-        const { post } = yield* Client.make(yield* addressOf(config))
+        const { post } = yield* client(config)
         const view = yield* post(`${stream}/${name}`, {}, StreamView)
         yield* print(json ? JSON.stringify(view) : streamTable([view]))
-      }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(Command.withDescription(description))
+      }).pipe(asked)).pipe(Command.withDescription(description))
 
   const list = Command.make("list", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
-      const { streams } = yield* Client.make(yield* addressOf(config))
+      const { streams } = yield* client(config)
       const views = yield* streams
       yield* print(json ? JSON.stringify(views) : streamTable(views))
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(Command.withDescription("Show every stream"))
+    }).pipe(asked)).pipe(Command.withDescription("Show every stream"))
 
   const show = Command.make("show", { stream, json, config }, ({ config, json, stream }) =>
     Effect.gen(function*() {
-      const { get } = yield* Client.make(yield* addressOf(config))
+      const { get } = yield* client(config)
       const view = yield* get(stream, StreamView)
       yield* print(json ? JSON.stringify(view) : `${streamTable([view])}\n\n${details(view)}`)
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Show one stream: watermark, last readings, what is wrong with it")
     )
 
@@ -92,20 +89,20 @@ export const streams = <E extends Error>(config: ConfigFlag, addressOf: AddressO
     config
   }, ({ config, json, stream, to }) =>
     Effect.gen(function*() {
-      const { post } = yield* Client.make(yield* addressOf(config))
+      const { post } = yield* client(config)
       const view = yield* post(`${stream}/rewind`, { to: to.toISOString() }, StreamView)
       yield* print(json ? JSON.stringify(view) : streamTable([view]))
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Read a stream's changes again from a time on; what is published already makes no event")
     )
 
   const audit = Command.make("audit", { stream, json, config }, ({ config, json, stream }) =>
     Effect.gen(function*() {
-      const { post } = yield* Client.make(yield* addressOf(config))
+      const { post } = yield* client(config)
       const report = yield* post(`${stream}/audit`, {}, AuditView)
       yield* print(json ? JSON.stringify(report) : differences(report))
       if (report.differing > 0) return yield* new AuditDiffers({ message: `${report.differing} records differ` })
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+    }).pipe(asked)).pipe(
       Command.withDescription("Compare what is published of a stream with a full reading of it; 1 if they differ")
     )
 

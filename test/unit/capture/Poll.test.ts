@@ -724,4 +724,24 @@ describe("Poll", () => {
       }),
       { processing: byRules({ redact: { "/title": "hash" } }) }
     ))
+
+  it.effect("V1: what was held before redaction was switched on is released redacted, and its rules are remembered", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
+      for (const id of ids) yield* rig.put({ id, ...row })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      for (const id of ids) yield* rig.put({ id, ...row, outcome: null })
+      yield* rig.poll
+      const [hold] = yield* rig.holds
+      const redacting = rigWith(rig, byRules({ redact: { "/title": "hash" } }))
+      yield* redacting.approve(hold!.id)
+      const released = (yield* rig.events).slice(ids.length)
+      assert.strictEqual(released.length, ids.length)
+      for (const { after } of released) assert.notInclude(after, "secret")
+      // no page was read by those rules: the next ones know them all the same
+      yield* rigWith(rig, byRules({ remoteData: "carry" })).sweep
+      assert.strictEqual((yield* rig.state).lastSweep!.balance.equivalent, ids.length)
+      assert.strictEqual((yield* rig.events).length, 2 * ids.length)
+    })))
 })

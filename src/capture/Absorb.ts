@@ -7,11 +7,12 @@
  *
  * Gotchas
  * - Copies of one record on one page that differ are not judged: a point re-read decides (P3).
- * - When the processing of a model changed, stored content is hashed anew before it is compared (S3, V1, V2).
+ * - When the processing of a model changed, records are compared by the older one first: what is the same by it did not
+ *   change. Of others, stored content is hashed anew before it is compared (S3, V1, V2).
  */
 import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
-import { canonicalHash } from "../domain/Canonical.ts"
+import { canonicalHash, type JsonObject } from "../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
 import { type Awaiting, classify, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
 import { diff, touchesNull } from "../domain/Diff.ts"
@@ -121,7 +122,7 @@ export const absorb = Effect.fnUntraced(function*(
   const stored = {
     heads,
     pending: yield* tx.pending(ids),
-    rehashed: yield* rehash(tx, occasion.processing, copies, heads)
+    rehashed: yield* rehash(tx, copies, heads, occasion)
   }
 
   const sightings: Array<Sighting> = []
@@ -162,22 +163,29 @@ export const absorb = Effect.fnUntraced(function*(
   }
 })
 
+const hashBy = ({ apply, shape }: Processing, record: JsonObject): string => canonicalHash(shape, apply(record))
+
 const rehash = Effect.fnUntraced(function*(
   tx: StreamTx,
-  processing: Processing,
-  copies: ReadonlyMap<string, unknown>,
-  heads: ReadonlyMap<string, Head>
+  copies: ReadonlyMap<string, ReadonlyArray<Row>>,
+  heads: ReadonlyMap<string, Head>,
+  { processing, stream }: Occasion
 ) {
-  const outdated = [...copies.keys()].flatMap((id) => {
+  const outdated = [...copies].flatMap(([id, rows]) => {
     const head = heads.get(id)
     return head !== undefined && head.live && head.position !== null && head.fingerprint !== processing.fingerprint
-      ? [{ id, position: head.position }]
+      ? [{ head, position: head.position, shown: rows.at(-1)!.raw }]
       : []
   })
-  const contents = yield* tx.contents(outdated.map((head) => head.position))
-  return new Map(outdated.flatMap(({ id, position }) => {
-    const content = parseContent(contents.get(position))
-    return content === null ? [] : [[id, canonicalHash(processing.shape, processing.apply(content))] as const]
+  if (outdated.length === 0) return new Map<string, string>()
+  // by today's registry entries and key: what is no longer made as it was has another fingerprint, or other hashes
+  const older = new Map((stream.processings ?? []).map(processing.like).map((one) => [one.fingerprint, one]))
+  const contents = yield* tx.contents(outdated.map(({ position }) => position))
+  return new Map(outdated.flatMap(({ head, position, shown }) => {
+    const then = older.get(head.fingerprint)
+    const isSame = then !== undefined && hashBy(then, shown) === head.canonicalHash
+    const content = isSame ? shown : parseContent(contents.get(position))
+    return content === null ? [] : [[head.id, hashBy(processing, content)] as const]
   }))
 })
 

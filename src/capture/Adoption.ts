@@ -66,9 +66,9 @@ export const plan = Effect.fn("Adoption.plan")(function*(known: number): Effect.
 /** Few enough to be held in memory, and to let others at the database in between. */
 const batchRows = 250
 
-/** What is published of a record: what was before, unless less of it may be shown by now. */
-const shown = (content: string, { canonicalHash: hash, fingerprint }: Head, processing: Processing | null) => {
-  const record = processing === null || processing.fingerprint === fingerprint ? null : parseContent(content)
+/** What is published of a record: what was before, without what may not be shown by now. */
+const shown = (content: string, { canonicalHash: hash }: Head, processing: Processing | null) => {
+  const record = parseContent(content)
   if (record === null || processing === null) return { content, hash }
   const processed = processing.apply(record)
   return { content: JSON.stringify(processed), hash: canonicalHash(processing.shape, processed) }

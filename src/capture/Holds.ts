@@ -16,6 +16,7 @@ import { publish } from "./Candidates.ts"
 import * as Gauges from "./Gauges.ts"
 import type { Stream } from "./Pages.ts"
 import { asFound, published, weigh } from "./PendingRows.ts"
+import { processedBy } from "./StreamState.ts"
 import { masks, statusIn, withheld } from "./Withheld.ts"
 
 const chunk = 250
@@ -44,9 +45,10 @@ const releaseSome = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
     released: hold.released + rows.length,
     ...(done ? { state: "approved" as const } : {})
   }
+  const before = processedBy(tx.state, stream.processing)
   const state: StreamState = done && hold.kind !== "scope"
-    ? { ...tx.state, recent: Guard.approved(tx.state.recent ?? [], hold.kind) }
-    : tx.state
+    ? { ...before, recent: Guard.approved(before.recent ?? [], hold.kind) }
+    : before
   yield* tx.dropPending(rows.map((row) => row.id))
   yield* tx.putPending(
     shown.flatMap(({ mask, row }) => mask === null ? [] : [{ ...row, status: statusIn(mask), hold: mask.id }])

@@ -30,7 +30,7 @@ import { absorb, type Absorbed, emptyBalance, type Occasion, prepare, type Prepa
 import { publish } from "./Candidates.ts"
 import * as Gauges from "./Gauges.ts"
 import { type Released, tellHolds } from "./Release.ts"
-import { ReadingAborted, type StreamSettings, widened } from "./StreamState.ts"
+import { processedBy, ReadingAborted, type StreamSettings, widened } from "./StreamState.ts"
 
 export type ReadingError = SourceError | ReadingAborted | StoreError
 
@@ -126,7 +126,8 @@ export const commitPage = Effect.fnUntraced(function*(
     stream.owner,
     stream.key,
     Effect.fnUntraced(function*(tx) {
-      const begun = options.begin?.(tx.state) ?? tx.state
+      const state = processedBy(tx.state, stream.processing)
+      const begun = options.begin?.(state) ?? state
       const occasion: Occasion = {
         stream: { ...begun, model: stream.key.model },
         processing: stream.processing,
@@ -142,7 +143,7 @@ export const commitPage = Effect.fnUntraced(function*(
       const events = yield* publish(tx, absorbed.writes, occasion)
       const unreadable = isUnreadable(addBalance(reading.balance ?? emptyBalance, absorbed.balance))
       if (unreadable) {
-        yield* tx.save({ ...tx.state, reading: Math.max(tx.state.reading, reading.id) })
+        yield* tx.save({ ...state, reading: Math.max(state.reading, reading.id) })
         return { absorbed, events, concluded: null, before: begun.margin }
       }
       const concluded = yield* options.conclude(

@@ -22,7 +22,7 @@ export interface Weighed {
   readonly head: Head
   /** As it was published, with today's processing; of a deleted record what it was before, if that is kept. */
   readonly published: JsonObject | null
-  /** As it was observed; nothing was of a record that is absent. */
+  /** As it was observed, with today's processing; nothing was of a record that is absent. */
   readonly observed: JsonObject
   /** `nothing`: what was observed is what is published. */
   readonly kind: Wave | "update" | "nothing"
@@ -53,7 +53,7 @@ export const weigh = Effect.fnUntraced(function*(
       row,
       head,
       published: content === null ? null : processing.apply(content),
-      observed: parseContent(row.content) ?? {},
+      observed: processing.apply(parseContent(row.content) ?? {}),
       kind: kindOf(row, head)
     }]
   })
@@ -87,7 +87,7 @@ export const published = (
     ...row,
     content,
     remoteId: row.remoteId ?? textOf(weighed.published?.["remote_id"]),
-    canonicalHash: content === weighed.observed ? row.canonicalHash : canonicalHash(place.processing.shape, content),
+    canonicalHash: row.content === null ? row.canonicalHash : canonicalHash(place.processing.shape, content),
     changedAtMs: parseTime(row.changedAt)
   }
   return publication(head, stepOf(weighed, content, place, how), next, {

@@ -64,6 +64,16 @@ export const initial = <M extends Model>(
   fill: settings.backfill === "fill"
 })
 
+const mostProcessings = 8
+
+/** The state as it is kept with hashes that `processing` makes: a later one can then tell what changed but for it (V1). */
+export const processedBy = (state: StreamState, { fingerprint, rules }: Processing): StreamState => {
+  const { processings = [] } = state
+  if (processings.at(-1)?.fingerprint === fingerprint) return state
+  const others = processings.filter((known) => known.fingerprint !== fingerprint)
+  return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-mostProcessings) }
+}
+
 /** How long a blocked stream is left alone. `not_ready` is asked at each poll. */
 const probeAfter: Record<BlockReason, Duration.Duration | null> = {
   unsupported: Duration.days(1),

@@ -6,8 +6,8 @@
  * 1. Processing is idempotent: stored content can be processed again   (V1)
  *
  * Gotchas
- * - The fingerprint names everything that decides what hashes and stored content mean. Where it differs from the one of
- *   a stored head, stored content is compared anew and not republished (S3, V1, V2).
+ * - The fingerprint names everything that decides what hashes and stored content mean, but the key. Where it differs from
+ *   the one of a stored head, what is compared is processed alike first, and nothing is republished (S3, V1, V2).
  * - `changed_at` and `remote_updated_at` never make a change alone; `remote_data` neither, unless it is tracked.
  */
 import { createHmac, hash } from "node:crypto"
@@ -20,10 +20,14 @@ export type RemoteData = "drop" | "carry" | "track"
 /** `drop`: the property is left out. `hash`: replaced by a keyed hash, so that equal values stay equal. */
 export type Redaction = "drop" | "hash"
 
-export interface ProcessingOptions {
+/** What of it is configured, without secrets. */
+export interface Rules {
   readonly remoteData: RemoteData
   /** JSON Pointer → what is done there; arrays are walked through. */
   readonly redact: Readonly<Record<string, Redaction>>
+}
+
+export interface ProcessingOptions extends Rules {
   /** Key of the hashes; personal data could be guessed from hashes without one. */
   readonly key: string
 }
@@ -32,6 +36,9 @@ export interface Processing {
   readonly model: Model
   readonly shape: Shape
   readonly fingerprint: string
+  readonly rules: Rules
+  /** Its model and key by other rules. */
+  readonly like: (rules: Rules) => Processing
   /** The record as it is stored and published. */
   readonly apply: (record: JsonObject) => JsonObject
 }
@@ -103,6 +110,8 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
       0,
       12
     ),
+    rules: { remoteData, redact },
+    like: (rules) => make(model, { ...rules, key }),
     apply: (record) => {
       const kept = remoteData === "drop" ? dropRemoteData(record, shape) : record
       return redactions.reduce<JsonObject>((value, { path, replace }) => {

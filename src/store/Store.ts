@@ -20,6 +20,7 @@ import type { Expectation, Open, OwnWrite } from "../domain/Expectation.ts"
 import type { Hour } from "../domain/Guard.ts"
 import type { Mentions } from "../domain/Mention.ts"
 import type { DerivedModel, Model, StreamKey } from "../domain/Model.ts"
+import type { Processing, Rules } from "../domain/Processing.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
@@ -264,6 +265,8 @@ export interface StreamState extends StreamKey {
   readonly lastSweep: (Reading & { readonly endedAt: number }) | null
   /** Deletes and restores published lately, for the guard's window. */
   readonly recent?: ReadonlyArray<Hour>
+  /** By which rules hashes of its heads were made, newest last; the key of redaction is kept nowhere. */
+  readonly processings?: ReadonlyArray<Rules & Pick<Processing, "fingerprint">>
   /** Consecutive failed readings, and the last fault in words (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
 }

@@ -7,7 +7,7 @@ import { poll } from "../../../src/capture/Poll.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { type Rig, scenario } from "./Rig.ts"
+import { type Rig, rigWith, scenario } from "./Rig.ts"
 
 const asIs = () => null
 
@@ -133,15 +133,19 @@ describe("Adoption", () => {
       assert.fail("it was killed every time")
     }))
 
-  it.effect("what may no longer be shown is not published anew", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
-      yield* history(rig)
-      const redacting = Processing.make("ats.application", {
-        remoteData: "drop",
-        redact: { "/title": "drop" },
-        key: ""
-      })
-      yield* Adoption.adopt(yield* Adoption.plan(0), () => redacting)
-      for (const event of yield* rig.events) assert.notProperty(JSON.parse(event.after ?? ""), "title")
-    })))
+  const redacting = Processing.make("ats.application", { remoteData: "drop", redact: { "/title": "drop" }, key: "" })
+  for (
+    const [when, readBefore] of [["", false], [", nor where it was read redacted and did not change", true]] as const
+  ) {
+    it.effect(`what may no longer be shown is not published anew${when}`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        yield* history(rig)
+        if (readBefore) yield* rigWith(rig, redacting).sweep
+        const before = (yield* rig.events).at(-1)!.position
+        yield* Adoption.adopt(yield* Adoption.plan(0), () => redacting)
+        const anew = (yield* rig.events).filter(({ position }) => position > before)
+        assert.isNotEmpty(anew)
+        for (const event of anew) assert.notProperty(JSON.parse(event.after ?? ""), "title")
+      })))
+  }
 })

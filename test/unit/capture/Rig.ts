@@ -65,6 +65,14 @@ export interface Rig {
 
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
+const approving = (stream: Stream): Rig["approve"] =>
+  Effect.fnUntraced(function*(hold, release = {}) {
+    const store = yield* Store
+    const now = yield* Clock.currentTimeMillis
+    yield* store.decide(hold, { state: "approving", release: { origin: null, silent: false, ...release } }, now)
+    yield* carryOut(stream)
+  })
+
 const makeRig = Effect.fnUntraced(function*(
   api: Scripted.ScriptedApi,
   model: StreamModel,
@@ -126,11 +134,7 @@ const makeRig = Effect.fnUntraced(function*(
         Object.fromEntries(rows.flatMap(({ confirms, id, status }) => status === "absent" ? [[id, confirms]] : []))
     ),
     holds: store.holds({ limit: 100 }),
-    approve: Effect.fnUntraced(function*(hold, release = {}) {
-      const now = yield* Clock.currentTimeMillis
-      yield* store.decide(hold, { state: "approving", release: { origin: null, silent: false, ...release } }, now)
-      yield* carryOut(stream)
-    }),
+    approve: approving(stream),
     reject: (hold) => Effect.flatMap(Clock.currentTimeMillis, (now) => store.decide(hold, { state: "rejected" }, now)),
     wait: (time) => TestClock.adjust(time),
     write: Effect.fnUntraced(function*(name, params, body, author = {}) {
@@ -155,11 +159,12 @@ const makeRig = Effect.fnUntraced(function*(
 })
 
 /** The same stream read with other processing, as after a change of configuration. */
-export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, "poll" | "sweep"> => {
+export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, "poll" | "sweep" | "approve"> => {
   const stream = { ...rig.stream, processing }
   return {
     poll: poll(stream),
-    sweep: Effect.asVoid(sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(false) }))
+    sweep: Effect.asVoid(sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(false) })),
+    approve: approving(stream)
   }
 }
 

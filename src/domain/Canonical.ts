@@ -1,9 +1,9 @@
 /**
  * What two copies of a record must share to count as the same content: a canonical text, whatever the order of keys and
- * of set-like arrays, without the paths that never make a change alone.
+ * of set-like arrays and the spelling of times, without the paths that never make a change alone.
  *
  * Invariants
- * 1. Equal canonical texts and an empty diff mean the same thing (S4, N2)
+ * 1. Equal canonical texts and an empty diff mean the same thing (S4, N2, W9)
  *
  * Gotchas
  * - "Sort the keys, then JSON.stringify" is wrong: engines put integer-like keys first. Objects become lists before.
@@ -64,7 +64,23 @@ type Form = null | boolean | number | string | ReadonlyArray<Form>
 const objectTag = 0
 const arrayTag = 1
 
+/** A time of a known zone, to the millisecond: what is finer, or of nobody knows where, stays as it is written. */
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?(?:Z|[+-]\d\d:\d\d)$/
+const shortest = "2026-01-01T00:00:00Z".length
+const longest = "2026-01-01T00:00:00.000+00:00".length
+
+/** Any spelling of one instant as the same text (W9). */
+const textOf = (text: string): string => {
+  if (text.length < shortest || text.length > longest || !instant.test(text)) return text
+  const day = text.slice(0, 10)
+  const [time, midnight] = [Date.parse(text), Date.parse(day)]
+  // an engine takes 30 February for 2 March: two texts, two values
+  const isDay = !Number.isNaN(time) && !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(day)
+  return isDay ? new Date(time).toISOString() : text
+}
+
 const formOf = (value: JsonValue, shape: Shape | undefined, name: string): Form => {
+  if (typeof value === "string") return textOf(value)
   if (isArray(value)) return [arrayTag, ...membersOf(value, shape, name)]
   if (!isObject(value)) return value
   const form: Array<Form> = [objectTag]

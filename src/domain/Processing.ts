@@ -106,7 +106,7 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
   return {
     model,
     shape,
-    fingerprint: hash("sha256", JSON.stringify({ normaliser: 1, remoteData, redact, ...entry }), "base64url").slice(
+    fingerprint: hash("sha256", JSON.stringify({ normaliser: 2, remoteData, redact, ...entry }), "base64url").slice(
       0,
       12
     ),

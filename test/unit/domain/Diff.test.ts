@@ -70,6 +70,32 @@ describe("Diff", () => {
     assert.notDeepEqual(diff(processingOf("hris.skill").shape, scale(["a", "b"]), scale(["b", "a"])), [])
   })
 
+  it("W9: an instant is the same however it is spelled; what is no instant, or not to the millisecond, is what it says", () => {
+    const equal = (one: string, other: string) => canonical(one, undefined) === canonical(other, undefined)
+    const spelled = [
+      "2026-03-29T00:30:00Z",
+      "2026-03-29T00:30:00.000Z",
+      "2026-03-29T02:30:00+02:00",
+      "2026-03-28T19:00:00.0-05:30"
+    ]
+    for (const one of spelled) {
+      for (const other of spelled) {
+        assert.isTrue(equal(one, other), `${one} ${other}`)
+        assert.deepStrictEqual(diff(shape, { starts_at: one }, { starts_at: other }), [])
+      }
+    }
+    for (
+      const [one, other] of [
+        ["2026-03-29T00:30:00Z", "2026-03-29T00:30:00.001Z"],
+        ["2026-03-29T00:30:00Z", "2026-03-29T00:30:00"],
+        ["2026-03-29T00:30:00.0000Z", "2026-03-29T00:30:00.0001Z"],
+        ["2026-02-30T00:00:00Z", "2026-03-02T00:00:00Z"],
+        ["2026-13-01T00:00:00Z", "2026-13-02T00:00:00Z"],
+        ["2026-03-29", "2026-03-29T00:00:00Z"]
+      ] as const
+    ) assert.isFalse(equal(one, other), `${one} ${other}`)
+  })
+
   it("S4: 1 and 1.0, 0 and -0 are the same number, integer-like keys sort as text", () => {
     const one = JSON.parse('{"id":"A","custom_fields":{"10":1.0,"9":-0}}') as JsonObject
     const two = JSON.parse('{"custom_fields":{"9":0,"10":1},"id":"A"}') as JsonObject

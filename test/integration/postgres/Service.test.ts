@@ -31,7 +31,7 @@ const isTrue = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home[
 
 describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   it.live(
-    `X1, X2: killed again and again, and cut off from its database, it tells what the world is, and what a reader saw never changes (seed ${Home.seed})`,
+    `X1, X2, X10: killed again and again, and cut off from its database, it tells what the world is, and what a reader saw never changes (seed ${Home.seed})`,
     () =>
       Effect.gen(function*() {
         const { password, sandbox, settings } = yield* home

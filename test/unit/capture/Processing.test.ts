@@ -1,0 +1,184 @@
+/** What is done to records changes: nothing is published for that alone, and what changed besides is. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type { PathChange } from "../../../src/domain/Diff.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { rigWith, scenario } from "./Rig.ts"
+
+describe("Processing", () => {
+  it.effect("S3, V1, V2: heads of an older normaliser are hashed anew: no flood, and a real change is published", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b"]) yield* rig.put({ id, title: "x" })
+      yield* rig.sweep
+      const store = yield* Store
+      yield* store.transact(
+        rig.stream.owner,
+        rig.stream.key,
+        (tx) =>
+          Effect.flatMap(tx.heads(["a", "b"]), (heads) =>
+            tx.write([...heads.values()].map((head) => ({
+              head: { ...head, fingerprint: "older", textHash: "other", canonicalHash: "other" },
+              events: []
+            }))))
+      )
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "b", title: "y" })
+      yield* rig.poll
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
+      const change = (yield* rig.events).at(-1)!
+      assert.deepStrictEqual(JSON.parse(change.changes), [{ path: "/title", before: "x", after: "y" }])
+    })))
+
+  it.effect("V1: redaction that is switched on is silent, hides the value from then on, and deletes are still noticed", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const redacted = Processing.make("ats.application", {
+        remoteData: "drop",
+        redact: { "/title": "hash", "/source": "drop", "/remote_deleted_at": "drop" },
+        key: "k"
+      })
+      for (const id of ["a", "b"]) yield* rig.put({ id, title: "secret", source: "s" })
+      yield* rig.sweep
+      const later = rigWith(rig, redacted)
+      yield* rig.wait("1 minute")
+      yield* later.sweep
+      assert.strictEqual((yield* rig.events).length, 2)
+      yield* rig.put({ id: "a", title: "other", source: "s" })
+      yield* rig.flag("b")
+      yield* later.poll
+      const [updated, deleted] = (yield* rig.events).slice(2)
+      assert.deepStrictEqual([updated!.kind, deleted!.kind], ["updated", "deleted"])
+      assert.notInclude(updated!.after, "other")
+      assert.match(JSON.parse(updated!.changes)[0].after, /^redacted:/)
+    })))
+
+  const byRules = (rules: Partial<Processing.ProcessingOptions>) =>
+    Processing.make("ats.application", { remoteData: "drop", redact: {}, key: "k", ...rules })
+  const row = { title: "secret", source: "s", remote_data: { raw: 1 }, outcome: "PENDING" }
+  const changed = { ...row, outcome: "HIRED" }
+
+  const switchedOff: ReadonlyArray<readonly [string, Partial<Processing.ProcessingOptions>, string, object]> = [
+    ["a hash", { redact: { "/title": "hash" } }, "/title", { title: "secret" }],
+    ["a drop", { redact: { "/title": "drop" } }, "/title", { title: "secret" }],
+    ["raw data dropped", { remoteData: "drop" }, "/remote_data", { remote_data: { raw: 1 } }]
+  ]
+  for (const [what, rules, path, shown] of switchedOff) {
+    const processing = byRules(rules)
+    it.effect(`V1: ${what}, switched off, is silent: nothing is published or held, and the next change shows the value`, () =>
+      scenario(
+        Effect.fnUntraced(function*(rig) {
+          const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
+          for (const id of ids) yield* rig.put({ id, ...row })
+          yield* rig.sweep
+          const later = rigWith(rig, byRules({ remoteData: "track" }))
+          yield* rig.wait("1 minute")
+          yield* later.poll
+          yield* later.sweep
+          yield* later.sweep
+          assert.strictEqual((yield* rig.events).length, ids.length)
+          assert.deepStrictEqual(yield* rig.pending, {})
+          assert.deepStrictEqual(yield* rig.holds, [])
+          assert.strictEqual((yield* rig.state).lastSweep!.balance.unchanged, ids.length, "hashed anew, once")
+
+          yield* rig.wait("10 minutes")
+          yield* rig.put({ id: "r1", ...changed })
+          yield* later.poll
+          const [created, updated, ...more] = (yield* rig.events).filter(({ id }) => id === "r1")
+          assert.deepStrictEqual([created!.kind, updated!.kind, more.length], ["created", "updated", 0])
+          assert.strictEqual(updated!.before, created!.after)
+          assert.notInclude(updated!.before, JSON.stringify(Object.values(shown)[0]))
+          assert.deepInclude(JSON.parse(updated!.after!), { ...shown, outcome: "HIRED" })
+          const changes: ReadonlyArray<PathChange> = JSON.parse(updated!.changes)
+          assert.deepInclude(changes, { path: "/outcome", before: "PENDING", after: "HIRED" })
+          assert.include(changes.map((change) => change.path), path)
+        }),
+        { processing }
+      ))
+  }
+
+  it.effect("V1: rules that change twice are silent for a record too that was not met in between", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
+        yield* rig.sweep
+        yield* rig.wait("20 minutes")
+        yield* rig.put({ id: "b", ...changed })
+        yield* rigWith(rig, byRules({ redact: { "/title": "drop", "/source": "drop" } })).poll
+        const last = rigWith(rig, byRules({ redact: { "/source": "hash" } }))
+        yield* last.sweep
+        yield* last.sweep
+        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+        assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
+        assert.deepStrictEqual(yield* rig.pending, {})
+      }),
+      { processing: byRules({ redact: { "/title": "hash" } }) }
+    ))
+
+  it.effect("V1: rules that go back and forth are kept once each, a few of them, and without the key", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", ...row })
+        const names = Array.from({ length: 10 }, (_, index) => `/n${index}`)
+        for (const path of [...names, "/n8", "/n9", "/n8"]) {
+          yield* rigWith(rig, byRules({ redact: { [path]: "hash" }, key: "the key" })).sweep
+        }
+        const { processings = [] } = yield* rig.state
+        const paths = processings.flatMap(({ redact }) => Object.keys(redact))
+        assert.deepStrictEqual(paths, [...names.slice(2, 8), "/n9", "/n8"])
+        assert.notInclude(JSON.stringify(yield* rig.state), "the key")
+        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      })
+    ))
+
+  it.effect("V1: with another key nobody can tell what older hashes stood for: what is switched off is a change", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", ...row })
+        yield* rig.sweep
+        yield* rigWith(rig, byRules({ key: "another" })).sweep
+        const [created, updated] = yield* rig.events
+        assert.deepStrictEqual(JSON.parse(updated!.changes), [
+          { path: "/title", before: JSON.parse(created!.after!).title, after: "secret" }
+        ])
+      }),
+      { processing: byRules({ redact: { "/title": "hash" } }) }
+    ))
+
+  it.effect("V2: a change and redaction switched off between two polls are one update that shows the change", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
+        yield* rig.sweep
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", ...changed })
+        yield* rigWith(rig, byRules({})).poll
+        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+        assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
+        const changes = JSON.parse((yield* rig.events).at(-1)!.changes)
+        assert.deepInclude(changes, { path: "/outcome", before: "PENDING", after: "HIRED" })
+      }),
+      { processing: byRules({ redact: { "/title": "hash" } }) }
+    ))
+
+  it.effect("V1: what was held before redaction was switched on is released redacted, and its rules are remembered", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
+      for (const id of ids) yield* rig.put({ id, ...row })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      for (const id of ids) yield* rig.put({ id, ...row, outcome: null })
+      yield* rig.poll
+      const [hold] = yield* rig.holds
+      const redacting = rigWith(rig, byRules({ redact: { "/title": "hash" } }))
+      yield* redacting.approve(hold!.id)
+      const released = (yield* rig.events).slice(ids.length)
+      assert.strictEqual(released.length, ids.length)
+      for (const { after } of released) assert.notInclude(after, "secret")
+      // no page was read by those rules: the next ones know them all the same
+      yield* rigWith(rig, byRules({ remoteData: "carry" })).sweep
+      assert.strictEqual((yield* rig.state).lastSweep!.balance.equivalent, ids.length)
+      assert.strictEqual((yield* rig.events).length, 2 * ids.length)
+    })))
+})

@@ -20,6 +20,10 @@ const mostIds = 250
 /** Records that one point read may ask for beside its controls. */
 export const mostAsked = mostIds - 2
 
+/** Bytes of ids in one address: many proxies refuse addresses of 8 KiB. */
+const mostBytes = 6_000
+const bytesOf = (ids: ReadonlyArray<string>): number => encodeURIComponent(ids.join(",")).length
+
 /** Whether the API can be asked for it by name. */
 export const isAskable = (id: string): boolean => !id.includes(",") && id.isWellFormed()
 
@@ -64,6 +68,16 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
   const source = yield* Source
   const named = ids.filter(isAskable)
   if (named.length === 0) return { rows: [], absent: [], doubt: null }
+  if (named.length > 1 && bytesOf(named) > mostBytes) {
+    const middle = Math.ceil(named.length / 2)
+    const one = yield* pointRead(stream, named.slice(0, middle), controls, priority)
+    const other = yield* pointRead(stream, named.slice(middle), controls, priority)
+    return {
+      rows: [...one.rows, ...other.rows],
+      absent: [...one.absent, ...other.absent],
+      doubt: one.doubt ?? other.doubt
+    }
+  }
   const [last, first] = controls
   const asked = [...(first === undefined ? [] : [first]), ...named, ...(last === undefined ? [] : [last])]
   const missing = new Set(asked)

@@ -125,7 +125,9 @@ const judge = Effect.fnUntraced(function*(
     // what is held as deleted may be released with this reading: it is no record that restores are a share of
     const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
     const reason = Guard.suspicion(guard, wave, recent[wave] + waiting, records)
-    if (reason === null || open !== undefined || tally[wave] === 0) return reason === null ? null : open ?? null
+    if (reason === null) return null
+    if (open !== undefined && open.reason !== reason) yield* tx.saveHold({ ...open, reason })
+    if (open !== undefined || tally[wave] === 0) return open ?? null
     const hold = yield* tx.openHold(opening(wave, reason, [], occasion))
     opened.push(hold)
     return hold

@@ -30,7 +30,7 @@ export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Sche
     return false
   }
   get hint(): string {
-    return `another process owns "${this.scope}" now; this one stops writing. Nothing is lost.`
+    return `another process owns "${this.scope}" now; this one stops writing. Nothing is lost. A store is for one process: if both are meant to run, give each its own.`
   }
 }
 /** The database is away, locked, full or read-only: nothing was committed, try again later. */

@@ -550,6 +550,19 @@ describe("Guard", () => {
         ]])
       })))
 
+  it.effect("D6: a hold says how many there are by now", () =>
+    filled(40, (rig, ids) =>
+      Effect.gen(function*() {
+        const said = Effect.map(hold(rig), ({ id, reason }) => [id, reason.slice(0, "40 of 40".length)])
+        yield* each(ids.slice(0, 20), rig.flag)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* said, [1, "20 of 40"])
+        yield* rig.wait("1 minute")
+        yield* each(ids.slice(20, 30), rig.flag)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* said, [1, "30 of 40"])
+      })))
+
   it.effect("X7: an approval that is killed between its transactions is taken up again, without loss or doubles, in order", () =>
     filled(1000, (rig, ids) =>
       Effect.gen(function*() {

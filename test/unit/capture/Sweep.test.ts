@@ -260,6 +260,23 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.confirms, {})
     })))
 
+  it.effect("D2: long ids are asked for in more requests, none longer than a proxy takes", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const ids = Array.from({ length: 300 }, (_, index) => `${"0".repeat(36)}${index}`)
+      yield* fill(rig, ids)
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      for (const id of ids.slice(2, 240)) rig.api.vanish(id)
+      const from = rig.api.requests.length
+      yield* rig.sweep
+      const lengths = rig.api.requests.slice(from).flatMap(({ ids }) =>
+        ids === null ? [] : [encodeURIComponent(ids.join(",")).length]
+      )
+      assert.strictEqual(Object.values(yield* rig.confirms).filter((confirms) => confirms === 1).length, 238)
+      assert.isAbove(lengths.length, 1)
+      assert.isBelow(Math.max(...lengths), 6_200)
+    })))
+
   it.effect("D13: an `ids` filter that answers [] to everything confirms nothing", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])

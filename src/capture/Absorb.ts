@@ -332,13 +332,31 @@ const settle = (
       case "StillPending": {
         const row = stored.pending.get(observed.id)!
         counts.pending++
-        stage.set(observed.id, { ...row, origin: occasion.origin, reading: occasion.reading })
+        stage.set(observed.id, {
+          ...row,
+          // of one that is deleted too, what is left at its source may be more or less by now (D11)
+          ...isOlder(observed, row) ? {} : newestOf(observed),
+          origin: occasion.origin,
+          reading: occasion.reading
+        })
         break
       }
     }
   }
   return { counts, writes, stage }
 }
+
+const isOlder = ({ changedAtMs }: Observation, row: Pending): boolean => {
+  const known = parseTime(row.changedAt)
+  return changedAtMs !== null && known !== null && changedAtMs < known
+}
+
+const newestOf = ({ canonicalHash, changedAt, content, textHash }: Observation) => ({
+  content: JSON.stringify(content),
+  textHash,
+  canonicalHash,
+  changedAt
+})
 
 const pendingOf = (
   observed: Observation,

@@ -84,6 +84,7 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
   const rows: Array<unknown> = []
   const cursors = new Set<string>()
   let cursor: string | null = null
+  let broken: string | null = null
   do {
     const page: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* source.page({
       account: stream.settings.account,
@@ -96,18 +97,18 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
     })
     for (const value of page.results) {
       const row = readRow(stream.processing, value)
-      if (!("id" in row)) return unanswered(ids, "a row of the answer has no id")
-      if (!asked.includes(row.id)) return unanswered(ids, "the answer holds records that were not asked for")
-      missing.delete(row.id)
-      if (row.id !== first && row.id !== last) rows.push(value)
+      if (!("id" in row)) broken = "a row of the answer has no id"
+      else if (!asked.includes(row.id)) broken = "the answer holds records that were not asked for"
+      else if (row.id !== first && row.id !== last) rows.push(value)
+      if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next
-    if (cursor !== null && (cursors.has(cursor) || cursors.size > mostIds)) {
-      return unanswered(ids, "the answer does not end")
-    }
+    if (cursor !== null && (cursors.has(cursor) || cursors.size > mostIds)) broken = "the answer does not end"
     if (cursor !== null) cursors.add(cursor)
-  } while (cursor !== null)
-  const doubt = controls.some((control) => missing.has(control))
+  } while (cursor !== null && broken === null)
+  const doubt = broken !== null
+    ? broken
+    : controls.some((control) => missing.has(control))
     ? "a record known to be alive was not returned either"
     : controls.length === 0 && missing.size > 0
     ? "no live record is known that could show whether ids are answered"

@@ -9,7 +9,7 @@ import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
 import { contentOf } from "./Content.ts"
 import { type Published, type Report, type Stream, unpublished } from "./Known.ts"
 import { inTurn } from "./Telling.ts"
-import type { Shape } from "./World.ts"
+import type { Row, Shape } from "./World.ts"
 
 export const model = "ats.candidate"
 
@@ -30,6 +30,8 @@ export class Candidates {
   #told = new Map<string, Told>()
   /** By application: whom it showed as published, last of all if it is flagged as deleted since. */
   #shown = new Map<string, string>()
+  /** Shown by an application that vanished: if that was the last, they stay (N6). */
+  #orphans = new Set<string>()
 
   get told(): ReadonlyMap<string, Told> {
     return this.#told
@@ -39,6 +41,7 @@ export class Candidates {
     const copy = new Candidates()
     copy.#told = new Map(this.#told)
     copy.#shown = new Map(this.#shown)
+    copy.#orphans = new Set(this.#orphans)
     return copy
   }
 
@@ -50,6 +53,8 @@ export class Candidates {
   /** An application is published. */
   show({ after, id, reason }: NewEvent): void {
     const candidate = after === null ? null : candidateIn(JSON.parse(after))
+    const before = this.#shown.get(id)
+    if (reason === "absent" && before !== undefined) this.#orphans.add(before)
     if (candidate !== null) this.#shown.set(id, candidate.id)
     else if (after !== null || reason !== "flagged") this.#shown.delete(id)
   }
@@ -104,12 +109,14 @@ export class Candidates {
     }
     for (const [id, { after }] of this.#told) {
       const showing = this.#showing(id)
-      const gone = showing.length > 0 &&
-        showing.every((application) => !pending.has(application) && table.byId.get(application)?.blank === true)
+      const gone = showing.length > 0 && !this.#orphans.has(id) &&
+        showing.every((application) => !pending.has(application) && isListedBlank(table.byId.get(application)))
       if (gone && after !== null) report("D11", `candidate ${id} lives, all that showed it is erased`)
     }
   }
 }
+
+const isListedBlank = (row: Row | undefined): boolean => row?.blank === true && !row.gone
 
 const wasShownBlank = ({ deadShown, table }: Stream, id: string): boolean => {
   const row = table.byId.get(id)

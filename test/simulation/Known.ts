@@ -48,7 +48,7 @@ export interface Stream {
 }
 
 /** What of it is in the store, and goes back with a copy of it. */
-export type Stored = Pick<Stream, "records" | "pending" | "polls" | "holds" | "waves">
+export type Stored = Pick<Stream, "records" | "pending" | "polls" | "holds" | "waves" | "since" | "backfilledAt">
 
 export const nameOf = (table: Table): string => `${table.integration}/${table.model}`
 
@@ -71,7 +71,9 @@ export const streamOf = (table: Table): Stream => ({
   namelessShown: 0
 })
 
-export const copyOf = ({ holds, pending, polls, records, waves }: Stored): Stored => ({
+export const copyOf = ({ backfilledAt, holds, pending, polls, records, since, waves }: Stored): Stored => ({
+  since,
+  backfilledAt,
   records: new Map(records),
   pending: new Map(pending),
   polls: [...polls],

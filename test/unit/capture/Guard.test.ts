@@ -550,6 +550,26 @@ describe("Guard", () => {
         ]])
       })))
 
+  it.effect("D11: what is held as deleted is erased with its release only if nothing is left of it by then", () =>
+    filled(2, (rig, ids) =>
+      Effect.gen(function*() {
+        const shown = (id: string, title: string | null) =>
+          Effect.gen(function*() {
+            yield* rig.put({ id, title })
+            yield* rig.flag(id)
+          })
+        yield* each(ids, (id) => shown(id, id === ids[0] ? null : "x"))
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* each(ids, (id) => shown(id, id === ids[0] ? "x" : null))
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id)
+        assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+        yield* Effect.flatMap(Store, (store) => store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
+        const left = (yield* rig.events).map(({ id, kind }) => `${id} ${kind}`)
+        assert.sameMembers(left, [`${ids[0]} created`, `${ids[0]} deleted`, `${ids[1]} deleted`])
+      })))
+
   it.effect("D6: a hold says how many there are by now", () =>
     filled(40, (rig, ids) =>
       Effect.gen(function*() {

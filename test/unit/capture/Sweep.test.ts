@@ -239,26 +239,31 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
     })))
 
-  it.effect("D2: whoever an answer shows is there, even where nobody vouches for the others: its absence begins anew", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c", "d", "e"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
-      const b = rig.api.rows.get("b")!
-      rig.api.vanish("b")
-      yield* rig.sweep
-      assert.deepStrictEqual(yield* rig.confirms, { b: 1 })
-      rig.api.rows.set("b", b)
-      const controls = new Set(["a", "c"])
-      rig.api.intercept = (_, answer) =>
-        Effect.succeed({
-          ...answer,
-          results: answer.results.filter((row) => !controls.has((row as { id: string }).id))
-        })
-      yield* rig.wait("1 hour")
-      yield* rig.confirm
-      assert.deepStrictEqual(yield* rig.confirms, {})
-    })))
+  const unheard = {
+    "lacks its controls": (rows: ReadonlyArray<unknown>) =>
+      rows.filter((row) => !["a", "c"].includes((row as { id: string }).id)),
+    "holds what was not asked for": (rows: ReadonlyArray<unknown>) => [{ id: "unasked", title: "?" }, ...rows],
+    "holds a row without id": (rows: ReadonlyArray<unknown>) => [{ title: "?" }, ...rows]
+  }
+  for (const [what, answered] of Object.entries(unheard)) {
+    it.effect(`D2: whoever is shown by an answer that ${what} is there all the same: its absence begins anew`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        yield* fill(rig, ["a", "b", "c", "d", "e"])
+        yield* rig.sweep
+        yield* rig.wait("1 hour")
+        const b = rig.api.rows.get("b")!
+        rig.api.vanish("b")
+        rig.api.vanish("d")
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.confirms, { b: 1, d: 1 })
+        rig.api.rows.set("b", b)
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed(request.ids === null ? answer : { ...answer, results: answered(answer.results) })
+        yield* rig.wait("1 hour")
+        yield* rig.confirm
+        assert.deepStrictEqual(yield* rig.confirms, { d: 1 })
+      })))
+  }
 
   it.effect("D2: long ids are asked for in more requests, none longer than a proxy takes", () =>
     scenario(Effect.fnUntraced(function*(rig) {

@@ -77,20 +77,20 @@ export const mutants: ReadonlyArray<Mutant> = [
   mutant("one-sighting-absent", "an absence is asked for, with controls, before it counts", [
     "capture/Sweep.ts",
     '  const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(',
-    "  const answer = yield* Effect.succeed<Answer>({ counts: controls.length >= 0, rows: [], absent: ids } as Answer).pipe("
+    '  const answer = yield* Effect.succeed({ rows: [], absent: ids, doubt: controls.length < 0 ? "" : null }).pipe('
   ], [
     "capture/Sweep.ts",
-    "    Effect.catchIf(\n      (error) => !error.reason.retryable,\n      (error) => Effect.succeed<Answer>({ counts: false, why: error.reason._tag })\n    )\n",
+    "    Effect.catchIf(\n      (error) => !error.reason.retryable,\n      (error) => Effect.succeed(unanswered(ids, error.reason._tag))\n    )\n",
     ""
   ]),
   mutant("no-control", "a confirm counts only if records known to be alive come back", [
     "capture/PointRead.ts",
-    "if (controls.some((control) => missing.has(control))) {",
-    "if (controls.length < 0) {"
+    ": controls.some((control) => missing.has(control))",
+    ": controls.length < 0"
   ], [
     "capture/PointRead.ts",
-    "if (controls.length === 0 && missing.size > 0) {",
-    "if (controls.length < 0) {"
+    ": controls.length === 0 && missing.size > 0",
+    ": controls.length < 0"
   ]),
   mutant("one-control", "controls stand first and last", [
     "capture/PointRead.ts",
@@ -107,7 +107,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (reading.balance.quarantined < 0) {"
   ], [
     "capture/PointRead.ts",
-    'if (!("id" in row)) return { counts: false, why: "a row of the answer has no id" }',
+    'if (!("id" in row)) broken = "a row of the answer has no id"',
     'if (!("id" in row)) continue'
   ]),
   mutant("no-staging", "deletes are staged until the reading is complete", [
@@ -200,8 +200,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("refresh-settles", "a refresh is owed until an answer that counts", [
     "capture/Refresh.ts",
-    "  if (!answer.counts) {\n",
-    "  if (!answer.counts) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.settleOwed(ids))\n"
+    "  if (answer.doubt !== null) {\n",
+    "  if (answer.doubt !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.settleOwed(ids))\n"
   ]),
   mutant("no-echo", "what a plugin wrote is told as its own", [
     "capture/Attribution.ts",

@@ -73,6 +73,7 @@ const age = (file: string) =>
     const database = new DatabaseSync(file)
     for (
       const sql of [
+        "DROP TABLE erasures",
         "DROP TABLE expectations",
         ...["spared", "switched_off", "budgets", "ticks", "journal", "attempts", "deliveries", "handlers"].map((
           table

@@ -68,6 +68,10 @@ const replay = (seed: number): number => {
   return 1
 }
 
+/** At once, and on the error output: a long run is looked into while it goes on. */
+const tell = ({ seed, violations }: Verdict): void =>
+  console.error(`world ${seed}: ${[...new Set(violations.map(signOf))].join("; ")}`)
+
 const survey = async (): Promise<number> => {
   const worlds = Number(values.worlds)
   const statistics = new Statistics()
@@ -80,6 +84,7 @@ const survey = async (): Promise<number> => {
     mutant: values.mutant,
     onVerdict: (verdict) => {
       statistics.add(verdict)
+      if (verdict.violations.length > 0 && values.mutant === undefined) tell(verdict)
       if (quiet || Date.now() - shown < 1000) return
       shown = Date.now()
       process.stdout.write(`\r${statistics.worlds} of ${worlds} worlds, ${statistics.failed.length} with violations `)

@@ -266,7 +266,8 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         world.apply({ at: 0, mutation, stream, who: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
       }
     })
-    advance(time.now + 6 * setting.interval)
+    // six rounds; a request takes up to twice the latency
+    advance(time.now + 6 * (setting.interval + 2 * setting.latency))
   }
   if (setting.epilogue === "siblings") everywhere("renameSeen", 0)
   if (setting.epilogue === "late") {

@@ -33,7 +33,7 @@ import {
   readPages,
   type Stream
 } from "./Pages.ts"
-import { controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes, unanswered } from "./PointRead.ts"
+import { controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
@@ -287,14 +287,7 @@ const confirm = Effect.fnUntraced(function*(
   ids: ReadonlyArray<string>
 ): Effect.fn.Return<void, ReadingError, Store | Source> {
   const controls = yield* controlsFor(stream, reading.id, ids)
-  const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(
-    // D12: a refusal is no confirmation; what will pass by itself is tried again with the sweep.
-    Effect.catchIf(
-      (error) => !error.reason.retryable,
-      (error) => Effect.succeed(unanswered(ids, error.reason._tag))
-    )
-  )
-  const { absent, doubt, rows } = answer
+  const { absent, doubt, rows } = yield* pointRead(stream, ids, controls, "confirm")
   if (doubt !== null) {
     yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
       Effect.annotateLogs({

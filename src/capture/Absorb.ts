@@ -6,7 +6,8 @@
  * 2. Deletes, restores and changes to or from null are never published from here, only staged   (D19)
  *
  * Gotchas
- * - Copies of one record on one page that differ are not judged: a point re-read decides (P3).
+ * - Copies of one record on one page that differ are not judged: a point re-read decides (P3). Of a record that is held it
+ *   is owed like a refresh: a copy that nobody believes yet takes nothing out of a hold, nor out of what was rejected.
  * - When the processing of a model changed, records are compared by the older one first: what is the same by it did not
  *   change. Of others, stored content is hashed anew before it is compared (S3, V1, V2).
  */
@@ -147,6 +148,7 @@ export const absorb = Effect.fnUntraced(function*(
   yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
   yield* tx.dropPending(ids.filter((id) => stored.pending.has(id) && written.has(id)))
   yield* tx.putPending([...outcome.stage.values()])
+  yield* tx.owe(outcome.owed)
   yield* tx.quarantine(prepared.unreadable)
   return {
     balance: {
@@ -267,6 +269,7 @@ const settle = (
   const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
   const writes: Array<RecordWrite> = []
   const stage = new Map<string, Pending>()
+  const owed: Array<string> = []
   for (const { meaning, observed } of sightings) {
     const head = stored.heads.get(observed.id)
     const write = (count: keyof typeof counts, step: Step, next: Next = observed) => {
@@ -279,7 +282,7 @@ const settle = (
     /** What waits for a decision goes on waiting with its newest content (D17, D18). */
     const stageOrKeep = (reason: DeleteReason | null) => {
       const known = stored.pending.get(observed.id)
-      const waits = known !== undefined && known.hold !== null && known.deleted === (reason !== null)
+      const waits = isHeld(known) && known.deleted === (reason !== null)
       counts.pending++
       put(waits ? known.status : "staged", reason, waits ? known.hold : null)
     }
@@ -327,7 +330,8 @@ const settle = (
         break
       case "Disputed":
         counts.pending++
-        put("reread", observed.deleted ? "flagged" : null)
+        if (isHeld(stored.pending.get(observed.id))) owed.push(observed.id)
+        else put("reread", observed.deleted ? "flagged" : null)
         break
       case "StillPending": {
         const row = stored.pending.get(observed.id)!
@@ -343,8 +347,11 @@ const settle = (
       }
     }
   }
-  return { counts, writes, stage }
+  return { counts, writes, stage, owed }
 }
+
+const isHeld = (row: Pending | undefined): row is Pending & { readonly hold: number } =>
+  row !== undefined && row.hold !== null
 
 const isOlder = ({ changedAtMs }: Observation, row: Pending): boolean => {
   const known = parseTime(row.changedAt)

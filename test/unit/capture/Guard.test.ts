@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { carryOut } from "../../../src/capture/Holds.ts"
+import { refresh } from "../../../src/capture/Refresh.ts"
 import { PermissionMissing, type Source, Transient } from "../../../src/source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { type Rig, scenario, start } from "./Rig.ts"
@@ -224,6 +225,40 @@ describe("Guard", () => {
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
       })))
+
+  for (const rejected of [true, false]) {
+    it.effect(`D17, P3: an old copy takes no delete out of a hold that is ${rejected ? "rejected" : "open"}`, () =>
+      filled(10, (rig, ids) =>
+        Effect.gen(function*() {
+          const [gone, older] = [ids.slice(0, 5), { ...rig.api.rows.get(ids[0]!)!.row, title: "older" }]
+          yield* each(gone, rig.flag)
+          yield* rig.poll
+          const { id } = yield* hold(rig)
+          if (rejected) yield* rig.reject(id)
+          yield* rig.wait("25 hours")
+          rig.api.intercept = (request, { results, ...answer }) =>
+            Effect.succeed({
+              ...answer,
+              results: request.ids === null
+                ? [
+                  ...results.filter((row) => JSON.stringify(row) !== JSON.stringify(rig.api.rows.get(ids[0]!)!.row)),
+                  older
+                ]
+                : results
+            })
+          yield* rig.sweep
+          yield* rig.poll
+          const waiting = Object.fromEntries(gone.map((id) => [id, rejected ? "disputed" : "held"]))
+          assert.deepStrictEqual(yield* rig.pending, waiting)
+          const asked = rig.api.requests.length
+          yield* refresh(rig.stream, { budget: 4, yieldTurn: Effect.succeed(false) })
+          assert.isTrue(rig.api.requests[asked]?.ids?.includes(ids[0]!))
+          rig.api.intercept = (_, answer) => Effect.succeed(answer)
+          yield* rig.poll
+          assert.deepStrictEqual(yield* rig.pending, waiting)
+          assert.deepStrictEqual(yield* published(rig), {})
+        })))
+  }
 
   it.effect("D17: rejected restores that change meanwhile are not asked about again, and would be released as they are now", () =>
     filled(10, (rig, ids) =>

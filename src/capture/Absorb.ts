@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
 import { canonicalHash, type JsonObject } from "../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
-import { type Awaiting, classify, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
+import { type Awaiting, classify, isOlder, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
 import { diff, touchesNull } from "../domain/Diff.ts"
 import type * as Guard from "../domain/Guard.ts"
 import type { StreamModel } from "../domain/Model.ts"
@@ -339,7 +339,7 @@ const settle = (
         stage.set(observed.id, {
           ...row,
           // of one that is deleted too, what is left at its source may be more or less by now (D11)
-          ...isOlder(observed, row) ? {} : newestOf(observed),
+          ...isOlder(observed.changedAtMs, parseTime(row.changedAt)) ? {} : newestOf(observed),
           origin: occasion.origin,
           reading: occasion.reading
         })
@@ -352,11 +352,6 @@ const settle = (
 
 const isHeld = (row: Pending | undefined): row is Pending & { readonly hold: number } =>
   row !== undefined && row.hold !== null
-
-const isOlder = ({ changedAtMs }: Observation, row: Pending): boolean => {
-  const known = parseTime(row.changedAt)
-  return changedAtMs !== null && known !== null && changedAtMs < known
-}
 
 const newestOf = ({ canonicalHash, changedAt, content, textHash }: Observation) => ({
   content: JSON.stringify(content),

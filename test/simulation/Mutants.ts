@@ -137,7 +137,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     'if (known.seen === setting.reading && sameAsNewest) return { _tag: "Duplicate" }'
   ], [
     "domain/Classify.ts",
-    'if (regressed && !sameAsNewest) return { _tag: "Disputed" }',
+    'if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }',
     ""
   ]),
   mutant("late-finds-as-new", "an old record found late is told as old", [
@@ -246,7 +246,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   mutant("candidate-as-met", "of copies of a candidate that differ the latest counts", [
     "domain/Candidate.ts",
     "copies.reduce((best, other) => isBefore(other, best) ? other : best)",
-    "copies.reduce((best, other) => isBefore(other, best) && isOlder(0, -1) ? other : best)"
+    "copies.reduce((best, other) => isBefore(other, best) && copies.length === 0 ? other : best)"
   ], [
     "capture/Candidates.ts",
     "if (head !== undefined && isOlder(copy.changedAtMs, head.changedAt)) continue",

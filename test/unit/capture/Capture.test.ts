@@ -536,6 +536,32 @@ describe("what an operator asks for", () => {
       })
     ))
 
+  for (const act of ["sweep", "backfill"] as const) {
+    it.effect(`a ${act} asked for while the first page of another reading is on its way is a reading of its own`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          for (const under of ["poll", "sweep"] as const) {
+            const isIt = (request: PageRequest) => (request.updatedAfter === null) === (under === "sweep")
+            api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
+            const from = api.requests.length
+            while (!api.requests.slice(from).some(isIt)) yield* TestClock.adjust("1 second")
+            const before = api.requests.length
+            const { sweep: asked } = yield* operate({ act })
+            yield* TestClock.adjust("2 minutes")
+            const whole = api.requests.slice(before).filter(({ ids, updatedAfter }) =>
+              ids === null && updatedAfter === null
+            )
+            assert.strictEqual(whole.length, 1)
+            const state = yield* stateOf("ats.application")
+            assert.deepStrictEqual([state.sweep, state.lastSweep?.id], [null, asked?.id])
+            assert.strictEqual(state.lastSweep?.backfill, act === "backfill")
+            assert.isNotNull(state.backfilledAt)
+          }
+        })
+      ))
+  }
+
   for (const under of ["poll", "backfill"] as const) {
     it.effect(`B3: a ${under} under way when a new backfill is asked for meets old records as old`, () =>
       running(

@@ -6,8 +6,8 @@
  * 2. Deletes, restores and changes to or from null are never published from here, only staged   (D19)
  *
  * Gotchas
- * - Copies of one record on one page that differ are not judged: a point re-read decides (P3). Of a record that is held it
- *   is owed like a refresh: a copy that nobody believes yet takes nothing out of a hold, nor out of what was rejected.
+ * - Copies of one record on one page that differ are not judged: a point re-read decides (P3). Until then a
+ *   record stays in its hold: no old copy takes a delete out of what a person rejected (D17).
  * - When the processing of a model changed, records are compared by the older one first: what is the same by it did not
  *   change. Of others, stored content is hashed anew before it is compared (S3, V1, V2).
  */
@@ -138,17 +138,16 @@ export const absorb = Effect.fnUntraced(function*(
   }
   const updated = sightings.filter(({ meaning }) => meaning._tag === "Updated")
   const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
-  // C7: what scope holds mask keeps its published value, the record goes on
-  const masking = updated.length === 0 ? [] : masks(yield* tx.holds)
+  const isHeld = [...stored.pending.values()].some(({ hold }) => hold !== null)
+  const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
 
   const { heard, lastPoll } = occasion.stream
   const lags = sightings.flatMap(({ meaning, observed }) => lagOf(meaning, observed, heads.get(observed.id), occasion))
-  const outcome = settle(sightings, stored, befores, masking, occasion)
+  const outcome = settle(sightings, stored, befores, holds, occasion)
   const written = new Set(outcome.writes.map((write) => write.head.id))
   yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
   yield* tx.dropPending(ids.filter((id) => stored.pending.has(id) && written.has(id)))
   yield* tx.putPending([...outcome.stage.values()])
-  yield* tx.owe(outcome.owed)
   yield* tx.quarantine(prepared.unreadable)
   return {
     balance: {
@@ -263,13 +262,14 @@ const settle = (
   sightings: ReadonlyArray<Sighting>,
   stored: Stored,
   befores: ReadonlyMap<number, string | null>,
-  masking: ReadonlyArray<Hold>,
+  holds: ReadonlyArray<Hold>,
   occasion: Occasion
 ) => {
+  // C7: what scope holds mask keeps its published value, the record goes on
+  const masking = masks(holds)
   const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
   const writes: Array<RecordWrite> = []
   const stage = new Map<string, Pending>()
-  const owed: Array<string> = []
   for (const { meaning, observed } of sightings) {
     const head = stored.heads.get(observed.id)
     const write = (count: keyof typeof counts, step: Step, next: Next = observed) => {
@@ -281,10 +281,10 @@ const settle = (
     }
     /** What waits for a decision goes on waiting with its newest content (D17, D18). */
     const stageOrKeep = (reason: DeleteReason | null) => {
-      const known = stored.pending.get(observed.id)
-      const waits = isHeld(known) && known.deleted === (reason !== null)
+      const wave: Guard.Wave = reason === null ? "restores" : "deletes"
+      const hold = holds.find(({ id, kind }) => kind === wave && id === stored.pending.get(observed.id)?.hold)
       counts.pending++
-      put(waits ? known.status : "staged", reason, waits ? known.hold : null)
+      put(hold === undefined ? "staged" : statusIn(hold), reason, hold?.id ?? null)
     }
     switch (meaning._tag) {
       case "Same":
@@ -330,8 +330,7 @@ const settle = (
         break
       case "Disputed":
         counts.pending++
-        if (isHeld(stored.pending.get(observed.id))) owed.push(observed.id)
-        else put("reread", observed.deleted ? "flagged" : null)
+        put("reread", observed.deleted ? "flagged" : null, stored.pending.get(observed.id)?.hold ?? null)
         break
       case "StillPending": {
         const row = stored.pending.get(observed.id)!
@@ -347,11 +346,8 @@ const settle = (
       }
     }
   }
-  return { counts, writes, stage, owed }
+  return { counts, writes, stage }
 }
-
-const isHeld = (row: Pending | undefined): row is Pending & { readonly hold: number } =>
-  row !== undefined && row.hold !== null
 
 const newestOf = ({ canonicalHash, changedAt, content, textHash }: Observation) => ({
   content: JSON.stringify(content),

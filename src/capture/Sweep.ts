@@ -245,7 +245,8 @@ const confirmCandidates = Effect.fnUntraced(function*(
     if (due.length > 0 && isWhole(stream)) yield* countAbsent(stream, due, reading.id)
     else if (due.length > 0) yield* confirm(stream, reading, due)
     after = candidates.at(-1)!
-    if (yield* options.yieldTurn) return false
+    // who asked nobody gives way to nobody: in a turn of no length no sweep would ever end
+    if (due.length > 0 && (yield* options.yieldTurn)) return false
   }
 })
 

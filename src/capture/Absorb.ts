@@ -142,7 +142,7 @@ export const absorb = Effect.fnUntraced(function*(
   const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
 
   const { heard, lastPoll } = occasion.stream
-  const lags = sightings.flatMap(({ meaning, observed }) => lagOf(meaning, observed, heads.get(observed.id), occasion))
+  const lags = sightings.flatMap((sighting) => lagOf(sighting, stored, occasion))
   const outcome = settle(sightings, stored, befores, holds, occasion)
   const written = new Set(outcome.writes.map((write) => write.head.id))
   yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
@@ -242,18 +242,21 @@ export const settingOf = (
 
 /**
  * How long before the start of the last complete poll a change happened that only now is shown (W3). A change of nested
- * content leaves `changed_at` as it is and says nothing of it (W13); nor does what lies before the backfill.
+ * content leaves `changed_at` as it is and says nothing of it (W13); nor does what lies before the backfill, nor what is
+ * shown again while it is pending.
  */
 const lagOf = (
-  meaning: Meaning,
-  { changedAtMs }: Observation,
-  head: Head | undefined,
+  { meaning, observed: { changedAtMs, id } }: Sighting,
+  { heads, pending }: Stored,
   { backfill, stream }: Occasion
 ): ReadonlyArray<number> => {
+  const head = heads.get(id)
+  const awaited = parseTime(pending.get(id)?.changedAt)
   const { backfilledAt, backfillStartedAt, lastPoll } = stream
   const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
   if (!isChange || backfill || backfilledAt === null || changedAtMs === null) return []
   if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
+  if (awaited !== null && changedAtMs <= awaited) return []
   const lag = (lastPoll?.complete ?? -Infinity) - changedAtMs
   return lag > 0 ? [lag] : []
 }
@@ -312,7 +315,9 @@ const settle = (
           break
         }
         if (hold !== null) put(statusIn(hold), null, hold.id)
-        if (changes.length === 0) counts.pending++
+        // what was released silently is as it was published again
+        if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })
+        else if (changes.length === 0) counts.pending++
         else {
           const canonical = hold === null ? observed.canonicalHash : canonicalHash(occasion.processing.shape, content)
           write("changed", { kind: "updated", before, changes }, { ...observed, content, canonicalHash: canonical })

@@ -403,6 +403,22 @@ describe("Guard", () => {
         assert.strictEqual((yield* after(rig, ids[0]!)).title, "back")
       })))
 
+  it.effect("C3: what was approved silently and comes back as it was is nothing, and waits for nobody", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id, { silent: true })
+        yield* rig.wait("1 hour")
+        yield* each(ids, (id) => rig.put(row(id)))
+        yield* rig.poll
+        const { lastPoll } = yield* rig.state
+        assert.deepStrictEqual([lastPoll?.balance.equivalent, lastPoll?.balance.pending], [20, 0])
+        yield* rig.poll
+        assert.strictEqual((yield* rig.state).lastPoll?.balance.unchanged, 20)
+        assert.deepStrictEqual(yield* published(rig), {})
+      })))
+
   it.effect("C3: a field inside an array is one path in all records, and comes back without a trace", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = named(0, 10)

@@ -6,7 +6,8 @@
  * 2. Deletes, restores and changes to or from null are never published from here, only staged   (D19)
  *
  * Gotchas
- * - Copies of one record on one page that differ are not judged: a point re-read decides (P3).
+ * - Copies of one record on one page that differ are not judged: a point re-read decides (P3). Until then a
+ *   record stays in its hold: no old copy takes a delete out of what a person rejected (D17).
  * - When the processing of a model changed, records are compared by the older one first: what is the same by it did not
  *   change. Of others, stored content is hashed anew before it is compared (S3, V1, V2).
  */
@@ -14,7 +15,7 @@ import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
 import { canonicalHash, type JsonObject } from "../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
-import { type Awaiting, classify, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
+import { type Awaiting, classify, isOlder, type Known, type Meaning, type Setting } from "../domain/Classify.ts"
 import { diff, touchesNull } from "../domain/Diff.ts"
 import type * as Guard from "../domain/Guard.ts"
 import type { StreamModel } from "../domain/Model.ts"
@@ -137,12 +138,12 @@ export const absorb = Effect.fnUntraced(function*(
   }
   const updated = sightings.filter(({ meaning }) => meaning._tag === "Updated")
   const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
-  // C7: what scope holds mask keeps its published value, the record goes on
-  const masking = updated.length === 0 ? [] : masks(yield* tx.holds)
+  const isHeld = [...stored.pending.values()].some(({ hold }) => hold !== null)
+  const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
 
   const { heard, lastPoll } = occasion.stream
-  const lags = sightings.flatMap(({ meaning, observed }) => lagOf(meaning, observed, heads.get(observed.id), occasion))
-  const outcome = settle(sightings, stored, befores, masking, occasion)
+  const lags = sightings.flatMap((sighting) => lagOf(sighting, stored, occasion))
+  const outcome = settle(sightings, stored, befores, holds, occasion)
   const written = new Set(outcome.writes.map((write) => write.head.id))
   yield* tx.seen(ids.filter((id) => !written.has(id) && heads.has(id)), occasion.reading)
   yield* tx.dropPending(ids.filter((id) => stored.pending.has(id) && written.has(id)))
@@ -241,18 +242,21 @@ export const settingOf = (
 
 /**
  * How long before the start of the last complete poll a change happened that only now is shown (W3). A change of nested
- * content leaves `changed_at` as it is and says nothing of it (W13); nor does what lies before the backfill.
+ * content leaves `changed_at` as it is and says nothing of it (W13); nor does what lies before the backfill, nor what is
+ * shown again while it is pending.
  */
 const lagOf = (
-  meaning: Meaning,
-  { changedAtMs }: Observation,
-  head: Head | undefined,
+  { meaning, observed: { changedAtMs, id } }: Sighting,
+  { heads, pending }: Stored,
   { backfill, stream }: Occasion
 ): ReadonlyArray<number> => {
+  const head = heads.get(id)
+  const awaited = parseTime(pending.get(id)?.changedAt)
   const { backfilledAt, backfillStartedAt, lastPoll } = stream
   const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
   if (!isChange || backfill || backfilledAt === null || changedAtMs === null) return []
   if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
+  if (awaited !== null && changedAtMs <= awaited) return []
   const lag = (lastPoll?.complete ?? -Infinity) - changedAtMs
   return lag > 0 ? [lag] : []
 }
@@ -261,9 +265,11 @@ const settle = (
   sightings: ReadonlyArray<Sighting>,
   stored: Stored,
   befores: ReadonlyMap<number, string | null>,
-  masking: ReadonlyArray<Hold>,
+  holds: ReadonlyArray<Hold>,
   occasion: Occasion
 ) => {
+  // C7: what scope holds mask keeps its published value, the record goes on
+  const masking = masks(holds)
   const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
   const writes: Array<RecordWrite> = []
   const stage = new Map<string, Pending>()
@@ -278,10 +284,10 @@ const settle = (
     }
     /** What waits for a decision goes on waiting with its newest content (D17, D18). */
     const stageOrKeep = (reason: DeleteReason | null) => {
-      const known = stored.pending.get(observed.id)
-      const waits = known !== undefined && known.hold !== null && known.deleted === (reason !== null)
+      const wave: Guard.Wave = reason === null ? "restores" : "deletes"
+      const hold = holds.find(({ id, kind }) => kind === wave && id === stored.pending.get(observed.id)?.hold)
       counts.pending++
-      put(waits ? known.status : "staged", reason, waits ? known.hold : null)
+      put(hold === undefined ? "staged" : statusIn(hold), reason, hold?.id ?? null)
     }
     switch (meaning._tag) {
       case "Same":
@@ -309,7 +315,9 @@ const settle = (
           break
         }
         if (hold !== null) put(statusIn(hold), null, hold.id)
-        if (changes.length === 0) counts.pending++
+        // what was released silently is as it was published again
+        if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })
+        else if (changes.length === 0) counts.pending++
         else {
           const canonical = hold === null ? observed.canonicalHash : canonicalHash(occasion.processing.shape, content)
           write("changed", { kind: "updated", before, changes }, { ...observed, content, canonicalHash: canonical })
@@ -327,7 +335,7 @@ const settle = (
         break
       case "Disputed":
         counts.pending++
-        put("reread", observed.deleted ? "flagged" : null)
+        put("reread", observed.deleted ? "flagged" : null, stored.pending.get(observed.id)?.hold ?? null)
         break
       case "StillPending": {
         const row = stored.pending.get(observed.id)!
@@ -335,7 +343,7 @@ const settle = (
         stage.set(observed.id, {
           ...row,
           // of one that is deleted too, what is left at its source may be more or less by now (D11)
-          ...isOlder(observed, row) ? {} : newestOf(observed),
+          ...isOlder(observed.changedAtMs, parseTime(row.changedAt)) ? {} : newestOf(observed),
           origin: occasion.origin,
           reading: occasion.reading
         })
@@ -344,11 +352,6 @@ const settle = (
     }
   }
   return { counts, writes, stage }
-}
-
-const isOlder = ({ changedAtMs }: Observation, row: Pending): boolean => {
-  const known = parseTime(row.changedAt)
-  return changedAtMs !== null && known !== null && changedAtMs < known
 }
 
 const newestOf = ({ canonicalHash, changedAt, content, textHash }: Observation) => ({

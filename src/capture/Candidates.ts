@@ -16,10 +16,10 @@
  * - Of a candidate in very many applications, the first `mostParents` and those that change are compared.
  */
 import * as Effect from "effect/Effect"
-import { choose, isOlder } from "../domain/Candidate.ts"
+import { choose } from "../domain/Candidate.ts"
 import { canonicalHash, type JsonObject } from "../domain/Canonical.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
-import { classify, type Meaning } from "../domain/Classify.ts"
+import { classify, isOlder, type Meaning } from "../domain/Classify.ts"
 import { diff } from "../domain/Diff.ts"
 import { derivedRegistry, type StreamKey } from "../domain/Model.ts"
 import { type Observation, observe, readRow, textOf } from "../domain/Observation.ts"
@@ -133,7 +133,7 @@ const concernsOf = (showings: ReadonlyArray<Showing>, before: ReadonlyMap<string
 
 const isSettled = (head: Head | undefined, copy: Copy, processing: Processing): boolean =>
   head !== undefined && head.live !== copy.deleted && head.fingerprint === processing.fingerprint &&
-  head.canonicalHash === copy.canonicalHash && !isOlder(head.changedAt, copy.changedAtMs)
+  head.canonicalHash === copy.canonicalHash && (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity)
 
 /** Copies in applications that this transaction does not change. */
 const otherCopies = Effect.fnUntraced(function*(

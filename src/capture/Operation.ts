@@ -30,9 +30,13 @@ export class ActRefused extends Schema.TaggedError<ActRefused>()("ActRefused", {
 
 const refuse = (message: string, hint: string) => new ActRefused({ message, hint })
 
-/** A sweep that begins with its first page, in place of one that is open. */
+/**
+ * A sweep that begins with its first page, in place of one that is open. A reading under way may have the next number and
+ * have committed nothing yet: it is neither this one nor met by it.
+ */
 const opened = (state: StreamState, now: number, backfill: boolean): StreamState => {
-  const sweep = newReading(state, "sweep", { from: null, startedAt: now, backfill })
+  const underWay = { ...state, reading: state.reading + 1 }
+  const sweep = newReading(underWay, "sweep", { from: null, startedAt: now, backfill })
   return { ...state, reading: sweep.id, sweep }
 }
 

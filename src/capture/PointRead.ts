@@ -6,6 +6,8 @@
  *    every row is readable   (D12, D13, D14, D22, I7)
  *
  * Gotchas
+ * - A refusal is an answer that does not count, and no fault of the stream: its list may be read as ever (D12). What will
+ *   pass by itself fails, and is tried again.
  * - Ids are joined by commas: one that holds a comma would be asked for as two others, and be missing. It is not asked for,
  *   nor is one that UTF-8 cannot say.
  */
@@ -37,7 +39,7 @@ export interface Answer {
 }
 
 /** The answer that is none. */
-export const unanswered = (ids: ReadonlyArray<string>, doubt: string): Answer => ({
+const unanswered = (ids: ReadonlyArray<string>, doubt: string): Answer => ({
   rows: [],
   absent: ids.filter(isAskable),
   doubt
@@ -114,7 +116,12 @@ export const pointRead = Effect.fn("PointRead.ask")(function*(
     ? "no live record is known that could show whether ids are answered"
     : null
   return { rows, absent: named.filter((id) => missing.has(id)), doubt }
-})
+}, (answer, _, ids) =>
+  Effect.catchIf(
+    answer,
+    (error) => !error.reason.retryable,
+    (error) => Effect.succeed(unanswered(ids, error.reason._tag))
+  ))
 
 /** Pending rows of one status, as many at a time as one point read may ask for. */
 export const eachPending = Effect.fnUntraced(function*<E, R>(

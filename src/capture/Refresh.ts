@@ -14,7 +14,7 @@ import type { Source } from "../source/Source.ts"
 import { Store } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
 import { commitPage, type ReadingError, type Stream } from "./Pages.ts"
-import { controlsFor, mostAsked, pointRead, unanswered } from "./PointRead.ts"
+import { controlsFor, mostAsked, pointRead } from "./PointRead.ts"
 
 /** `more`: it gave way or did what it may in one turn. `sweep`: too many are owed, reading everything is cheaper. */
 export type Outcome = "done" | "more" | "sweep"
@@ -49,12 +49,7 @@ const reread = Effect.fnUntraced(function*(
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   const controls = yield* controlsFor(stream, state?.lastSweep?.id ?? 0, ids)
-  const answer = yield* pointRead(stream, ids, controls, "refresh").pipe(
-    Effect.catchIf(
-      (error) => !error.reason.retryable,
-      (error) => Effect.succeed(unanswered(ids, error.reason._tag))
-    )
-  )
+  const answer = yield* pointRead(stream, ids, controls, "refresh")
   if (answer.doubt !== null) {
     yield* Gauges.refreshed(stream.key, "uncounted", ids.length)
     yield* Effect.logWarning("refresh did not count; it is tried again, at last by the sweep").pipe(

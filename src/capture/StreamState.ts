@@ -84,6 +84,9 @@ const probeAfter: Record<BlockReason, Duration.Duration | null> = {
   not_ready: null
 }
 
+const probeDelay = (reason: BlockReason, interval: Duration.Duration): number =>
+  Duration.toMillis(probeAfter[reason] ?? interval)
+
 const blockReasons: Partial<Record<SourceError["reason"]["_tag"], BlockReason>> = {
   Unsupported: "unsupported",
   PermissionMissing: "permission",
@@ -109,7 +112,7 @@ export const failed = (
       code: error._tag === "ReadingAborted" ? null : error.reason.code,
       message: error.message,
       since: state.blocked?.reason === reason ? state.blocked.since : now,
-      probeAt: now + Duration.toMillis(probeAfter[reason] ?? interval)
+      probeAt: now + probeDelay(reason, interval)
     }
   }
 }
@@ -134,9 +137,28 @@ export const widened = (state: StreamState, lag: number, interval: Duration.Dura
 export const healthy = (state: StreamState): StreamState =>
   state.blocked === null && state.failing === null ? state : { ...state, blocked: null, failing: null }
 
+const mostBackoff = (interval: Duration.Duration): number =>
+  Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
+
 /** Delay before a failing stream is read again, ms: doubles with each failure, at most 15 minutes. */
 export const backoff = (state: StreamState, interval: Duration.Duration): number =>
   Math.min(
     Duration.toMillis(interval) * 2 ** Math.min((state.failing?.count ?? 1) - 1, 10),
-    Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
+    mostBackoff(interval)
   )
+
+/**
+ * Until when a stream is left alone, our clock. What lies further ahead than that ever lasts was set before our clock was set
+ * back: nobody waits until it caught up (W4).
+ */
+export const restsUntil = (
+  { blocked }: StreamState,
+  { retryAt, settings: { interval } }: { readonly retryAt: number; readonly settings: StreamSettings },
+  now: number
+): number => {
+  const within = (time: number, longest: number) => time - now > longest ? 0 : time
+  return Math.max(
+    blocked === null ? 0 : within(blocked.probeAt, probeDelay(blocked.reason, interval)),
+    within(retryAt, mostBackoff(interval))
+  )
+}

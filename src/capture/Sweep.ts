@@ -33,7 +33,7 @@ import {
   readPages,
   type Stream
 } from "./Pages.ts"
-import { controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes, unanswered } from "./PointRead.ts"
+import { controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
@@ -245,7 +245,8 @@ const confirmCandidates = Effect.fnUntraced(function*(
     if (due.length > 0 && isWhole(stream)) yield* countAbsent(stream, due, reading.id)
     else if (due.length > 0) yield* confirm(stream, reading, due)
     after = candidates.at(-1)!
-    if (yield* options.yieldTurn) return false
+    // who asked nobody gives way to nobody: in a turn of no length no sweep would ever end
+    if (due.length > 0 && (yield* options.yieldTurn)) return false
   }
 })
 
@@ -287,14 +288,7 @@ const confirm = Effect.fnUntraced(function*(
   ids: ReadonlyArray<string>
 ): Effect.fn.Return<void, ReadingError, Store | Source> {
   const controls = yield* controlsFor(stream, reading.id, ids)
-  const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(
-    // D12: a refusal is no confirmation; what will pass by itself is tried again with the sweep.
-    Effect.catchIf(
-      (error) => !error.reason.retryable,
-      (error) => Effect.succeed(unanswered(ids, error.reason._tag))
-    )
-  )
-  const { absent, doubt, rows } = answer
+  const { absent, doubt, rows } = yield* pointRead(stream, ids, controls, "confirm")
   if (doubt !== null) {
     yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
       Effect.annotateLogs({

@@ -17,11 +17,11 @@ export interface Copy {
   readonly changedAtMs: number | null
 }
 
-/** Of two `changed_at` in ms: what has none is older than whatever has one. */
-export const isOlder = (a: number | null, b: number | null): boolean => (a ?? -Infinity) < (b ?? -Infinity)
-
+/** In the order in which they are believed: one without `changed_at` comes after all that have one. */
 const isBefore = (a: Copy, b: Copy): boolean =>
-  a.changedAtMs === b.changedAtMs ? a.parent < b.parent : isOlder(b.changedAtMs, a.changedAtMs)
+  a.changedAtMs === b.changedAtMs
+    ? a.parent < b.parent
+    : (a.changedAtMs ?? -Infinity) > (b.changedAtMs ?? -Infinity)
 
 /**
  * The copy with the greatest `changed_at`, of several the one of the smallest application id. `disputed`: another of that

@@ -61,6 +61,9 @@ export type Meaning =
   | { readonly _tag: "Emptied" }
   | { readonly _tag: "Restored" }
 
+/** Of two `changed_at` in ms, whether the first is known to be earlier: one that cannot be read goes back behind none (W7). */
+export const isOlder = (a: number | null, b: number | null): boolean => a !== null && b !== null && a < b
+
 const day = 86_400_000
 
 /** An old record found late is no new hire (B1, B3, B4); one born while the backfill runs is not old (B2). */
@@ -89,9 +92,7 @@ export const classify = (
 
   if (!setting.decisive) {
     if (known.seen === setting.reading) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
-    const regressed = observed.changedAtMs !== null && newest.changedAtMs !== null &&
-      observed.changedAtMs < newest.changedAtMs
-    if (regressed && !sameAsNewest) return { _tag: "Disputed" }
+    if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }
     if (pending !== undefined && sameAsNewest) return { _tag: "StillPending" }
   }
   if (known.live) {

@@ -3,6 +3,9 @@
  *
  * Invariants
  * 1. A decision and the state of the rows it is about change in one transaction, under the lock of their stream   (X7)
+ *
+ * Gotchas
+ * - A row that is to be re-read counts with its hold, and is not decided upon before it was: of it nobody knows what it is.
  */
 import * as Arr from "effect/Array"
 import * as Deferred from "effect/Deferred"
@@ -57,7 +60,8 @@ export const make = (sql: SqlClient) => {
 
   const rows = (hold: number, after: string | null, limit: number) =>
     sql<PendingRow & { readonly content: string | null }>`
-      SELECT * FROM pending WHERE hold = ${hold} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
+      SELECT * FROM pending WHERE hold = ${hold} AND status <> 'reread' AND id > ${after ?? ""}
+      ORDER BY id LIMIT ${limit}`.pipe(
       Effect.map(Arr.map(toPending)),
       step("heldBy")
     )
@@ -91,7 +95,7 @@ export const make = (sql: SqlClient) => {
         UPDATE holds SET state = ${decision.state}, decided_at = ${now}, release = ${release}
         WHERE id = ${id} AND state IN ${sql.in(from)} RETURNING id`
       if (changed.length > 0 && decision.state === "rejected") {
-        yield* sql`UPDATE pending SET status = 'disputed' WHERE hold = ${id}`
+        yield* sql`UPDATE pending SET status = 'disputed' WHERE hold = ${id} AND status <> 'reread'`
       }
       if (changed.length > 0) {
         const act = decision.state === "rejected" ? "holds.reject" : "holds.approve"

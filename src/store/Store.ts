@@ -114,7 +114,7 @@ export interface Pending {
   /** `absent`: how many spaced confirms agreed, and when the last did (our clock, ms). */
   readonly confirms: number
   readonly confirmedAt: number | null
-  /** `held` and `disputed`: the hold it belongs to. */
+  /** `held` and `disputed`: the hold it belongs to; `reread`: the one it goes back to if it is what it was. */
   readonly hold: number | null
 }
 
@@ -339,7 +339,7 @@ export interface StreamTx {
   readonly openHold: (hold: Omit<Hold, "id">) => Effect.Effect<Hold, StoreError>
   readonly saveHold: (hold: Hold) => Effect.Effect<void, StoreError>
   readonly holdSize: (hold: number) => Effect.Effect<number, StoreError>
-  /** Pending rows of one hold in id order, at most `limit`, after `after`. */
+  /** Pending rows of one hold, but those to be re-read, in id order, at most `limit`, after `after`. */
   readonly heldBy: (
     hold: number,
     after: string | null,

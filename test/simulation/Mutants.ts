@@ -76,12 +76,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("one-sighting-absent", "an absence is asked for, with controls, before it counts", [
     "capture/Sweep.ts",
-    '  const answer = yield* pointRead(stream, ids, controls, "confirm").pipe(',
-    '  const answer = yield* Effect.succeed({ rows: [], absent: ids, doubt: controls.length < 0 ? "" : null }).pipe('
-  ], [
-    "capture/Sweep.ts",
-    "    Effect.catchIf(\n      (error) => !error.reason.retryable,\n      (error) => Effect.succeed(unanswered(ids, error.reason._tag))\n    )\n",
-    ""
+    'yield* pointRead(stream, ids, controls, "confirm")',
+    'yield* Effect.succeed({ rows: [], absent: ids, doubt: controls.length < 0 ? "" : null })'
   ]),
   mutant("no-control", "a confirm counts only if records known to be alive come back", [
     "capture/PointRead.ts",
@@ -141,7 +137,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     'if (known.seen === setting.reading && sameAsNewest) return { _tag: "Duplicate" }'
   ], [
     "domain/Classify.ts",
-    'if (regressed && !sameAsNewest) return { _tag: "Disputed" }',
+    'if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }',
     ""
   ]),
   mutant("late-finds-as-new", "an old record found late is told as old", [
@@ -250,7 +246,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   mutant("candidate-as-met", "of copies of a candidate that differ the latest counts", [
     "domain/Candidate.ts",
     "copies.reduce((best, other) => isBefore(other, best) ? other : best)",
-    "copies.reduce((best, other) => isBefore(other, best) && isOlder(0, -1) ? other : best)"
+    "copies.reduce((best, other) => isBefore(other, best) && copies.length === 0 ? other : best)"
   ], [
     "capture/Candidates.ts",
     "if (head !== undefined && isOlder(copy.changedAtMs, head.changedAt)) continue",

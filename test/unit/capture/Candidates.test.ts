@@ -99,6 +99,25 @@ describe("candidates", () => {
       { derives }
     ))
 
+  it.effect("N5, W7: a copy whose `changed_at` is gone is told, and comes after those that have one", () =>
+    scenario((rig) =>
+      Effect.gen(function*() {
+        yield* rig.put({ id: "b", candidate: shown("c", "one", 0) })
+        yield* backfilled(
+          rig,
+          Effect.gen(function*() {
+            const timeless = (title: string) => shown("c", title, 0, { changed_at: null })
+            yield* rig.put({ id: "b", candidate: timeless("two") })
+            yield* rig.poll
+            yield* rig.wait("1 minute")
+            yield* rig.put({ id: "b", candidate: shown("c", "three", 2) })
+            yield* rig.put({ id: "a", candidate: timeless("other") })
+            yield* rig.poll
+            assert.deepStrictEqual(yield* told(rig), ["1 created one", "2 updated two", "3 updated three"])
+          })
+        )
+      }), { derives }))
+
   it.effect("N5: two copies of one moment: that of the smallest application id, and each application is asked for once", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {

@@ -162,6 +162,33 @@ describe("Capture", () => {
       })
     ))
 
+  for (
+    const [how, reason] of [
+      ["failed", new Transient({ code: null, message: "502" })],
+      ["was blocked", new PermissionMissing({ code: null, message: "403" })]
+    ] as const
+  ) {
+    it.effect(`W4: a stream that ${how} before our own clock was set back is read again as soon as ever`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api, started) {
+          yield* TestClock.adjust("7 hours")
+          api.intercept = () => Scripted.refuse(reason)
+          yield* TestClock.adjust("2 minutes")
+          yield* Fiber.interrupt(started)
+          api.intercept = (_, answer) => Effect.succeed(answer)
+          api.skew = 7 * 3_600_000
+          yield* TestClock.setTime(start)
+          const before = api.requests.length
+          const capture = yield* Capture
+          yield* Effect.forkChild(capture.run)
+          yield* TestClock.adjust("1 second")
+          yield* TestClock.adjust("20 minutes")
+          assert.isAtLeast(api.requests.length - before, 5)
+        })
+      ))
+  }
+
   it.effect("C5: an integration that is not ready at the start is never read as empty", () =>
     running(
       ["ats.application"],
@@ -303,6 +330,59 @@ describe("Capture", () => {
         yield* Effect.forkChild(capture.run)
         yield* TestClock.adjust("1 second")
         assert.isNull(api.requests[before]!.updatedAfter)
+      })
+    ))
+
+  it.effect("W11: a sweep that was left open before such an absence begins anew: what it had met may be gone", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, fiber) {
+        yield* TestClock.adjust("5 minutes")
+        api.pageSize = 1
+        api.intercept = (request, answer) =>
+          request.cursor === null
+            ? Effect.succeed(answer)
+            : Scripted.refuse(new Transient({ code: null, message: "502" }))
+        const capture = yield* Capture
+        yield* capture.operate({ integration, model: "ats.application" }, { act: "sweep" })
+        yield* TestClock.adjust("30 seconds")
+        assert.strictEqual((yield* stateOf("ats.application")).sweep?.cursor, "1")
+        yield* Fiber.interrupt(fiber)
+        yield* TestClock.adjust("15 days")
+        api.vanish("a")
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        const before = api.requests.length
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 minute")
+        const { cursor, updatedAfter } = api.requests.slice(before).find(({ ids }) => ids === null)!
+        assert.deepStrictEqual([updatedAfter, cursor], [null, null])
+        const store = yield* Store
+        const pending = yield* store.pendingRows({ limit: 10 })
+        assert.deepStrictEqual(pending.map(({ id, status }) => [id, status]), [["a", "absent"]])
+      })
+    ))
+
+  it.effect("I1: where polls are refused for ever, sweeps go on, and end, and find what changed", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        api.pageSize = 1
+        api.intercept = (request, answer) =>
+          request.updatedAfter === null && request.ids === null
+            ? Effect.delay(Effect.succeed(answer), "40 seconds")
+            : Scripted.refuse(new Transient({ code: null, message: "500" }))
+        const store = yield* Store
+        for (const title of ["new", "newer"]) {
+          const before = yield* stateOf("ats.application")
+          api.put(start + Duration.toMillis("1 hour"), { id: "a", title })
+          yield* TestClock.adjust("7 hours")
+          const events = (yield* store.log({ after: 0, limit: 10 })).filter(({ id }) => id === "a")
+          assert.strictEqual(JSON.parse(events.at(-1)!.after!).title, title)
+          const after = yield* stateOf("ats.application")
+          assert.isAbove(after.lastSweep!.endedAt, before.lastSweep!.endedAt)
+          assert.strictEqual(after.watermark, before.watermark)
+        }
       })
     ))
 
@@ -535,6 +615,32 @@ describe("what an operator asks for", () => {
         assert.deepStrictEqual([origins.get("shown"), origins.get("hired")], ["backfill", "poll"])
       })
     ))
+
+  for (const act of ["sweep", "backfill"] as const) {
+    it.effect(`a ${act} asked for while the first page of another reading is on its way is a reading of its own`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          for (const under of ["poll", "sweep"] as const) {
+            const isIt = (request: PageRequest) => (request.updatedAfter === null) === (under === "sweep")
+            api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
+            const from = api.requests.length
+            while (!api.requests.slice(from).some(isIt)) yield* TestClock.adjust("1 second")
+            const before = api.requests.length
+            const { sweep: asked } = yield* operate({ act })
+            yield* TestClock.adjust("2 minutes")
+            const whole = api.requests.slice(before).filter(({ ids, updatedAfter }) =>
+              ids === null && updatedAfter === null
+            )
+            assert.strictEqual(whole.length, 1)
+            const state = yield* stateOf("ats.application")
+            assert.deepStrictEqual([state.sweep, state.lastSweep?.id], [null, asked?.id])
+            assert.strictEqual(state.lastSweep?.backfill, act === "backfill")
+            assert.isNotNull(state.backfilledAt)
+          }
+        })
+      ))
+  }
 
   for (const under of ["poll", "backfill"] as const) {
     it.effect(`B3: a ${under} under way when a new backfill is asked for meets old records as old`, () =>

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { carryOut } from "../../../src/capture/Holds.ts"
-import { PermissionMissing, type Source, Transient } from "../../../src/source/Source.ts"
+import { type Page, type PageRequest, PermissionMissing, type Source, Transient } from "../../../src/source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { type Rig, scenario, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
@@ -225,6 +225,53 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
       })))
 
+  /** Five deletes of ten are held; then the list shows the first of them alive, as it was before. */
+  const oldCopy = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>, rejected: boolean) {
+    const older = { ...rig.api.rows.get(ids[0]!)!.row, title: "older" }
+    yield* each(ids.slice(0, 5), rig.flag)
+    yield* rig.poll
+    if (rejected) yield* rig.reject((yield* hold(rig)).id)
+    yield* rig.wait("25 hours")
+    const page = { results: [...[...rig.api.rows.values()].slice(1).map(({ row }) => row), older], next: null }
+    return (request: PageRequest, answer: Page) =>
+      Effect.succeed(request.ids === null ? { ...answer, ...page } : answer)
+  })
+
+  for (const rejected of [true, false]) {
+    it.effect(`D17, P3: an old copy takes no delete out of a hold that is ${rejected ? "rejected" : "open"}`, () =>
+      filled(10, (rig, ids) =>
+        Effect.gen(function*() {
+          rig.api.intercept = yield* oldCopy(rig, ids, rejected)
+          const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, rejected ? "disputed" : "held"]))
+          yield* rig.sweep
+          assert.deepStrictEqual(yield* rig.pending, waiting)
+          yield* rig.poll
+          rig.api.intercept = (_, answer) => Effect.succeed(answer)
+          yield* rig.poll
+          assert.deepStrictEqual(yield* rig.pending, waiting)
+          assert.deepStrictEqual(yield* published(rig), {})
+        })))
+
+    it.effect(`D17, P3: ${rejected ? "rejecting" : "approving"} a hold says nothing of a record that is to be re-read`, () =>
+      filled(10, (rig, ids) =>
+        Effect.gen(function*() {
+          const older = yield* oldCopy(rig, ids, false)
+          rig.api.intercept = (request, answer) =>
+            request.ids === null ? older(request, answer) : Effect.succeed({ ...answer, results: [] })
+          yield* rig.poll
+          const { id, rows } = yield* hold(rig)
+          assert.strictEqual(rows, 5)
+          yield* (rejected ? rig.reject(id) : rig.approve(id))
+          assert.strictEqual((yield* rig.pending)[ids[0]!], "reread")
+          assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 4 })
+          rig.api.intercept = (_, answer) => Effect.succeed(answer)
+          yield* rig.poll
+          yield* rig.poll
+          assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 5 })
+          assert.strictEqual((yield* rig.pending)[ids[0]!], rejected ? "disputed" : undefined)
+        })))
+  }
+
   it.effect("D17: rejected restores that change meanwhile are not asked about again, and would be released as they are now", () =>
     filled(10, (rig, ids) =>
       Effect.gen(function*() {
@@ -354,6 +401,22 @@ describe("Guard", () => {
         yield* rig.poll
         assert.deepStrictEqual(yield* published(rig), { updated: 1 })
         assert.strictEqual((yield* after(rig, ids[0]!)).title, "back")
+      })))
+
+  it.effect("C3: what was approved silently and comes back as it was is nothing, and waits for nobody", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        yield* off(rig, ids)
+        yield* rig.poll
+        yield* rig.approve((yield* hold(rig)).id, { silent: true })
+        yield* rig.wait("1 hour")
+        yield* each(ids, (id) => rig.put(row(id)))
+        yield* rig.poll
+        const { lastPoll } = yield* rig.state
+        assert.deepStrictEqual([lastPoll?.balance.equivalent, lastPoll?.balance.pending], [20, 0])
+        yield* rig.poll
+        assert.strictEqual((yield* rig.state).lastPoll?.balance.unchanged, 20)
+        assert.deepStrictEqual(yield* published(rig), {})
       })))
 
   it.effect("C3: a field inside an array is one path in all records, and comes back without a trace", () =>

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { refresh } from "../../../src/capture/Refresh.ts"
 import { initial, widened } from "../../../src/capture/StreamState.ts"
+import { Store } from "../../../src/store/Store.ts"
 import { type Rig, scenario, start } from "./Rig.ts"
 
 const minutes = (count: number) => Duration.toMillis(Duration.minutes(count))
@@ -84,6 +86,21 @@ describe("lateness", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
       assert.strictEqual((yield* rig.state).margin, margin)
+    })))
+
+  it.effect("W3, C3: what is held and read again hours later was not late", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const ids = ["a", "b", "c", "d", "e", "f"]
+      for (const id of ids) yield* rig.put({ id, title: "x" })
+      yield* begun(rig)
+      for (const id of ids) yield* rig.put({ id, title: null })
+      yield* rig.poll
+      assert.strictEqual((yield* rig.pending)["a"], "held")
+      yield* pollFor(rig, 120)
+      const store = yield* Store
+      yield* store.transact(rig.stream.owner, rig.stream.key, (tx) => tx.owe(["a"]))
+      yield* refresh(rig.stream, { budget: 1, yieldTurn: Effect.succeed(false) })
+      assert.strictEqual((yield* rig.state).margin, minutes(5))
     })))
 
   it.effect("W13, B1: an old record found late leaves the margin alone", () =>

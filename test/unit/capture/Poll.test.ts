@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { Rejected, Transient } from "../../../src/source/Source.ts"
+import { PermissionMissing, Rejected, Transient, Unsupported } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { scenario, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
@@ -214,6 +214,32 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.pending, { b: "reread" })
       assert.strictEqual(JSON.parse((yield* rig.events).findLast(({ id }) => id === "a")!.after!).title, "A now")
     })))
+
+  for (
+    const [name, reason] of [
+      ["400", new Rejected({ code: null, message: "400" })],
+      ["403", new PermissionMissing({ code: null, message: "403" })],
+      ["404", new Unsupported({ code: null, message: "404" })]
+    ] as const
+  ) {
+    it.effect(`D12, P3: a point re-read refused with ${name} decides nothing, and the stream is read as ever`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", title: "A" })
+        yield* rig.put({ id: "b", title: "B" })
+        yield* rig.sweep
+        const older = structuredClone(rig.api.rows.get("a")!.row)
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", title: "A2" })
+        rig.api.intercept = (request, answer) =>
+          request.ids === null ? Effect.succeed({ ...answer, results: [...answer.results, older] }) : refuse(reason)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      })))
+  }
 
   it.effect("P3: a disputed record that was never known and is gone stays pending until a sweep does not meet it either", () =>
     scenario(Effect.fnUntraced(function*(rig) {

@@ -49,6 +49,13 @@ export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
   title: "There is no such thing here"
 }) {}
 
+/** 405 */
+export class MethodRefused extends HttpApiError.Problem<MethodRefused>()("MethodRefused", {
+  type: "urn:rollcall:problem:method-refused",
+  status: 405,
+  title: "This is not asked so"
+}, { hint: Schema.String }) {}
+
 /** One thing that is wrong with a request. */
 export const Fault = Schema.Struct({ where: Schema.String, message: Schema.String, hint: Schema.String })
 export type Fault = typeof Fault.Type

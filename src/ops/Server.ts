@@ -40,8 +40,9 @@ import { scrape } from "./Metrics.ts"
 import * as Operations from "./Operations.ts"
 import { type Dependency, overview, readiness } from "./Overview.ts"
 import * as Plugins from "./Plugins.ts"
-import { Defect, HostRefused, NotFound, NotReady, OriginRefused, TokenRequired } from "./Problem.ts"
+import { Defect, HostRefused, NotReady, OriginRefused, TokenRequired } from "./Problem.ts"
 import { statusPage } from "./StatusPage.ts"
+import * as Unrouted from "./Unrouted.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -106,15 +107,15 @@ const guard = (token: Redacted.Redacted | null) =>
     }), { global: true })
 
 /** A defect is logged and answered with a problem that tells nothing of it. */
-const defects = HttpRouter.middleware(
+const failures = HttpRouter.middleware(
   (handler) =>
-    Effect.catchCause(
-      handler,
-      (cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : Effect.logError("request failed", cause).pipe(
-          Effect.andThen(HttpServerRespondable.toResponse(new Defect({ detail: "the log of this process says more" })))
-        )
-    ),
+    Effect.catchCause(handler, (cause) => {
+      if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+      if (Unrouted.isUnrouted(cause)) return Unrouted.answer
+      return Effect.logError("request failed", cause).pipe(
+        Effect.andThen(HttpServerRespondable.toResponse(new Defect({ detail: "the log of this process says more" })))
+      )
+    }),
   { global: true }
 )
 
@@ -167,12 +168,6 @@ const home = HttpRouter.add(
   )
 )
 
-const elsewhere = HttpRouter.add(
-  "*",
-  "*",
-  HttpServerRespondable.toResponse(new NotFound({ detail: "GET /docs lists what there is" }))
-)
-
 const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
@@ -191,9 +186,8 @@ const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
     metrics,
     documentation,
     home,
-    elsewhere,
     guard(token),
-    defects
+    failures
   )
 
 // ---- the server ---------------------------------------------------------------------------------------------------

@@ -260,13 +260,65 @@ describe("what is going on", () => {
       assert.include(docs.text, "Rollcall")
     }).pipe(using()))
 
-  it.live("an unknown path and a wrong method are 404 problems", () =>
+  const asked = Effect.fnUntraced(function*(method: string, path: string) {
+    const { url } = yield* Server.Server
+    const response = yield* Effect.promise(() => fetch(`${url}${path}`, { method }))
+    const [allow, length, type] = ["allow", "content-length", "content-type"].map((name) => response.headers.get(name))
+    return { status: response.status, allow, length, type, text: yield* Effect.promise(() => response.text()) }
+  })
+
+  it.live("an unknown path is a 404 problem, whatever it is asked with and however it is spelled", () =>
     Effect.gen(function*() {
-      const { status, type } = yield* ask("/v2/events")
-      assert.deepStrictEqual([status, type], [404, "application/problem+json"])
-      const { url } = yield* Server.Server
-      const posted = yield* Effect.promise(() => fetch(`${url}/v1/events`, { method: "POST" }))
-      assert.deepStrictEqual([posted.status, posted.headers.get("content-type")], [404, "application/problem+json"])
+      for (const method of ["GET", "HEAD", "POST", "PROPFIND"]) {
+        for (const path of ["/v2/events", "/v1/%", "/v1/streams/%E0%A4%A/ats.tag"]) {
+          const { status, type } = yield* asked(method, path)
+          assert.deepStrictEqual([status, type], [404, "application/problem+json"], `${method} ${path}`)
+        }
+      }
+    }).pipe(using()))
+
+  it.live("a wrong method on a known path is a 405 problem that names those it takes", () =>
+    Effect.gen(function*() {
+      const taken = {
+        "/v1/events": "GET, HEAD",
+        "/v1/integrations": "GET, HEAD, POST",
+        "/v1/holds/7/approve?silent=true": "POST",
+        "/v1/streams/greenhouse:acme/ats.tag/rewind": "POST",
+        "/v1/streams/greenhouse:acme/ats.tag": "GET, HEAD",
+        "/health/live": "GET, HEAD",
+        "/metrics": "GET, HEAD",
+        "/openapi.json": "GET, HEAD",
+        "/docs": "GET, HEAD",
+        "/": "GET, HEAD"
+      }
+      for (const [path, methods] of Object.entries(taken)) {
+        const { allow, status, text, type } = yield* asked("DELETE", path)
+        assert.deepStrictEqual([status, type, allow], [405, "application/problem+json", methods], path)
+        assert.include(JSON.parse(text).hint, methods)
+      }
+      assert.deepStrictEqual((yield* asked("HEAD", "/v1/holds/7/approve")).status, 405)
+    }).pipe(using()))
+
+  it.live("HEAD is answered like GET, without the body", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (
+        const path of [
+          "/v1/events",
+          "/v1/streams",
+          "/health/live",
+          "/metrics",
+          "/openapi.json",
+          "/docs",
+          "/",
+          "/v1/holds/7"
+        ]
+      ) {
+        const get = yield* asked("GET", path)
+        const head = yield* asked("HEAD", path)
+        assert.deepStrictEqual([head.status, head.type, head.text], [get.status, get.type, ""], path)
+        if (path !== "/metrics" && path !== "/") assert.strictEqual(head.length, get.length, path)
+      }
     }).pipe(using()))
 })
 

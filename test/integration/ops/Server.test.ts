@@ -11,7 +11,7 @@ import * as Sqlite from "../../../src/store/Sqlite.ts"
 import type { Reading } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
-const { ask, stream, using, write } = Running
+const { ask, post, stream, using, write } = Running
 const minute = 60_000
 
 const promtool = (() => {
@@ -181,6 +181,18 @@ describe("what is going on", () => {
         }],
         next: null
       })
+    }).pipe(using()))
+
+  it.live("who asks for the stream of a derived model is told which one it is derived from", () =>
+    Effect.gen(function*() {
+      yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.application" })
+      const path = "/v1/streams/greenhouse:acme/ats.candidate"
+      for (const { body, status } of [yield* ask(path), yield* post(`${path}/audit`), yield* post(`${path}/poll`)]) {
+        assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
+        assert.include(body.detail, "derived from ats.application: ask for greenhouse:acme/ats.application")
+      }
+      const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
+      assert.match(body.detail, /^there is no stream greenhouse:acme\/ats\.offer: .*GET \/v1\/streams/)
     }).pipe(using()))
 
   it.live("a reading under way is shown with its rate, and with the time left where the number of records is known", () =>

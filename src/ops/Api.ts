@@ -209,7 +209,8 @@ const feed = HttpApiGroup.make("feed").add(
   }).annotate(
     OpenApi.Description,
     "Events in the order of the log. `after` is a position, or `latest`; without it the oldest kept event comes first. " +
-      "`next` is always given and is the next call's `after`. With `Accept: text/event-stream` the same events are " +
+      "`next` is always given and is the next call's `after`. A page ends before `limit` where it would hold more than 8 MiB. " +
+      "With `Accept: text/event-stream` the same events are " +
       "streamed: `id` is the position, `Last-Event-ID` continues, comments keep the connection alive."
   ),
   HttpApiEndpoint.get("records", "/v1/records", {
@@ -228,7 +229,8 @@ const feed = HttpApiGroup.make("feed").add(
   }).annotate(
     OpenApi.Description,
     "The current published state of a stream, the way in for a new consumer: read all pages (`next` is the next call's " +
-      "`after`, null on the last), then follow `GET /v1/events?after=<position>`. `position` is the same on every page."
+      "`after`, null on the last), then follow `GET /v1/events?after=<position>`. `position` is the same on every page, " +
+      "which ends before `limit` where it would hold more than 8 MiB."
   )
 )
 

@@ -202,7 +202,13 @@ const feed = HttpApiGroup.make("feed").add(
     },
     headers: { accept: Schema.optionalKey(Schema.String), "last-event-id": Schema.optionalKey(Schema.String) },
     success: [
-      Schema.Struct({ events: Schema.Array(Event), next: Schema.String }),
+      Schema.Struct({
+        events: Schema.Array(Event),
+        next: Schema.String,
+        hint: Schema.optionalKey(
+          Schema.String.annotate({ description: "For people: why nothing may ever come through this filter" })
+        )
+      }),
       Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
     ],
     error: positionProblems

@@ -78,12 +78,28 @@ const readLog = Effect.fnUntraced(function*(
   return { texts, next: full ? last : Math.max(last, newest) }
 })
 
+/**
+ * Why a filter lets nothing through, in words; null when there is a stream of it. That is no fault: whoever begins before
+ * an integration is added gets its first event.
+ */
+const unmetBy = Effect.fnUntraced(function*({ integration, model }: Filter) {
+  const store = yield* Store
+  const isMet = (yield* store.streams).some((key) =>
+    (integration ?? key.integration) === key.integration && (model ?? key.model) === key.model
+  )
+  if (isMet || (integration ?? model) === undefined) return null
+  const what = JSON.stringify([integration, model].filter((name) => name !== undefined).join("/"))
+  return `nothing was ever read of ${what}: unless it is yet to come, look at GET /v1/streams for what there is`
+})
+
 // ---- GET /v1/events -----------------------------------------------------------------------------------------------
 
 const eventPage = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
   const { identity } = yield* Store
   const { next, texts } = yield* readLog(after, limit, filter, (entry) => cloudEventTextOf(identity, entry))
-  return json(`{"events":[${texts.join(",")}],"next":"${formatPosition(identity, next)}"}`)
+  const hint = texts.length === 0 ? yield* unmetBy(filter) : null
+  const hinted = hint === null ? "" : `,"hint":${JSON.stringify(hint)}`
+  return json(`{"events":[${texts.join(",")}],"next":"${formatPosition(identity, next)}"${hinted}}`)
 })
 
 /**
@@ -106,9 +122,10 @@ const eventStream = Effect.fnUntraced(function*(after: number, limit: number, fi
         ])
       )
     })
+  const hint = yield* unmetBy(filter)
   const body = Stream.unfold(after, step).pipe(
     Stream.filter((text) => text !== ""),
-    Stream.prepend([": connected\n\n"]),
+    Stream.prepend([hint === null ? ": connected\n\n" : `: connected; ${hint}\n\n`]),
     Stream.encodeText,
     Stream.provideService(Store, store)
   )

@@ -68,6 +68,29 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names((yield* ask("/v1/events?model=hris.skill&limit=2")).body), ["s0 v1", "s1 v1"])
     }).pipe(using()))
 
+  it.live("a filter that nothing can come through says so, and is none any more once there is something", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      const hintOf = (query: string) => Effect.map(ask(`/v1/events?${query}`), ({ body }) => body.hint)
+      for (
+        const [query, what] of [
+          ["integration=greenhouse:acm", "greenhouse:acm"],
+          ["integration=greenhouse:acme&model=ats.offer", "greenhouse:acme/ats.offer"],
+          ["model=ats.offer", "ats.offer"]
+        ] as const
+      ) {
+        assert.match(yield* hintOf(query), new RegExp(`nothing was ever read of "${what}": .*GET /v1/streams`))
+        const { text } = yield* listen({}, `?${query}`, (text) => text.endsWith("\n\n"))
+        assert.match(text, new RegExp(`^: connected; nothing was ever read of "${what}": .*\n\n$`))
+      }
+      for (const query of ["", "integration=greenhouse:acme", "model=ats.tag&after=latest"]) {
+        assert.isUndefined(yield* hintOf(query), query)
+      }
+      yield* stream({}, { integration: "greenhouse:acme", model: "ats.offer" })
+      assert.isUndefined(yield* hintOf("model=ats.offer"))
+    }).pipe(using()))
+
   it.live("I9: a page holds at most 8 MiB, or one event that is larger; nothing is skipped", () =>
     Effect.gen(function*() {
       const other = { integration: "workday:acme", model: "hris.skill" } as const
@@ -230,7 +253,7 @@ describe("GET /v1/events as a stream", () => {
         yield* TestClock.withLive(Effect.sleep("20 millis"))
       }
       const { text } = yield* Fiber.join(reading)
-      assert.match(text, /^: connected\n\n(: nothing new\nid: \S+\n\n)+$/)
+      assert.match(text, /^: connected.*\n\n(: nothing new\nid: \S+\n\n)+$/)
       assert.deepStrictEqual(ids(text).at(-1), (yield* ask("/v1/events?after=latest")).body.next)
     }).pipe(using()))
 

@@ -110,7 +110,9 @@ export const HoldView = Schema.Struct({
   /** Held now. */
   records: Schema.Number,
   /** Released since it was approved. */
-  released: Schema.Number
+  released: Schema.Number,
+  /** Why an approval is not carried out yet, and when it will be, in words; null where nothing is in its way. */
+  waits_for: Schema.NullOr(Schema.String)
 })
 export type HoldView = typeof HoldView.Type
 
@@ -334,7 +336,8 @@ const holds = HttpApiGroup.make("holds").add(
   }).annotate(
     OpenApi.Description,
     "Publishes what is held, as `origin: backfill` if asked for. `silent=true`, for a scope hold: publishes nothing, the " +
-      "records count as they are now shown. The answer comes at once; the hold is `approving` until all is published."
+      "records count as they are now shown. The answer comes at once; the hold is `approving` until all is published. That is " +
+      "soon, of a paused or blocked stream too; of one that is not read any more, once it is read again: `waits_for` says so."
   ),
   HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
     params: holdId,

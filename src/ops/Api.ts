@@ -7,11 +7,11 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { acts } from "../capture/Operation.ts"
+import { Malformed } from "./Malformed.ts"
 import { deadLetters, plugins } from "./PluginApi.ts"
 import {
   Check,
@@ -366,7 +366,7 @@ export const Api = HttpApi.make("rollcall")
   .add(plugins)
   .add(deadLetters)
   .add(health)
-  .middleware(HttpApiMiddleware.ProblemDetails)
+  .middleware(Malformed)
   .annotateMerge(OpenApi.annotations({
     title: "Rollcall",
     description:

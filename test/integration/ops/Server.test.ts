@@ -311,6 +311,34 @@ describe("what is going on", () => {
       assert.deepStrictEqual((yield* asked("HEAD", "/v1/holds/7/approve")).status, 405)
     }).pipe(using()))
 
+  it.live("a request that does not fit is told each fault with its place, and what to do next", () =>
+    Effect.gen(function*() {
+      const told = (answer: { readonly status: number; readonly body: any }) => {
+        const { body: { detail, errors, hint, type }, status } = answer
+        assert.deepStrictEqual([status, type], [400, "urn:rollcall:problem:request-malformed"])
+        return { detail, hint, paths: errors.map(({ path }: { path: ReadonlyArray<string> }) => path.join(".")) }
+      }
+      assert.deepStrictEqual(told(yield* ask("/v1/events?limit=5000")), {
+        detail: "in the query, limit: Expected a value between 1 and 1000",
+        hint: "correct that; GET /docs describes GET /v1/events",
+        paths: ["query.limit"]
+      })
+      const act = told(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
+      assert.match(act.detail, /^in the path, act: Expected "pause" \| /)
+      assert.include(act.hint, "POST /v1/streams/:integration/:model/:act")
+      const which = told(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
+      assert.deepStrictEqual([which.detail, which.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
+    }).pipe(using()))
+
+  it.live("a body that is no JSON is a 415 problem that says what to send", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Server.Server
+      const path = `${url}/v1/streams/greenhouse:acme/ats.tag/rewind`
+      const response = yield* Effect.promise(() => fetch(path, { method: "POST", body: new URLSearchParams("to=1") }))
+      assert.deepStrictEqual([response.status, response.headers.get("content-type")], [415, "application/problem+json"])
+      assert.include((yield* Effect.promise(() => response.json())).hint, "application/json")
+    }).pipe(using()))
+
   it.live("HEAD is answered like GET, without the body", () =>
     Effect.gen(function*() {
       yield* stream()

@@ -16,8 +16,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { cursorParameter, isCursorParameter } from "./api/Lists.ts"
-import { isSecret } from "./ConfigFile.ts"
 import { ConfigFaults, type Fault, type Input } from "./ConfigInput.ts"
+import { storeOf, type StorePlace } from "./ConfigStore.ts"
 import { missing, nearest, type Place, type Places, placesOf } from "./ConfigValue.ts"
 import * as Guard from "./domain/Guard.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "./domain/Model.ts"
@@ -77,11 +77,6 @@ export interface Kafka {
   readonly state: boolean
   readonly transactions: boolean
 }
-
-/** Where the store is; `name` may be read by everybody. */
-export type StorePlace =
-  | { readonly _tag: "Sqlite"; readonly file: string; readonly name: string }
-  | { readonly _tag: "Postgres"; readonly url: Redacted.Redacted; readonly name: string }
 
 export const logLevels = ["trace", "debug", "info", "warn", "error"] as const
 export type LogFormat = "pretty" | "json"
@@ -161,7 +156,7 @@ const settingsOf = (found: Found): Settings => {
     overlapMin: length(variable("ROLLCALL_OVERLAP_MIN").or(file.overlapMin), "5 minutes"),
     retryBase: length(variable("ROLLCALL_RETRY_BASE").or(file.retryBase), "1 second"),
     guard: guardOf(file.guard),
-    store: storeOf(found),
+    store: storeOf(found, file.store),
     retention: length(file.retention, "7 days"),
     http: httpOf(found),
     kafka: kafkaOf(found),
@@ -440,27 +435,6 @@ const guardOf = (place: Place): Guard.Thresholds => {
 }
 
 // ---- where it goes ------------------------------------------------------------------------------------------------
-
-const storeOf = ({ file, secretAt, variable }: Found): StorePlace => {
-  const hint = "Use sqlite:<file>, such as sqlite:./rollcall.db, or postgres://<user>@<host>/<database>"
-  const place = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(file.store)
-  const address = isSecret(place.value) ? secretAt(place)?.initial ?? Redacted.make("sqlite::memory:") : null
-  const text = address === null ? place.text() ?? "sqlite:./rollcall.db" : Redacted.value(address)
-  if (!/^postgres(ql)?:/.test(text)) {
-    if (!/^sqlite:./.test(text)) place.fault("names no store", hint)
-    const file = text.replace(/^sqlite:/, "")
-    return { _tag: "Sqlite", file, name: file }
-  }
-  const { host = "", password = "", pathname = "", searchParams = new URLSearchParams() } = URL.parse(text) ?? {}
-  const database = searchParams.get("dbname") ?? pathname.slice(1)
-  if (database === "") place.fault("is no address of a database", hint)
-  const inFile = address === null && !variable("ROLLCALL_STORE").isSet
-  if (inFile && (password !== "" || searchParams.has("password"))) {
-    place.fault("holds a password", `Write secret("DATABASE_URL"), and set the variable of that name`)
-  }
-  const name = `postgres://${host || (searchParams.get("host") ?? "localhost")}/${database}`
-  return { _tag: "Postgres", url: address ?? Redacted.make(text), name }
-}
 
 /** Whether only this machine can reach an address. */
 export const isLoopback = (host: string): boolean =>

@@ -41,6 +41,12 @@ export interface Plan {
   readonly shares: ReadonlyArray<Share>
 }
 
+/** Letters were asked for by their numbers that are not there, or not of the filter. */
+export class UnknownLetters extends Schema.TaggedError<UnknownLetters>()("UnknownLetters", { message: Schema.String }) {
+  readonly hint =
+    "rollcall deadletters list, or GET /v1/deadletters, shows them; what was sent again or given up is none any more"
+}
+
 /** What is dead is not what was counted. Nothing was done. */
 export class PlanOutdated extends Schema.TaggedError<PlanOutdated>()("PlanOutdated", {
   message: Schema.String,
@@ -79,8 +85,17 @@ const planOf = (letters: ReadonlyArray<DeadLetter>): Plan => ({
 })
 
 /** Counts what a filter means. */
-export const plan = (filter: Filter): Effect.Effect<Plan, StoreError, Deliveries> =>
-  Effect.map(lettersOf(filter), planOf)
+export const plan = Effect.fn("DeadLetters.plan")(function*(
+  filter: Filter
+): Effect.fn.Return<Plan, UnknownLetters | StoreError, Deliveries> {
+  const letters = yield* lettersOf(filter)
+  const found = new Set(letters.map(({ id }) => id))
+  const unknown = (filter.ids ?? []).filter((id) => !found.has(id))
+  if (unknown.length > 0) {
+    return yield* new UnknownLetters({ message: `no dead letter matches ${unknown.join(", ")}` })
+  }
+  return planOf(letters)
+})
 
 const planned = Effect.fnUntraced(function*(filter: Filter, hash: string) {
   const letters = yield* lettersOf(filter)

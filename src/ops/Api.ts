@@ -7,11 +7,11 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
-import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { acts } from "../capture/Operation.ts"
+import { Malformed } from "./Malformed.ts"
 import { deadLetters, plugins } from "./PluginApi.ts"
 import {
   Check,
@@ -110,7 +110,9 @@ export const HoldView = Schema.Struct({
   /** Held now. */
   records: Schema.Number,
   /** Released since it was approved. */
-  released: Schema.Number
+  released: Schema.Number,
+  /** Why an approval is not carried out yet, and when it will be, in words; null where nothing is in its way. */
+  waits_for: Schema.NullOr(Schema.String)
 })
 export type HoldView = typeof HoldView.Type
 
@@ -202,14 +204,21 @@ const feed = HttpApiGroup.make("feed").add(
     },
     headers: { accept: Schema.optionalKey(Schema.String), "last-event-id": Schema.optionalKey(Schema.String) },
     success: [
-      Schema.Struct({ events: Schema.Array(Event), next: Schema.String }),
+      Schema.Struct({
+        events: Schema.Array(Event),
+        next: Schema.String,
+        hint: Schema.optionalKey(
+          Schema.String.annotate({ description: "For people: why nothing may ever come through this filter" })
+        )
+      }),
       Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
     ],
     error: positionProblems
   }).annotate(
     OpenApi.Description,
     "Events in the order of the log. `after` is a position, or `latest`; without it the oldest kept event comes first. " +
-      "`next` is always given and is the next call's `after`. With `Accept: text/event-stream` the same events are " +
+      "`next` is always given and is the next call's `after`. A page ends before `limit` where it would hold more than 8 MiB. " +
+      "With `Accept: text/event-stream` the same events are " +
       "streamed: `id` is the position, `Last-Event-ID` continues, comments keep the connection alive."
   ),
   HttpApiEndpoint.get("records", "/v1/records", {
@@ -228,7 +237,8 @@ const feed = HttpApiGroup.make("feed").add(
   }).annotate(
     OpenApi.Description,
     "The current published state of a stream, the way in for a new consumer: read all pages (`next` is the next call's " +
-      "`after`, null on the last), then follow `GET /v1/events?after=<position>`. `position` is the same on every page."
+      "`after`, null on the last), then follow `GET /v1/events?after=<position>`. `position` is the same on every page, " +
+      "which ends before `limit` where it would hold more than 8 MiB."
   )
 )
 
@@ -326,7 +336,8 @@ const holds = HttpApiGroup.make("holds").add(
   }).annotate(
     OpenApi.Description,
     "Publishes what is held, as `origin: backfill` if asked for. `silent=true`, for a scope hold: publishes nothing, the " +
-      "records count as they are now shown. The answer comes at once; the hold is `approving` until all is published."
+      "records count as they are now shown. The answer comes at once; the hold is `approving` until all is published. That is " +
+      "soon, of a paused or blocked stream too; of one that is not read any more, once it is read again: `waits_for` says so."
   ),
   HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
     params: holdId,
@@ -355,7 +366,7 @@ export const Api = HttpApi.make("rollcall")
   .add(plugins)
   .add(deadLetters)
   .add(health)
-  .middleware(HttpApiMiddleware.ProblemDetails)
+  .middleware(Malformed)
   .annotateMerge(OpenApi.annotations({
     title: "Rollcall",
     description:

@@ -54,19 +54,13 @@ export const parseEvent = (text: string): FeedEvent => JSON.parse(text)
 const Problem = Schema.fromJsonString(Schema.Struct({
   detail: Schema.String,
   hint: Schema.optionalKey(Schema.String),
-  faults: Schema.optionalKey(Schema.Array(Fault)),
-  /** Of a request that does not fit the API; the first of `path` says where in it, such as `params`. */
-  errors: Schema.optionalKey(Schema.Array(Schema.Struct({
-    path: Schema.Array(Schema.Union([Schema.String, Schema.Number])),
-    message: Schema.String
-  })))
+  faults: Schema.optionalKey(Schema.Array(Fault))
 }))
 
-const explain = ({ detail, errors = [], faults = [], hint }: typeof Problem.Type): string =>
+const explain = ({ detail, faults = [], hint }: typeof Problem.Type): string =>
   [
     hint === undefined ? detail : `${detail}: ${hint}`,
-    ...faults.map((fault) => `${fault.where}: ${fault.message}. ${fault.hint}.`),
-    ...errors.map((error) => `${error.path.slice(1).join(".")}: ${error.message}`)
+    ...faults.map((fault) => `${fault.where}: ${fault.message}. ${fault.hint}.`)
   ].join("\n  ")
 
 /** What the process says of it is the message; where it says what to do, that is the hint. */

@@ -91,7 +91,11 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
     .handle("plan", ({ payload }) =>
       DeadLetters.plan(filterOf(payload)).pipe(
         Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
-        Effect.catchTag("StoreError", Feed.orStoreAway)
+        Effect.catchTags({
+          UnknownLetters: ({ hint, message }: DeadLetters.UnknownLetters) =>
+            Effect.fail(new NotFound({ detail: `${message}: ${hint}` })),
+          StoreError: Feed.orStoreAway
+        })
       ))
     .handle("redrive", ({ payload: { fresh = false, over = "0 seconds", plan, ...filter } }) =>
       DeadLetters.redrive(filterOf(filter), plan, {

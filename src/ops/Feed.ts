@@ -19,6 +19,7 @@ import { cloudEventTextOf, formatPosition, type LogEntry, parsePosition } from "
 import type { StreamKey } from "../domain/Model.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { Api } from "./Api.ts"
+import * as Page from "./Page.ts"
 import { NotFound, PositionGone, PositionMalformed, StoreAway } from "./Problem.ts"
 
 /** A silent connection is closed by proxies after 30 to 60 seconds. */
@@ -60,21 +61,45 @@ const resume = Effect.fnUntraced(function*(after: string | undefined) {
   return position
 })
 
-const readLog = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
+const readLog = Effect.fnUntraced(function*(
+  after: number,
+  limit: number,
+  filter: Filter,
+  textOf: (entry: LogEntry) => string
+) {
   const store = yield* Store
   const { newest } = yield* store.logRange
-  const entries = yield* store.log({ after, limit, ...filter })
-  const last = entries.at(-1)?.position ?? after
-  return { entries, next: entries.length === limit ? last : Math.max(last, newest) }
+  const { full, rows, texts } = yield* Page.fill(
+    limit,
+    (last, limit) => store.log({ after: last?.position ?? after, limit, ...filter }),
+    textOf
+  )
+  const last = rows.at(-1)?.position ?? after
+  return { texts, next: full ? last : Math.max(last, newest) }
+})
+
+/**
+ * Why a filter lets nothing through, in words; null when there is a stream of it. That is no fault: whoever begins before
+ * an integration is added gets its first event.
+ */
+const unmetBy = Effect.fnUntraced(function*({ integration, model }: Filter) {
+  const store = yield* Store
+  const isMet = (yield* store.streams).some((key) =>
+    (integration ?? key.integration) === key.integration && (model ?? key.model) === key.model
+  )
+  if (isMet || (integration ?? model) === undefined) return null
+  const what = JSON.stringify([integration, model].filter((name) => name !== undefined).join("/"))
+  return `nothing was ever read of ${what}: unless it is yet to come, look at GET /v1/streams for what there is`
 })
 
 // ---- GET /v1/events -----------------------------------------------------------------------------------------------
 
 const eventPage = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
   const { identity } = yield* Store
-  const { entries, next } = yield* readLog(after, limit, filter)
-  const events = entries.map((entry) => cloudEventTextOf(identity, entry)).join(",")
-  return json(`{"events":[${events}],"next":"${formatPosition(identity, next)}"}`)
+  const { next, texts } = yield* readLog(after, limit, filter, (entry) => cloudEventTextOf(identity, entry))
+  const hint = texts.length === 0 ? yield* unmetBy(filter) : null
+  const hinted = hint === null ? "" : `,"hint":${JSON.stringify(hint)}`
+  return json(`{"events":[${texts.join(",")}],"next":"${formatPosition(identity, next)}"${hinted}}`)
 })
 
 /**
@@ -86,8 +111,8 @@ const eventStream = Effect.fnUntraced(function*(after: number, limit: number, fi
   const sse = (entry: LogEntry) =>
     `id: ${formatPosition(store.identity, entry.position)}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
   const step = (after: number): Effect.Effect<readonly [string, number], StoreError, Store> =>
-    Effect.flatMap(readLog(after, limit, filter), ({ entries, next }) => {
-      if (entries.length > 0) return Effect.succeed([entries.map(sse).join(""), next])
+    Effect.flatMap(readLog(after, limit, filter, sse), ({ next, texts }) => {
+      if (texts.length > 0) return Effect.succeed([texts.join(""), next])
       return store.awaitLog(next).pipe(
         Effect.timeoutOption(heartbeat),
         // The id moves a filtering reader on in the log although nothing matched: it would be too old one day.
@@ -97,9 +122,10 @@ const eventStream = Effect.fnUntraced(function*(after: number, limit: number, fi
         ])
       )
     })
+  const hint = yield* unmetBy(filter)
   const body = Stream.unfold(after, step).pipe(
     Stream.filter((text) => text !== ""),
-    Stream.prepend([": connected\n\n"]),
+    Stream.prepend([hint === null ? ": connected\n\n" : `: connected; ${hint}\n\n`]),
     Stream.encodeText,
     Stream.provideService(Store, store)
   )
@@ -119,6 +145,8 @@ const parseBookmark = (text: string): { readonly position: string; readonly id: 
   return { position, id: Buffer.from(id, "base64url").toString() }
 }
 
+type CurrentRow = Effect.Success<ReturnType<Store["Service"]["records"]>>["records"][number]
+
 const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | undefined, limit: number) {
   const store = yield* Store
   if ((yield* store.stream(key)) === null) {
@@ -130,12 +158,18 @@ const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | u
       ? new PositionMalformed({ detail: "give back `next` as it was given" })
       : resume(bookmark.position)
   }
-  const { position, records } = yield* store.records(key, bookmark?.id ?? null, limit)
-  const first = bookmark?.position ?? formatPosition(store.identity, position)
-  const texts = records.map(({ content, id, lineage, version }) =>
-    `${JSON.stringify({ ...key, id, lineage, version }).slice(0, -1)},"after":${content}}`
+  let first = bookmark?.position ?? ""
+  const { full, rows, texts } = yield* Page.fill(
+    limit,
+    (last, count) =>
+      Effect.map(store.records(key, last?.id ?? bookmark?.id ?? null, count), ({ position, records }) => {
+        first ||= formatPosition(store.identity, position)
+        return records
+      }),
+    ({ content, id, lineage, version }: CurrentRow) =>
+      `${JSON.stringify({ ...key, id, lineage, version }).slice(0, -1)},"after":${content}}`
   )
-  const next = records.length < limit ? null : formatBookmark(first, records.at(-1)!.id)
+  const next = full ? formatBookmark(first, rows.at(-1)!.id) : null
   return json(`{"records":[${texts.join(",")}],"position":"${first}","next":${JSON.stringify(next)}}`)
 })
 

@@ -14,9 +14,11 @@ const id = Argument.Int("hold").pipe(
 
 const shownRecords = 20
 
-const decided = ({ id, records, released, state }: HoldView): string =>
+const decided = ({ id, records, released, state, waits_for }: HoldView): string =>
   state === "rejected"
     ? `hold ${id} is rejected: ${records} records stay listed and are not asked about until they are seen otherwise`
+    : waits_for !== null
+    ? `hold ${id} is approved, which is written down: ${waits_for}`
     : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} are to follow`}`
 
 export const holds = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) => {

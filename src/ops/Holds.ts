@@ -7,7 +7,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import { type Hold, Store } from "../store/Store.ts"
+import { type Hold, type ListedHold, Store } from "../store/Store.ts"
 import { Api } from "./Api.ts"
 import * as Feed from "./Feed.ts"
 import { holdView } from "./Overview.ts"
@@ -21,6 +21,11 @@ const find = Effect.fnUntraced(function*(id: number) {
   const hold = yield* store.hold(id)
   return hold ??
     (yield* new NotFound({ detail: `there is no hold ${id}: rollcall holds list, or GET /v1/holds, shows them` }))
+})
+
+const viewOf = Effect.fnUntraced(function*(hold: ListedHold) {
+  const store = yield* Store
+  return holdView(hold, yield* store.stream(hold))
 })
 
 const isDecided: Readonly<Record<Hold["state"], string>> = {
@@ -51,7 +56,7 @@ const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Stor
     records: before.rows,
     ...(decision.state === "rejected" ? {} : decision.release)
   }))
-  return holdView(yield* find(id))
+  return yield* viewOf(yield* find(id))
 })
 
 export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
@@ -63,7 +68,7 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
         const states = query.state === undefined ? undefined : [query.state]
         const holds = yield* store.holds({ states, before: query.after, limit })
         const last = holds.length < limit ? undefined : holds.at(-1)
-        return { items: holds.map(holdView), next: last === undefined ? null : String(last.id) }
+        return { items: yield* Effect.forEach(holds, viewOf), next: last === undefined ? null : String(last.id) }
       }).pipe(Effect.catchTag("StoreError", Feed.orStoreAway)))
     .handle("show", ({ params, query }) =>
       Effect.gen(function*() {
@@ -78,7 +83,7 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
           changed_at: changedAt,
           detected_at: instant(detectedAt)
         }))
-        return { hold: holdView(hold), records, next: rows.length < limit ? null : rows.at(-1)!.id }
+        return { hold: yield* viewOf(hold), records, next: rows.length < limit ? null : rows.at(-1)!.id }
       }).pipe(Effect.catchTag("StoreError", Feed.orStoreAway)))
     .handle("approve", ({ params, query }) =>
       decide(params.id, {

@@ -2,24 +2,34 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import { Capture, UnknownStream } from "../capture/Capture.ts"
+import { Capture } from "../capture/Capture.ts"
 import type { Act, ActRefused } from "../capture/Operation.ts"
-import { type StreamKey, streamName } from "../domain/Model.ts"
+import { derivedRegistry, isDerived, type StreamKey, streamName } from "../domain/Model.ts"
 import type { StoreError } from "../store/Store.ts"
 import { Api } from "./Api.ts"
 import * as Feed from "./Feed.ts"
 import { overview } from "./Overview.ts"
 import { NotFound, NotNow, SourceAway } from "./Problem.ts"
 
-const notFound = (error: UnknownStream) =>
-  new NotFound({ detail: `${error.message}; GET /v1/streams lists what is read` })
+const notFound = (key: StreamKey): NotFound => {
+  const { integration, model } = key
+  if (!isDerived(model)) {
+    return new NotFound({
+      detail: `there is no stream ${streamName(key)}: rollcall streams list, or GET /v1/streams, shows them`
+    })
+  }
+  const { from } = derivedRegistry[model]
+  return new NotFound({
+    detail: `${model} is not read, it is derived from ${from}: ask for ${streamName({ integration, model: from })}`
+  })
+}
 
 /** The stream as it is now. */
 export const viewOf = Effect.fnUntraced(function*(key: StreamKey) {
   const stream = streamName(key)
   const { streams } = yield* Effect.catchTag(overview, "StoreError", Feed.orStoreAway)
   const view = streams.find((view) => view.stream === stream)
-  return view ?? (yield* notFound(new UnknownStream({ stream })))
+  return view ?? (yield* notFound(key))
 })
 
 const done = Effect.fnUntraced(function*(key: StreamKey, act: Act) {
@@ -27,7 +37,7 @@ const done = Effect.fnUntraced(function*(key: StreamKey, act: Act) {
   yield* operate(key, act).pipe(
     Effect.catchTags({
       ActRefused: ({ hint, message }: ActRefused) => Effect.fail(new NotNow({ detail: message, hint })),
-      UnknownStream: (error: UnknownStream) => Effect.fail(notFound(error)),
+      UnknownStream: () => Effect.fail(notFound(key)),
       StoreError: (error: StoreError) => Feed.orStoreAway(error)
     })
   )
@@ -43,7 +53,7 @@ export const layer = HttpApiBuilder.group(Api, "operation", (handlers) =>
         const { audit } = yield* Capture
         const report = yield* audit(params).pipe(
           Effect.catchTags({
-            UnknownStream: (error) => Effect.fail(notFound(error)),
+            UnknownStream: () => Effect.fail(notFound(params)),
             StoreError: (error) => Feed.orStoreAway(error),
             SourceError: (error) => Effect.fail(new SourceAway({ detail: error.message })),
             ReadingAborted: (error) => Effect.fail(new SourceAway({ detail: error.message }))

@@ -41,20 +41,30 @@ const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: num
   }
 }
 
-export const holdView = ({ integration, model, openedAt, decidedAt, rows, ...hold }: ListedHold): HoldView => ({
-  id: hold.id,
-  stream: streamName({ integration, model }),
-  integration,
-  model,
-  kind: hold.kind,
-  state: hold.state,
-  reason: hold.reason,
-  paths: hold.paths,
-  opened_at: instant(openedAt),
-  decided_at: instantOrNull(decidedAt),
-  records: rows,
-  released: hold.released
-})
+/** An approval is carried out by whoever reads the stream; nobody reads one that is retired. */
+const waitsFor = (hold: ListedHold, stream: StreamState | null): string | null =>
+  hold.state === "approving" && stream?.retired === true
+    ? `${streamName(hold)} is not read any more; once it is configured or added again, the approval is carried out`
+    : null
+
+export const holdView = (listed: ListedHold, stream: StreamState | null): HoldView => {
+  const { integration, model, openedAt, decidedAt, rows, ...hold } = listed
+  return {
+    id: hold.id,
+    stream: streamName({ integration, model }),
+    integration,
+    model,
+    kind: hold.kind,
+    state: hold.state,
+    reason: hold.reason,
+    paths: hold.paths,
+    opened_at: instant(openedAt),
+    decided_at: instantOrNull(decidedAt),
+    records: rows,
+    released: hold.released,
+    waits_for: waitsFor(listed, stream)
+  }
+}
 
 const mostHolds = 1_000
 
@@ -123,8 +133,11 @@ export const overview = Effect.gen(function*() {
   })
   const integrations = (yield* store.integrations).flatMap((integration) => integrationView(integration, streams))
   const open = yield* store.holds({ states: ["open"], limit: mostHolds })
-  const shown = new Set(streams.map(({ stream }) => stream))
-  const holds = open.map(holdView).filter(({ stream }) => shown.has(stream))
+  const shown = new Map(states.map((state) => [streamName(state), state]))
+  const holds = open.flatMap((hold) => {
+    const state = shown.get(streamName(hold))
+    return state === undefined ? [] : [holdView(hold, state)]
+  })
   return { streams, integrations, holds } satisfies Overview
 })
 

@@ -374,8 +374,11 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
   HttpApiEndpoint.post("plan", "/v1/deadletters/plan", {
     payload: Schema.Struct(Filter),
     success: PlanView,
-    error: StoreAway
-  }).annotate(OpenApi.Description, "Counts what a filter means, and names exactly that. Changes nothing."),
+    error: [NotFound, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Counts what a filter means, and names exactly that. Changes nothing. 404 if one of `ids` is not there, or not of the filter."
+  ),
   HttpApiEndpoint.post("redrive", "/v1/deadletters/redrive", {
     payload: Schema.Struct({
       ...Planned,

@@ -14,6 +14,20 @@ export class PositionMalformed extends HttpApiError.Problem<PositionMalformed>()
   title: "This is no position"
 }) {}
 
+/** 400: `errors` has each fault; the first of its `path` is the part of the request: `query`, `params`, `payload`. */
+export class RequestMalformed extends HttpApiError.Problem<RequestMalformed>()("RequestMalformed", {
+  type: "urn:rollcall:problem:request-malformed",
+  status: 400,
+  title: "This request does not fit the API"
+}, { hint: Schema.String, errors: Schema.Array(HttpApiError.ProblemIssue) }) {}
+
+/** 415 */
+export class BodyRefused extends HttpApiError.Problem<BodyRefused>()("BodyRefused", {
+  type: "urn:rollcall:problem:body-refused",
+  status: 415,
+  title: "This kind of body is not read"
+}, { hint: Schema.String }) {}
+
 /** 410: the position belongs to another log, or what follows it is no longer kept. */
 export class PositionGone extends HttpApiError.Problem<PositionGone>()("PositionGone", {
   type: "urn:rollcall:problem:position-gone",
@@ -48,6 +62,13 @@ export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
   status: 404,
   title: "There is no such thing here"
 }) {}
+
+/** 405 */
+export class MethodRefused extends HttpApiError.Problem<MethodRefused>()("MethodRefused", {
+  type: "urn:rollcall:problem:method-refused",
+  status: 405,
+  title: "This is not asked so"
+}, { hint: Schema.String }) {}
 
 /** One thing that is wrong with a request. */
 export const Fault = Schema.Struct({ where: Schema.String, message: Schema.String, hint: Schema.String })

@@ -207,7 +207,7 @@ export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
       hold.state,
       hold.records.toLocaleString("en"),
       hold.opened_at.slice(0, 16).replace("T", " "),
-      hold.reason
+      hold.waits_for ?? hold.reason
     ])
   )
 

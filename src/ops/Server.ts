@@ -14,7 +14,6 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
@@ -36,12 +35,14 @@ import * as DeadLetters from "./DeadLetters.ts"
 import * as Feed from "./Feed.ts"
 import * as Holds from "./Holds.ts"
 import * as Integrations from "./Integrations.ts"
+import * as Malformed from "./Malformed.ts"
 import { scrape } from "./Metrics.ts"
 import * as Operations from "./Operations.ts"
 import { type Dependency, overview, readiness } from "./Overview.ts"
 import * as Plugins from "./Plugins.ts"
-import { Defect, HostRefused, NotFound, NotReady, OriginRefused, TokenRequired } from "./Problem.ts"
+import { BodyRefused, Defect, HostRefused, NotReady, OriginRefused, TokenRequired } from "./Problem.ts"
 import { statusPage } from "./StatusPage.ts"
+import * as Unrouted from "./Unrouted.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -105,16 +106,23 @@ const guard = (token: Redacted.Redacted | null) =>
       return yield* handler
     }), { global: true })
 
-/** A defect is logged and answered with a problem that tells nothing of it. */
-const defects = HttpRouter.middleware(
+const unlessUnread = (response: HttpServerResponse.HttpServerResponse) =>
+  response.status === 415
+    ? HttpServerRespondable.toResponse(
+      new BodyRefused({ detail: "the body is not JSON", hint: "send JSON, and `Content-Type: application/json`" })
+    )
+    : Effect.succeed(response)
+
+/** The router's own refusals become problems; a defect is logged and answered with one that tells nothing of it. */
+const failures = HttpRouter.middleware(
   (handler) =>
-    Effect.catchCause(
-      handler,
-      (cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : Effect.logError("request failed", cause).pipe(
-          Effect.andThen(HttpServerRespondable.toResponse(new Defect({ detail: "the log of this process says more" })))
-        )
-    ),
+    Effect.catchCause(Effect.flatMap(handler, unlessUnread), (cause) => {
+      if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+      if (Unrouted.isUnrouted(cause)) return Unrouted.answer
+      return Effect.logError("request failed", cause).pipe(
+        Effect.andThen(HttpServerRespondable.toResponse(new Defect({ detail: "the log of this process says more" })))
+      )
+    }),
   { global: true }
 )
 
@@ -167,12 +175,6 @@ const home = HttpRouter.add(
   )
 )
 
-const elsewhere = HttpRouter.add(
-  "*",
-  "*",
-  HttpServerRespondable.toResponse(new NotFound({ detail: "GET /docs lists what there is" }))
-)
-
 const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
@@ -186,14 +188,13 @@ const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
         DeadLetters.layer,
         health(dependencies)
       ]),
-      Layer.provide(HttpApiMiddleware.layerProblemDetails({ includeDetails: true }))
+      Layer.provide(Malformed.layer)
     ),
     metrics,
     documentation,
     home,
-    elsewhere,
     guard(token),
-    defects
+    failures
   )
 
 // ---- the server ---------------------------------------------------------------------------------------------------

@@ -68,6 +68,60 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names((yield* ask("/v1/events?model=hris.skill&limit=2")).body), ["s0 v1", "s1 v1"])
     }).pipe(using()))
 
+  it.live("a filter that nothing can come through says so, and is none any more once there is something", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      const hintOf = (query: string) => Effect.map(ask(`/v1/events?${query}`), ({ body }) => body.hint)
+      for (
+        const [query, what] of [
+          ["integration=greenhouse:acm", "greenhouse:acm"],
+          ["integration=greenhouse:acme&model=ats.offer", "greenhouse:acme/ats.offer"],
+          ["model=ats.offer", "ats.offer"]
+        ] as const
+      ) {
+        assert.match(yield* hintOf(query), new RegExp(`nothing was ever read of "${what}": .*GET /v1/streams`))
+        const { text } = yield* listen({}, `?${query}`, (text) => text.endsWith("\n\n"))
+        assert.match(text, new RegExp(`^: connected; nothing was ever read of "${what}": .*\n\n$`))
+      }
+      for (const query of ["", "integration=greenhouse:acme", "model=ats.tag&after=latest"]) {
+        assert.isUndefined(yield* hintOf(query), query)
+      }
+      yield* stream({}, { integration: "greenhouse:acme", model: "ats.offer" })
+      assert.isUndefined(yield* hintOf("model=ats.offer"))
+    }).pipe(using()))
+
+  it.live("I9: a page holds at most 8 MiB, or one event that is larger; nothing is skipped", () =>
+    Effect.gen(function*() {
+      const other = { integration: "workday:acme", model: "hris.skill" } as const
+      yield* stream()
+      yield* stream({}, other)
+      const sizes = [3, 3, 1, 9, 1, 3, 4]
+      for (const [index, size] of sizes.entries()) {
+        yield* write(`r${index}`, JSON.stringify({ text: "ü".repeat(size * 500_000) }))
+        yield* write(`s${index}`, "{}", other)
+      }
+      const pagesOf = Effect.fnUntraced(function*(filter: string) {
+        const pages: Array<ReadonlyArray<string>> = []
+        for (let after = "";;) {
+          const { body, text } = yield* ask(`/v1/events?limit=1000${filter}${after}`)
+          if (body.events.length === 0) return pages
+          if (body.events.length > 1) assert.isBelow(Buffer.byteLength(text), 8 * 1024 * 1024 + 1000)
+          pages.push(body.events.map((event: { subject: string }) => event.subject))
+          after = `&after=${body.next}`
+        }
+      })
+      assert.deepStrictEqual(yield* pagesOf("&model=ats.tag"), [["r0", "r1", "r2"], ["r3"], ["r4", "r5", "r6"]])
+      const all = yield* pagesOf("")
+      assert.deepStrictEqual(all.flat(), sizes.flatMap((_, index) => [`r${index}`, `s${index}`]))
+      const { text } = yield* listen(
+        {},
+        "?limit=1000",
+        (text) => text.endsWith("\n\n") && ids(text).length === 2 * sizes.length
+      )
+      assert.deepStrictEqual(subjects(text), all.flat())
+    }).pipe(using()))
+
   it.live("`latest` skips what there is and nothing of what comes", () =>
     Effect.gen(function*() {
       yield* stream()
@@ -115,12 +169,16 @@ describe("GET /v1/events", () => {
     }).pipe(using()))
 })
 
-/** The API over a store that counts the pages of the log that are read. */
-class PagesRead extends Context.Service<PagesRead, { count: number }>()("test/PagesRead") {
+/** The API over a store that counts the pages of the log that are read, and knows how long the longest may be. */
+class PagesRead extends Context.Service<PagesRead, { count: number; longest: number }>()("test/PagesRead") {
   static readonly layer = Layer.effectContext(Effect.gen(function*() {
-    const pages = { count: 0 }
+    const pages = { count: 0, longest: 0 }
     const store = yield* Store
-    const log: (typeof store)["log"] = (query) => Effect.andThen(Effect.sync(() => pages.count++), store.log(query))
+    const log: (typeof store)["log"] = (query) => {
+      pages.count += 1
+      pages.longest = Math.max(pages.longest, query.limit)
+      return store.log(query)
+    }
     return Context.make(PagesRead, pages).pipe(Context.add(Store, { ...store, log }))
   })).pipe(
     Layer.provideMerge(Sqlite.layer({ file: ":memory:" })),
@@ -195,7 +253,7 @@ describe("GET /v1/events as a stream", () => {
         yield* TestClock.withLive(Effect.sleep("20 millis"))
       }
       const { text } = yield* Fiber.join(reading)
-      assert.match(text, /^: connected\n\n(: nothing new\nid: \S+\n\n)+$/)
+      assert.match(text, /^: connected.*\n\n(: nothing new\nid: \S+\n\n)+$/)
       assert.deepStrictEqual(ids(text).at(-1), (yield* ask("/v1/events?after=latest")).body.next)
     }).pipe(using()))
 
@@ -217,6 +275,22 @@ describe("GET /v1/events as a stream", () => {
     }).pipe(Effect.provide(PagesRead.layer)))
 })
 
+it.live("I9: a long page is read in portions: rows that are large are not all in memory at once", () =>
+  Effect.gen(function*() {
+    yield* stream()
+    for (let i = 0; i < 60; i++) yield* write(`r${i}`, "{}")
+    const { body } = yield* ask("/v1/events?limit=55")
+    assert.strictEqual(body.events.length, 55)
+    const { longest } = yield* PagesRead
+    assert.isAtMost(longest, 25)
+  }).pipe(Effect.provide(PagesRead.layer)))
+
+interface RecordPage {
+  readonly records: ReadonlyArray<{ readonly id: string }>
+  readonly position: string
+  readonly next: string | null
+}
+
 describe("GET /v1/records", () => {
   it.live("R4: every page gives the position of the first, a follower from there misses no change", () =>
     Effect.gen(function*() {
@@ -233,6 +307,24 @@ describe("GET /v1/records", () => {
       const last = second.next === null ? second : (yield* ask(`${path}&after=${second.next}`)).body
       assert.deepStrictEqual([last.next, last.position], [null, first.position])
       assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${last.position}`)).body), ["a v2", "d v1"])
+    }).pipe(using()))
+
+  it.live("I9: a page holds at most 8 MiB, or one record that is larger; `next` is null on the last alone", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (const [index, size] of [5, 2, 9, 1, 1].entries()) {
+        yield* write(`r${index}`, JSON.stringify({ text: "x".repeat(size * 1_000_000) }))
+      }
+      const path = "/v1/records?integration=greenhouse:acme&model=ats.tag"
+      const { position } = (yield* ask(`${path}&limit=1`)).body
+      const pages: Array<ReadonlyArray<string>> = []
+      for (let next: string | null = ""; next !== null;) {
+        const page: RecordPage = (yield* ask(`${path}&limit=1000${next === "" ? "" : `&after=${next}`}`)).body
+        assert.strictEqual(page.position, position)
+        pages.push(page.records.map(({ id }) => id))
+        next = page.next
+      }
+      assert.deepStrictEqual(pages, [["r0", "r1"], ["r2"], ["r3", "r4"]])
     }).pipe(using()))
 
   it.live("deleted records are not listed, an unknown stream is a 404 problem", () =>

@@ -52,7 +52,8 @@ describe("GET /v1/holds", () => {
         opened_at: "1970-01-01T00:00:00.000Z",
         decided_at: null,
         records: 3,
-        released: 0
+        released: 0,
+        waits_for: null
       })
       assert.isNull(body.next)
       const first = (yield* ask("/v1/holds?limit=1")).body
@@ -100,6 +101,32 @@ describe("deciding", () => {
       assert.strictEqual((yield* post("/v1/holds/77/approve")).status, 404)
       assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve?origin=poll`)).status, 400)
     }).pipe(using()))
+
+  it.live(
+    "D6: what is approved of a stream that nobody reads is written down, and what it waits for is said",
+    () =>
+      Effect.gen(function*() {
+        const { deletes, scope } = yield* held
+        yield* stream({ retired: true })
+        const waits = "greenhouse:acme/ats.tag is not read any more; once it is configured or added again"
+        const { body, status } = yield* post(`/v1/holds/${deletes}/approve`)
+        assert.deepStrictEqual([status, body.state], [200, "approving"])
+        assert.include(body.waits_for, waits)
+        assert.include((yield* ask(`/v1/holds/${deletes}`)).body.hold.waits_for, waits)
+        assert.deepStrictEqual(
+          (yield* ask("/v1/holds")).body.items.map((hold: { waits_for: string | null }) => hold.waits_for !== null),
+          [false, true]
+        )
+        const { url } = yield* Server.Server
+        const holds = (...args: ReadonlyArray<string>) =>
+          Effect.promise(() => run(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+        assert.include((yield* holds("list")).stdout, waits)
+        assert.include((yield* holds("approve", String(scope))).stdout, `is approved, which is written down: ${waits}`)
+        yield* stream({ retired: false })
+        assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waits_for)
+      }).pipe(using()),
+    60_000
+  )
 
   it.live("a web page of another origin cannot decide, our own can", () =>
     Effect.gen(function*() {

@@ -248,6 +248,17 @@ describe("a plan", () => {
     }).pipe(using({ plugins: [picky(done, broken)] }))
   })
 
+  it.live("names the letters that were asked for and are not there, or not of the filter", () =>
+    Effect.gen(function*() {
+      const [first] = yield* died
+      for (const filter of [{ ids: [first, 77, 78] }, { ids: [first], reason: "Defect" }]) {
+        const { body, status } = yield* post("/v1/deadletters/plan", filter)
+        assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
+        assert.include(body.detail, filter.reason === undefined ? "no dead letter matches 77, 78" : `matches ${first}`)
+        assert.include(body.detail, "GET /v1/deadletters")
+      }
+    }).pipe(using({ plugins: [picky()] })))
+
   it.live("what died again meanwhile is not what was planned", () =>
     Effect.gen(function*() {
       const [first] = yield* died
@@ -382,6 +393,11 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.match((yield* rollcall("deadletters", "show", String(first))).stdout, /attempt 1, .*: Permanent/)
         const plan = yield* rollcall("deadletters", "plan", "--plugin", "picky", "--json")
         assert.strictEqual(JSON.parse(plan.stdout).count, 2)
+        for (const act of ["plan", "redrive", "discard"]) {
+          const unknown = yield* rollcall("deadletters", act, "--id", "77", ...(act === "plan" ? [] : ["--yes"]))
+          assert.deepStrictEqual([unknown.code, unknown.stdout], [1, ""])
+          assert.include(unknown.stderr, "no dead letter matches 77")
+        }
         const unsure = yield* rollcall("deadletters", "discard", "--id", String(first))
         assert.deepStrictEqual([unsure.code, /Say --plan [0-9a-f]+ to do exactly this/.test(unsure.stderr)], [1, true])
         const stale = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)

@@ -11,7 +11,7 @@ import * as Sqlite from "../../../src/store/Sqlite.ts"
 import type { Reading } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
-const { ask, stream, using, write } = Running
+const { ask, post, stream, using, write } = Running
 const minute = 60_000
 
 const promtool = (() => {
@@ -183,6 +183,18 @@ describe("what is going on", () => {
       })
     }).pipe(using()))
 
+  it.live("who asks for the stream of a derived model is told which one it is derived from", () =>
+    Effect.gen(function*() {
+      yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.application" })
+      const path = "/v1/streams/greenhouse:acme/ats.candidate"
+      for (const { body, status } of [yield* ask(path), yield* post(`${path}/audit`), yield* post(`${path}/poll`)]) {
+        assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
+        assert.include(body.detail, "derived from ats.application: ask for greenhouse:acme/ats.application")
+      }
+      const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
+      assert.match(body.detail, /^there is no stream greenhouse:acme\/ats\.offer: .*GET \/v1\/streams/)
+    }).pipe(using()))
+
   it.live("a reading under way is shown with its rate, and with the time left where the number of records is known", () =>
     Effect.gen(function*() {
       const balance = { read: 1, unchanged: 1, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
@@ -260,13 +272,93 @@ describe("what is going on", () => {
       assert.include(docs.text, "Rollcall")
     }).pipe(using()))
 
-  it.live("an unknown path and a wrong method are 404 problems", () =>
+  const asked = Effect.fnUntraced(function*(method: string, path: string) {
+    const { url } = yield* Server.Server
+    const response = yield* Effect.promise(() => fetch(`${url}${path}`, { method }))
+    const [allow, length, type] = ["allow", "content-length", "content-type"].map((name) => response.headers.get(name))
+    return { status: response.status, allow, length, type, text: yield* Effect.promise(() => response.text()) }
+  })
+
+  it.live("an unknown path is a 404 problem, whatever it is asked with and however it is spelled", () =>
     Effect.gen(function*() {
-      const { status, type } = yield* ask("/v2/events")
-      assert.deepStrictEqual([status, type], [404, "application/problem+json"])
+      for (const method of ["GET", "HEAD", "POST", "PROPFIND"]) {
+        for (const path of ["/v2/events", "/v1/%", "/v1/streams/%E0%A4%A/ats.tag"]) {
+          const { status, type } = yield* asked(method, path)
+          assert.deepStrictEqual([status, type], [404, "application/problem+json"], `${method} ${path}`)
+        }
+      }
+    }).pipe(using()))
+
+  it.live("a wrong method on a known path is a 405 problem that names those it takes", () =>
+    Effect.gen(function*() {
+      const taken = {
+        "/v1/events": "GET, HEAD",
+        "/v1/integrations": "GET, HEAD, POST",
+        "/v1/holds/7/approve?silent=true": "POST",
+        "/v1/streams/greenhouse:acme/ats.tag/rewind": "POST",
+        "/v1/streams/greenhouse:acme/ats.tag": "GET, HEAD",
+        "/health/live": "GET, HEAD",
+        "/metrics": "GET, HEAD",
+        "/openapi.json": "GET, HEAD",
+        "/docs": "GET, HEAD",
+        "/": "GET, HEAD"
+      }
+      for (const [path, methods] of Object.entries(taken)) {
+        const { allow, status, text, type } = yield* asked("DELETE", path)
+        assert.deepStrictEqual([status, type, allow], [405, "application/problem+json", methods], path)
+        assert.include(JSON.parse(text).hint, methods)
+      }
+      assert.deepStrictEqual((yield* asked("HEAD", "/v1/holds/7/approve")).status, 405)
+    }).pipe(using()))
+
+  it.live("a request that does not fit is told each fault with its place, and what to do next", () =>
+    Effect.gen(function*() {
+      const told = (answer: { readonly status: number; readonly body: any }) => {
+        const { body: { detail, errors, hint, type }, status } = answer
+        assert.deepStrictEqual([status, type], [400, "urn:rollcall:problem:request-malformed"])
+        return { detail, hint, paths: errors.map(({ path }: { path: ReadonlyArray<string> }) => path.join(".")) }
+      }
+      assert.deepStrictEqual(told(yield* ask("/v1/events?limit=5000")), {
+        detail: "in the query, limit: Expected a value between 1 and 1000",
+        hint: "correct that; GET /docs describes GET /v1/events",
+        paths: ["query.limit"]
+      })
+      const act = told(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
+      assert.match(act.detail, /^in the path, act: Expected "pause" \| /)
+      assert.include(act.hint, "POST /v1/streams/:integration/:model/:act")
+      const which = told(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
+      assert.deepStrictEqual([which.detail, which.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
+    }).pipe(using()))
+
+  it.live("a body that is no JSON is a 415 problem that says what to send", () =>
+    Effect.gen(function*() {
       const { url } = yield* Server.Server
-      const posted = yield* Effect.promise(() => fetch(`${url}/v1/events`, { method: "POST" }))
-      assert.deepStrictEqual([posted.status, posted.headers.get("content-type")], [404, "application/problem+json"])
+      const path = `${url}/v1/streams/greenhouse:acme/ats.tag/rewind`
+      const response = yield* Effect.promise(() => fetch(path, { method: "POST", body: new URLSearchParams("to=1") }))
+      assert.deepStrictEqual([response.status, response.headers.get("content-type")], [415, "application/problem+json"])
+      assert.include((yield* Effect.promise(() => response.json())).hint, "application/json")
+    }).pipe(using()))
+
+  it.live("HEAD is answered like GET, without the body", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (
+        const path of [
+          "/v1/events",
+          "/v1/streams",
+          "/health/live",
+          "/metrics",
+          "/openapi.json",
+          "/docs",
+          "/",
+          "/v1/holds/7"
+        ]
+      ) {
+        const get = yield* asked("GET", path)
+        const head = yield* asked("HEAD", path)
+        assert.deepStrictEqual([head.status, head.type, head.text], [get.status, get.type, ""], path)
+        if (path !== "/metrics" && path !== "/") assert.strictEqual(head.length, get.length, path)
+      }
     }).pipe(using()))
 })
 

@@ -19,7 +19,7 @@ import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
 import type { DeliveryTable } from "./DeliveryTable.ts"
 import * as Locks from "./Locks.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
-import type { AuditEntry } from "./Store.ts"
+import type { AuditEntry } from "./State.ts"
 
 interface DeadRow extends DeliveryRow {
   readonly plugin: string

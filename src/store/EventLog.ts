@@ -21,7 +21,8 @@ import type { Fragment } from "effect/sql/Statement"
 import { attempt, step } from "./Attempt.ts"
 import * as Locks from "./Locks.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
-import type { Head, LogQuery, RecordWrite, StoreError } from "./Store.ts"
+import type { Head } from "./State.ts"
+import type { LogQuery, RecordWrite, StoreError } from "./Store.ts"
 
 /** Stream of rows that were erased. */
 const nobody = 0

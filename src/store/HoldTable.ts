@@ -13,7 +13,8 @@ import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import * as Locks from "./Locks.ts"
 import { fromHold, type HoldRow, type Integer, type PendingRow, toHold, toListedHold, toPending } from "./Rows.ts"
-import type { Hold, HoldState, Store } from "./Store.ts"
+import type { Hold, HoldState } from "./State.ts"
+import type { Store } from "./Store.ts"
 
 const decidable: ReadonlyArray<HoldState> = ["open", "rejected"]
 

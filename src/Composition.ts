@@ -13,6 +13,7 @@ import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import * as Integrations from "./capture/Integrations.ts"
 import * as Config from "./Config.ts"
+import type { Kafka, StorePlace } from "./ConfigDeployment.ts"
 import { type Input } from "./ConfigInput.ts"
 import * as Plugins from "./delivery/Plugins.ts"
 import { type Model, type StreamKey } from "./domain/Model.ts"
@@ -88,7 +89,7 @@ const loadPostgres = Effect.promise(() => import("./store/Postgres.ts"))
 
 /** The store, and who waits for it: one that serves is patient. */
 export const storeLayer = (
-  store: Config.StorePlace,
+  store: StorePlace,
   { patient }: { readonly patient: boolean }
 ): Layer.Layer<Store | Deliveries, StoreError> =>
   store._tag === "Postgres"
@@ -98,7 +99,7 @@ export const storeLayer = (
     : Sqlite.layer(store)
 
 /** What looks at the store without touching it. */
-export const examinationOf = (store: Config.StorePlace) =>
+export const examinationOf = (store: StorePlace) =>
   Effect.promise(async () => {
     if (store._tag === "Postgres") {
       const { eventIds, examine } = await import("./store/PostgresExamination.ts")
@@ -115,7 +116,7 @@ export const examinationOf = (store: Config.StorePlace) =>
   })
 
 export const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))
-export const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, streams: Plan["streams"]) => ({
+export const kafkaOptions = ({ sasl, ...kafka }: Kafka, streams: Plan["streams"]) => ({
   ...kafka,
   ...(sasl === null ? {} : { sasl }),
   streams

@@ -78,7 +78,7 @@ const layers: ReadonlyArray<Layer> = [
   },
   {
     name: "configuration",
-    files: /^Config(File|Input|Value)?\.ts$/,
+    files: /^Config(Deployment|File|Input|Integrations|Value)?\.ts$/,
     imports: ["domain", "api", "plugin"],
     packages: /^node:/
   },

@@ -13,6 +13,7 @@ import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import * as Integrations from "./capture/Integrations.ts"
 import * as Config from "./Config.ts"
+import type { Kafka } from "./ConfigDeployment.ts"
 import { type Input } from "./ConfigInput.ts"
 import type { StorePlace } from "./ConfigStore.ts"
 import * as Plugins from "./delivery/Plugins.ts"
@@ -116,7 +117,7 @@ export const examinationOf = (store: StorePlace) =>
   })
 
 export const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))
-export const kafkaOptions = ({ sasl, ...kafka }: Config.Kafka, streams: Plan["streams"]) => ({
+export const kafkaOptions = ({ sasl, ...kafka }: Kafka, streams: Plan["streams"]) => ({
   ...kafka,
   ...(sasl === null ? {} : { sasl }),
   streams

@@ -9,7 +9,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import { isSecret } from "./ConfigFile.ts"
-import type { Place, Places } from "./ConfigValue.ts"
+import type { Place, Within } from "./ConfigValue.ts"
 
 /** `name` may be read by everybody. */
 export type StorePlace =
@@ -48,8 +48,8 @@ const check = (place: Place, url: URL): void => {
 }
 
 /** The place of the store as `ROLLCALL_STORE`, else `DATABASE_URL`, else the file's property says it. */
-export const storeOf = ({ secretAt, variable }: Places, property: Place): StorePlace => {
-  const place = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(property)
+export const storeOf = ({ file: own, secretAt, variable }: Within<"store">): StorePlace => {
+  const place = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(own.store)
   const address = isSecret(place.value) ? secretAt(place)?.initial ?? Redacted.make("sqlite::memory:") : null
   const text = address === null ? place.text() ?? "sqlite:./rollcall.db" : Redacted.value(address)
   if (!/^postgres(ql)?:/.test(text)) {

@@ -184,6 +184,9 @@ export interface Places {
   readonly secretAt: (place: Place) => SecretValue | undefined
 }
 
+/** All places, and of what the file exports these properties. */
+export type Within<Name extends string> = Places & { readonly file: { readonly [name in Name]: Place } }
+
 const split = (text: string | undefined): ReadonlyArray<string> | undefined => {
   const items = text?.split(",").map((item) => item.trim()).filter((item) => item !== "")
   return items?.length === 0 ? undefined : items

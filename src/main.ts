@@ -30,6 +30,7 @@ import {
   storeLayer
 } from "./Composition.ts"
 import * as Config from "./Config.ts"
+import type { Kafka } from "./ConfigDeployment.ts"
 import { defaultFile, type Input, input } from "./ConfigInput.ts"
 import * as Plugins from "./delivery/Plugins.ts"
 import { demo } from "./DemoCommand.ts"
@@ -162,7 +163,7 @@ const client = Effect.fnUntraced(function*(file: Option.Option<string>) {
 const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
 /** What Kafka has of the topics and of this store. Of the store only what must be the same is read. */
-const kafkaFindings = (settings: Config.Settings, input: Input, own: Config.Kafka) =>
+const kafkaFindings = (settings: Config.Settings, input: Input, own: Kafka) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
     const { eventIds, examine } = yield* examinationOf(settings.store)

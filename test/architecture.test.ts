@@ -27,7 +27,7 @@ const ports = ["port"]
 const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
-    files: /^(source\/Source|store\/(Store|Deliveries)|publish\/Sink)\.ts$/,
+    files: /^(source\/Source|store\/(Store|State|Deliveries)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },
@@ -78,7 +78,7 @@ const layers: ReadonlyArray<Layer> = [
   },
   {
     name: "configuration",
-    files: /^Config(File|Input|Store|Value)?\.ts$/,
+    files: /^Config(Deployment|File|Input|Integrations|Store|Value)?\.ts$/,
     imports: ["domain", "api", "plugin"],
     packages: /^node:/
   },

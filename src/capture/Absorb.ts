@@ -22,18 +22,8 @@ import type { StreamModel } from "../domain/Model.ts"
 import { type Observation, observe, readRow, type Row } from "../domain/Observation.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { parseTime } from "../domain/Watermark.ts"
-import type {
-  Balance,
-  Head,
-  Hold,
-  Pending,
-  PendingStatus,
-  Quarantined,
-  RecordWrite,
-  StoreError,
-  StreamState,
-  StreamTx
-} from "../store/Store.ts"
+import type { Balance, Head, Hold, Pending, PendingStatus, Quarantined, StreamState } from "../store/State.ts"
+import type { RecordWrite, StoreError, StreamTx } from "../store/Store.ts"
 import { type Next, parseContent, publication, type Step } from "./Publication.ts"
 import { masks, statusIn, withheld } from "./Withheld.ts"
 

@@ -22,7 +22,8 @@ import { canonicalHash } from "../domain/Canonical.ts"
 import { eventIdOf } from "../domain/ChangeEvent.ts"
 import { type StreamKey, streamName } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
-import { type Head, type Outlived, type Owner, type RecordWrite, Store, type StoreError } from "../store/Store.ts"
+import type { Head } from "../store/State.ts"
+import { type Outlived, type Owner, type RecordWrite, Store, type StoreError } from "../store/Store.ts"
 import { parseContent } from "./Publication.ts"
 
 /** What an adoption would do, counted. */

@@ -5,7 +5,7 @@ import * as Metric from "effect/Metric"
 import type { Open } from "../domain/Expectation.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { parseTime } from "../domain/Watermark.ts"
-import type { Balance, StreamState } from "../store/Store.ts"
+import type { Balance, StreamState } from "../store/State.ts"
 import type { Detected } from "./PendingRows.ts"
 
 const seconds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 14_400, 86_400]

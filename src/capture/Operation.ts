@@ -13,7 +13,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { streamName } from "../domain/Model.ts"
 import { readClock } from "../domain/Watermark.ts"
-import { Store, type StoreError, type StreamState } from "../store/Store.ts"
+import type { StreamState } from "../store/State.ts"
+import { Store, type StoreError } from "../store/Store.ts"
 import { isWhole, newReading, type Stream } from "./Pages.ts"
 
 export const acts = ["pause", "resume", "poll", "sweep", "backfill"] as const

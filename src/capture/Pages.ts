@@ -17,15 +17,8 @@ import type * as Guard from "../domain/Guard.ts"
 import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { type Page, type Priority, Source, type SourceError } from "../source/Source.ts"
-import {
-  type Balance,
-  type Owner,
-  type Reading,
-  Store,
-  type StoreError,
-  type StreamState,
-  type StreamTx
-} from "../store/Store.ts"
+import type { Balance, Reading, StreamState } from "../store/State.ts"
+import { type Owner, Store, type StoreError, type StreamTx } from "../store/Store.ts"
 import { absorb, type Absorbed, emptyBalance, type Occasion, prepare, type Prepared } from "./Absorb.ts"
 import { publish } from "./Candidates.ts"
 import * as Gauges from "./Gauges.ts"

@@ -14,7 +14,8 @@
 import * as Effect from "effect/Effect"
 import { readRow } from "../domain/Observation.ts"
 import { type Priority, Source, type SourceError } from "../source/Source.ts"
-import { type Pending, type PendingStatus, Store, type StoreError, type StreamTx } from "../store/Store.ts"
+import type { Pending, PendingStatus } from "../store/State.ts"
+import { Store, type StoreError, type StreamTx } from "../store/Store.ts"
 import { commitPage, type ReadingError, type Stream } from "./Pages.ts"
 
 /** Ids of one request, controls included. */

@@ -15,7 +15,8 @@ import { pageSize } from "../api/Lists.ts"
 import { isObject } from "../domain/Canonical.ts"
 import { parseTime, readClock } from "../domain/Watermark.ts"
 import type { Page, Source } from "../source/Source.ts"
-import { type Reading, Store, type StreamState } from "../store/Store.ts"
+import type { Reading, StreamState } from "../store/State.ts"
+import { Store } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
 import {
   addBalance,

@@ -11,7 +11,8 @@ import type { PathChange } from "../domain/Diff.ts"
 import { mentionsOf, none } from "../domain/Mention.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
-import type { Head, RecordWrite, StreamState } from "../store/Store.ts"
+import type { Head, StreamState } from "../store/State.ts"
+import type { RecordWrite } from "../store/Store.ts"
 
 /** What a record becomes: an observation is one, and so is what a pending row holds. */
 export interface Next {

@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import { isRead, type Model, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import type { SourceError } from "../source/Source.ts"
-import type { BlockReason, StreamState } from "../store/Store.ts"
+import type { BlockReason, StreamState } from "../store/State.ts"
 
 /** The reading cannot go on; nothing it committed is lost, the watermark stays. */
 export class ReadingAborted extends Schema.TaggedError<ReadingAborted>()("ReadingAborted", {

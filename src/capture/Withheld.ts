@@ -6,7 +6,7 @@
  */
 import type { JsonObject } from "../domain/Canonical.ts"
 import { keep } from "../domain/Scope.ts"
-import type { Hold, PendingStatus } from "../store/Store.ts"
+import type { Hold, PendingStatus } from "../store/State.ts"
 
 /** Of a stream's holds those that mask paths, open ones first; a rejected one goes on to do so. */
 export const masks = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> => {

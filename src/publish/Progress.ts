@@ -14,7 +14,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { derivedRegistry, isDerived, streamName } from "../domain/Model.ts"
 import { completeTo } from "../domain/Watermark.ts"
-import type { Store, StoreError, StreamState } from "../store/Store.ts"
+import type { StreamState } from "../store/State.ts"
+import type { Store, StoreError } from "../store/Store.ts"
 import type { StreamProgress } from "./Sink.ts"
 
 interface Note {

@@ -32,6 +32,30 @@ const answered = <E, R>(effect: Effect.Effect<HttpServerResponse.HttpServerRespo
 const body = <A>(schema: Schema.Codec<A, unknown>) =>
   HttpServerRequest.schemaBodyJson(schema).pipe(Effect.mapError((error) => invalid(error.message)))
 
+/** Settings that are exchanged as a whole, and taken back. */
+const settable = <A extends object>(
+  path: `/${string}`,
+  schema: Schema.Codec<A, unknown>,
+  set: (settings: A | {}) => void
+) => [
+  HttpRouter.route(
+    "PUT",
+    path,
+    answered(Effect.map(body(schema), (settings) => {
+      set(settings)
+      return json(settings)
+    }))
+  ),
+  HttpRouter.route(
+    "DELETE",
+    path,
+    Effect.sync(() => {
+      set({})
+      return json({})
+    })
+  )
+]
+
 export const layer = (stage: Stage) =>
   HttpRouter.addAll([
     HttpRouter.route(
@@ -54,39 +78,9 @@ export const layer = (stage: Stage) =>
       "/_sandbox/mutations",
       answered(Effect.map(Effect.flatMap(body(Steering), (act) => stage.steer(act)), (done) => json(done)))
     ),
-    HttpRouter.route(
-      "PUT",
-      "/_sandbox/faults",
-      answered(Effect.map(body(FaultSettings), (settings) => {
-        stage.faults.set(settings)
-        return json(settings)
-      }))
-    ),
-    HttpRouter.route(
-      "DELETE",
-      "/_sandbox/faults",
-      Effect.sync(() => {
-        stage.faults.set({})
-        return json({})
-      })
-    ),
+    ...settable("/_sandbox/faults", FaultSettings, (settings) => stage.faults.set(settings)),
     HttpRouter.route("GET", "/_sandbox/account", Effect.sync(() => json(stage.account.settings))),
-    HttpRouter.route(
-      "PUT",
-      "/_sandbox/account",
-      answered(Effect.map(body(AccountSettings), (settings) => {
-        stage.account.set(settings)
-        return json(settings)
-      }))
-    ),
-    HttpRouter.route(
-      "DELETE",
-      "/_sandbox/account",
-      Effect.sync(() => {
-        stage.account.set({})
-        return json({})
-      })
-    ),
+    ...settable("/_sandbox/account", AccountSettings, (settings) => stage.account.set(settings)),
     HttpRouter.route(
       "GET",
       "/_sandbox/files/:integration/:id",

@@ -22,62 +22,29 @@ const read = <A>(what: string, schema: Schema.Codec<A, unknown>, value: unknown)
   )
 
 /** A write that reads by these schemas what it then does. */
-const reading = <P, B>(
-  params: Schema.Codec<P, unknown>,
-  body: Schema.Codec<B, unknown>,
-  act: (site: Site, params: P, body: B) => Result.Result<Written, Refusal>
+const reading = <P extends Readonly<Record<string, Schema.Codec<unknown, unknown>>>, B>(
+  { body, params }: { readonly params: P; readonly body: Schema.Codec<B, unknown> },
+  act: (site: Site, params: Schema.Struct.Type<P>, body: B) => Result.Result<Written, Refusal>
 ): Write =>
 (site, givenParams, givenBody) =>
   Result.gen(function*() {
-    const inPath = yield* read("path", params, givenParams)
+    const inPath = yield* read("path", Schema.Struct(params), givenParams)
     return yield* act(site, inPath, yield* read("body", body, givenBody))
   })
 
 const writes: Readonly<Record<WriteName, Write>> = {
-  createApplication: reading(
-    Schema.Struct(schemas.createApplication.params),
-    schemas.createApplication.body,
-    recruitingWrites.createApplication
-  ),
-  addResultLink: reading(
-    Schema.Struct(schemas.addResultLink.params),
-    schemas.addResultLink.body,
-    recruitingWrites.addResultLink
-  ),
-  addTag: reading(Schema.Struct(schemas.addTag.params), schemas.addTag.body, recruitingWrites.addTag),
-  removeTag: reading(Schema.Struct(schemas.removeTag.params), schemas.removeTag.body, recruitingWrites.removeTag),
-  updateInterview: reading(
-    Schema.Struct(schemas.updateInterview.params),
-    schemas.updateInterview.body,
-    recruitingWrites.updateInterview
-  ),
-  addCandidateAttachment: reading(
-    Schema.Struct(schemas.addCandidateAttachment.params),
-    schemas.addCandidateAttachment.body,
-    recruitingWrites.addCandidateAttachment
-  ),
-  createEmployee: reading(
-    Schema.Struct(schemas.createEmployee.params),
-    schemas.createEmployee.body,
-    peopleWrites.createEmployee
-  ),
-  uploadDocument: reading(
-    Schema.Struct(schemas.uploadDocument.params),
-    schemas.uploadDocument.body,
-    peopleWrites.uploadDocument
-  ),
-  rateSkill: reading(Schema.Struct(schemas.rateSkill.params), schemas.rateSkill.body, peopleWrites.rateSkill),
-  expectSkill: reading(Schema.Struct(schemas.expectSkill.params), schemas.expectSkill.body, peopleWrites.expectSkill),
-  replacePackages: reading(
-    Schema.Struct(schemas.replacePackages.params),
-    schemas.replacePackages.body,
-    peopleWrites.replacePackages
-  ),
-  deactivateCourse: reading(
-    Schema.Struct(schemas.deactivateCourse.params),
-    schemas.deactivateCourse.body,
-    peopleWrites.deactivateCourse
-  )
+  createApplication: reading(schemas.createApplication, recruitingWrites.createApplication),
+  addResultLink: reading(schemas.addResultLink, recruitingWrites.addResultLink),
+  addTag: reading(schemas.addTag, recruitingWrites.addTag),
+  removeTag: reading(schemas.removeTag, recruitingWrites.removeTag),
+  updateInterview: reading(schemas.updateInterview, recruitingWrites.updateInterview),
+  addCandidateAttachment: reading(schemas.addCandidateAttachment, recruitingWrites.addCandidateAttachment),
+  createEmployee: reading(schemas.createEmployee, peopleWrites.createEmployee),
+  uploadDocument: reading(schemas.uploadDocument, peopleWrites.uploadDocument),
+  rateSkill: reading(schemas.rateSkill, peopleWrites.rateSkill),
+  expectSkill: reading(schemas.expectSkill, peopleWrites.expectSkill),
+  replacePackages: reading(schemas.replacePackages, peopleWrites.replacePackages),
+  deactivateCourse: reading(schemas.deactivateCourse, peopleWrites.deactivateCourse)
 }
 
 /** Does it, or says why it cannot be done. */

@@ -7,19 +7,20 @@
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import type { Kind } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
 import { attempt } from "./Attempt.ts"
 import type { Backlog, DeadLetter, Deliveries, Switch } from "./Deliveries.ts"
 import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
-import type { DeliveryTable } from "./DeliveryTable.ts"
+import type { DeliveryTable, Lane } from "./DeliveryTable.ts"
 import * as Locks from "./Locks.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
-import type { AuditEntry } from "./Store.ts"
+import * as Signal from "./Signal.ts"
+import type { AuditEntry } from "./State.ts"
 
 interface DeadRow extends DeliveryRow {
   readonly plugin: string
@@ -56,21 +57,10 @@ const fromSwitch = (which: Switch) =>
 
 export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "insert" | "release">) => {
   const locks = Locks.make(sql)
-  let acts = 0
-  let acted = Deferred.makeUnsafe<void>()
-  const signal = Effect.suspend(() => {
-    const waiters = acted
-    acts++
-    acted = Deferred.makeUnsafe<void>()
-    return Deferred.succeed(waiters, undefined)
-  })
-  const awaitAct: Deliveries["Service"]["awaitAct"] = (seen) =>
-    Effect.suspend(() => acts > seen ? Effect.void : Deferred.await(acted)).pipe(
-      Effect.andThen(Effect.sync(() => acts))
-    )
+  const acted = Signal.make()
 
   const record = (act: AuditEntry) =>
-    Effect.andThen(sql`INSERT INTO audit ${sql.insert({ ...act })}`, sql.afterCommit(signal))
+    Effect.andThen(sql`INSERT INTO audit ${sql.insert({ ...act })}`, sql.afterCommit(acted.give))
 
   // ---- seeing
 
@@ -153,41 +143,38 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
 
   // ---- doing
 
-  const redrive: Deliveries["Service"]["redrive"] = Effect.fnUntraced(
-    function*(ids, { dueAt, fresh }, act) {
-      let count = 0
-      for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
-        const lanes = yield* sql<{ handler: Integer; lane: string }>`
-          UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
-            fresh = ${fresh === null ? sql`fresh` : fresh}
-          WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`
-        yield* release(lanes)
-        count += lanes.length
-      }
-      yield* record(act)
-      return count
-    },
-    locks.deliveries,
-    attempt("redrive")
-  )
+  /** Does it to those of these that are dead, lets what waited behind them go, and gives how many they were. */
+  const toDead = Effect.fnUntraced(function*(
+    ids: ReadonlyArray<number>,
+    act: AuditEntry,
+    change: (some: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<Lane>, SqlError>
+  ) {
+    let count = 0
+    for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+      const lanes = yield* change(some)
+      yield* release(lanes)
+      count += lanes.length
+    }
+    yield* record(act)
+    return count
+  }, locks.deliveries)
 
-  const discard: Deliveries["Service"]["discard"] = Effect.fnUntraced(
-    function*(ids, act) {
-      let count = 0
-      for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
-        const lanes = yield* sql<{ handler: Integer; lane: string }>`
-          DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`
-        yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some)}
-          AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = attempts.delivery)`
-        yield* release(lanes)
-        count += lanes.length
-      }
-      yield* record(act)
-      return count
-    },
-    locks.deliveries,
-    attempt("discard")
-  )
+  const redrive: Deliveries["Service"]["redrive"] = (ids, { dueAt, fresh }, act) =>
+    toDead(ids, act, (some) =>
+      sql<Lane>`
+        UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
+          fresh = ${fresh === null ? sql`fresh` : fresh}
+        WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`).pipe(attempt("redrive"))
+
+  const discard: Deliveries["Service"]["discard"] = (ids, act) =>
+    toDead(ids, act, (some) =>
+      sql<Lane>`
+        DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`.pipe(
+        Effect.tap(
+          sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some)}
+            AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = attempts.delivery)`
+        )
+      )).pipe(attempt("discard"))
 
   const replay: Deliveries["Service"]["replay"] = (deliveries, act) =>
     insert(deliveries).pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, attempt("replay"))
@@ -212,5 +199,5 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     return change.pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, attempt("set"))
   }
 
-  return { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct }
+  return { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct: acted.after }
 }

@@ -18,7 +18,8 @@ import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
 import type { Expectation } from "../domain/Expectation.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
-import type { AuditEntry, Owner, StoreError } from "./Store.ts"
+import type { AuditEntry } from "./State.ts"
+import type { Owner, StoreError } from "./Store.ts"
 
 /** Times are our clock, ms; positions are of the log. */
 

@@ -32,7 +32,7 @@ import * as Locks from "./Locks.ts"
 import type * as Ownership from "./Ownership.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 
-type Lane = { readonly handler: Integer; readonly lane: string }
+export type Lane = { readonly handler: Integer; readonly lane: string }
 
 export const make = (
   sql: SqlClient,

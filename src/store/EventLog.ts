@@ -14,14 +14,15 @@
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { attempt, step } from "./Attempt.ts"
 import * as Locks from "./Locks.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
-import type { Head, LogQuery, RecordWrite, StoreError } from "./Store.ts"
+import * as Signal from "./Signal.ts"
+import type { Head } from "./State.ts"
+import type { LogQuery, RecordWrite, StoreError } from "./Store.ts"
 
 /** Stream of rows that were erased. */
 const nobody = 0
@@ -33,13 +34,7 @@ const pruneSpan = 500
 const recordsPerDrop = 50
 
 export const make = (sql: SqlClient) => {
-  let appended = Deferred.makeUnsafe<void>()
-  const signal = Effect.suspend(() => {
-    const waiters = appended
-    appended = Deferred.makeUnsafe<void>()
-    return Deferred.succeed(waiters, undefined)
-  })
-
+  const appended = Signal.make()
   const locks = Locks.make(sql)
   const counter = Effect.map(
     sql<{ position: Integer; pruned: Integer }>`SELECT position, pruned FROM log_counter`,
@@ -67,7 +62,7 @@ export const make = (sql: SqlClient) => {
     for (const batch of Arr.chunksOf(rows, rowsPerStatement)) {
       yield* sql`INSERT INTO events ${sql.insert(batch)}`
     }
-    yield* sql.afterCommit(signal)
+    yield* sql.afterCommit(appended.give)
     return heads
   }, step("append"))
 
@@ -128,16 +123,13 @@ export const make = (sql: SqlClient) => {
     )
 
   const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
-    Effect.suspend(() => {
-      const next = appended
-      return Effect.flatMap(range, ({ newest }) =>
-        newest > after
-          ? Effect.void
-          : Deferred.await(next).pipe(
-            Effect.timeoutOption("1 second"),
-            Effect.andThen(awaitAfter(after))
-          ))
-    })
+    Effect.flatMap(Effect.zip(appended.times, range), ([times, { newest }]) =>
+      newest > after
+        ? Effect.void
+        : appended.after(times).pipe(
+          Effect.timeoutOption("1 second"),
+          Effect.andThen(awaitAfter(after))
+        ))
 
   /**
    * Moves `pruned` over the rows that are past retention, at most `pruneSpan` of them, and deletes the rows whose

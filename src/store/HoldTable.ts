@@ -8,7 +8,6 @@
  * - A row that is to be re-read counts with its hold, and is not decided upon before it was: of it nobody knows what it is.
  */
 import * as Arr from "effect/Array"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
@@ -16,7 +15,9 @@ import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import * as Locks from "./Locks.ts"
 import { fromHold, type HoldRow, type Integer, type PendingRow, toHold, toListedHold, toPending } from "./Rows.ts"
-import type { Hold, HoldState, Store } from "./Store.ts"
+import * as Signal from "./Signal.ts"
+import type { Hold, HoldState } from "./State.ts"
+import type { Store } from "./Store.ts"
 
 const decidable: ReadonlyArray<HoldState> = ["open", "rejected"]
 
@@ -24,18 +25,7 @@ export const make = (sql: SqlClient) => {
   // spelled as in the index
   const isUndecided = sql.literal("h.state IN ('open', 'rejected', 'approving')")
 
-  let decisions = 0
-  let decided = Deferred.makeUnsafe<void>()
-  const signal = Effect.suspend(() => {
-    const waiters = decided
-    decisions++
-    decided = Deferred.makeUnsafe<void>()
-    return Deferred.succeed(waiters, undefined)
-  })
-  const awaitDecision: Store["Service"]["awaitDecision"] = (seen) =>
-    Effect.suspend(() => decisions > seen ? Effect.void : Deferred.await(decided)).pipe(
-      Effect.andThen(Effect.sync(() => decisions))
-    )
+  const decided = Signal.make()
 
   const undecided = (stream: number) =>
     sql<HoldRow>`SELECT h.* FROM holds h WHERE h.stream = ${stream} AND ${isUndecided} ORDER BY h.id`.pipe(
@@ -101,11 +91,11 @@ export const make = (sql: SqlClient) => {
         const act = decision.state === "rejected" ? "holds.reject" : "holds.approve"
         yield* sql`INSERT INTO audit ${sql.insert({ at: now, act, target: String(id), detail: release ?? "" })}`
       }
-      yield* sql.afterCommit(signal)
+      yield* sql.afterCommit(decided.give)
       return changed.length > 0
     }).pipe(sql.withTransaction, attempt("decide"))
 
-  return { undecided, open, save, size, rows, list, one, decide, awaitDecision }
+  return { undecided, open, save, size, rows, list, one, decide, awaitDecision: decided.after }
 }
 
 export type HoldTable = ReturnType<typeof make>

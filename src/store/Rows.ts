@@ -7,19 +7,17 @@
 import * as Effect from "effect/Effect"
 import type { DeleteReason, Kind, LogEntry, NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
-import {
-  type Head,
-  type Hold,
-  type HoldState,
-  Incompatible,
-  type IntegrationState,
-  type ListedHold,
-  type Pending,
-  type PendingStatus,
-  type Quarantined,
-  StoreError,
-  type StreamState
-} from "./Store.ts"
+import type {
+  Head,
+  Hold,
+  HoldState,
+  IntegrationState,
+  Pending,
+  PendingStatus,
+  Quarantined,
+  StreamState
+} from "./State.ts"
+import { Incompatible, type ListedHold, StoreError } from "./Store.ts"
 
 export type Integer = number | bigint
 

@@ -30,15 +30,8 @@ import {
   toPendingRow,
   toState
 } from "./Rows.ts"
-import {
-  type AuditEntry,
-  Incompatible,
-  type Owner,
-  type PendingStatus,
-  Store,
-  StoreError,
-  type StreamTx
-} from "./Store.ts"
+import type { AuditEntry, PendingStatus } from "./State.ts"
+import { Incompatible, type Owner, Store, StoreError, type StreamTx } from "./Store.ts"
 import * as StreamTransaction from "./StreamTransaction.ts"
 
 /** What belongs to one stream, beside the log. */

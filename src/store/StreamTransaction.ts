@@ -26,7 +26,8 @@ import {
   toHead,
   toPending
 } from "./Rows.ts"
-import type { StreamState, StreamTx } from "./Store.ts"
+import type { StreamState } from "./State.ts"
+import type { StreamTx } from "./Store.ts"
 
 type ContentRow = { readonly position: Integer; readonly content: string | null }
 

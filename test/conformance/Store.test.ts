@@ -19,6 +19,7 @@ import { expectationSuite } from "./StoreExpectations.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { lineageSuite } from "./StoreLineage.ts"
 import { logSuite } from "./StoreLog.ts"
+import { recordSuite } from "./StoreRecords.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
 
 const file = Effect.acquireRelease(
@@ -28,6 +29,7 @@ const file = Effect.acquireRelease(
 
 const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) => {
   storeSuite(name, layer)
+  recordSuite(name, layer)
   logSuite(name, layer)
   holdSuite(name, layer)
   derivedSuite(name, layer)

@@ -5,7 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import type { Head, RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
+import type { Head } from "../../src/store/State.ts"
+import type { RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
 import {
   all,
   begin,

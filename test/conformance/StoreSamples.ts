@@ -4,17 +4,8 @@ import * as Exit from "effect/Exit"
 import { LockTimeoutError, SqlError } from "effect/sql/SqlError"
 import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
-import {
-  type Head,
-  type IntegrationState,
-  type Pending,
-  type RecordWrite,
-  Store,
-  StoreError,
-  type StreamState,
-  type StreamTx,
-  Unavailable
-} from "../../src/store/Store.ts"
+import type { Head, IntegrationState, Pending, StreamState } from "../../src/store/State.ts"
+import { type RecordWrite, Store, StoreError, type StreamTx, Unavailable } from "../../src/store/Store.ts"
 
 export const tags: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
 export const skills: StreamKey = { integration: "workday:acme", model: "hris.skill" }

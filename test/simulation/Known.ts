@@ -3,7 +3,7 @@
  * was asked. Hides how contents are recognised as states of the world.
  */
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
-import type { Hold, Pending } from "../../src/store/Store.ts"
+import type { Hold, Pending } from "../../src/store/State.ts"
 import { contentOf } from "./Content.ts"
 import type { Copy } from "./FaultyApi.ts"
 import { Waves } from "./Waves.ts"

@@ -7,7 +7,8 @@
  *   worse than no oracle.
  */
 import type { LogEntry, NewEvent } from "../../src/domain/ChangeEvent.ts"
-import type { Owner, Pending } from "../../src/store/Store.ts"
+import type { Pending } from "../../src/store/State.ts"
+import type { Owner } from "../../src/store/Store.ts"
 import { candidateIn, Candidates, model as candidateModel } from "./Candidates.ts"
 import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"

@@ -30,17 +30,8 @@ import { Relay } from "../../src/publish/Relay.ts"
 import { Sink } from "../../src/publish/Sink.ts"
 import { Source } from "../../src/source/Source.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
-import {
-  type Hold,
-  type IntegrationState,
-  type Owner,
-  type Pending,
-  Store,
-  StoreError,
-  type StreamState,
-  type StreamTx,
-  Unavailable
-} from "../../src/store/Store.ts"
+import type { Hold, IntegrationState, Pending, StreamState } from "../../src/store/State.ts"
+import { type Owner, Store, StoreError, type StreamTx, Unavailable } from "../../src/store/Store.ts"
 import type { Delivery, FaultyApi } from "./FaultyApi.ts"
 import type { Logged } from "./Known.ts"
 import type { Outlet } from "./Outlet.ts"

@@ -2,7 +2,7 @@
  * What readings owe: each is complete, adds up, tells or keeps all that it was given (I1), and together the polls leave no
  * change between them (I6). Keeps what was handed out to readings that are under way.
  */
-import type { Balance, Pending, StreamState } from "../../src/store/Store.ts"
+import type { Balance, Pending, StreamState } from "../../src/store/State.ts"
 import { contentOf } from "./Content.ts"
 import type { Copy, Delivery } from "./FaultyApi.ts"
 import { isDisguised, nameOf, type Report, type Stream } from "./Known.ts"

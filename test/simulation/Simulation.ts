@@ -8,7 +8,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Adoption from "../../src/capture/Adoption.ts"
-import { type Hold, Store } from "../../src/store/Store.ts"
+import type { Hold } from "../../src/store/State.ts"
+import { Store } from "../../src/store/Store.ts"
 import { Backup } from "./Backup.ts"
 import { FaultyApi } from "./FaultyApi.ts"
 import { type Memory, Oracle, type Violation } from "./Oracle.ts"

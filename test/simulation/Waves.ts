@@ -6,7 +6,7 @@
  * - Worlds are shorter than the guard's window and smaller than its larger thresholds: neither is counted here.
  */
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
-import type { Hold } from "../../src/store/Store.ts"
+import type { Hold } from "../../src/store/State.ts"
 import type { Json, Shape } from "./World.ts"
 
 /** An event, and what was published of its record before. */

@@ -13,7 +13,8 @@ import { configurationOf, isOn } from "../Configured.ts"
 import type { HandlerError } from "../Failure.ts"
 import type { Handler, Plugin } from "../Plugin.ts"
 import { type Published, received } from "../Reception.ts"
-import { Attempt, type Death, type Defect, type Delivery, type Occasions } from "./Attempt.ts"
+import { Attempt, type Death, type Defect, type Delivery } from "./Attempt.ts"
+import type { Occasions } from "./Once.ts"
 import type { World } from "./World.ts"
 
 /**

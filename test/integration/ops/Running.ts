@@ -21,7 +21,8 @@ import * as Server from "../../../src/ops/Server.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import type { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { type Head, type IntegrationState, Store, type StreamState } from "../../../src/store/Store.ts"
+import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
+import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../unit/capture/ScriptedApi.ts"
 
 const minute = Duration.minutes(1)

@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import * as Server from "../../../src/ops/Server.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import type { Reading } from "../../../src/store/Store.ts"
+import type { Reading } from "../../../src/store/State.ts"
 import * as Running from "./Running.ts"
 
 const { ask, post, stream, using, write } = Running

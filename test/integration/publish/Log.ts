@@ -4,7 +4,8 @@
 import * as Effect from "effect/Effect"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
-import { type Head, Store, type StoreError, type StreamState } from "../../../src/store/Store.ts"
+import type { Head, StreamState } from "../../../src/store/State.ts"
+import { Store, type StoreError } from "../../../src/store/Store.ts"
 import { entries } from "./Entries.ts"
 
 const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }

@@ -20,7 +20,8 @@ import type { Source } from "../../../src/source/Source.ts"
 import * as ExpectationTable from "../../../src/store/ExpectationTable.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import * as SqlStore from "../../../src/store/SqlStore.ts"
-import { type ListedHold, type Release, Store, type StreamState } from "../../../src/store/Store.ts"
+import type { Release, StreamState } from "../../../src/store/State.ts"
+import { type ListedHold, Store } from "../../../src/store/Store.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
 export const confirmInterval = Duration.minutes(10)

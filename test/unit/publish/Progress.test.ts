@@ -10,7 +10,8 @@ import * as Memory from "../../../src/publish/Memory.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink, type StreamProgress, Unreachable } from "../../../src/publish/Sink.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { Store, type StreamState } from "../../../src/store/Store.ts"
+import type { StreamState } from "../../../src/store/State.ts"
+import { Store } from "../../../src/store/Store.ts"
 import { created, skills, stateOf, tags } from "../../conformance/StoreSamples.ts"
 
 const margin = 300_000

@@ -1,7 +1,8 @@
 /** The adapter of `Source` over replies that a test gives, in virtual time; what was sent is noted. */
+import { assert } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
@@ -10,6 +11,7 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
+import { type Page, type PageRequest, Source, type SourceError } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 
 export interface Reply {
@@ -85,3 +87,30 @@ export const finished = <A, E>(fiber: Fiber.Fiber<A, E>, remaining = 60_000): Ef
     }
     return yield* Effect.die("it never ended")
   })
+
+/** A poll of the applications. */
+export const request: PageRequest = {
+  account: "eu",
+  integration: "greenhouse:acme",
+  model: "ats.application",
+  priority: "poll",
+  cursor: null,
+  updatedAfter: null,
+  ids: null
+}
+
+/** One page, with what is said otherwise. */
+export const read = (overrides: Partial<PageRequest> = {}) =>
+  Effect.gen(function*() {
+    const source = yield* Source
+    return yield* finished(yield* Effect.forkChild(source.page({ ...request, ...overrides })))
+  })
+
+export const reasonOf = (exit: Exit.Exit<Page, SourceError>) =>
+  exit.pipe(Exit.findErrorOption, (error) => {
+    assert.strictEqual(error._tag, "Some")
+    return error._tag === "Some" ? error.value.reason : assert.fail("no error")
+  })
+
+/** Between the requests, virtual ms. */
+export const gaps = (sent: ReadonlyArray<Sent>) => sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))

@@ -1,37 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as Metric from "effect/Metric"
 import * as References from "effect/References"
-import { TestClock } from "effect/testing"
-import { type Page, type PageRequest, Source, type SourceError } from "../../../src/source/Source.ts"
-import { finished, limited, macrotask, refusal, type Sent, step, success, withReplies } from "./Replies.ts"
-
-const request: PageRequest = {
-  account: "eu",
-  integration: "greenhouse:acme",
-  model: "ats.application",
-  priority: "poll",
-  cursor: null,
-  updatedAfter: null,
-  ids: null
-}
-
-const read = (overrides: Partial<PageRequest> = {}) =>
-  Effect.gen(function*() {
-    const source = yield* Source
-    return yield* finished(yield* Effect.forkChild(source.page({ ...request, ...overrides })))
-  })
-
-const reasonOf = (exit: Exit.Exit<Page, SourceError>) =>
-  exit.pipe(Exit.findErrorOption, (error) => {
-    assert.strictEqual(error._tag, "Some")
-    return error._tag === "Some" ? error.value.reason : assert.fail("no error")
-  })
-
-const gaps = (sent: ReadonlyArray<Sent>) => sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
+import { limited, read, reasonOf, refusal, success, withReplies } from "./Replies.ts"
 
 describe("what is sent", () => {
   it.effect("carries every filter next to the cursor, the key and the integration, and no body", () => {
@@ -253,129 +225,6 @@ describe("refusals", () => {
       const reason = reasonOf(yield* read())
       assert.strictEqual(reason._tag, "Unreadable")
       assert.include(reason.message, "no such path at this address")
-    }).pipe(Effect.provide(layer))
-  })
-})
-
-describe("retries", () => {
-  it.effect("are six at most, after doubling and jittered delays", () => {
-    const { layer, sent } = withReplies(refusal(500, "PLATFORM.UNKNOWN_ERROR"))
-    return Effect.gen(function*() {
-      assert.strictEqual(reasonOf(yield* read())._tag, "Transient")
-      assert.strictEqual(sent.length, 6)
-      gaps(sent).forEach((gap, index) => {
-        assert.isAtLeast(gap, 0.8 * 1000 * 2 ** index - step)
-        assert.isAtMost(gap, 1.2 * 1000 * 2 ** index + step)
-      })
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("end with the first success", () => {
-    const { layer, sent } = withReplies(refusal(502, null), refusal(503, null), success)
-    return Effect.gen(function*() {
-      assert.isTrue(Exit.isSuccess(yield* read()))
-      assert.strictEqual(sent.length, 3)
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("wait as long as a 503 asks, without holding back other integrations", () => {
-    const { layer, sent } = withReplies(refusal(503, null, { "retry-after": "45" }), success)
-    return Effect.gen(function*() {
-      const source = yield* Source
-      const first = yield* Effect.forkChild(source.page(request))
-      yield* TestClock.adjust("5 seconds")
-      yield* read({ integration: "b:2" })
-      yield* finished(first)
-      assert.isBelow(sent[1]?.at ?? 0, 6_000)
-      assert.isAtLeast(sent[2]?.at ?? 0, 45_000)
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("R3: an answer that never comes is given up after a minute", () => {
-    const { layer, sent } = withReplies({ silent: true }, success)
-    return Effect.gen(function*() {
-      assert.isTrue(Exit.isSuccess(yield* read()))
-      assert.isAtLeast(gaps(sent)[0] ?? 0, 60_000)
-    }).pipe(Effect.provide(layer))
-  })
-})
-
-describe("rate limits", () => {
-  const date = "Wed, 01 May 2024 10:00:00 GMT"
-  it.effect.each([
-    { headers: { "retry-after": "7" }, from: 7_000, to: 7_000 },
-    { headers: { "retry-after": "0.5" }, from: 500, to: 500 },
-    { headers: { "retry-after": "Wed, 01 May 2024 10:00:09 GMT", date }, from: 9_000, to: 9_000 },
-    { headers: { "retry-after": "Wed, 01 May 2024 09:00:00 GMT", date }, from: 800, to: 1_200 },
-    { headers: { "retry-after": "0" }, from: 800, to: 1_200 },
-    { headers: { "retry-after": "-5" }, from: 800, to: 1_200 },
-    { headers: { "retry-after": "later" }, from: 800, to: 1_200 },
-    { headers: {}, from: 800, to: 1_200 },
-    { headers: { "retry-after": "999999999999" }, from: 900_000, to: 900_000 }
-  ])("R1: $headers is obeyed within its cap", ({ from, headers, to }) => {
-    const { layer, sent } = withReplies(limited(headers), success)
-    return Effect.gen(function*() {
-      assert.isTrue(Exit.isSuccess(yield* read()))
-      assert.isAtLeast(gaps(sent)[0] ?? 0, from)
-      assert.isAtMost(gaps(sent)[0] ?? 0, to + step)
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("R1: one integration's 429 pauses every integration of the account, and no other account", () => {
-    const { layer, sent } = withReplies(limited({ "retry-after": "60" }), success)
-    return Effect.gen(function*() {
-      const source = yield* Source
-      const fibers = [yield* Effect.forkChild(source.page(request))]
-      yield* macrotask
-      yield* TestClock.adjust("1 second")
-      fibers.push(yield* Effect.forkChild(source.page({ ...request, integration: "b:2", priority: "confirm" })))
-      fibers.push(yield* Effect.forkChild(source.page({ ...request, account: "us" })))
-      for (const fiber of fibers) yield* finished(fiber)
-      const times = (host: string) => sent.filter(({ url }) => url.hostname === host).map(({ at }) => at)
-      assert.deepStrictEqual(times("us.example.org"), [1_000])
-      assert.strictEqual(times("api.example.org").length, 3)
-      for (const at of times("api.example.org").slice(1)) assert.isAtLeast(at, 60_000)
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("R1: once the headers of a refusal are there nothing else leaves, though its body is not read yet", () => {
-    const { layer, sent } = withReplies(...Array.from({ length: 8 }, () => limited({ "retry-after": "60" })), success)
-    return Effect.gen(function*() {
-      const source = yield* Source
-      const fibers = yield* Effect.forEach(
-        Array.from({ length: 20 }, (_, i) => ({ ...request, integration: `a:${i}` })),
-        (each) => Effect.forkChild(source.page(each))
-      )
-      for (const fiber of fibers) yield* finished(fiber)
-      assert.deepStrictEqual(sent.map(({ at }) => at < 60_000).indexOf(false), 1)
-    }).pipe(Effect.provide(layer))
-  })
-
-  it.effect("R1: waiting is free of the tries, but ends", () => {
-    const patient = withReplies(...Array.from({ length: 12 }, () => limited({ "retry-after": "1" })), success)
-    const endless = withReplies(limited({ "retry-after": "1" }))
-    return Effect.gen(function*() {
-      assert.isTrue(Exit.isSuccess(yield* read().pipe(Effect.provide(patient.layer))))
-      const reason = reasonOf(yield* read().pipe(Effect.provide(endless.layer)))
-      assert.strictEqual(reason._tag, "RateLimited")
-      assert.propertyVal(reason, "retryAfter", 1_000)
-      assert.strictEqual(endless.sent.length, 13)
-    })
-  })
-
-  it.effect.each([
-    { headers: { "ratelimit-remaining": "0", "ratelimit-reset": "20" }, waits: 20_000 },
-    { headers: { "ratelimit-remaining": "0", "ratelimit-reset": "1714557620", date }, waits: 20_000 },
-    { headers: { "ratelimit-remaining": "1", "ratelimit-reset": "20" }, waits: 0 },
-    { headers: { "ratelimit-remaining": "0" }, waits: 0 },
-    { headers: { "ratelimit-remaining": "none", "ratelimit-reset": "20" }, waits: 0 }
-  ])("R2: $headers holds the account's next request for $waits ms", ({ headers, waits }) => {
-    const { layer, sent } = withReplies({ ...success, headers }, success)
-    return Effect.gen(function*() {
-      yield* read()
-      const before = yield* Clock.currentTimeMillis
-      yield* read({ integration: "b:2" })
-      assert.strictEqual((sent[1]?.at ?? 0) - before, waits)
     }).pipe(Effect.provide(layer))
   })
 })

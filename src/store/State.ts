@@ -1,0 +1,216 @@
+/**
+ * All that is durable, as values: what is kept of integrations, streams, records and holds, and of what operators did.
+ *
+ * Gotchas
+ * - A head says what was *published*; what was observed and not yet published is a pending row.
+ */
+import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
+import type { Hour } from "../domain/Guard.ts"
+import type { Model, StreamKey } from "../domain/Model.ts"
+import type { Processing, Rules } from "../domain/Processing.ts"
+
+// ---- integrations -------------------------------------------------------------------------------------------------
+
+/** One connected third-party system, and how it is to be read. */
+export interface IntegrationState {
+  /** `<tool>:<identifier>` */
+  readonly id: string
+  readonly account: string
+  /** `auto`: all that the integration's tool is not known to lack. */
+  readonly models: "auto" | ReadonlyArray<Model>
+  /** Between two polls, and two sweeps, of a stream; ms. */
+  readonly interval: number
+  readonly sweepInterval: number
+  readonly backfill: "publish" | "fill"
+  /** Configuration names it. Others were added at run time and stay over restarts. */
+  readonly declared: boolean
+  /** Raised when its records are erased. */
+  readonly lineage: number
+  /** `removed`: not read, all is kept. `erasing`: until everybody who must has read its events. `erased`: nothing is left. */
+  readonly state: "active" | "removed" | "erasing" | "erased"
+}
+
+// ---- streams ------------------------------------------------------------------------------------------------------
+
+export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive" | "unreadable"
+
+/** Rows of one reading: read = sum of all the others. */
+export interface Balance {
+  readonly read: number
+  readonly unchanged: number
+  readonly equivalent: number
+  readonly changed: number
+  readonly tombstones: number
+  readonly duplicates: number
+  readonly pending: number
+  readonly erased: number
+  readonly forgotten: number
+  readonly quarantined: number
+}
+
+export interface Reading {
+  readonly id: number
+  readonly kind: "poll" | "sweep"
+  /** First sweep of the stream. */
+  readonly backfill: boolean
+  /** `updated_after` sent, server milliseconds; null = everything. */
+  readonly from: number | null
+  readonly cursor: string | null
+  /** A sweep reads its pages first and then confirms what it did not meet. */
+  readonly phase: "pages" | "confirm"
+  readonly pages: number
+  /** Our clock, ms. */
+  readonly startedAt: number
+  /** What the watermark becomes when a poll's last page commits; server ms. */
+  readonly complete: number | null
+  readonly balance: Balance
+  /** Rows of a poll that did not change since `from`. */
+  readonly unasked?: number
+  /** Changes a sweep met that polls should have shown, had they shown anything. */
+  readonly unheard?: number
+}
+
+/** Everything durable about one stream but its records. */
+export interface StreamState extends StreamKey {
+  readonly account: string
+  readonly lineage: number
+  readonly phase: "starting" | "backfilling" | "live"
+  readonly paused: boolean
+  /** No longer to be read: kept, not shown. */
+  readonly retired?: boolean
+  /** Old records are only taken in, as version 1: no event of theirs is published. */
+  readonly fill?: boolean
+  readonly blocked: {
+    readonly reason: BlockReason
+    readonly code: string | null
+    readonly message: string
+    readonly since: number
+    readonly probeAt: number
+  } | null
+  /** W: server time up to which the stream is complete, ms. */
+  readonly watermark: number | null
+  /** P: the watermark before; polls read from P − margin. */
+  readonly previous: number | null
+  /** ms; only ever raised. */
+  readonly margin: number
+  /** What polls are answered instead of what changed; absent = what changed (W12, C6). */
+  readonly polls?: "everything" | "nothing"
+  /** Up to when the last poll was complete that was answered anything, server ms. */
+  readonly heard?: number
+  /** Newest samples of (server clock − our clock), ms. */
+  readonly offsets: ReadonlyArray<number>
+  /** Server ms: start and end of the first sweep. */
+  readonly backfillStartedAt: number | null
+  readonly backfilledAt: number | null
+  /** Last reading id given. */
+  readonly reading: number
+  /** The sweep in progress: resumed after a restart. */
+  readonly sweep: Reading | null
+  readonly lastPoll: (Reading & { readonly endedAt: number }) | null
+  readonly lastSweep: (Reading & { readonly endedAt: number }) | null
+  /** Deletes and restores published lately, for the guard's window. */
+  readonly recent?: ReadonlyArray<Hour>
+  /** By which rules hashes of its heads were made, newest last; the key of redaction is kept nowhere. */
+  readonly processings?: ReadonlyArray<Rules & Pick<Processing, "fingerprint">>
+  /** Consecutive failed readings, and the last fault in words (no personal data). */
+  readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
+}
+
+// ---- records ------------------------------------------------------------------------------------------------------
+
+/** What was last published of one record. */
+export interface Head {
+  readonly id: string
+  /** 0 = never published (a tombstone met as such, or a backfill that only fills). */
+  readonly version: number
+  readonly live: boolean
+  /** Log row of the latest version; null when version is 0. */
+  readonly position: number | null
+  /** Hash of the serialized text as last observed *and published*. */
+  readonly textHash: string
+  readonly canonicalHash: string
+  /** What processing (normaliser, redaction, registry entry) the hashes were made with. */
+  readonly fingerprint: string
+  /** `changed_at`, milliseconds. */
+  readonly changedAt: number | null
+  /** Newest reading that met the record, live or deleted. */
+  readonly seen: number
+}
+
+export type PendingStatus = "staged" | "held" | "disputed" | "reread" | "absent"
+
+/** Observed and not yet published: one row a record, the newest observation replaces its content. */
+export interface Pending {
+  readonly id: string
+  readonly status: PendingStatus
+  /** Reading that staged it. */
+  readonly reading: number
+  readonly origin: Origin
+  /** What was observed; null for `absent` (nothing was). */
+  readonly content: string | null
+  readonly deleted: boolean
+  readonly reason: DeleteReason | null
+  readonly textHash: string
+  readonly canonicalHash: string
+  readonly remoteId: string | null
+  readonly changedAt: string | null
+  readonly detectedAt: number
+  /** `absent`: how many spaced confirms agreed, and when the last did (our clock, ms). */
+  readonly confirms: number
+  readonly confirmedAt: number | null
+  /** `held` and `disputed`: the hold it belongs to; `reread`: the one it goes back to if it is what it was. */
+  readonly hold: number | null
+}
+
+export interface Quarantined {
+  /** Hash of the record's text: the same unreadable record is one row, counted. */
+  readonly hash: string
+  readonly reason: string
+  /** Never shown in logs; kept so that nothing is lost. */
+  readonly content: string
+  readonly at: number
+}
+
+// ---- holds --------------------------------------------------------------------------------------------------------
+
+export type HoldState = "open" | "rejected" | "approving" | "approved" | "cancelled"
+
+/** How an approved hold is released. */
+export interface Release {
+  /** Origin of its events; null = as found. */
+  readonly origin: "backfill" | null
+  /** Of a scope hold: nothing is published, the records count as they are now shown. */
+  readonly silent: boolean
+}
+
+/** Pending rows that the guard keeps back until someone decides. */
+export interface Hold {
+  readonly id: number
+  readonly kind: "deletes" | "restores" | "scope"
+  readonly state: HoldState
+  /** In words, without personal data. */
+  readonly reason: string
+  /** `scope`: what keeps its published value; `*` is any member of an array. */
+  readonly paths: ReadonlyArray<string>
+  /** Our clock, ms. */
+  readonly openedAt: number
+  /** When its state was last decided, by a person or because nothing was left of it. */
+  readonly decidedAt: number | null
+  /** Rows released once it was approved. */
+  readonly released: number
+  /** While and after it is approved. */
+  readonly release: Release | null
+}
+
+// ---- operators ----------------------------------------------------------------------------------------------------
+
+/** Something an operator did. */
+export interface AuditEntry {
+  /** Our clock, ms. */
+  readonly at: number
+  readonly act: string
+  /** What it was done to. */
+  readonly target: string
+  /** In words, without secrets and personal data. */
+  readonly detail: string
+}

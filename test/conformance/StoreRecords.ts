@@ -1,0 +1,189 @@
+/** What every store must do with what it keeps of records: heads, published content, pending rows, the quarantine. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type { Store, StoreError } from "../../src/store/Store.ts"
+import { begin, changeOf, created, headOf, ids, pendingOf, skills, tags } from "./StoreSamples.ts"
+
+export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
+  describe(`records of a store (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    describe("heads", () => {
+      test(
+        "keep every property, and their position when nothing is published",
+        Effect.gen(function*() {
+          const { inTags, write } = yield* begin
+          const head = headOf("a", { textHash: "t", canonicalHash: "c", fingerprint: "f", changedAt: 5, seen: 3 })
+          yield* write([{ head, events: [] }])
+          assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), head)
+          yield* write([changeOf(head, "created")])
+          const published = { ...head, version: 1, position: 1 }
+          assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), published)
+          yield* write([{ head: { ...published, textHash: "other", live: false }, events: [] }])
+          assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), {
+            ...published,
+            textHash: "other",
+            live: false
+          })
+        })
+      )
+
+      test(
+        "of one stream are not those of another with the same ids",
+        Effect.gen(function*() {
+          const { inTags, store, write } = yield* begin
+          yield* write([created("a")], skills)
+          assert.strictEqual((yield* inTags((tx) => tx.heads(["a"]))).size, 0)
+          assert.deepStrictEqual((yield* store.records(tags, null, 10)).records, [])
+        })
+      )
+
+      test(
+        "are never marked as seen by an older reading",
+        Effect.gen(function*() {
+          const { head, inTags, write } = yield* begin
+          yield* write([created("a"), created("b")])
+          yield* inTags((tx) => tx.seen(["a", "unknown"], 7))
+          yield* inTags((tx) => tx.seen(["a", "b"], 5))
+          assert.deepStrictEqual([(yield* head("a")).seen, (yield* head("b")).seen], [7, 5])
+          yield* write([changeOf({ ...(yield* head("a")), seen: 2 }, "updated")])
+          assert.strictEqual((yield* head("a")).seen, 7)
+        })
+      )
+
+      test(
+        "that no reading met since are found, and controls among those met",
+        Effect.gen(function*() {
+          const { change, inTags, store, write } = yield* begin
+          yield* write(ids(6).map(created))
+          yield* inTags((tx) => tx.seen(["r00001", "r00003"], 2))
+          yield* change("r00004", "deleted")
+          assert.deepStrictEqual(yield* store.unseen(tags, 2, null, 2), ["r00000", "r00002"])
+          assert.deepStrictEqual(yield* store.unseen(tags, 2, "r00002", 2), ["r00005"])
+          assert.deepStrictEqual(yield* store.controls(tags, 2, 5), ["r00001", "r00003"])
+          assert.strictEqual((yield* store.controls(tags, 1, 2)).length, 2)
+          assert.deepStrictEqual(yield* store.unseen(skills, 2, null, 2), [])
+        })
+      )
+    })
+
+    describe("records", () => {
+      test(
+        "are the live ones in id order, page by page, with the newest position",
+        Effect.gen(function*() {
+          const { change, store, write } = yield* begin
+          yield* write(["b", "a", "Z", "é", "c"].map(created))
+          yield* change("c", "deleted")
+          yield* change("a", "updated")
+          const first = yield* store.records(tags, null, 2)
+          assert.deepStrictEqual(first, {
+            position: 7,
+            records: [
+              { id: "Z", version: 1, lineage: 1, content: '{"id":"Z","version":1}' },
+              { id: "a", version: 2, lineage: 1, content: '{"id":"a","version":2}' }
+            ]
+          })
+          const second = yield* store.records(tags, "a", 2)
+          assert.deepStrictEqual(second.records.map((record) => record.id), ["b", "é"])
+          assert.deepStrictEqual(yield* store.records(tags, "é", 2), { position: 7, records: [] })
+        })
+      )
+
+      test(
+        "R4: a follower from the first page's position misses no change made between the pages",
+        Effect.gen(function*() {
+          const { change, store, write } = yield* begin
+          yield* write(ids(10).map(created))
+          const content = new Map<string, string | null>()
+          const first = yield* store.records(tags, null, 4)
+          for (const record of first.records) content.set(record.id, record.content)
+          yield* change("r00001", "updated")
+          yield* change("r00008", "updated")
+          yield* change("r00009", "deleted")
+          const rest = yield* store.records(tags, "r00003", 100)
+          for (const record of rest.records) content.set(record.id, record.content)
+          for (const entry of yield* store.log({ after: first.position, limit: 100 })) {
+            content.set(entry.id, entry.after)
+          }
+          const { records } = yield* store.records(tags, null, 100)
+          const now = new Map<string, string | null>(records.map((record) => [record.id, record.content]))
+          for (const [id, after] of content) if (after === null) content.delete(id)
+          assert.deepStrictEqual(content, now)
+        })
+      )
+    })
+
+    describe("pending and quarantine", () => {
+      test(
+        "pending rows keep every property, the newest observation replacing the older",
+        Effect.gen(function*() {
+          const { inTags } = yield* begin
+          const older = pendingOf("a")
+          const newer = pendingOf("a", {
+            status: "absent",
+            reading: 4,
+            origin: "sweep",
+            content: null,
+            deleted: true,
+            reason: "absent",
+            textHash: "t",
+            canonicalHash: "c",
+            remoteId: "r",
+            changedAt: "2026-01-02T00:00:00Z",
+            detectedAt: 8,
+            confirms: 1,
+            confirmedAt: 9
+          })
+          yield* inTags((tx) => tx.putPending([older]))
+          assert.deepStrictEqual((yield* inTags((tx) => tx.pending(["a"]))).get("a"), older)
+          yield* inTags((tx) => tx.putPending([newer]))
+          assert.deepStrictEqual((yield* inTags((tx) => tx.pending(["a", "b"]))).get("a"), newer)
+        })
+      )
+
+      test(
+        "pending rows of one status come in id order, page by page",
+        Effect.gen(function*() {
+          const { inTags } = yield* begin
+          yield* inTags((tx) =>
+            tx.putPending(ids(7).map((id, index) => pendingOf(id, { status: index % 2 === 0 ? "staged" : "held" })))
+          )
+          const page = (after: string | null) =>
+            Effect.map(inTags((tx) => tx.pendingBy("staged", after, 3)), (rows) => rows.map((row) => row.id))
+          assert.deepStrictEqual(yield* page(null), ["r00000", "r00002", "r00004"])
+          assert.deepStrictEqual(yield* page("r00004"), ["r00006"])
+        })
+      )
+
+      test(
+        "are listed without content over all streams or of one, and counted by status",
+        Effect.gen(function*() {
+          const { inTags, owner, store } = yield* begin
+          const secret = JSON.stringify({ name: "Ada" })
+          yield* inTags((tx) =>
+            Effect.all([
+              tx.putPending([pendingOf("b", { content: secret }), pendingOf("a", { status: "held" })]),
+              tx.quarantine([{ hash: "h", reason: "no id", content: secret, at: 1 }]),
+              tx.quarantine([{ hash: "h", reason: "no id", content: secret, at: 2 }])
+            ])
+          )
+          yield* store.transact(owner, skills, (tx) => tx.putPending([pendingOf("c")]))
+          const rows = yield* store.pendingRows({ limit: 10 })
+          assert.deepStrictEqual(rows.map((row) => [row.model, row.id]), [
+            ["ats.tag", "a"],
+            ["ats.tag", "b"],
+            ["hris.skill", "c"]
+          ])
+          assert.notInclude(JSON.stringify(rows), "Ada")
+          assert.strictEqual((yield* store.pendingRows({ key: skills, limit: 10 })).length, 1)
+          assert.strictEqual((yield* store.pendingRows({ limit: 2 })).length, 2)
+          assert.deepStrictEqual(yield* store.counts, [
+            { ...tags, live: 0, quarantined: 1, owed: 0, pending: { staged: 1, held: 1 } },
+            { ...skills, live: 0, quarantined: 0, owed: 0, pending: { staged: 1 } }
+          ])
+        })
+      )
+    })
+  })

@@ -1,0 +1,31 @@
+/** What tests of writes say: how one was answered, and what the lists then show. */
+import { assert } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { type WriteName, writeSchemas } from "../../../src/api/Writes.ts"
+import type { Answer, Client } from "./Client.ts"
+
+export const integration = "sandbox:everything"
+
+export const succeeded = (name: WriteName, { json, status, text }: Answer): void => {
+  assert.strictEqual(status, 200, text)
+  assert.strictEqual(json.status, "success")
+  assert.isTrue(Schema.is(writeSchemas[name].data)(json.data), text)
+}
+export const refused = ({ json, status, text }: Answer, wanted: number, code = "PLATFORM.INPUT_INVALID"): void => {
+  assert.deepStrictEqual([status, json?.error?.code], [wanted, code], text)
+}
+export const steer = async ({ control }: Client, act: object) => {
+  const { status, text } = await control("POST", "/mutations", { integration, ...act })
+  assert.strictEqual(status, 200, text)
+}
+/** Ids of a list's records that matched since this moment. */
+export const since = async ({ get }: Client, path: string, moment: string) =>
+  (await get(`${path}?updated_after=${moment}`)).json.data.results.map(({ id }) => id)
+export const row = async ({ get }: Client, path: string, id: string) =>
+  (await get(`${path}?ids=${id}`)).json.data.results[0] ?? assert.fail(`no ${id}`)
+/** A moment between what was before and what comes. */
+export const pause = async () => {
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  return new Date().toISOString()
+}
+export const file = { name: "cv.pdf", content_type: "application/pdf", data: "aGVsbG8=" }

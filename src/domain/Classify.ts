@@ -81,10 +81,12 @@ export const classify = (
   observed: Observation,
   setting: Setting
 ): Meaning => {
-  if (awaiting?.status === "reread" && !setting.decisive) return { _tag: "Disputed" }
+  const isDisputed = awaiting?.status === "reread"
+  if (isDisputed && !setting.decisive && !isLater(known, awaiting, observed, setting)) return { _tag: "Disputed" }
   if (known === undefined) return classifyUnknown(observed, setting)
-  // An absence is no observation: any sighting cancels it and the published content is what counts.
-  const pending = awaiting?.status === "absent" ? undefined : awaiting
+  // An absence is no observation: any sighting cancels it and the published content is what counts. So it is once nothing is
+  // disputed any more.
+  const pending = awaiting?.status === "absent" || isDisputed ? undefined : awaiting
   const newest = pending ?? { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
   const emptied = known.live && observed.blank && observed.canonicalHash !== known.canonicalHash
   const gone = observed.deleted || emptied
@@ -102,6 +104,16 @@ export const classify = (
   }
   return observed.deleted || observed.blank ? { _tag: "Tombstone" } : { _tag: "Restored" }
 }
+
+/** What a later reading shows to be newer than all that was disputed is judged as ever: nobody waits for ever where re-reads are not answered. */
+const isLater = (
+  known: Known | undefined,
+  awaiting: Awaiting,
+  { changedAtMs }: Observation,
+  { reading }: Setting
+): boolean =>
+  isOlder(awaiting.changedAtMs, changedAtMs) &&
+  (known === undefined || (known.seen < reading && isOlder(known.changedAtMs, changedAtMs)))
 
 const classifyUnknown = (observed: Observation, setting: Setting): Meaning => {
   if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }

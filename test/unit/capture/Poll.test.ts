@@ -241,6 +241,35 @@ describe("Poll", () => {
       })))
   }
 
+  it.effect("P3: where re-reads are not answered, a dispute ends with what a later reading shows to be newer", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b", title: "B" })
+      yield* rig.sweep
+      const older = structuredClone(rig.api.rows.get("a")!.row)
+      const showing = (...copies: ReadonlyArray<unknown>) => {
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed({ ...answer, results: request.ids === null ? [...answer.results, ...copies] : [] })
+      }
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "A2" })
+      showing(older)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      showing()
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      showing(older)
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      yield* rig.put({ id: "a", title: "A3" })
+      showing()
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
+    })))
+
   it.effect("P3: a disputed record that was never known and is gone stays pending until a sweep does not meet it either", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })

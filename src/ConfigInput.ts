@@ -143,11 +143,21 @@ const loaded = Effect.fnUntraced(function*(asked: Option.Option<string>) {
       ? { file: null, faults: [] }
       : failed("does not exist", "Name the file that holds the configuration, or leave --config out")
   }
+  if (name.endsWith(".json")) {
+    return failed("is no module", "Write `export default defineConfig({ … })` in a file that ends in .ts or .js")
+  }
   const module = yield* Effect.result(Effect.tryPromise(() => import(pathToFileURL(path).href)))
   if (module._tag === "Failure") {
     const { cause } = module.failure
     const reason = (cause instanceof Error ? cause.message : String(cause)).split("\n", 1)[0]
-    return failed(`cannot be loaded: ${reason}`, "Correct the file; Node.js runs it as it is, with its types stripped")
+    // of a syntax error the stack begins with the line of the file
+    const [line] = cause instanceof SyntaxError
+      ? /^[^\n]*?([^/\\\n]+:\d+)\n/.exec(cause.stack ?? "")?.slice(1) ?? []
+      : []
+    return failed(
+      `cannot be loaded: ${reason}${line === undefined ? "" : `, at ${line}`}`,
+      "Correct the file; Node.js runs it as it is, with its types stripped"
+    )
   }
   const value: unknown = module.success.default
   return value === undefined

@@ -68,15 +68,18 @@ export const seed = Flag.Int("seed").pipe(
   Flag.withDescription("The same seed gives the same world (default: 1)"),
   Flag.withDefault(1)
 )
-const whole = (name: string, description: string, least: number, otherwise: number) =>
+const whole = (name: string, description: string, least: number, otherwise: number, most = Infinity) =>
   Flag.Int(name).pipe(
-    Flag.filter((value) => value >= least, (value) => `Expected a number from ${least} on, got ${value}`),
+    Flag.filter(
+      (value) => value >= least && value <= most,
+      (value) => `Expected a number from ${least} ${most === Infinity ? "on" : `to ${most}`}, got ${value}`
+    ),
     Flag.withDescription(`${description} (default: ${otherwise})`),
     Flag.withDefault(otherwise)
   )
 
 export const sandboxFlags = {
-  port: whole("port", "Port; 0 for any free one", 0, 4010),
+  port: whole("port", "Port; 0 for any free one", 0, 4010, 65_535),
   host: Flag.String("host").pipe(
     Flag.withDescription(
       "Address to listen on; 0.0.0.0, in a container, for all. Whoever reaches it may steer it (default: 127.0.0.1)"

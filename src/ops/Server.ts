@@ -99,7 +99,10 @@ const guard = (token: Redacted.Redacted | null) =>
         )
       }
       if (token !== null && !isToken(token, request.headers["authorization"])) {
-        const problem = new TokenRequired({ detail: "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`" })
+        const problem = new TokenRequired({
+          detail:
+            "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`; the rollcall command does with that variable set as here"
+        })
         const response = yield* HttpServerRespondable.toResponse(problem)
         return HttpServerResponse.setHeader(response, "www-authenticate", "Bearer")
       }

@@ -23,7 +23,7 @@ const pathOf = (stream: string) =>
 const stream = Argument.String("stream").pipe(
   Argument.filterMap(
     pathOf,
-    (text) => `"${text}" is no stream; write <integration>/<model>, such as greenhouse:acme/ats.application`
+    () => "Expected <integration>/<model>, such as greenhouse:acme/ats.application"
   ),
   Argument.withDescription("<integration>/<model>, such as greenhouse:acme/ats.application")
 )

@@ -59,7 +59,11 @@ describe("usage", () => {
   })
 
   for (
-    const args of [["strat"], ["start", "--twice"], ["sandbox", "--port", "x"], ["sandbox", "--speed", "-1"], [
+    const args of [["strat"], ["start", "--twice"], ["sandbox", "--port", "x"], ["sandbox", "--port", "70000"], [
+      "sandbox",
+      "--speed",
+      "-1"
+    ], [
       "demo",
       "--for",
       "soon"

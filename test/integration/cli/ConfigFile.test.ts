@@ -152,7 +152,7 @@ describe("rollcall.config.ts", () => {
   for (
     const [sentence, text, message] of [
       ["that is not there", null, "does not exist"],
-      ["with an error in it", "export default {", "cannot be loaded"],
+      ["with an error in it", "export default {", ", at my.config.ts:1"],
       ["that throws", "throw new Error('no region')", "cannot be loaded: no region"],
       ["without a default export", "export const config = {}", "exports nothing as default"]
     ] as const

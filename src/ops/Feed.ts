@@ -33,6 +33,12 @@ interface Filter {
 
 const startAgain = "read GET /v1/records for the current state and continue from its position, or leave `after` away"
 
+const keptAfter = Effect.fnUntraced(function*(position: number) {
+  const { oldest } = yield* (yield* Store).logRange
+  if (position >= oldest - 1) return
+  return yield* new PositionGone({ detail: "what follows this position is no longer kept", hint: startAgain })
+})
+
 /** The number of a position given by a reader. */
 const resume = Effect.fnUntraced(function*(after: string | undefined) {
   const store = yield* Store
@@ -49,9 +55,7 @@ const resume = Effect.fnUntraced(function*(after: string | undefined) {
       hint: startAgain
     })
   }
-  if (position < oldest - 1) {
-    return yield* new PositionGone({ detail: "what follows this position is no longer kept", hint: startAgain })
-  }
+  yield* keptAfter(position)
   if (position > newest) {
     return yield* new PositionGone({
       detail: "the log ends before this position: the store was restored from an older copy",
@@ -74,6 +78,8 @@ const readLog = Effect.fnUntraced(function*(
     (last, limit) => store.log({ after: last?.position ?? after, limit, ...filter }),
     textOf
   )
+  // asked behind the rows: what was pruned while they were read is missing among them
+  yield* keptAfter(after)
   const last = rows.at(-1)?.position ?? after
   return { texts, next: full ? last : Math.max(last, newest) }
 })
@@ -104,13 +110,13 @@ const eventPage = Effect.fnUntraced(function*(after: number, limit: number, filt
 
 /**
  * Server-sent events from after a position on, without end. The next rows are read when the reader has taken these: a
- * slow one holds back only itself.
+ * slow one holds back only itself, and is cut off where the log was pruned before it came (I1).
  */
 const eventStream = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
   const store = yield* Store
   const sse = (entry: LogEntry) =>
     `id: ${formatPosition(store.identity, entry.position)}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
-  const step = (after: number): Effect.Effect<readonly [string, number], StoreError, Store> =>
+  const step = (after: number): Effect.Effect<readonly [string, number], StoreError | PositionGone, Store> =>
     Effect.flatMap(readLog(after, limit, filter, sse), ({ next, texts }) => {
       if (texts.length > 0) return Effect.succeed([texts.join(""), next])
       return store.awaitLog(next).pipe(

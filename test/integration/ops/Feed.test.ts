@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
@@ -162,6 +163,19 @@ describe("GET /v1/events", () => {
     }).pipe(using()))
 })
 
+/** The API over a store whose log is pruned as far as may be when it is read. */
+const overtaken = Layer.provideMerge(
+  Running.server(),
+  Layer.effect(
+    Store,
+    Effect.map(Store, (store) =>
+      Store.of({
+        ...store,
+        log: (query) => Effect.andThen(store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 }), store.log(query))
+      }))
+  ).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+)
+
 /** The API over a store that counts the pages of the log that are read, and knows how long the longest may be. */
 class PagesRead extends Context.Service<PagesRead, { count: number; longest: number }>()("test/PagesRead") {
   static readonly layer = Layer.effectContext(Effect.gen(function*() {
@@ -202,6 +216,30 @@ const listen = Effect.fnUntraced(function*(
 const ids = (text: string) => [...text.matchAll(/^id: (.*)$/gm)].map((match) => match[1])
 const subjects = (text: string) =>
   [...text.matchAll(/^data: (.*)$/gm)].map((match) => JSON.parse(match[1] ?? "").subject)
+
+describe("a log that is pruned while it is read", () => {
+  const written = Effect.gen(function*() {
+    yield* stream()
+    for (const content of ["1", "2", "3"]) yield* write("a", content, { detectedAt: 1 })
+  })
+
+  it.live("I1: a page that would begin behind a gap is 410", () =>
+    Effect.gen(function*() {
+      yield* written
+      const { body, status } = yield* ask("/v1/events")
+      assert.deepStrictEqual([status, body.type], [410, "urn:rollcall:problem:position-gone"])
+      assert.deepStrictEqual(names((yield* ask("/v1/events")).body), ["a v3"])
+    }).pipe(Effect.provide(overtaken), Effect.scoped))
+
+  it.live("I1: a stream ends before the gap, and is 410 for who comes back", () =>
+    Effect.gen(function*() {
+      yield* written
+      const { store: id, lineage } = (yield* Store).identity
+      const reading = yield* Effect.exit(listen({}, "", (text) => subjects(text).length > 0))
+      assert.isTrue(Exit.isFailure(reading))
+      assert.strictEqual((yield* listen({ "last-event-id": `${id}-${lineage}-0` }, "", () => false)).status, 410)
+    }).pipe(Effect.provide(overtaken), Effect.scoped))
+})
 
 describe("GET /v1/events as a stream", () => {
   it.live("sends what there is, then what comes, each with its position as id", () =>

@@ -44,6 +44,8 @@ export interface Stream {
   readonly deadShown: Map<string, number>
   readonly liveShown: Map<string, { readonly state: number; readonly at: number }>
   readonly olderShown: Map<string, Set<number>>
+  /** Of each record, when its states were handed out last. */
+  readonly shownAt: Map<string, Map<number, number>>
   namelessShown: number
 }
 
@@ -68,6 +70,7 @@ export const streamOf = (table: Table): Stream => ({
   deadShown: new Map(),
   liveShown: new Map(),
   olderShown: new Map(),
+  shownAt: new Map(),
   namelessShown: 0
 })
 
@@ -87,6 +90,7 @@ export const handedOut = (stream: Stream, copies: ReadonlyArray<Copy>, now: numb
       stream.namelessShown++
       continue
     }
+    stream.shownAt.set(row.id, (stream.shownAt.get(row.id) ?? new Map()).set(state, now))
     if (row.shown[state]!.live) stream.liveShown.set(row.id, { state, at: now })
     else stream.deadShown.set(row.id, Math.max(state, stream.deadShown.get(row.id) ?? -1))
     if (state < row.shown.length - 1) {

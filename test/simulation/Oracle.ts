@@ -61,7 +61,7 @@ export class Oracle implements Witness {
   }
 
   delivered(process: Process, delivery: Delivery): void {
-    this.#readings.delivered(process, delivery)
+    this.#readings.delivered(process, delivery, this.#time.now)
     handedOut(this.#streams.get(nameOf(delivery.table))!, delivery.copies, this.#time.now)
   }
 

@@ -14,7 +14,7 @@ import type { Row, Shape } from "./World.ts"
 interface Open {
   readonly startedAt: number
   readonly from: number | null
-  readonly pages: Map<string, Delivery["copies"]>
+  readonly pages: Map<string, { readonly copies: Delivery["copies"]; readonly at: number }>
   /** The page handed out last was the list's last. */
   ended: boolean
 }
@@ -32,7 +32,7 @@ export class Readings {
     this.#setting = setting
   }
 
-  delivered({ number }: Process, delivery: Delivery): void {
+  delivered({ number }: Process, delivery: Delivery, now: number): void {
     const { copies, last, request, requestedAt, table } = delivery
     if (request.ids !== null) {
       this.#asked.set(`${number} ${nameOf(table)}`, delivery)
@@ -42,7 +42,7 @@ export class Readings {
     const known = request.cursor === null ? undefined : this.#open.get(name)
     const open = known ?? { startedAt: requestedAt, from: request.updatedAfter, pages: new Map(), ended: false }
     this.#open.set(name, open)
-    open.pages.set(request.cursor ?? "", copies)
+    open.pages.set(request.cursor ?? "", { copies, at: now })
     open.ended = last
   }
 
@@ -121,8 +121,9 @@ const balanced = ({ read, ...rows }: Balance, report: Report): void => {
 /** I1: whatever a complete reading was given is published, or newer than what is pending or set aside. */
 const taken = (stream: Stream, open: Open, kind: string, report: Report): void => {
   if (!open.ended) report("I1", `a ${kind} counts as complete and its list went on`)
-  for (const copy of [...open.pages.values()].flat()) {
-    if (copy.named && !isTaken(stream, copy)) {
+  for (const { at, copies } of open.pages.values()) {
+    for (const copy of copies) {
+      if (!copy.named || isTaken(stream, copy) || isOvertaken(stream, copy, at)) continue
       report("I1", `a complete ${kind} was given ${copy.row.id} in state ${copy.state} and tells nothing of it`)
     }
   }
@@ -138,11 +139,17 @@ const isTaken = (stream: Stream, { row, state }: Copy): boolean => {
   if (published !== undefined && published.state >= state) return true
   if (published?.after != null && contentOf(published.after) === contentOf(shown.record)) return true
   // An old live copy, and the re-read it caused says that the record is gone.
-  if ((stream.deadShown.get(row.id) ?? -1) > state && (published?.after ?? null) === null) return true
-  // A poll between the pages of the sweep has met it since, as it is published.
-  const since = stream.liveShown.get(row.id)
-  return since !== undefined && since.state > state && published?.after != null &&
-    contentOf(row.shown[since.state]!.record) === contentOf(published.after)
+  return (stream.deadShown.get(row.id) ?? -1) > state && (published?.after ?? null) === null
+}
+
+/** A poll between the pages of the sweep has met it since, as it is published: newer, or older in disguise (P3). */
+const isOvertaken = (stream: Stream, { row, state }: Copy, at: number): boolean => {
+  const after = stream.records.get(row.id)?.after ?? null
+  return after !== null &&
+    [...stream.shownAt.get(row.id) ?? []].some(([other, shownAt]) =>
+      other !== state && shownAt >= at && contentOf(row.shown[other]!.record) === contentOf(after) &&
+      (other > state || isDisguised(stream, row, other, state))
+    )
 }
 
 /** It was shown deleted and empty before this older copy of it: what was in it is not told any more (D11). */

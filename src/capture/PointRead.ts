@@ -4,6 +4,8 @@
  * Invariants
  * 1. An answer counts only if the controls, records known to be alive, come back first and last, nothing unasked does and
  *    every row is readable   (D12, D13, D14, D22, I7)
+ * 2. Controls are the first and the last id that can be had, and are asked for first and last: an answer in the order of ids,
+ *    or in that of the request, lacks one wherever it stops too early   (D22)
  *
  * Gotchas
  * - A refusal is an answer that does not count, and no fault of the stream: its list may be read as ever (D12). What will
@@ -46,12 +48,13 @@ const unanswered = (ids: ReadonlyArray<string>, doubt: string): Answer => ({
   doubt
 })
 
-/** Up to two records to ask beside `ids` that were met live by `reading` or later. */
+/** Up to two records to ask beside `ids` that were met live by `reading` or later, the last of them first. */
 export const controlsFor = Effect.fnUntraced(function*(stream: Stream, reading: number, ids: ReadonlyArray<string>) {
   const store = yield* Store
   const asked = new Set(ids)
-  const found = yield* store.controls(stream.key, reading, ids.length + 2)
-  return found.filter((id) => !asked.has(id) && isAskable(id)).slice(0, 2)
+  const found = yield* store.controls(stream.key, reading, ids.length + 1)
+  const able = found.filter((id) => !asked.has(id) && isAskable(id))
+  return able.length > 1 ? [able.at(-1)!, able[0]!] : able
 })
 
 /** After a quiet poll those of the last sweep vouch for an answer: one of them that is gone is found by the next. */

@@ -80,6 +80,9 @@ interface EventPage {
   readonly next: string
 }
 
+/** For how long a question waits; what is to be done may take longer. */
+const patience = "30 seconds"
+
 export interface Address {
   /** `http://127.0.0.1:8477` */
   readonly url: string
@@ -98,6 +101,11 @@ export const make = Effect.fnUntraced(function*(options: Address) {
       "start one with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to those of the running one"
   })
 
+  const silent = new ClientError({
+    message: `what listens at ${options.url} does not answer`,
+    hint: "a process that is frozen, or has too much to do: let it go on, or end it and start it again"
+  })
+
   const send = Effect.fnUntraced(function*(
     request: HttpClientRequest.HttpClientRequest,
     accepted: ReadonlyArray<number>
@@ -106,7 +114,11 @@ export const make = Effect.fnUntraced(function*(options: Address) {
     return accepted.includes(response.status) ? response : yield* Effect.flatMap(refused(response), Effect.fail)
   })
 
-  const get = (path: string, accepted: ReadonlyArray<number> = [200]) => send(HttpClientRequest.get(path), accepted)
+  // a frozen process goes on taking connections
+  const get = (path: string, accepted: ReadonlyArray<number> = [200]) =>
+    send(HttpClientRequest.get(path), accepted).pipe(
+      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(silent) })
+    )
 
   const decoded = <A>(answer: Effect.Effect<HttpClientResponse, ClientError>, schema: Schema.ConstraintDecoder<A>) =>
     Effect.gen(function*() {

@@ -182,10 +182,14 @@ const make = Effect.gen(function*() {
         attempt("living")
       )
 
-  const controls: Store["Service"]["controls"] = (key, reading, limit) =>
-    sql<{ id: string }>`
-      SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND seen >= ${reading}
-      ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), attempt("controls"))
+  const controls: Store["Service"]["controls"] = (key, reading, limit) => {
+    const met = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND seen >= ${reading}`
+    return sql<{ id: string }>`
+      SELECT id FROM (${met} ORDER BY id LIMIT ${limit}) AS first
+      UNION
+      SELECT id FROM (${met} ORDER BY id DESC LIMIT ${limit}) AS last
+      ORDER BY id`.pipe(Effect.map(Arr.map((row) => row.id)), attempt("controls"))
+  }
 
   // one statement, so that the position and the records are of the same moment
   const records: Store["Service"]["records"] = (key, after, limit) =>

@@ -281,7 +281,7 @@ export class Store extends Context.Service<Store, {
   ) => Effect.Effect<ReadonlyArray<string>, StoreError>
   /** Which of these records are live. */
   readonly living: (key: StreamKey, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
-  /** Some ids met live by `reading` or later: controls of a confirm. */
+  /** The first and the last `limit` of the ids met live by `reading` or later, in their order: controls of a confirm. */
   readonly controls: (
     key: StreamKey,
     reading: number,

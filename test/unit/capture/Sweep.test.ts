@@ -322,6 +322,25 @@ describe("Sweep", () => {
       yield* isOnlyShown(rig, ["b", "c"])
     })))
 
+  for (const [order, direction, left] of [["ascending", 1, "d"], ["descending", -1, "c"]] as const) {
+    it.effect(`D22: a server that answers in ${order} order of ids and stops too early leaves out a control: no absence`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        yield* fill(rig, ["a", "b", "c", "d", "e", "f"])
+        yield* rig.sweep
+        yield* rig.wait("1 hour")
+        const idOf = (row: unknown) => (row as { id: string }).id
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed({
+            ...answer,
+            results: request.ids === null
+              ? answer.results.filter((row) => !["c", "d"].includes(idOf(row)))
+              : answer.results.toSorted((a, b) => direction * idOf(a).localeCompare(idOf(b))).slice(0, 2)
+          })
+        yield* rig.sweep
+        yield* isOnlyShown(rig, [left])
+      })))
+  }
+
   for (const ids of [["a", "b", "c,3", "d"], ["a,1", "b", "c,3", "d", "e"]]) {
     it.effect(`D13: who has a comma in its id cannot be asked for: shown as absent, never deleted, vouches for nobody (${ids.join(" ")})`, () =>
       scenario(Effect.fnUntraced(function*(rig) {

@@ -121,6 +121,9 @@ const startedAt = Date.now()
 const isEnough = () => Date.now() - startedAt > Number(flags.minutes) * 60_000
 const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
 
+const write = (heading: string, asked: string, what: string) =>
+  writeSection("docs/fidelity.md", heading, `\`npm run kills -- ${asked} --report\`, ${elapsed()}.\n\n${what}`)
+
 const atRandom = Effect.gen(function*() {
   const report = reportOf(
     yield* Lives.run({
@@ -137,7 +140,7 @@ const atRandom = Effect.gen(function*() {
     })
   )
   console.log(flags.json ? JSON.stringify(report, null, 2) : text(report))
-  if (flags.report) writeSection("docs/fidelity.md", "Kills", text(report))
+  if (flags.report) write("Kills", `--count ${kills} --seed ${seed}`, text(report))
   return report.ok
 })
 
@@ -163,7 +166,7 @@ const atEveryStep = Effect.gen(function*() {
     ])
   )
   console.log(flags.json ? JSON.stringify(rows, null, 2) : shown)
-  if (flags.report) writeSection("docs/fidelity.md", "Kills at every step", shown)
+  if (flags.report) write("Kills at every step", "--every-step", shown)
   return rows.every(({ violations }) => violations === 0)
 })
 

@@ -1,0 +1,57 @@
+/** Capture over a scripted API and a store in memory, running in virtual time. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import { TestClock } from "effect/testing"
+import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import { Capture, type CaptureOptions, layer } from "../../../src/capture/Capture.ts"
+import type { StreamSettings } from "../../../src/capture/StreamState.ts"
+import { Source } from "../../../src/source/Source.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store, StoreError } from "../../../src/store/Store.ts"
+import { start } from "./Rig.ts"
+import * as Scripted from "./ScriptedApi.ts"
+export const integration = "greenhouse:acme"
+export const settings: CaptureOptions = { overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) }
+
+export const streamsOf = (models: ReadonlyArray<IncrementalModel>): ReadonlyArray<StreamSettings> =>
+  models.map((model) => ({
+    integration,
+    model,
+    account: "default",
+    interval: Duration.minutes(1),
+    sweepInterval: Duration.hours(6)
+  }))
+
+/** Capture that is assigned these models. */
+export const capturing = (models: ReadonlyArray<IncrementalModel>, more: Partial<CaptureOptions> = {}) =>
+  Layer.effectDiscard(Effect.flatMap(Capture, (capture) => capture.assign(integration, streamsOf(models)))).pipe(
+    Layer.provideMerge(layer({ ...settings, ...more }))
+  )
+
+export const running = <A, E>(
+  models: ReadonlyArray<IncrementalModel>,
+  test: (
+    api: Scripted.ScriptedApi,
+    started: Fiber.Fiber<never, StoreError>
+  ) => Effect.Effect<A, E, Capture | Store | Source>
+) => {
+  const api = Scripted.make()
+  const infrastructure = Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))
+  return Effect.gen(function*() {
+    yield* TestClock.setTime(start)
+    api.put(start, { id: "a", title: "x" })
+    api.put(start, { id: "b", title: "y" })
+    return yield* Effect.gen(function*() {
+      const capture = yield* Capture
+      const fiber = yield* Effect.forkChild(capture.run)
+      yield* TestClock.adjust("1 second")
+      return yield* test(api, fiber)
+    }).pipe(Effect.provide(capturing(models).pipe(Layer.provideMerge(infrastructure))))
+  }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
+}
+
+export const stateOf = (model: IncrementalModel) =>
+  Effect.flatMap(Store, (store) => Effect.map(store.stream({ integration, model }), (state) => state!))

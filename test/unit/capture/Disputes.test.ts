@@ -1,0 +1,187 @@
+/** Copies that disagree: nobody is believed before a point re-read, or what is newer than both. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { PermissionMissing, Rejected, Unsupported } from "../../../src/source/Source.ts"
+import { scenario } from "./Rig.ts"
+import { refuse } from "./ScriptedApi.ts"
+
+describe("Disputes", () => {
+  it.effect("P3: the same row twice in one reading, older copy second: a point re-read decides, never B → A → B", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b", title: "other" })
+      yield* rig.sweep
+      const older = structuredClone(rig.api.rows.get("a")!.row)
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "B" })
+      yield* rig.put({ id: "b", title: "new" })
+      rig.api.pageSize = 1
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(
+          request.ids === null && request.cursor === "1" ? { ...answer, results: [older, ...answer.results] } : answer
+        )
+      yield* rig.poll
+      const events = (yield* rig.events).filter((entry) => entry.id === "a")
+      assert.deepStrictEqual(events.map((entry) => [entry.kind, JSON.parse(entry.after!).title]), [
+        ["created", "A"],
+        ["updated", "B"]
+      ])
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("P3: two copies that differ on one page are not judged, only the re-read is published", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "now" })
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(
+          request.ids === null
+            ? { ...answer, results: [...answer.results, { ...rig.api.rows.get("a")!.row, title: "before" }] }
+            : answer
+        )
+      yield* rig.poll
+      const events = (yield* rig.events).filter((entry) => entry.id === "a")
+      assert.deepStrictEqual(events.map((entry) => JSON.parse(entry.after!).title), ["now"])
+      const { balance } = (yield* rig.state).lastPoll!
+      assert.strictEqual(balance.duplicates + balance.pending + balance.unchanged, balance.read)
+    })))
+
+  it.effect("P3: an old live copy of a deleted record that is gone when asked for leaves nothing pending", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b" })
+      yield* rig.sweep
+      const live = structuredClone(rig.api.rows.get("a")!.row)
+      yield* rig.wait("1 minute")
+      yield* rig.flag("a")
+      yield* rig.poll
+      rig.api.vanish("a")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? { ...answer, results: [...answer.results, live] } : answer)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
+    })))
+
+  it.effect("P3: a disputed record that is gone is settled after a quiet poll too, with records of the last sweep as controls", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b" })
+      yield* rig.sweep
+      const live = structuredClone(rig.api.rows.get("a")!.row)
+      yield* rig.wait("20 minutes")
+      yield* rig.flag("a")
+      yield* rig.poll
+      rig.api.vanish("a")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed({ ...answer, results: request.ids === null ? [...answer.results, live] : [] })
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.wait("20 minutes")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
+    })))
+
+  it.effect("P3: of disputed records without anyone who could vouch, those that are there are settled, the one that is gone waits", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b", title: "B" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "A now" })
+      yield* rig.put({ id: "b", title: "B now" })
+      const [a, b] = ["a", "b"].map((id) => structuredClone(rig.api.rows.get(id)!.row))
+      rig.api.intercept = (request, answer) => {
+        if (request.ids !== null) return Effect.succeed(answer)
+        rig.api.vanish("b")
+        return Effect.succeed({ ...answer, results: [a, { ...a, title: "A then" }, b, { ...b, title: "B then" }] })
+      }
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { b: "reread" })
+      assert.strictEqual(JSON.parse((yield* rig.events).findLast(({ id }) => id === "a")!.after!).title, "A now")
+    })))
+
+  for (
+    const [name, reason] of [
+      ["400", new Rejected({ code: null, message: "400" })],
+      ["403", new PermissionMissing({ code: null, message: "403" })],
+      ["404", new Unsupported({ code: null, message: "404" })]
+    ] as const
+  ) {
+    it.effect(`D12, P3: a point re-read refused with ${name} decides nothing, and the stream is read as ever`, () =>
+      scenario(Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", title: "A" })
+        yield* rig.put({ id: "b", title: "B" })
+        yield* rig.sweep
+        const older = structuredClone(rig.api.rows.get("a")!.row)
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", title: "A2" })
+        rig.api.intercept = (request, answer) =>
+          request.ids === null ? Effect.succeed({ ...answer, results: [...answer.results, older] }) : refuse(reason)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      })))
+  }
+
+  it.effect("P3: where re-reads are not answered, a dispute ends with what a later reading shows to be newer", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", title: "A" })
+      yield* rig.put({ id: "b", title: "B" })
+      yield* rig.sweep
+      const older = structuredClone(rig.api.rows.get("a")!.row)
+      const showing = (...copies: ReadonlyArray<unknown>) => {
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed({ ...answer, results: request.ids === null ? [...answer.results, ...copies] : [] })
+      }
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: "A2" })
+      showing(older)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      showing()
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      showing(older)
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      yield* rig.put({ id: "a", title: "A3" })
+      showing()
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
+    })))
+
+  it.effect("P3: a disputed record that was never known and is gone stays pending until a sweep does not meet it either", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.wait("20 minutes")
+      yield* rig.sweep
+      yield* rig.wait("20 minutes")
+      yield* rig.put({ id: "a", title: "A" })
+      rig.api.intercept = (request, answer) => {
+        if (request.ids === null) rig.api.vanish("a")
+        return Effect.succeed({
+          ...answer,
+          results: answer.results.flatMap((row) => [row, { ...row as object, title: "B" }])
+        })
+      }
+      yield* rig.poll
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.wait("20 minutes")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      yield* rig.sweep
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), [])
+    })))
+})

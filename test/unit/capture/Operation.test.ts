@@ -1,0 +1,283 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+import { Capture } from "../../../src/capture/Capture.ts"
+import type { Act } from "../../../src/capture/Operation.ts"
+import { type PageRequest, Unsupported } from "../../../src/source/Source.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { capturing, integration, running, stateOf } from "./Capturing.ts"
+import { start } from "./Rig.ts"
+import * as Scripted from "./ScriptedApi.ts"
+
+describe("what an operator asks for", () => {
+  const key = { integration, model: "ats.application" } as const
+  const operate = (act: Act) => Effect.flatMap(Capture, (capture) => capture.operate(key, act))
+
+  it.effect("pause leaves the stream alone for as long as it takes, resume reads it at once", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* operate({ act: "pause" })
+        yield* TestClock.adjust("1 second")
+        const before = api.requests.length
+        yield* TestClock.adjust("3 hours")
+        assert.strictEqual(api.requests.length, before)
+        const refused = yield* Effect.flip(operate({ act: "poll" }))
+        assert.strictEqual(refused.message, "the stream is paused")
+        yield* operate({ act: "resume" })
+        yield* TestClock.adjust("1 second")
+        assert.isAbove(api.requests.length, before)
+        const audited = yield* Effect.flatMap(Store, (store) => store.audited(10))
+        assert.deepStrictEqual(audited.map(({ act, target }) => [act, target]), [
+          ["streams.resume", "greenhouse:acme/ats.application"],
+          ["streams.pause", "greenhouse:acme/ats.application"]
+        ])
+      })
+    ))
+
+  it.effect("who waits for a reading of a stream that is taken out is told, and the stream goes at once", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const capture = yield* Capture
+        api.intercept = () => Effect.never
+        const waiting = yield* Effect.forkChild(Effect.flip(capture.audit(key)))
+        yield* TestClock.adjust("1 second")
+        yield* capture.assign(integration, [])
+        const error = yield* Fiber.join(waiting)
+        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.application")
+      })
+    ))
+
+  it.effect("poll and resume try a blocked stream at once", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
+        yield* TestClock.adjust("3 minutes")
+        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* operate({ act: "poll" })
+        yield* TestClock.adjust("1 second")
+        assert.isNull((yield* stateOf("ats.application")).blocked)
+      })
+    ))
+
+  it.effect("sweep begins a full reading anew, in place of one that is open", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        api.pageSize = 1
+        let pages = 0
+        api.meanwhile = (request) => {
+          if (request.updatedAfter === null && request.ids === null) pages++
+        }
+        api.intercept = (request, answer) =>
+          Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
+        yield* operate({ act: "sweep" })
+        yield* TestClock.adjust("5 seconds")
+        const first = (yield* stateOf("ats.application")).sweep?.id
+        yield* operate({ act: "sweep" })
+        const second = (yield* stateOf("ats.application")).sweep?.id
+        assert.notStrictEqual(second, first)
+        yield* TestClock.adjust("2 minutes")
+        const state = yield* stateOf("ats.application")
+        assert.isNull(state.sweep)
+        assert.strictEqual(state.lastSweep?.id, second)
+        assert.isAtLeast(pages, 3)
+      })
+    ))
+
+  it.effect("B3: what a new backfill finds is old, what comes after it is not; the watermark stays", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("26 hours")
+        const { watermark } = yield* stateOf("ats.application")
+        const asked = start + Duration.toMillis("26 hours")
+        api.put(asked - 1, { id: "shown", remote_created_at: "2026-03-01T13:00:00.000Z" }, { silent: true })
+        api.rows.get("shown")!.matchedAt = 0
+        yield* operate({ act: "backfill" })
+        yield* TestClock.adjust("10 seconds")
+        const state = yield* stateOf("ats.application")
+        assert.isAtLeast(state.watermark!, watermark!)
+        assert.isNotNull(state.backfilledAt)
+        api.put(asked + 10_000, { id: "hired", remote_created_at: new Date(asked + 10_000).toISOString() })
+        yield* TestClock.adjust("2 minutes")
+        const store = yield* Store
+        const origins = new Map((yield* store.log({ after: 0, limit: 100 })).map(({ id, origin }) => [id, origin]))
+        assert.deepStrictEqual([origins.get("shown"), origins.get("hired")], ["backfill", "poll"])
+      })
+    ))
+
+  for (const act of ["sweep", "backfill"] as const) {
+    it.effect(`a ${act} asked for while the first page of another reading is on its way is a reading of its own`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          for (const under of ["poll", "sweep"] as const) {
+            const isIt = (request: PageRequest) => (request.updatedAfter === null) === (under === "sweep")
+            api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
+            const from = api.requests.length
+            while (!api.requests.slice(from).some(isIt)) yield* TestClock.adjust("1 second")
+            const before = api.requests.length
+            const { sweep: asked } = yield* operate({ act })
+            yield* TestClock.adjust("2 minutes")
+            const whole = api.requests.slice(before).filter(({ ids, updatedAfter }) =>
+              ids === null && updatedAfter === null
+            )
+            assert.strictEqual(whole.length, 1)
+            const state = yield* stateOf("ats.application")
+            assert.deepStrictEqual([state.sweep, state.lastSweep?.id], [null, asked?.id])
+            assert.strictEqual(state.lastSweep?.backfill, act === "backfill")
+            assert.isNotNull(state.backfilledAt)
+          }
+        })
+      ))
+  }
+
+  for (const under of ["poll", "backfill"] as const) {
+    it.effect(`B3: a ${under} under way when a new backfill is asked for meets old records as old`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          const isIt = (request: PageRequest) =>
+            under === "poll" ? request.updatedAfter !== null : request.cursor !== null
+          api.put(start, { id: "c" })
+          api.pageSize = 2
+          if (under === "poll") yield* TestClock.adjust("1 hour")
+          const store = yield* Store
+          let underWay = false
+          api.meanwhile = (request) => {
+            if (underWay || !isIt(request)) return
+            underWay = true
+            api.put(start, { id: "late", outcome: "HIRED" })
+            api.rows.get("late")!.matchedAt = Infinity
+          }
+          api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
+          while (!underWay) yield* TestClock.adjust("1 second")
+          yield* operate({ act: "backfill" })
+          yield* TestClock.adjust("5 minutes")
+          const late = (yield* store.log({ after: 0, limit: 10 })).filter(({ id }) => id === "late")
+          assert.deepStrictEqual(
+            late.map(({ origin, transitions, version }) => [version, origin, transitions]),
+            [[1, "backfill", "[]"]]
+          )
+        })
+      ))
+  }
+
+  it.effect("rewind reads again from a time on, and publishes only what was not published", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("2 hours")
+        const store = yield* Store
+        const { newest } = yield* store.logRange
+        // a change that no poll was ever shown
+        const lost = start + Duration.toMillis("1 hour")
+        api.put(lost, { id: "a", title: "lost" })
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual((yield* store.logRange).newest, newest)
+        const later = yield* Effect.flip(operate({ act: "rewind", to: lost + Duration.toMillis("30 days") }))
+        assert.match(later.message, /after its watermark/)
+        yield* operate({ act: "rewind", to: lost - 60_000 })
+        yield* TestClock.adjust("1 second")
+        const entries = yield* store.log({ after: newest, limit: 10 })
+        assert.deepStrictEqual(entries.map(({ id, kind, origin }) => [id, kind, origin]), [["a", "updated", "poll"]])
+        const { previous, watermark } = yield* stateOf("ats.application")
+        assert.isBelow(previous!, watermark!)
+      })
+    ))
+
+  it.effect("audit tells what differs, and not what is pending or published meanwhile", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const capture = yield* Capture
+        for (const id of ["c", "d", "e"]) api.put(start + 1_000, { id, title: id })
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* capture.audit(key), {
+          read: 5,
+          pending: {},
+          quarantined: 0,
+          differing: 0,
+          differences: []
+        })
+        api.put(start, { id: "a", title: "unannounced" }, { silent: true })
+        api.put(start, { id: "new", title: "unannounced" })
+        api.vanish("c")
+        api.rows.get("d")!.row = { ...api.rows.get("d")!.row, remote_deleted_at: "2026-03-01T12:00:00.000Z" }
+        api.meanwhile = (request) => {
+          // changed after its page was read, announced: the closing poll publishes it
+          if (request.updatedAfter === null && request.ids === null) {
+            api.put(start + Duration.toMillis("10 minutes"), { id: "e", title: "changed" })
+          }
+        }
+        const before = (yield* (yield* Store).logRange).newest
+        const report = yield* capture.audit(key)
+        assert.strictEqual(report.differing, 4)
+        assert.deepStrictEqual(report.differences, [
+          { id: "a", what: "content", paths: ["/title"] },
+          { id: "d", what: "gone", paths: [] },
+          { id: "new", what: "unknown", paths: [] },
+          { id: "c", what: "gone", paths: [] }
+        ])
+        const published = yield* (yield* Store).log({ after: before, limit: 10 })
+        assert.deepStrictEqual(published.map(({ id }) => id), ["e"])
+      })
+    ))
+
+  it.effect("X7: a decision is carried out as soon as it is written down, and by the next process if this one ended before", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        const store = yield* Store
+        const approve = Effect.fnUntraced(function*() {
+          const [hold] = yield* store.holds({ states: ["open"], limit: 1 })
+          yield* store.decide(hold!.id, { state: "approving", release: { origin: null, silent: false } }, start)
+          return hold!.id
+        })
+        const state = (id: number) => Effect.map(store.hold(id), (hold) => hold?.state)
+        api.flag(start, "a")
+        api.flag(start, "b")
+        yield* TestClock.adjust("2 minutes")
+        const deletes = yield* approve()
+        yield* Effect.yieldNow
+        yield* TestClock.adjust("10 millis")
+        assert.strictEqual(yield* state(deletes), "approved")
+
+        for (const id of ["a", "b"]) api.put(start + 120_000, { id, title: "back" })
+        yield* TestClock.adjust("2 minutes")
+        yield* Fiber.interrupt(started)
+        const restores = yield* approve()
+        assert.strictEqual(yield* state(restores), "approving")
+        const next = yield* Layer.build(capturing(["ats.application"]))
+        yield* Effect.forkChild(Context.get(next, Capture).run)
+        yield* TestClock.adjust("10 millis")
+        assert.strictEqual(yield* state(restores), "approved")
+        const events = yield* store.log({ after: 2, limit: 10 })
+        assert.deepStrictEqual(events.map(({ id, kind }) => `${kind} ${id}`), [
+          "deleted a",
+          "deleted b",
+          "created a",
+          "created b"
+        ])
+      }, Effect.scoped)
+    ))
+
+  it.effect("a stream that is not read is told", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*() {
+        const capture = yield* Capture
+        const error = yield* Effect.flip(capture.operate({ integration, model: "ats.tag" }, { act: "poll" }))
+        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.tag")
+      })
+    ))
+})

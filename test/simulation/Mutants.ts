@@ -125,6 +125,10 @@ export const mutants: ReadonlyArray<Mutant> = [
     "domain/Canonical.ts",
     'hash("sha256", canonical(value, shape), "base64url")',
     'hash("sha256", JSON.stringify([value, shape.masked.size]), "base64url")'
+  ], [
+    "capture/Absorb.ts",
+    'if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })\n        else if (changes.length === 0) counts.pending++',
+    "if (changes.length === 0 && hold !== null) counts.pending++"
   ]),
   mutant("volatile-counts", "volatile paths never make a change alone", [
     "domain/Processing.ts",

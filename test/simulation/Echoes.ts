@@ -4,6 +4,7 @@
  * Gotchas
  * - Nobody but plugins tags a candidate or refers a friend: whose change that is, is known without looking at any diff.
  * - An old copy of an application shows tags as they were. Only the first time that a record comes to show a write counts.
+ *   It may show one that is under way as done: whose that is, nobody can say.
  */
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { Effected } from "./FaultyApi.ts"
@@ -47,7 +48,7 @@ export class Echoes {
   }
 
   /** Gives what is wrong with what is said of an event's cause. */
-  told(integration: string, event: NewEvent): ReadonlyArray<string> {
+  told(integration: string, event: NewEvent, isBack: boolean): ReadonlyArray<string> {
     const cause: Cause | null = event.cause === null ? null : JSON.parse(event.cause)
     const changes: ReadonlyArray<{ path: string; before: unknown }> = JSON.parse(event.changes)
     const tagged = changes.find(({ path }) => path === tagPath)
@@ -58,7 +59,7 @@ export class Echoes {
       : tagged === undefined || event.after === null
       ? undefined
       : this.#last(integration, tagged.before === null ? "addTag" : "removeTag", candidateOf(event.after))
-    if (write === undefined) return cause === null ? wrong : [...wrong, `is nobody's, told as ${event.cause}`]
+    if (write === undefined) return cause === null || isBack ? wrong : [...wrong, `is nobody's, told as ${event.cause}`]
     const isFirst = !write.shown.has(event.id)
     write.shown.add(event.id)
     const waitedFor = (this.#sweeps.get(integration) ?? 0) - write.sweeps < patience

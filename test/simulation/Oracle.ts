@@ -101,7 +101,7 @@ export class Oracle implements Witness {
 
     this.#readings.begun(process, stream, written.before, written.after, this.#time.now)
     const told = this.#log(stream, written, report)
-    if (stream.table.model === "ats.application") this.#echoed(stream, written, report)
+    if (stream.table.model === "ats.application") this.#echoed(stream, written, told, report)
     stream.quarantined += written.quarantined
     for (const [id, row] of written.pending) {
       if (row === null) stream.pending.delete(id)
@@ -203,20 +203,26 @@ export class Oracle implements Witness {
         this.#candidatesOf(stream).tell(stream, event, erased, report)
         continue
       }
-      const before = stream.records.get(event.id)?.after ?? null
+      const known = stream.records.get(event.id)
+      const before = known?.after ?? null
       const candidate = event.reason === "erased" ? candidateIn(before) : null
       if (candidate !== null) erased.add(candidate.id)
       if (model === "ats.application") this.#candidatesOf(stream).show(event)
-      told.push({ event, before })
       tell(stream, event, this.#time.now, report)
+      told.push({ event, before, isBack: (stream.records.get(event.id)?.state ?? -1) < (known?.state ?? -1) })
     }
     return told
   }
 
   /** L1, L3, E1, E2, L9. */
-  #echoed({ table: { integration } }: Stream, { after, before, events }: Written, report: Report): void {
-    for (const event of events) {
-      for (const what of this.#echoes.told(integration, event)) {
+  #echoed(
+    { table: { integration } }: Stream,
+    { after, before }: Written,
+    told: ReadonlyArray<Told>,
+    report: Report
+  ): void {
+    for (const { event, isBack } of told) {
+      for (const what of this.#echoes.told(integration, event, isBack)) {
         report("L1", `${event.kind} ${event.version} of ${event.id} ${what}`)
       }
     }

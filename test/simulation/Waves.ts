@@ -11,6 +11,8 @@ import type { Json, Shape } from "./World.ts"
 
 /** An event, and what was published of its record before. */
 export interface Told {
+  /** An older state than was told before: a copy that nothing tells from the record having gone back (P3). */
+  readonly isBack: boolean
   readonly event: NewEvent
   readonly before: Shape | null
 }

@@ -148,7 +148,7 @@ export const backoff = (state: StreamState, interval: Duration.Duration): number
   )
 
 /**
- * Until when a stream is left alone, our clock. What lies further ahead than that ever lasts was set before our clock was set
+ * Until when a stream is left alone, our clock, ms. What lies further ahead than that ever lasts was set before our clock was set
  * back: nobody waits until it caught up (W4).
  */
 export const restsUntil = (

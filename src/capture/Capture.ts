@@ -1,13 +1,10 @@
 /**
- * Keeps every stream read: decides when each is polled, swept, probed or left alone. Hides the scheduling.
+ * Keeps every stream read, each in a loop of its own, as streams come and go. Hides the loops; whose turn it is says `Turn.ts`.
  *
  * Invariants
  * 1. Of one stream one thing happens at a time   (order, design of readings)
  * 2. A failing or blocked stream never delays another, nor does one that comes or goes
  * 3. Once `assign` returns, nothing is written to a stream that it left out   (X19)
- *
- * Gotchas
- * - A sweep gives way to a poll that is due and goes on after it, so freshness does not suffer from long readings.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -37,6 +34,7 @@ import { poll } from "./Poll.ts"
 import { refresh, type RefreshOptions } from "./Refresh.ts"
 import { backoff, failed, initial, restsUntil, type StreamSettings } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
+import { type InTurn, nextTurn } from "./Turn.ts"
 
 export interface CaptureOptions {
   /** Least overlap of polls beyond the watermark before last. */
@@ -89,22 +87,18 @@ export class Capture extends Context.Service<Capture, {
 }>()("rollcall/capture/Capture") {}
 
 /** What a stream's loop remembers between two steps; all that matters stands in the store. */
-interface Held extends Stream {
+interface Held extends Stream, InTurn {
   readonly lock: Semaphore.Semaphore
   /** Open once an operator asked for something that the stream's loop has not looked at yet. */
   readonly called: Latch.Latch
   /** Open once it is no longer read. */
   readonly left: Latch.Latch
-  pollAsked: boolean
   /** Our clock, ms: not before this after a failure that did not block it. */
   retryAt: number
-  /** What the last refresh left to do. */
-  owes: "done" | "more" | "sweep"
-  jitter: number
+  pollAsked: InTurn["pollAsked"]
+  owes: InTurn["owes"]
+  jitter: InTurn["jitter"]
 }
-
-/** Longest the API remembers deletes; a stream away for longer sweeps before it polls (W11). */
-const memory = Duration.toMillis(Duration.days(14))
 
 const backPressurePause = 5_000
 /** How often a paused stream looks whether it still is; who resumes it here wakes it. */
@@ -112,33 +106,6 @@ const pausedPause = 60_000
 
 /** Requests for owed records after each poll; more only while nothing else is due (N4). */
 const refreshBudget = 4
-
-/** Polls that read the whole list come this much less often (W12). */
-const gentle = 10
-/** Sweeps that have to find what polls cannot come this much more often (C6). */
-const hurried = 6
-
-const due = (held: Held, state: StreamState, now: number) => {
-  const interval = Duration.toMillis(held.settings.interval) * (1 + held.jitter)
-  /** What lies in the future ended before our clock was set back: nobody waits until it caught up. */
-  const past = (time: number) => time > now ? -Infinity : time
-  const sweptAt = past(state.lastSweep?.endedAt ?? -Infinity)
-  if (isWhole(held)) {
-    return { pollAt: Infinity, sweepAt: state.sweep === null ? sweptAt + interval : -Infinity, away: false }
-  }
-  const sweepInterval = Duration.toMillis(held.settings.sweepInterval) * (1 + held.jitter) /
-    (state.polls === "nothing" ? hurried : 1)
-  const lastRead = past(state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now)
-  const pollAt = state.watermark === null
-    ? now + interval
-    : lastRead + interval * (state.polls === "everything" ? gentle : 1)
-  const sweepAt = state.watermark === null || state.sweep !== null || held.owes === "sweep"
-    ? -Infinity
-    : sweptAt + sweepInterval
-  const ended = Math.max(state.lastPoll?.endedAt ?? 0, state.lastSweep?.endedAt ?? 0)
-  const away = state.watermark !== null && now - (ended || (state.sweep?.startedAt ?? now)) > memory
-  return { pollAt, sweepAt, away }
-}
 
 const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const store = yield* Store
@@ -215,29 +182,21 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     const rest = Math.max(state.paused ? now + pausedPause : 0, restsUntil(state, held, now))
     if (rest > now) return rest - now
     if (yield* backedUp) return backPressurePause
-    const { away, pollAt, sweepAt } = due(held, state, now)
-    const called = Effect.sync(() => held.called.isOpen())
-    // where polls fail for ever, each second turn is a sweep's: the list may be read all the same
-    const instead = sweepAt <= now && (state.failing?.count ?? 0) % 2 === 1
-    const until = instead ? now + Duration.toMillis(held.settings.interval) : pollAt
-    const interrupted = Effect.zipWith(Clock.currentTimeMillis, called, (time, called) => called || time >= until)
-    const polls = held.pollAsked || (pollAt <= now && !instead)
-    if (polls && !away && state.watermark !== null && !isWhole(held)) {
-      held.pollAsked = false
+    const turn = nextTurn(held, state, now)
+    if (turn.turn === "rest") return turn.until - now
+    held.pollAsked = false
+    if (turn.turn === "poll") {
       yield* poll(held)
       yield* confirmAbsences(held, options.confirmInterval)
       yield* refreshes(held, never)
       held.jitter = yield* Random.nextBetween(-0.1, 0.1)
-    } else if (sweepAt <= now || away || held.pollAsked) {
-      held.pollAsked = false
-      held.owes = "done"
-      // W11: of a sweep that was left open so long ago nobody knows what became of the records it has met
-      const isForgotten = away && now - (state.sweep?.startedAt ?? now) > memory
-      yield* sweepUntil(held, away ? called : interrupted, isForgotten ? restartSweep : sweep)
-    } else if (held.owes === "more") {
-      yield* refreshes(held, interrupted)
     } else {
-      return Math.min(pollAt, sweepAt) - now
+      const yieldTurn = Effect.map(Clock.currentTimeMillis, (time) => held.called.isOpen() || time >= turn.until)
+      if (turn.turn === "refresh") yield* refreshes(held, yieldTurn)
+      else {
+        held.owes = "done"
+        yield* sweepUntil(held, yieldTurn, turn.anew ? restartSweep : sweep)
+      }
     }
     if (state.blocked !== null || state.failing !== null) {
       yield* Effect.logInfo("stream reads again").pipe(

@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
+import { newReading } from "../../../src/capture/Pages.ts"
+import { initial } from "../../../src/capture/StreamState.ts"
+import { nextTurn } from "../../../src/capture/Turn.ts"
+import type { Reading, StreamState } from "../../../src/store/State.ts"
+
+const interval = Duration.minutes(1)
+const sweepInterval = Duration.hours(6)
+const now = 1_700_000_000_000
+const fortnight = Duration.toMillis(Duration.days(14))
+
+const around = (millis: number) => Schema.Int.check(Schema.isBetween({ minimum: now - millis, maximum: now + millis }))
+/** Of our clock, also one that was wrong: minutes ago or ahead, up to a month ago or ahead. */
+const moment = Schema.Union([around(5 * Duration.toMillis(interval)), around(2 * fortnight)])
+const Situation = Schema.Struct({
+  model: Schema.Literals(["hris.skill", "assessment.package"]),
+  live: Schema.Boolean,
+  polledAt: Schema.NullOr(moment),
+  sweptAt: Schema.NullOr(moment),
+  sweepingSince: Schema.NullOr(moment),
+  polls: Schema.NullOr(Schema.Literals(["everything", "nothing"])),
+  failures: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })),
+  owes: Schema.Literals(["done", "more", "sweep"]),
+  pollAsked: Schema.Boolean,
+  jitter: Schema.Literals([-0.1, 0, 0.1])
+})
+type Situation = typeof Situation.Type
+
+const turnIn = ({ jitter, owes, pollAsked, ...situation }: Situation) => {
+  const { live, model } = situation
+  const settings = { integration: "one", model, account: "default", interval, sweepInterval }
+  const fresh: StreamState = initial(settings, Duration.minutes(5))
+  const reading = (kind: Reading["kind"], startedAt: number) =>
+    newReading(fresh, kind, { from: null, startedAt, backfill: false })
+  const ended = (kind: Reading["kind"], endedAt: number | null) =>
+    endedAt === null ? null : { ...reading(kind, endedAt), endedAt }
+  const state: StreamState = {
+    ...fresh,
+    watermark: live ? now : null,
+    sweep: situation.sweepingSince === null ? null : reading("sweep", situation.sweepingSince),
+    lastPoll: ended("poll", situation.polledAt),
+    lastSweep: ended("sweep", situation.sweptAt),
+    ...situation.polls === null ? {} : { polls: situation.polls },
+    failing: situation.failures === 0 ? null : { count: situation.failures, message: "refused", since: now }
+  }
+  return nextTurn({ key: { integration: "one", model }, settings, jitter, owes, pollAsked }, state, now)
+}
+
+describe("Turn", () => {
+  it.prop("W4: no stream rests longer than ten of its intervals, whatever our clock was when it was read last", [
+    Situation
+  ], ([situation]) => {
+    const turn = turnIn(situation)
+    if (turn.turn !== "rest") return
+    assert.isAbove(turn.until, now)
+    assert.isAtMost(turn.until - now, 11 * Duration.toMillis(interval))
+  })
+
+  it.prop("what was read a moment ago rests, until an operator asks for it", [Situation], ([situation]) => {
+    const read = { ...situation, live: true, polledAt: now - 1, sweptAt: now - 1, sweepingSince: null }
+    const rested = { ...read, owes: "done" as const, pollAsked: false }
+    const often = situation.model === "hris.skill" && situation.polls === "everything" ? 10 : 1
+    const { jitter, model } = situation
+    const until = now - 1 + often * (1 + jitter) * Duration.toMillis(interval)
+    assert.deepStrictEqual(turnIn(rested), { turn: "rest", until })
+    const { turn } = turnIn({ ...rested, pollAsked: true })
+    assert.strictEqual(turn, model === "hris.skill" ? "poll" : "sweep")
+  })
+
+  it.prop("W11: nobody polls who was away for longer than deletes are remembered, nor goes on with a sweep as old", [
+    Situation
+  ], ([situation]) => {
+    const away = { ...situation, model: "hris.skill" as const, live: true }
+    const old = now - fortnight - 1
+    const turn = turnIn({
+      ...away,
+      polledAt: away.polledAt === null ? null : Math.min(away.polledAt, old),
+      sweptAt: Math.min(away.sweptAt ?? old, old),
+      sweepingSince: away.sweepingSince === null ? null : Math.min(away.sweepingSince, old)
+    })
+    assert.deepStrictEqual(turn, { turn: "sweep", anew: away.sweepingSince !== null, until: Infinity })
+  })
+
+  it.prop("a sweep gives way to the poll that is due, but where polls fail for ever each second turn is a sweep's", [
+    Situation,
+    Schema.Boolean
+  ], ([situation, even]) => {
+    const turn = turnIn({
+      ...situation,
+      model: "hris.skill",
+      live: true,
+      pollAsked: false,
+      polledAt: now - Duration.toMillis(Duration.hours(1)),
+      sweptAt: now - Duration.toMillis(Duration.days(1)),
+      failures: even ? 2 : 1
+    })
+    const minutes = Duration.toMillis(interval)
+    assert.deepStrictEqual(turn, even ? { turn: "poll" } : { turn: "sweep", anew: false, until: now + minutes })
+  })
+
+  it.prop("what only ever comes whole is never polled", [Situation], ([situation]) => {
+    assert.notStrictEqual(turnIn({ ...situation, model: "assessment.package" }).turn, "poll")
+  })
+})

@@ -27,6 +27,7 @@ import * as Adoption from "./Adoption.ts"
 import { audit, type AuditReport } from "./Audit.ts"
 import { fill, unfilled } from "./CandidateFill.ts"
 import * as Gauges from "./Gauges.ts"
+import * as Headway from "./Headway.ts"
 import { carryOut } from "./Holds.ts"
 import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
@@ -44,8 +45,7 @@ export interface CaptureOptions {
   readonly guard?: Guard.Thresholds
   /** Of an adoption that was begun and not ended. */
   readonly processingOf?: Adoption.ProcessingOf
-  /** Reading waits while this reader of the log is more than `limit` events behind (X10). */
-  readonly backPressure?: { readonly reader: string; readonly limit: number }
+  readonly backPressure?: Headway.BackPressure
 }
 
 /** There is no such stream here, or it is no longer configured. */
@@ -113,6 +113,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
   const owner: Owner = yield* store.claim("capture")
   yield* Adoption.finish(owner, store.identity.lineage, options.processingOf ?? (() => null))
+  const headway = Headway.make(store, options.backPressure ?? null)
   const streams = new Map<string, Held>()
   /** One for each stream while `run` runs. */
   let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
@@ -158,22 +159,6 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const never = Effect.succeed(false)
 
-  let waiting = false
-  /** What is not yet published must not grow without end: reading waits for whoever publishes. */
-  const backedUp = Effect.gen(function*() {
-    if (options.backPressure === undefined) return false
-    const { newest } = yield* store.logRange
-    const behind = newest - (yield* store.readerPosition(options.backPressure.reader))
-    const full = behind > options.backPressure.limit
-    if (full !== waiting) {
-      waiting = full
-      yield* Effect.logWarning(full ? "reading waits: too much is unpublished" : "reading goes on").pipe(
-        Effect.annotateLogs({ reader: options.backPressure.reader, behind })
-      )
-    }
-    return full
-  })
-
   /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
   const step = Effect.fnUntraced(function*(held: Held) {
     yield* held.called.close
@@ -181,7 +166,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     const now = yield* Clock.currentTimeMillis
     const rest = Math.max(state.paused ? now + pausedPause : 0, restsUntil(state, held, now))
     if (rest > now) return rest - now
-    if (yield* backedUp) return backPressurePause
+    if (yield* headway.backedUp) return backPressurePause
     const turn = nextTurn(held, state, now)
     if (turn.turn === "rest") return turn.until - now
     held.pollAsked = false
@@ -206,17 +191,6 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return 0
   })
 
-  let storeAway: string | null = null
-  /** All streams share the store: what is wrong with it is told once, and once that it is over. */
-  const storeIs = (away: StoreError | null) =>
-    Effect.suspend(() => {
-      if ((storeAway === null) === (away === null)) return Effect.void
-      storeAway = away?.message ?? null
-      return away === null
-        ? Effect.logInfo("store available again")
-        : Effect.annotateLogs(Effect.logError("store unavailable"), { why: away.message })
-    })
-
   const keep = (held: Held): Effect.Effect<never, StoreError> =>
     Effect.forever(
       exclusively(
@@ -226,9 +200,9 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         )
       ).pipe(
         // who only looked what there is to do has not written anything
-        Effect.tap((wait) => wait === 0 ? storeIs(null) : Effect.void),
+        Effect.tap((wait) => wait === 0 ? headway.storeIs(null) : Effect.void),
         Effect.catchTag("StoreError", (error) =>
-          error.reason.retryable ? Effect.as(storeIs(error), 2_000) : Effect.fail(error)),
+          error.reason.retryable ? Effect.as(headway.storeIs(error), 2_000) : Effect.fail(error)),
         Effect.flatMap((wait) =>
           wait > 0
             ? Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(wait))), held.called.await)
@@ -392,7 +366,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       return state
     }),
     audit: (key) => asked(key, (held) => audit(held, pollNow(held))),
-    heldUp: Effect.sync(() => storeAway)
+    heldUp: headway.heldUp
   })
 })
 

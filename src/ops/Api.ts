@@ -10,9 +10,10 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { acts } from "../capture/Operation.ts"
+import { deadLetters } from "./DeadLetterApi.ts"
+import { holds } from "./HoldApi.ts"
 import { Malformed } from "./Malformed.ts"
-import { deadLetters, plugins } from "./PluginApi.ts"
+import { plugins } from "./PluginApi.ts"
 import {
   Check,
   IntegrationInvalid,
@@ -21,10 +22,10 @@ import {
   NotReady,
   PositionGone,
   PositionMalformed,
-  SourceAway,
   StoreAway
 } from "./Problem.ts"
-import { Instant, Length, Limit, Model, page, PositiveInt } from "./Shape.ts"
+import { Length, Limit, Model, page } from "./Shape.ts"
+import { operation, state } from "./StreamApi.ts"
 
 // ---- shapes -------------------------------------------------------------------------------------------------------
 
@@ -51,86 +52,6 @@ const CurrentRecord = Schema.Struct({
   lineage: Schema.Number,
   version: Schema.Number,
   after: Schema.Unknown
-})
-
-const Progress = Schema.Struct({
-  kind: Schema.Literals(["backfill", "sweep"]),
-  records: Schema.Number,
-  pages: Schema.Number,
-  started_at: Schema.String,
-  records_per_second: Schema.Number,
-  /** null during a backfill: the API does not say how much there is. */
-  seconds_left: Schema.NullOr(Schema.Number)
-})
-
-export const StreamView = Schema.Struct({
-  stream: Schema.String,
-  integration: Schema.String,
-  model: Model,
-  phase: Schema.Literals(["starting", "backfilling", "live"]),
-  paused: Schema.Boolean,
-  blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, message: Schema.String, since: Schema.String })),
-  failing: Schema.NullOr(Schema.Struct({ count: Schema.Number, message: Schema.String, since: Schema.String })),
-  watermark: Instant,
-  lineage: Schema.Number,
-  /** Every change up to then is in the log or pending; null before the backfill is complete. */
-  complete_to: Instant,
-  /** Of the log: what made that so lies at or before it. */
-  position: Schema.String,
-  /** Now − watermark, seconds; null until the first answer. */
-  freshness_seconds: Schema.NullOr(Schema.Number),
-  records_live: Schema.Number,
-  pending: Schema.Record(Schema.String, Schema.Number),
-  quarantined: Schema.Number,
-  /** Records to be re-read because content they repeat was seen changed elsewhere. */
-  owed: Schema.Number,
-  /** What polls are answered: the changes, everything (`updated_after` is ignored) or nothing (it finds nothing). */
-  polls: Schema.Literals(["changes", "everything", "nothing"]),
-  progress: Schema.NullOr(Progress),
-  last_poll_at: Instant,
-  last_sweep_at: Instant
-})
-export type StreamView = typeof StreamView.Type
-
-const HoldState = Schema.Literals(["open", "rejected", "approving", "approved", "cancelled"])
-
-export const HoldView = Schema.Struct({
-  id: Schema.Number,
-  stream: Schema.String,
-  integration: Schema.String,
-  model: Model,
-  kind: Schema.Literals(["deletes", "restores", "scope"]),
-  state: HoldState,
-  /** In words. */
-  reason: Schema.String,
-  /** Of a scope hold: JSON Pointers that keep their published values; `*` is any member of an array. */
-  paths: Schema.Array(Schema.String),
-  opened_at: Schema.String,
-  decided_at: Instant,
-  /** Held now. */
-  records: Schema.Number,
-  /** Released since it was approved. */
-  released: Schema.Number,
-  /** Why an approval is not carried out yet, and when it will be, in words; null where nothing is in its way. */
-  waits_for: Schema.NullOr(Schema.String)
-})
-export type HoldView = typeof HoldView.Type
-
-/** One held record, without content. */
-const HeldRecord = Schema.Struct({
-  id: Schema.String,
-  status: Schema.Literals(["held", "disputed"]),
-  /** Why it counts as deleted, if it does. */
-  reason: Schema.NullOr(Schema.String),
-  changed_at: Instant,
-  detected_at: Schema.String
-})
-
-/** A hold and a page of its records. */
-export const HoldPage = Schema.Struct({
-  hold: HoldView,
-  records: Schema.Array(HeldRecord),
-  next: Schema.NullOr(Schema.String)
 })
 
 /** `auto`: all that the integration's tool is not known to lack. */
@@ -174,22 +95,6 @@ const Removal = Schema.Struct({
     description: "`keep`: added again, it goes on where it stood. `erase`: nothing is left of its records"
   })
 })
-/** What is published of a stream beside what the API shows. Ids only, never content. */
-export const AuditView = Schema.Struct({
-  stream: Schema.String,
-  read: Schema.Number,
-  pending: Schema.Record(Schema.String, Schema.Number),
-  quarantined: Schema.Number,
-  differing: Schema.Number,
-  /** The first thousand. */
-  differences: Schema.Array(Schema.Struct({
-    id: Schema.String,
-    what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
-    paths: Schema.Array(Schema.String)
-  }))
-})
-export type AuditView = typeof AuditView.Type
-
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
 const positionProblems = [PositionMalformed, PositionGone, StoreAway] as const
@@ -242,15 +147,6 @@ const feed = HttpApiGroup.make("feed").add(
   )
 )
 
-const state = HttpApiGroup.make("state").add(
-  HttpApiEndpoint.get("streams", "/v1/streams", { success: page(StreamView), error: StoreAway }),
-  HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
-    params: { integration: Schema.String, model: Model },
-    success: StreamView,
-    error: [NotFound, StoreAway]
-  })
-)
-
 const integrations = HttpApiGroup.make("integrations").add(
   HttpApiEndpoint.get("list", "/v1/integrations", { success: page(IntegrationView), error: StoreAway }),
   HttpApiEndpoint.post("add", "/v1/integrations", {
@@ -270,82 +166,6 @@ const integrations = HttpApiGroup.make("integrations").add(
     OpenApi.Description,
     "Nothing more is read of the integration once this is answered. Erasing goes on after that: its events go when they " +
       "are where they are published to."
-  )
-)
-
-const operation = HttpApiGroup.make("operation").add(
-  HttpApiEndpoint.post("act", "/v1/streams/:integration/:model/:act", {
-    params: { integration: Schema.String, model: Model, act: Schema.Literals(acts) },
-    success: StreamView,
-    error: [NotFound, NotNow, StoreAway]
-  }).annotate(
-    OpenApi.Description,
-    "Answers at once with the stream as it is now; what has to be read is read after the page under way. `pause` keeps the " +
-      "stream as it is until `resume`, which also tries a blocked one at once. `sweep` begins a full reading anew, `backfill` " +
-      "one after which nothing that it found counts as new."
-  ),
-  HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
-    params: { integration: Schema.String, model: Model },
-    payload: Schema.Struct({ to: Schema.DateTimeUtcFromString }),
-    success: StreamView,
-    error: [NotFound, NotNow, StoreAway]
-  }).annotate(
-    OpenApi.Description,
-    "Sets the watermark back: the next poll reads from there, less the margin. What it meets and is published already " +
-      "makes no event."
-  ),
-  HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
-    params: { integration: Schema.String, model: Model },
-    success: AuditView,
-    error: [NotFound, SourceAway, StoreAway]
-  }).annotate(
-    OpenApi.Description,
-    "Reads the whole stream and compares it with what its events add up to; publishes nothing. Answers when it is done."
-  )
-)
-
-const holdId = { id: PositiveInt }
-
-const holds = HttpApiGroup.make("holds").add(
-  HttpApiEndpoint.get("list", "/v1/holds", {
-    query: {
-      state: Schema.optionalKey(HoldState),
-      after: Schema.optionalKey(Schema.FiniteFromString),
-      limit: Schema.optionalKey(Limit)
-    },
-    success: page(HoldView),
-    error: StoreAway
-  }).annotate(
-    OpenApi.Description,
-    "Changes that the guard keeps back, newest first. Without `state` those that are neither approved nor cancelled."
-  ),
-  HttpApiEndpoint.get("show", "/v1/holds/:id", {
-    params: holdId,
-    query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Limit) },
-    success: HoldPage,
-    error: [NotFound, StoreAway]
-  }),
-  HttpApiEndpoint.post("approve", "/v1/holds/:id/approve", {
-    params: holdId,
-    query: {
-      origin: Schema.optionalKey(Schema.Literal("backfill")),
-      silent: Schema.optionalKey(Schema.Literals(["true", "false"]))
-    },
-    success: HoldView,
-    error: [NotFound, NotNow, StoreAway]
-  }).annotate(
-    OpenApi.Description,
-    "Publishes what is held, as `origin: backfill` if asked for. `silent=true`, for a scope hold: publishes nothing, the " +
-      "records count as they are now shown. The answer comes at once; the hold is `approving` until all is published. That is " +
-      "soon, of a paused or blocked stream too; of one that is not read any more, once it is read again: `waits_for` says so."
-  ),
-  HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
-    params: holdId,
-    success: HoldView,
-    error: [NotFound, NotNow, StoreAway]
-  }).annotate(
-    OpenApi.Description,
-    "Publishes nothing; the records stay listed as disputed and are not asked about again until they are seen otherwise."
   )
 )
 

@@ -11,9 +11,10 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { HoldView, StreamView } from "./Api.ts"
+import { HoldView } from "./HoldApi.ts"
 import { Check, Fault } from "./Problem.ts"
 import type { ShownEvent } from "./Screen.ts"
+import { StreamView } from "./StreamApi.ts"
 
 /** Nothing answers there, or not as Rollcall does. */
 export class ClientError extends Schema.TaggedError<ClientError>()("ClientError", {

@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { Client } from "./Client.ts"
 import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
-import { DeadLetterView, DiscardView, PlanView, RedriveView, StoryView } from "./PluginApi.ts"
+import { DeadLetterView, DiscardView, PlanView, RedriveView, StoryView } from "./DeadLetterApi.ts"
 import { deadLetterTable, planText, storyText } from "./PluginScreen.ts"
 import { page } from "./Shape.ts"
 

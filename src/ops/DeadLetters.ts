@@ -8,8 +8,8 @@ import { formatPosition, type LogIdentity } from "../domain/ChangeEvent.ts"
 import { type DeadLetter, Deliveries, type Failure } from "../store/Deliveries.ts"
 import { Store } from "../store/Store.ts"
 import { Api } from "./Api.ts"
+import type { DeadLetterView } from "./DeadLetterApi.ts"
 import * as Feed from "./Feed.ts"
-import type { DeadLetterView } from "./PluginApi.ts"
 import { NotFound, NotNow } from "./Problem.ts"
 
 const defaultLimit = 100

@@ -22,10 +22,10 @@ import { derivedRegistry, type StreamModel, streamModels, streamName } from "../
 import { Plugins } from "../delivery/Plugins.ts"
 import { Source, type WriteRequest } from "../source/Source.ts"
 import { Store } from "../store/Store.ts"
-import type { StreamView } from "./Api.ts"
 import { type Client, parseEvent } from "./Client.ts"
 import { type Difference, differences, Fold, type Records } from "./Fold.ts"
 import { eventLine, lagOf, paint, progressLine, writeLine } from "./Screen.ts"
+import type { StreamView } from "./StreamApi.ts"
 
 /** The simulated world behind the API that is read. */
 export interface DemoWorld {

@@ -3,8 +3,8 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { HoldPage, HoldView } from "./Api.ts"
 import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
+import { HoldPage, HoldView } from "./HoldApi.ts"
 import { holdTable, table } from "./Screen.ts"
 
 const id = Argument.Int("hold").pipe(

@@ -14,8 +14,10 @@ import { streamName } from "../domain/Model.ts"
 import { completeTo, knownOffset } from "../domain/Watermark.ts"
 import type { IntegrationState, StreamState } from "../store/State.ts"
 import { type ListedHold, Store } from "../store/Store.ts"
-import type { HoldView, IntegrationView, StreamView } from "./Api.ts"
+import type { IntegrationView } from "./Api.ts"
+import type { HoldView } from "./HoldApi.ts"
 import type { Check } from "./Problem.ts"
+import type { StreamView } from "./StreamApi.ts"
 
 export interface Overview {
   readonly streams: ReadonlyArray<StreamView>

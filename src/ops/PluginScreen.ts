@@ -1,5 +1,6 @@
 /** How plugins, dry runs and dead letters look on a terminal. Pure. */
-import type { DeadLetterView, PlanView, PluginList, PluginView, ReplayView, StoryView } from "./PluginApi.ts"
+import type { DeadLetterView, PlanView, StoryView } from "./DeadLetterApi.ts"
+import type { PluginList, PluginView, ReplayView } from "./PluginApi.ts"
 import { paint, table } from "./Screen.ts"
 
 const minute = (instant: string | null): string => instant === null ? "–" : instant.slice(0, 16).replace("T", " ")

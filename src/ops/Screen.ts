@@ -2,7 +2,9 @@
  * How events, streams and progress look on a terminal. Pure: text in colours, which are left away where they mean nothing.
  */
 import { styleText } from "node:util"
-import type { HoldView, IntegrationView, StreamView } from "./Api.ts"
+import type { IntegrationView } from "./Api.ts"
+import type { HoldView } from "./HoldApi.ts"
+import type { StreamView } from "./StreamApi.ts"
 
 /** What the screen needs of an event as the HTTP API gives it. */
 export interface ShownEvent {

@@ -1,8 +1,9 @@
 /** The page at `/`: every stream and plugin at a glance, without script, made anew every five seconds. */
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import type { HoldView, StreamView } from "./Api.ts"
+import type { HoldView } from "./HoldApi.ts"
 import type { Overview } from "./Overview.ts"
 import type { PluginList, PluginView } from "./PluginApi.ts"
+import type { StreamView } from "./StreamApi.ts"
 
 const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 

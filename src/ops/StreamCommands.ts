@@ -5,9 +5,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { AuditView, StreamView } from "./Api.ts"
 import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
 import { paint, streamTable, table } from "./Screen.ts"
+import { AuditView, StreamView } from "./StreamApi.ts"
 
 /** The audit found what is neither published nor pending. */
 export class AuditDiffers extends Schema.TaggedError<AuditDiffers>()("AuditDiffers", { message: Schema.String }) {

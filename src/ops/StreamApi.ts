@@ -1,0 +1,103 @@
+/** The part of the operating API's contract that is about streams: how each stands, what can be done to it, and its audit. */
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { acts } from "../capture/Operation.ts"
+import { NotFound, NotNow, SourceAway, StoreAway } from "./Problem.ts"
+import { Instant, Model, page } from "./Shape.ts"
+
+const Progress = Schema.Struct({
+  kind: Schema.Literals(["backfill", "sweep"]),
+  records: Schema.Number,
+  pages: Schema.Number,
+  started_at: Schema.String,
+  records_per_second: Schema.Number,
+  /** null during a backfill: the API does not say how much there is. */
+  seconds_left: Schema.NullOr(Schema.Number)
+})
+
+export const StreamView = Schema.Struct({
+  stream: Schema.String,
+  integration: Schema.String,
+  model: Model,
+  phase: Schema.Literals(["starting", "backfilling", "live"]),
+  paused: Schema.Boolean,
+  blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, message: Schema.String, since: Schema.String })),
+  failing: Schema.NullOr(Schema.Struct({ count: Schema.Number, message: Schema.String, since: Schema.String })),
+  watermark: Instant,
+  lineage: Schema.Number,
+  /** Every change up to then is in the log or pending; null before the backfill is complete. */
+  complete_to: Instant,
+  /** Of the log: what made that so lies at or before it. */
+  position: Schema.String,
+  /** Now − watermark, seconds; null until the first answer. */
+  freshness_seconds: Schema.NullOr(Schema.Number),
+  records_live: Schema.Number,
+  pending: Schema.Record(Schema.String, Schema.Number),
+  quarantined: Schema.Number,
+  /** Records to be re-read because content they repeat was seen changed elsewhere. */
+  owed: Schema.Number,
+  /** What polls are answered: the changes, everything (`updated_after` is ignored) or nothing (it finds nothing). */
+  polls: Schema.Literals(["changes", "everything", "nothing"]),
+  progress: Schema.NullOr(Progress),
+  last_poll_at: Instant,
+  last_sweep_at: Instant
+})
+export type StreamView = typeof StreamView.Type
+
+/** What is published of a stream beside what the API shows. Ids only, never content. */
+export const AuditView = Schema.Struct({
+  stream: Schema.String,
+  read: Schema.Number,
+  pending: Schema.Record(Schema.String, Schema.Number),
+  quarantined: Schema.Number,
+  differing: Schema.Number,
+  /** The first thousand. */
+  differences: Schema.Array(Schema.Struct({
+    id: Schema.String,
+    what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
+    paths: Schema.Array(Schema.String)
+  }))
+})
+export type AuditView = typeof AuditView.Type
+
+export const state = HttpApiGroup.make("state").add(
+  HttpApiEndpoint.get("streams", "/v1/streams", { success: page(StreamView), error: StoreAway }),
+  HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
+    params: { integration: Schema.String, model: Model },
+    success: StreamView,
+    error: [NotFound, StoreAway]
+  })
+)
+
+export const operation = HttpApiGroup.make("operation").add(
+  HttpApiEndpoint.post("act", "/v1/streams/:integration/:model/:act", {
+    params: { integration: Schema.String, model: Model, act: Schema.Literals(acts) },
+    success: StreamView,
+    error: [NotFound, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Answers at once with the stream as it is now; what has to be read is read after the page under way. `pause` keeps the " +
+      "stream as it is until `resume`, which also tries a blocked one at once. `sweep` begins a full reading anew, `backfill` " +
+      "one after which nothing that it found counts as new."
+  ),
+  HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
+    params: { integration: Schema.String, model: Model },
+    payload: Schema.Struct({ to: Schema.DateTimeUtcFromString }),
+    success: StreamView,
+    error: [NotFound, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Sets the watermark back: the next poll reads from there, less the margin. What it meets and is published already " +
+      "makes no event."
+  ),
+  HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
+    params: { integration: Schema.String, model: Model },
+    success: AuditView,
+    error: [NotFound, SourceAway, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Reads the whole stream and compares it with what its events add up to; publishes nothing. Answers when it is done."
+  )
+)

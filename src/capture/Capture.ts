@@ -22,7 +22,7 @@ import { isDerived, type StreamKey, streamName } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
 import type { StreamState } from "../store/State.ts"
-import { type Owner, Store, StoreError } from "../store/Store.ts"
+import { type ListedHold, type Owner, Store, StoreError } from "../store/Store.ts"
 import * as Adoption from "./Adoption.ts"
 import { audit, type AuditReport } from "./Audit.ts"
 import { fill, unfilled } from "./CandidateFill.ts"
@@ -103,6 +103,8 @@ interface Held extends Stream, InTurn {
 const backPressurePause = 5_000
 /** How often a paused stream looks whether it still is; who resumes it here wakes it. */
 const pausedPause = 60_000
+
+const approvedPage = 100
 
 /** Requests for owed records after each poll; more only while nothing else is due (N4). */
 const refreshBudget = 4
@@ -218,11 +220,16 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   /** Carries out what was approved, in whatever process, of the streams that are read here. */
   const decided = Effect.gen(function*() {
-    const approved = yield* store.holds({ states: ["approving"], limit: 100 })
-    for (const name of new Set(approved.map(streamName))) {
-      const held = streams.get(name)
-      if (held !== undefined) yield* decide(held)
-    }
+    let page: ReadonlyArray<ListedHold>
+    let before = Number.MAX_SAFE_INTEGER
+    do {
+      page = yield* store.holds({ states: ["approving"], before, limit: approvedPage })
+      before = page.at(-1)?.id ?? 0
+      for (const name of new Set(page.map(streamName))) {
+        const held = streams.get(name)
+        if (held !== undefined) yield* decide(held)
+      }
+    } while (page.length === approvedPage)
   })
 
   const keepDeciding = Effect.gen(function*() {

@@ -271,6 +271,34 @@ describe("what an operator asks for", () => {
       }, Effect.scoped)
     ))
 
+  it.effect("X7: a decision is carried out however many wait for streams that are not read any more", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const store = yield* Store
+        const { owner } = yield* Capture
+        const approve = (id: number) =>
+          store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
+        api.flag(start, "a")
+        api.flag(start, "b")
+        yield* TestClock.adjust("2 minutes")
+        const [hold] = yield* store.holds({ states: ["open"], limit: 1 })
+        const { id, integration: _, model: __, rows: ___, ...opened } = hold!
+        const left = { integration, model: "ats.tag" } as const
+        yield* store.ensureStreams([{ ...yield* stateOf("ats.application"), ...left, retired: true }])
+        yield* store.transact(owner, left, (tx) =>
+          Effect.forEach(Array.from({ length: 250 }), () =>
+            tx.openHold(opened), { discard: true }))
+        const others = yield* store.holds({ states: ["open"], limit: 250 })
+        yield* Effect.forEach(others, (other) =>
+          approve(other.id), { discard: true })
+        yield* approve(id)
+        yield* TestClock.adjust("10 millis")
+        assert.strictEqual((yield* store.hold(id))?.state, "approved")
+        assert.strictEqual((yield* store.hold(others[0]!.id))?.state, "approving")
+      })
+    ))
+
   it.effect("a stream that is not read is told", () =>
     running(
       ["ats.application"],

@@ -41,6 +41,8 @@ const check = (place: Place, url: URL): void => {
   if (!all("sslmode", (mode) => sslModes.includes(mode))) {
     place.fault("has an sslmode that there is not", `Use one of ${sslModes.join(", ")}, or leave it out`)
   }
+  // passed over as others are, nothing would be encrypted
+  if (searchParams.has("ssl")) place.fault("asks for ssl, which nobody here knows", "Write sslmode=require instead")
   if (!all("port", isPort)) place.fault("has a port that is none", "Use a number from 1 to 65535")
   if (!all("connect_timeout", (seconds) => /^\d+$/.test(seconds))) {
     place.fault("has a connect_timeout that is none", "Use a whole number of seconds, or 0 to wait for ever")

@@ -19,7 +19,7 @@ export const lossReasons = [
   "hidden by a fault",
   /** Nothing but a sweep could have shown it: not announced, or later than the margin; none came by. */
   "for a sweep",
-  /** It was over before a poll came by. */
+  /** It was over before a poll came by and had read the list to its end. */
   "between two polls",
   "unexplained"
 ] as const
@@ -52,8 +52,8 @@ export class Ledger {
   readonly #stale = new Map<Row, Array<number>>()
   readonly #waits = new Map<Row, Array<Wait>>()
   readonly #troubled = new Map<Table, Array<number>>()
-  /** Requests of lists, from when they left until they were answered. */
-  readonly #asked = new Map<Table, Array<Omit<Wait, "held">>>()
+  /** Readings of lists, from when the first page was asked for until the last one was answered. */
+  readonly #read = new Map<Table, Array<Omit<Wait, "held">>>()
   /** Since when a stream is left alone, ms. */
   readonly #blocked = new Map<Table, Array<Wait>>()
   readonly #masked = new Map<Table, Set<string>>()
@@ -61,7 +61,9 @@ export class Ledger {
   delivered({ copies, met, request, requestedAt, table }: Delivery, now: number): void {
     // who is asked for by id vouches for others; a list that leads in a circle is given up before its page counts
     if (request.ids !== null || met.includes("cycle")) return
-    push(this.#asked, table, { from: requestedAt, until: now })
+    const reading = this.#read.get(table)?.at(-1)
+    if (request.cursor === null || reading === undefined) push(this.#read, table, { from: requestedAt, until: now })
+    else reading.until = now
     for (const { named, row, state } of copies) {
       const handed = this.#handed.get(row) ?? new Map<number, number>()
       this.#handed.set(row, handed)
@@ -114,8 +116,8 @@ export class Ledger {
       id === row.id && visible === from && visible - stamp < 60_000
     )
     if (!handed && !announced) return "for a sweep"
-    const asked = this.#asked.get(table)?.some((asked) => asked.from >= from && asked.until <= until) === true
-    if (!handed && !asked) return "between two polls"
+    const read = this.#read.get(table)?.some((reading) => reading.from >= from && reading.until <= until) === true
+    if (!handed && !read) return "between two polls"
     return "unexplained"
   }
 

@@ -35,7 +35,7 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const hour = 3_600_000
 
-/** `told`: hears of every answer and every commit, in words. */
+/** `told`: hears of every answer, write and commit, and of processes that begin and die, in words. */
 export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => {
   const { seed, setting } = plan
   const time = new VirtualTime(start)
@@ -54,6 +54,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * Math.min(hour, setting.duration / 8))
   /** How old the copy of a restored store is: that a few events are had again is what makes it hard. */
   const age = (value: number) => Math.floor(value ** 2 * Math.min(hour, setting.duration / 3))
+  const tell = (what: string) => told?.(`${minutes(time.now, start)}  ${what}`)
   let skew = setting.skew
   let processes: ReadonlyArray<Process> = []
   /** Restarts that are due, ms. */
@@ -69,30 +70,35 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     setting,
     witness: {
       delivered: (process, delivery) => {
-        told?.(`${minutes(time.now, start)}  ${answerInWords(process, delivery)}`)
+        if (told !== undefined) tell(answerInWords(process, delivery))
         oracle.delivered(process, delivery)
       },
       claimed: (owner) => oracle.claimed(owner),
       begun: (owner) => oracle.begun(owner),
       committed: (process, written) => {
-        told?.(`${minutes(time.now, start)}  ${commitInWords(process, written)}`)
+        if (told !== undefined) tell(commitInWords(process, written))
         oracle.committed(process, written)
         if (written.events.length > 0) { for (const other of processes) other.appended() }
       }
     },
     skew: () => skew,
-    onKilled: () => {
+    onKilled: (process) => {
+      tell(`process ${process.number}  is killed`)
       restartAt ??= time.now + downtime(lastValue)
     }
   }
   const launch = (): Process => {
     const process = new Process(processes.length + 1, around)
     processes = [...processes, process]
+    tell(`process ${process.number}  starts`)
     process.start()
     return process
   }
   let current = launch()
-  api.effected = (effect) => oracle.effected(effect)
+  api.effected = (effect) => {
+    tell(`somebody's ${effect.write} takes effect on ${effect.id}`)
+    oracle.effected(effect)
+  }
   api.rival = () => {
     restartAt = null
     current = launch()

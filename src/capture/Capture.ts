@@ -169,7 +169,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         return { before: tx.state, after }
       })
     )
-    held.retryAt = after.blocked === null ? now + backoff(after, held.settings.interval) : 0
+    held.retryAt = after.failing === null ? 0 : now + backoff(after, held.settings.interval)
     yield* Gauges.readingEnded(held.key, "reading", after.blocked?.reason ?? "failed")
     const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
     if (!newlyBlocked && (before.failing !== null || after.failing === null)) return

@@ -96,6 +96,8 @@ interface Held extends Stream {
   /** Open once it is no longer read. */
   readonly left: Latch.Latch
   pollAsked: boolean
+  /** A hold was approved that the stream's loop has not carried out yet. */
+  approved: boolean
   /** Our clock, ms: not before this after a failure that did not block it. */
   retryAt: number
   /** What the last refresh left to do. */
@@ -210,6 +212,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
   const step = Effect.fnUntraced(function*(held: Held) {
     yield* held.called.close
+    if (held.approved) {
+      held.approved = false
+      yield* Effect.onError(carryOut(held), () => Effect.sync(() => held.approved = true))
+    }
     const state = yield* stateOf(held)
     const now = yield* Clock.currentTimeMillis
     const rest = Math.max(state.paused ? now + pausedPause : 0, restsUntil(state, held, now))
@@ -283,12 +289,14 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const decide = (held: Held) =>
     exclusively(held, Effect.suspend(() => held.left.isOpen() ? Effect.void : carryOut(held)))
 
-  /** Carries out what was approved, in whatever process, of the streams that are read here. */
+  /** What was approved, in whatever process, each stream's own loop carries out: nobody waits for another's reading. */
   const decided = Effect.gen(function*() {
     const approved = yield* store.holds({ states: ["approving"], limit: 100 })
     for (const name of new Set(approved.map(streamName))) {
       const held = streams.get(name)
-      if (held !== undefined) yield* decide(held)
+      if (held === undefined) continue
+      held.approved = true
+      yield* held.called.open
     }
   })
 
@@ -328,6 +336,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       called: yield* Latch.make(false),
       left: yield* Latch.make(false),
       pollAsked: false,
+      approved: false,
       retryAt: 0,
       owes: "done",
       jitter: 0

@@ -2,7 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import { Transient, Unsupported } from "../../../src/source/Source.ts"
+import { type ListedHold, Store } from "../../../src/store/Store.ts"
 import { running, stateOf } from "./Capturing.ts"
+import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
 const broken = Scripted.refuse(new Transient({ code: null, message: "502" }))
@@ -21,6 +23,30 @@ describe("Capture, when several things happen to a stream", () => {
         assert.isAtLeast(since(), 3)
         assert.isAtMost(since(), 15)
         assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
+      })
+    ))
+
+  it.effect("D6, R3: what is approved of one stream waits for no reading of another", () =>
+    running(
+      ["ats.application", "ats.tag"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        for (const id of ["a", "b"]) api.flag(start + 5 * 60_000, id)
+        yield* TestClock.adjust("2 minutes")
+        const store = yield* Store
+        const holds = yield* store.holds({ limit: 10 })
+        assert.strictEqual(holds.length, 2)
+        api.intercept = (request, answer) =>
+          request.model === "ats.application" ? Effect.never : Effect.succeed(answer)
+        yield* TestClock.adjust("2 minutes")
+        const approve = ({ id }: ListedHold) =>
+          store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
+        yield* Effect.forEach(holds.filter(({ model }) => model === "ats.application"), approve)
+        yield* TestClock.adjust("1 second")
+        yield* Effect.forEach(holds.filter(({ model }) => model === "ats.tag"), approve)
+        yield* TestClock.adjust("1 second")
+        const events = yield* store.log({ after: 0, limit: 100, model: "ats.tag" })
+        assert.deepStrictEqual(events.map(({ kind }) => kind), ["created", "created", "deleted", "deleted"])
       })
     ))
 })

@@ -24,9 +24,9 @@ import { Store, type StoreError, type StreamTx } from "../store/Store.ts"
 import { unconfirmed } from "./Attribution.ts"
 import * as Gauges from "./Gauges.ts"
 import {
-  addBalance,
   commitPage,
   concludeWith,
+  counted,
   isBalanced,
   isWhole,
   newReading,
@@ -132,25 +132,20 @@ const readAll = Effect.fnUntraced(function*(
     const committed = yield* commitPage(stream, page.results, reading, {
       decisive: false,
       begin: (state) => begun(healthy(state), reading, page),
-      conclude: (tx, state, occasion, balance) =>
+      conclude: (tx, state, occasion, committed) =>
         concludeWith((state) => ({
           ...state,
           backfilledAt: last && reading.backfill ? readClock(state.offsets, page).complete : state.backfilledAt,
           sweep: isSuperseded(state, reading) ? state.sweep : {
-            ...reading,
+            ...counted(reading, committed),
             complete: state.sweep?.complete ?? null,
-            phase: last ? "confirm" : "pages",
-            balance: addBalance(reading.balance, balance)
+            phase: last ? "confirm" : "pages"
           }
-        }))(tx, state, occasion, balance)
+        }))(tx, state, occasion, committed)
     })
-    const read = {
-      ...reading,
-      balance: addBalance(reading.balance, committed.balance),
-      unheard: (reading.unheard ?? 0) + committed.unheard
-    }
+    const read = counted(reading, committed)
     yield* report(read)
-    return { committed, reading: read }
+    return read
   })
   return yield* readPages(stream, start, {
     priority: isWhole(stream) ? "poll" : start.backfill ? "backfill" : "sweep",

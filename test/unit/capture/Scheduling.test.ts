@@ -36,8 +36,7 @@ describe("Capture, when several things happen to a stream", () => {
         const store = yield* Store
         const holds = yield* store.holds({ limit: 10 })
         assert.strictEqual(holds.length, 2)
-        api.intercept = (request, answer) =>
-          request.model === "ats.application" ? Effect.never : Effect.succeed(answer)
+        api.intercept = (request, answer) => request.model === "ats.application" ? Effect.never : Effect.succeed(answer)
         yield* TestClock.adjust("2 minutes")
         const approve = ({ id }: ListedHold) =>
           store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)

@@ -44,6 +44,9 @@ const isPlain = (text: string): boolean => !text.includes("\0") && text.isWellFo
 /** What is kept of a value beside the content: a text as it is, of anything else nothing. */
 export const textOf = (value: unknown): string | null => typeof value === "string" && isPlain(value) ? value : null
 
+/** Bytes: an index of PostgreSQL takes 2,700, and one holds two ids. A page of which it refuses a row is never committed. */
+const longestId = 1_000
+
 /** A row, or the reason why it must be set aside, with the text that stands for it: processed, without what is too deep. */
 export const readRow = (
   processing: Processing,
@@ -57,6 +60,7 @@ export const readRow = (
   const { id } = value
   if (typeof id !== "string" || id === "") return aside("no string id")
   if (!isPlain(id)) return aside("an id with a null character or half a surrogate pair")
+  if (Buffer.byteLength(id) > longestId) return aside(`an id of more than ${longestId} bytes`)
   return { id, textHash: hash("sha256", processing.fingerprint + JSON.stringify(value), "base64url"), raw: value }
 }
 

@@ -74,7 +74,7 @@ export class Capture extends Context.Service<Capture, {
   readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
   /** Reads all streams until interrupted; fails only when another process took over or the store is not ours. */
   readonly run: Effect.Effect<never, StoreError>
-  /** One poll of each stream, backfill included. */
+  /** One poll of each stream that is not paused, backfill included. */
   readonly once: Effect.Effect<ReadonlyArray<Problem>, StoreError>
   /** Polls one stream now and waits for the end. */
   readonly poll: (key: StreamKey) => Effect.Effect<void, ReadingError | UnknownStream>
@@ -407,6 +407,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const readOnce = Effect.fnUntraced(function*(held: Held) {
     const state = yield* stateOf(held)
+    if (state.paused) return
     if (state.phase !== "live" && !isWhole(held)) yield* sweepUntil(held, never)
     yield* pollNow(held)
     if (!isWhole(held)) yield* refreshes(held, never)

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
+import { Capture } from "../../../src/capture/Capture.ts"
 import { Transient, Unsupported } from "../../../src/source/Source.ts"
 import { type ListedHold, Store } from "../../../src/store/Store.ts"
-import { running, stateOf } from "./Capturing.ts"
+import { integration, running, stateOf } from "./Capturing.ts"
 import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
@@ -46,6 +47,23 @@ describe("Capture, when several things happen to a stream", () => {
         yield* TestClock.adjust("1 second")
         const events = yield* store.log({ after: 0, limit: 100, model: "ats.tag" })
         assert.deepStrictEqual(events.map(({ kind }) => kind), ["created", "created", "deleted", "deleted"])
+      })
+    ))
+
+  it.effect("a paused stream is not read by `once` either, until it is resumed", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const capture = yield* Capture
+        const key = { integration, model: "ats.application" } as const
+        yield* capture.operate(key, { act: "pause" })
+        yield* TestClock.adjust("5 minutes")
+        const before = api.requests.length
+        assert.deepStrictEqual(yield* capture.once, [])
+        assert.strictEqual(api.requests.length, before)
+        yield* capture.operate(key, { act: "resume" })
+        yield* capture.once
+        assert.isAbove(api.requests.length, before)
       })
     ))
 })

@@ -24,7 +24,7 @@ import * as Guard from "../domain/Guard.ts"
 import { isDerived, type StreamKey, streamName } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Source } from "../source/Source.ts"
-import type { StreamState } from "../store/State.ts"
+import type { Reading, StreamState } from "../store/State.ts"
 import { type Owner, Store, StoreError } from "../store/Store.ts"
 import * as Adoption from "./Adoption.ts"
 import { audit, type AuditReport } from "./Audit.ts"
@@ -100,6 +100,8 @@ interface Held extends Stream {
   approved: boolean
   /** Our clock, ms: not before this after a failure that did not block it. */
   retryAt: number
+  /** Tried last: after a failure it is the other one's turn, where both are due. */
+  last: Reading["kind"]
   /** What the last refresh left to do. */
   owes: "done" | "more" | "sweep"
   jitter: number
@@ -142,6 +144,13 @@ const due = (held: Held, state: StreamState, now: number) => {
   return { pollAt, sweepAt, away }
 }
 
+/** When a stream is read again after a failure; one that is blocked says so itself. A sweep that fails delays no poll. */
+const retryAt = (held: Held, state: StreamState, now: number): number => {
+  if (state.failing === null) return 0
+  const paused = now + backoff(state, held.settings.interval)
+  return held.last === "sweep" && state.watermark !== null ? Math.min(paused, due(held, state, now).pollAt) : paused
+}
+
 const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const store = yield* Store
   const source = yield* Source
@@ -171,7 +180,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         return { before: tx.state, after }
       })
     )
-    held.retryAt = after.failing === null ? 0 : now + backoff(after, held.settings.interval)
+    held.retryAt = retryAt(held, after, now)
     yield* Gauges.readingEnded(held.key, "reading", after.blocked?.reason ?? "failed")
     const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
     if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
@@ -223,19 +232,21 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     if (yield* backedUp) return backPressurePause
     const { away, pollAt, sweepAt } = due(held, state, now)
     const called = Effect.sync(() => held.called.isOpen())
-    // where polls fail for ever, each second turn is a sweep's: the list may be read all the same
-    const instead = sweepAt <= now && (state.failing?.count ?? 0) % 2 === 1
+    // where polls fail for ever the list may be read all the same, and where sweeps do the changes
+    const instead = sweepAt <= now && state.failing !== null && held.last === "poll"
     const until = instead ? now + Duration.toMillis(held.settings.interval) : pollAt
     const interrupted = Effect.zipWith(Clock.currentTimeMillis, called, (time, called) => called || time >= until)
     const polls = held.pollAsked || (pollAt <= now && !instead)
     if (polls && !away && state.watermark !== null && !isWhole(held)) {
       held.pollAsked = false
+      held.last = "poll"
       yield* poll(held)
       yield* confirmAbsences(held, options.confirmInterval)
       yield* refreshes(held, never)
       held.jitter = yield* Random.nextBetween(-0.1, 0.1)
     } else if (sweepAt <= now || away || held.pollAsked) {
       held.pollAsked = false
+      held.last = "sweep"
       held.owes = "done"
       // W11: of a sweep that was left open so long ago nobody knows what became of the records it has met
       const isForgotten = away && now - (state.sweep?.startedAt ?? now) > memory
@@ -338,6 +349,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       pollAsked: false,
       approved: false,
       retryAt: 0,
+      last: "sweep",
       owes: "done",
       jitter: 0
     }

@@ -66,4 +66,28 @@ describe("Capture, when several things happen to a stream", () => {
         assert.isAbove(api.requests.length, before)
       })
     ))
+
+  it.effect("R3: where a page of the sweep fails for ever, polls come as often as ever and the sweep goes on once it can", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 hours")
+        api.pageSize = 1
+        api.intercept = (request, answer) =>
+          request.updatedAfter === null && request.cursor !== null ? broken : Effect.succeed(answer)
+        yield* TestClock.adjust("2 hours")
+        const before = api.requests.length
+        yield* TestClock.adjust("1 hour")
+        const { polls = [], sweeps = [] } = Object.groupBy(
+          api.requests.slice(before),
+          ({ updatedAfter }) => updatedAfter === null ? "sweeps" : "polls"
+        )
+        assert.isAtLeast(polls.length, 50)
+        assert.isAtLeast(sweeps.length, 10)
+        assert.isAtMost(sweeps.length, 2 * polls.length)
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* TestClock.adjust("5 minutes")
+        assert.isNull((yield* stateOf("ats.application")).sweep)
+      })
+    ))
 })

@@ -4,6 +4,7 @@
  * Gotchas
  * - Only the serialized text is made for every record; parsing and hashing of the content waits until the text differs.
  * - Redaction may take a field out of the content; what the observation itself needs is read from the raw record.
+ * - Deleted is who says when, readable or not; an empty text or `false` says nothing, and deletes nobody (I7).
  * - A record our schema does not fit is still observed: our schema must never become their outage (S1).
  */
 import { hash } from "node:crypto"
@@ -92,7 +93,7 @@ export const observe = (processing: Processing, row: Row): Observation => {
     textHash: row.textHash,
     canonicalHash: canonicalHash(processing.shape, content),
     content,
-    deleted: raw["remote_deleted_at"] !== null && raw["remote_deleted_at"] !== undefined,
+    deleted: Boolean(raw["remote_deleted_at"]),
     blank: isBlank(raw),
     changedAt: textOf(raw["changed_at"]),
     changedAtMs: parseTime(raw["changed_at"]),

@@ -35,6 +35,21 @@ describe("a row", () => {
     }
   })
 
+  it("S1: is deleted where it says when in whatever spelling, and not where it says nothing in another one", () => {
+    const deleted = (at: unknown) => {
+      const row = readRow(plain, { id: "a", name: "n", remote_deleted_at: at })
+      assert("id" in row)
+      return observe(plain, row).deleted
+    }
+    assert.deepStrictEqual(["2026-03-01T12:00:00Z", "yesterday", 1772366400, true].map(deleted), [
+      true,
+      true,
+      true,
+      true
+    ])
+    assert.deepStrictEqual([null, undefined, "", false, 0].map(deleted), [false, false, false, false, false])
+  })
+
   it("that holds one elsewhere is published as it is; only what is kept beside it goes without", () => {
     const row = readRow(plain, { id: "a", remote_id: "r\0", changed_at: "\0", name: "n\0" })
     assert("id" in row)

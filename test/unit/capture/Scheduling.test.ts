@@ -90,4 +90,28 @@ describe("Capture, when several things happen to a stream", () => {
         assert.isNull((yield* stateOf("ats.application")).sweep)
       })
     ))
+
+  it.effect("D12: a sweep whose confirms fail for ever ends without inference once the next one is due, and publishes what it found", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        api.put(start, { id: "gone", title: "z" })
+        yield* TestClock.adjust("5 hours")
+        api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : broken
+        api.vanish("gone")
+        // what only a sweep shows, and the end of a reading releases
+        api.put(start, { id: "a", title: null, name: "n" }, { silent: true })
+        yield* TestClock.adjust("5 hours")
+        const store = yield* Store
+        const changes = () =>
+          Effect.map(store.log({ after: 3, limit: 10 }), (all) => all.map(({ id, kind }) => `${id} ${kind}`))
+        assert.deepStrictEqual(yield* changes(), [])
+        yield* TestClock.adjust("6 hours")
+        assert.deepStrictEqual(yield* changes(), ["a updated"])
+        assert.deepStrictEqual((yield* store.pendingRows({ limit: 10 })).map(({ id, status }) => `${id} ${status}`), [])
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* TestClock.adjust("8 hours")
+        assert.deepStrictEqual(yield* changes(), ["a updated", "gone deleted"])
+      })
+    ))
 })

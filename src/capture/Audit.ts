@@ -19,7 +19,7 @@ import type { Page, Source } from "../source/Source.ts"
 import type { Head, PendingStatus, Reading } from "../store/State.ts"
 import { Store, type StreamTx } from "../store/Store.ts"
 import { emptyBalance } from "./Absorb.ts"
-import { addBalance, newReading, type ReadingError, readPages, type Stream } from "./Pages.ts"
+import { counted, newReading, type ReadingError, readPages, type Stream } from "./Pages.ts"
 import { mostAsked } from "./PointRead.ts"
 import { parseContent } from "./Publication.ts"
 
@@ -151,11 +151,7 @@ export const audit = Effect.fn("Audit.run")(function*(
     yieldTurn: Effect.succeed(false),
     commit: Effect.fnUntraced(function*(reading: Reading, page: Page) {
       note(yield* store.transact(stream.owner, stream.key, (tx) => compare(stream, tx, page.results, start.id)))
-      const balance = { ...emptyBalance, read: page.results.length }
-      return {
-        committed: { balance },
-        reading: { ...reading, balance: addBalance(reading.balance, balance) }
-      }
+      return counted(reading, { balance: { ...emptyBalance, read: page.results.length }, unheard: 0 })
     })
   })
   for (let after: string | null = null;;) {

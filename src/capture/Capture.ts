@@ -33,9 +33,9 @@ import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
 import { refresh, type RefreshOptions } from "./Refresh.ts"
-import { backoff, failed, initial, restsUntil, type StreamSettings } from "./StreamState.ts"
+import { failed, initial, restsUntil, type StreamSettings } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
-import { type InTurn, nextTurn } from "./Turn.ts"
+import { type InTurn, nextTurn, retryAt } from "./Turn.ts"
 
 export interface CaptureOptions {
   /** Least overlap of polls beyond the watermark before last. */
@@ -72,7 +72,7 @@ export class Capture extends Context.Service<Capture, {
   readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
   /** Reads all streams until interrupted; fails only when another process took over or the store is not ours. */
   readonly run: Effect.Effect<never, StoreError>
-  /** One poll of each stream, backfill included. */
+  /** One poll of each stream that is not paused, backfill included. */
   readonly once: Effect.Effect<ReadonlyArray<Problem>, StoreError>
   /** Polls one stream now and waits for the end. */
   readonly poll: (key: StreamKey) => Effect.Effect<void, ReadingError | UnknownStream>
@@ -93,9 +93,12 @@ interface Held extends Stream, InTurn {
   readonly called: Latch.Latch
   /** Open once it is no longer read. */
   readonly left: Latch.Latch
+  /** A hold was approved that the stream's loop has not carried out yet. */
+  approved: boolean
   /** Our clock, ms: not before this after a failure that did not block it. */
   retryAt: number
   pollAsked: InTurn["pollAsked"]
+  last: InTurn["last"]
   owes: InTurn["owes"]
   jitter: InTurn["jitter"]
 }
@@ -139,7 +142,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         return { before: tx.state, after }
       })
     )
-    held.retryAt = after.blocked === null ? now + backoff(after, held.settings.interval) : 0
+    held.retryAt = retryAt(held, after, now)
     yield* Gauges.readingEnded(held.key, "reading", after.blocked?.reason ?? "failed")
     const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
     if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
@@ -164,6 +167,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
   const step = Effect.fnUntraced(function*(held: Held) {
     yield* held.called.close
+    if (held.approved) {
+      held.approved = false
+      yield* Effect.onError(carryOut(held), () => Effect.sync(() => held.approved = true))
+    }
     const state = yield* stateOf(held)
     const now = yield* Clock.currentTimeMillis
     const rest = Math.max(state.paused ? now + pausedPause : 0, restsUntil(state, held, now))
@@ -173,6 +180,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     if (turn.turn === "rest") return turn.until - now
     held.pollAsked = false
     if (turn.turn === "poll") {
+      held.last = "poll"
       yield* poll(held)
       yield* confirmAbsences(held, options.confirmInterval)
       yield* refreshes(held, never)
@@ -181,6 +189,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       const yieldTurn = Effect.map(Clock.currentTimeMillis, (time) => held.called.isOpen() || time >= turn.until)
       if (turn.turn === "refresh") yield* refreshes(held, yieldTurn)
       else {
+        held.last = "sweep"
         held.owes = "done"
         yield* sweepUntil(held, yieldTurn, turn.anew ? restartSweep : sweep)
       }
@@ -218,7 +227,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const decide = (held: Held) =>
     exclusively(held, Effect.suspend(() => held.left.isOpen() ? Effect.void : carryOut(held)))
 
-  /** Carries out what was approved, in whatever process, of the streams that are read here. */
+  /** What was approved, in whatever process, each stream's own loop carries out: nobody waits for another's reading. */
   const decided = Effect.gen(function*() {
     let page: ReadonlyArray<ListedHold>
     let before = Number.MAX_SAFE_INTEGER
@@ -227,7 +236,9 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       before = page.at(-1)?.id ?? 0
       for (const name of new Set(page.map(streamName))) {
         const held = streams.get(name)
-        if (held !== undefined) yield* decide(held)
+        if (held === undefined) continue
+        held.approved = true
+        yield* held.called.open
       }
     } while (page.length === approvedPage)
   })
@@ -268,7 +279,9 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       called: yield* Latch.make(false),
       left: yield* Latch.make(false),
       pollAsked: false,
+      approved: false,
       retryAt: 0,
+      last: "sweep",
       owes: "done",
       jitter: 0
     }
@@ -338,6 +351,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const readOnce = Effect.fnUntraced(function*(held: Held) {
     const state = yield* stateOf(held)
+    if (state.paused) return
     if (state.phase !== "live" && !isWhole(held)) yield* sweepUntil(held, never)
     yield* pollNow(held)
     if (!isWhole(held)) yield* refreshes(held, never)

@@ -58,6 +58,7 @@ const done = (stream: Stream, state: StreamState, act: Act, now: number): Stream
     return opened({ ...ready, backfilledAt: null, backfillStartedAt: complete }, now, true)
   }
   if (isWhole(stream)) return refuse("its list only ever comes whole", "every reading of it is complete already")
+  if (act.to < 0) return refuse("that lies before 1970", "begin a sweep: it reads everything")
   if (act.to > state.watermark) {
     return refuse("that lies after its watermark", `choose a time before ${new Date(state.watermark).toISOString()}`)
   }

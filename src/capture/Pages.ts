@@ -6,8 +6,9 @@
  * 2. Pages are committed in the order in which they were asked for; one request of a stream is under way at a time
  *
  * Gotchas
- * - A list over live data may never end, or lead in a circle: a cursor seen before in the reading, or a hundred pages
- *   without a record that is new to it, aborts (P4). An empty page with a cursor is not the end (P6).
+ * - A list over live data may never end, or lead in a circle: a cursor that comes back, or a hundred pages without a record
+ *   that is new to the reading, aborts (P4), in however many turns it is read. One cursor at a time is remembered, of a page
+ *   twice as far as that before, so a circle is found within three rounds. An empty page with a cursor is not the end (P6).
  */
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
@@ -68,6 +69,16 @@ export const addBalance = (a: Balance, b: Balance): Balance =>
     (Object.keys(emptyBalance) as ReadonlyArray<keyof Balance>).map((key) => [key, a[key] + b[key]])
   ) as Record<keyof Balance, number>
 
+export type Committed = Pick<Absorbed, "balance" | "unheard">
+
+/** The reading once one more page of it is committed. */
+export const counted = (reading: Reading, { balance, unheard }: Committed): Reading => ({
+  ...reading,
+  balance: addBalance(reading.balance, balance),
+  unheard: (reading.unheard ?? 0) + unheard,
+  fruitless: balance.read === balance.duplicates ? (reading.fruitless ?? 0) + 1 : 0
+})
+
 /** Rows read equal the sum of what they turned out to be (I1). */
 export const isBalanced = ({ read, ...rows }: Balance): boolean =>
   Object.values(rows).reduce((sum, amount) => sum + amount, 0) === read
@@ -77,14 +88,12 @@ export type Conclude = (
   tx: StreamTx,
   state: StreamState,
   occasion: Occasion,
-  balance: Balance
+  committed: Committed
 ) => Effect.Effect<Released, StoreError>
 
 /** Moves nothing but what is given. */
 export const concludeWith = (change: (state: StreamState) => StreamState): Conclude => (_, state) =>
   Effect.succeed({ state: change(state), events: [], holds: [] })
-
-export type Committed = Pick<Absorbed, "balance" | "unheard">
 
 /** Holding a record against its schema costs as much as a sixth of taking it in: a few of each page tell enough. */
 const heldAgainstSchema = 25
@@ -147,7 +156,7 @@ export const commitPage = Effect.fnUntraced(function*(
           margin: widened(begun, absorbed.lag, stream.settings.interval)
         },
         occasion,
-        absorbed.balance
+        absorbed
       )
       yield* tx.save(concluded.state)
       return { absorbed, events: [...events, ...concluded.events], concluded, before: begun.margin }
@@ -170,18 +179,13 @@ export const commitPage = Effect.fnUntraced(function*(
 
 export interface PageLoop {
   readonly priority: Priority
-  /** Commits one page; the reading it is given already counts the page. */
-  readonly commit: (
-    reading: Reading,
-    page: Page
-  ) => Effect.Effect<
-    { readonly reading: Reading; readonly committed: Pick<Committed, "balance"> },
-    ReadingError,
-    Store | Source
-  >
+  /** Commits one page of the reading, which stands behind it already, and gives it back with what was on the page. */
+  readonly commit: (reading: Reading, page: Page) => Effect.Effect<Reading, ReadingError, Store | Source>
   /** Asked after each page: true leaves the reading where it stands. */
   readonly yieldTurn: Effect.Effect<boolean>
 }
+
+const isPowerOfTwo = (amount: number): boolean => (amount & (amount - 1)) === 0
 
 /** Reads on from `start.cursor` to the last page, or to where it yields. */
 export const readPages = Effect.fnUntraced(function*(
@@ -200,32 +204,26 @@ export const readPages = Effect.fnUntraced(function*(
       updatedAfter: start.from,
       ids: null
     })
-  const cursors = new Set<string | null>([start.cursor])
   let reading = start
-  let fruitless = 0
   let page = yield* fetch(start.cursor)
   for (;;) {
     const next = page.next
-    if (next !== null && cursors.has(next)) {
+    const pages = reading.pages + 1
+    if (next !== null && (next === reading.cursor || next === reading.mark)) {
       return yield* new ReadingAborted({
-        message: `the list came back to a cursor already read (page ${
-          reading.pages + 1
-        }); the reading starts anew later`
+        message: `the list came back to a cursor already read (page ${pages}); the reading starts anew later`
       })
     }
-    cursors.add(next)
     const ahead = next === null || (yield* loop.yieldTurn) ? null : fetch(next)
-    const [outcome, following] = yield* Effect.all([
-      loop.commit({ ...reading, pages: reading.pages + 1, cursor: next }, page),
+    const [committed, following] = yield* Effect.all([
+      loop.commit({ ...reading, pages, cursor: next, ...isPowerOfTwo(pages) ? { mark: next } : {} }, page),
       ahead === null ? Effect.succeed(null) : Effect.exit(ahead)
     ], { concurrency: 2 })
-    reading = outcome.reading
-    const { balance } = outcome.committed
-    fruitless = balance.read === balance.duplicates ? fruitless + 1 : 0
-    if (fruitless >= fruitlessPages) {
+    reading = committed
+    if ((reading.fruitless ?? 0) >= fruitlessPages) {
       return yield* new ReadingAborted({
         message:
-          `${fruitless} pages in a row brought nothing new and the list did not end; the reading starts anew later`
+          `${reading.fruitless} pages in a row brought nothing new and the list did not end; the reading starts anew later`
       })
     }
     if (next === null) return { reading, done: true }

@@ -19,9 +19,9 @@ import type { Reading, StreamState } from "../store/State.ts"
 import { Store } from "../store/Store.ts"
 import * as Gauges from "./Gauges.ts"
 import {
-  addBalance,
   commitPage,
   concludeWith,
+  counted,
   isBalanced,
   newReading,
   type ReadingError,
@@ -76,8 +76,8 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
       decisive: false,
       conclude: page.next !== null ?
         concludeWith((state) => state) :
-        (tx, state, occasion, balance) => {
-          const whole = { ...read, balance: addBalance(read.balance, balance) }
+        (tx, state, occasion, committed) => {
+          const whole = counted(read, committed)
           return release(tx, {
             ...answered(healthy(state), whole),
             offsets,
@@ -87,7 +87,7 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
           }, occasion)
         }
     })
-    return { committed, reading: { ...read, balance: addBalance(read.balance, committed.balance) } }
+    return counted(read, committed)
   })
   const { reading } = yield* readPages(stream, start, {
     priority: "poll",

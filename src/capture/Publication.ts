@@ -123,7 +123,7 @@ export const publication = (
       textHash: next.textHash,
       canonicalHash: next.canonicalHash,
       fingerprint: circumstances.processing.fingerprint,
-      changedAt: next.changedAtMs,
+      changedAt: events.length > 0 ? next.changedAtMs : latest(head?.changedAt ?? null, next.changedAtMs),
       seen: Math.max(head?.seen ?? 0, circumstances.reading)
     },
     events,
@@ -131,6 +131,10 @@ export const publication = (
     silent: stream.fill === true && (step.kind === "created" || step.kind === "unseen") && step.old
   }
 }
+
+/** An old copy that shows what is published says nothing of when that came to be (P3). */
+const latest = (known: number | null, shown: number | null): number | null =>
+  known === null || shown === null ? known ?? shown : Math.max(known, shown)
 
 /** Silent where hashes were only made anew; a deleted record shows nothing. */
 const mentionsBy = (

@@ -24,9 +24,9 @@ import { Store, type StoreError, type StreamTx } from "../store/Store.ts"
 import { unconfirmed } from "./Attribution.ts"
 import * as Gauges from "./Gauges.ts"
 import {
-  addBalance,
   commitPage,
   concludeWith,
+  counted,
   isBalanced,
   isWhole,
   newReading,
@@ -132,25 +132,20 @@ const readAll = Effect.fnUntraced(function*(
     const committed = yield* commitPage(stream, page.results, reading, {
       decisive: false,
       begin: (state) => begun(healthy(state), reading, page),
-      conclude: (tx, state, occasion, balance) =>
+      conclude: (tx, state, occasion, committed) =>
         concludeWith((state) => ({
           ...state,
           backfilledAt: last && reading.backfill ? readClock(state.offsets, page).complete : state.backfilledAt,
           sweep: isSuperseded(state, reading) ? state.sweep : {
-            ...reading,
+            ...counted(reading, committed),
             complete: state.sweep?.complete ?? null,
-            phase: last ? "confirm" : "pages",
-            balance: addBalance(reading.balance, balance)
+            phase: last ? "confirm" : "pages"
           }
-        }))(tx, state, occasion, balance)
+        }))(tx, state, occasion, committed)
     })
-    const read = {
-      ...reading,
-      balance: addBalance(reading.balance, committed.balance),
-      unheard: (reading.unheard ?? 0) + committed.unheard
-    }
+    const read = counted(reading, committed)
     yield* report(read)
-    return { committed, reading: read }
+    return read
   })
   return yield* readPages(stream, start, {
     priority: isWhole(stream) ? "poll" : start.backfill ? "backfill" : "sweep",
@@ -223,6 +218,10 @@ const polled = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>
   watermark: Math.max(state.watermark ?? 0, ended.complete ?? 0)
 })
 
+/** The next one is due: who waits on for what this one cannot learn keeps back what it found (D12). */
+const isOverdue = ({ settings }: Stream, { startedAt }: Reading, now: number): boolean =>
+  now - startedAt >= Duration.toMillis(settings.sweepInterval)
+
 /** Asks for every record that no reading met since the sweep began; false = it gave way before the end. */
 const confirmCandidates = Effect.fnUntraced(function*(
   stream: Stream,
@@ -244,7 +243,19 @@ const confirmCandidates = Effect.fnUntraced(function*(
     const now = yield* Clock.currentTimeMillis
     const due = candidates.filter((id) => isDue(rows.get(id), now, options.confirmInterval))
     if (due.length > 0 && isWhole(stream)) yield* countAbsent(stream, due, reading.id)
-    else if (due.length > 0) yield* confirm(stream, reading, due)
+    else if (due.length > 0) {
+      const answered = yield* Effect.as(confirm(stream, reading, due), true).pipe(
+        Effect.catchIf(
+          (error) => error._tag === "SourceError" && isOverdue(stream, reading, now),
+          (error) =>
+            Effect.logWarning("confirms keep failing; nothing more is inferred from this sweep").pipe(
+              Effect.annotateLogs({ stream: stream.key.integration, model: stream.key.model, why: error.message }),
+              Effect.as(false)
+            )
+        )
+      )
+      if (!answered) return true
+    }
     after = candidates.at(-1)!
     // who asked nobody gives way to nobody: in a turn of no length no sweep would ever end
     if (due.length > 0 && (yield* options.yieldTurn)) return false

@@ -4,12 +4,14 @@
  * Invariants
  * 1. A stream that was away for longer than the API remembers deletes sweeps before it polls   (W11)
  * 2. A sweep gives way to a poll that is due and goes on after it: freshness does not suffer from long readings
- * 3. Where polls fail for ever, each second turn is a sweep's: the list may be read all the same
+ * 3. After a failure it is the other's turn, where both are due: where polls fail for ever the list may be read all the
+ *    same, and where sweeps do the changes
  * 4. What ended in the future ended before our clock was set back: nobody waits until it has caught up   (W4)
  */
 import * as Duration from "effect/Duration"
-import type { StreamState } from "../store/State.ts"
+import type { Reading, StreamState } from "../store/State.ts"
 import { isWhole, type Stream } from "./Pages.ts"
+import { backoff } from "./StreamState.ts"
 
 /** Moments are of our clock, ms. */
 export type Turn =
@@ -23,6 +25,8 @@ export type Turn =
 export interface InTurn extends Pick<Stream, "key" | "settings"> {
   /** An operator wants it read now. */
   readonly pollAsked: boolean
+  /** Tried last. */
+  readonly last: Reading["kind"]
   /** What the last refresh left to do. */
   readonly owes: "done" | "more" | "sweep"
   /** Share of its intervals by which this round is longer: streams that began together drift apart. */
@@ -60,7 +64,7 @@ const due = (stream: InTurn, state: StreamState, now: number) => {
 /** Whatever is most urgent. */
 export const nextTurn = (stream: InTurn, state: StreamState, now: number): Turn => {
   const { away, pollAt, sweepAt } = due(stream, state, now)
-  const instead = sweepAt <= now && (state.failing?.count ?? 0) % 2 === 1
+  const instead = sweepAt <= now && state.failing !== null && stream.last === "poll"
   const polls = stream.pollAsked || (pollAt <= now && !instead)
   if (polls && !away && state.watermark !== null && !isWhole(stream)) return { turn: "poll" }
   if (sweepAt <= now || away || stream.pollAsked) {
@@ -71,4 +75,13 @@ export const nextTurn = (stream: InTurn, state: StreamState, now: number): Turn 
   }
   if (stream.owes === "more") return { turn: "refresh", until: pollAt }
   return { turn: "rest", until: Math.min(pollAt, sweepAt) }
+}
+
+/** When a stream is read again after a failure, ms; one that is blocked says so itself. A sweep that fails delays no poll (R3). */
+export const retryAt = (stream: InTurn, state: StreamState, now: number): number => {
+  if (state.failing === null) return 0
+  const rested = now + backoff(state, stream.settings.interval)
+  return stream.last === "sweep" && state.watermark !== null
+    ? Math.min(rested, due(stream, state, now).pollAt)
+    : rested
 }

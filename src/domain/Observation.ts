@@ -4,6 +4,7 @@
  * Gotchas
  * - Only the serialized text is made for every record; parsing and hashing of the content waits until the text differs.
  * - Redaction may take a field out of the content; what the observation itself needs is read from the raw record.
+ * - Deleted is who says when, readable or not; an empty text or `false` says nothing, and deletes nobody (I7).
  * - A record our schema does not fit is still observed: our schema must never become their outage (S1).
  */
 import { hash } from "node:crypto"
@@ -35,11 +36,17 @@ export interface Observation {
   readonly deletedAtMs: number | null
 }
 
-/** A null character stands in JSON, escaped, and in no text of a PostgreSQL database. */
-const isPlain = (text: string): boolean => !text.includes("\0")
+/**
+ * Both stand in JSON, escaped: a null character in no text of a PostgreSQL database, half a surrogate pair in no UTF-8, so
+ * that two ids would be stored as one.
+ */
+const isPlain = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
 /** What is kept of a value beside the content: a text as it is, of anything else nothing. */
 export const textOf = (value: unknown): string | null => typeof value === "string" && isPlain(value) ? value : null
+
+/** Bytes: an index of PostgreSQL takes 2,700, and one holds two ids. A page of which it refuses a row is never committed. */
+const longestId = 1_000
 
 /** A row, or the reason why it must be set aside, with the text that stands for it: processed, without what is too deep. */
 export const readRow = (
@@ -53,7 +60,8 @@ export const readRow = (
   if (isDeeper(value, deepest)) return aside(`nested deeper than ${deepest} levels`)
   const { id } = value
   if (typeof id !== "string" || id === "") return aside("no string id")
-  if (!isPlain(id)) return aside("an id with a null character")
+  if (!isPlain(id)) return aside("an id with a null character or half a surrogate pair")
+  if (Buffer.byteLength(id) > longestId) return aside(`an id of more than ${longestId} bytes`)
   return { id, textHash: hash("sha256", processing.fingerprint + JSON.stringify(value), "base64url"), raw: value }
 }
 
@@ -85,7 +93,7 @@ export const observe = (processing: Processing, row: Row): Observation => {
     textHash: row.textHash,
     canonicalHash: canonicalHash(processing.shape, content),
     content,
-    deleted: raw["remote_deleted_at"] !== null && raw["remote_deleted_at"] !== undefined,
+    deleted: Boolean(raw["remote_deleted_at"]),
     blank: isBlank(raw),
     changedAt: textOf(raw["changed_at"]),
     changedAtMs: parseTime(raw["changed_at"]),

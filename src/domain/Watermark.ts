@@ -66,9 +66,14 @@ export const completeTo = (stream: {
   readonly margin: number
 }): number | null => stream.backfilledAt === null || stream.previous === null ? null : stream.previous - stream.margin
 
+/** With its zone, UTC where it names none; an offset of hours alone is none that an engine reads. */
+const zoned = (text: string): string => {
+  if (text.length <= 10 || /[zZ]$|[+-]\d{2}:?\d{2}$/.test(text)) return text
+  return /[+-]\d{2}$/.test(text) ? `${text}:00` : `${text}Z`
+}
+
 /** Timestamps of records, in any ISO form; null where there is none or it cannot be read (W7, W9). */
 export const parseTime = (value: unknown): number | null => {
-  if (typeof value !== "string") return null
-  const time = Date.parse(/[zZ]$|[+-]\d{2}:?\d{2}$/.test(value) || value.length <= 10 ? value : `${value}Z`)
+  const time = typeof value === "string" ? Date.parse(zoned(value)) : Number.NaN
   return Number.isNaN(time) ? null : time
 }

@@ -68,6 +68,10 @@ export interface Reading {
   readonly unasked?: number
   /** Changes a sweep met that polls should have shown, had they shown anything. */
   readonly unheard?: number
+  /** Pages in a row, up to here, without a record that is new to it. */
+  readonly fruitless?: number
+  /** A cursor it came by: only a list that leads in a circle comes by there again. */
+  readonly mark?: string | null
 }
 
 /** Everything durable about one stream but its records. */

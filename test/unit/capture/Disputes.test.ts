@@ -29,6 +29,45 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
+  it.effect("P3: an old copy of what was published before, then one of what was in between: never B → A → B", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "control" })
+      const copies: Array<unknown> = []
+      for (const title of ["B", "A", "B"]) {
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "r", title })
+        copies.push(rig.api.rows.get("r")!.row)
+        yield* copies.length === 1 ? rig.sweep : rig.poll
+      }
+      for (const copy of copies) {
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed(request.ids === null ? { ...answer, results: [copy] } : answer)
+        yield* rig.poll
+      }
+      assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "updated 2", "updated 3"])
+      assert.deepStrictEqual(yield* rig.pending, {})
+    })))
+
+  it.effect("P3, D9: an old copy of an earlier delete, then one of what was restored in between, restores nobody", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
+      yield* rig.put({ id: "r", title: "x" })
+      yield* rig.sweep
+      const copies: Array<unknown> = []
+      for (const act of [rig.flag("r"), rig.put({ id: "r", title: "x" }), rig.flag("r")]) {
+        yield* rig.wait("1 minute")
+        yield* act
+        copies.push(rig.api.rows.get("r")!.row)
+        yield* rig.poll
+      }
+      for (const copy of copies) {
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed(request.ids === null ? { ...answer, results: [copy] } : answer)
+        yield* rig.poll
+      }
+      assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2", "created 3", "deleted 4"])
+    })))
+
   it.effect("P3: two copies that differ on one page are not judged, only the re-read is published", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })

@@ -186,6 +186,9 @@ describe("what an operator asks for", () => {
         assert.strictEqual((yield* store.logRange).newest, newest)
         const later = yield* Effect.flip(operate({ act: "rewind", to: lost + Duration.toMillis("30 days") }))
         assert.match(later.message, /after its watermark/)
+        // what lies a margin before it is no time at all: no request could say it
+        const earlier = yield* Effect.flip(operate({ act: "rewind", to: -8.64e15 }))
+        assert.match(earlier.message, /before 1970/)
         yield* operate({ act: "rewind", to: lost - 60_000 })
         yield* TestClock.adjust("1 second")
         const entries = yield* store.log({ after: newest, limit: 10 })

@@ -137,6 +137,16 @@ describe("Poll", () => {
       assert.isBelow(count, 200)
     })))
 
+  it.effect("S1: of records whose ids no UTF-8 can say nothing is published again and again; they are set aside", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a\ud800", "a\ud801", "b"]) yield* rig.put({ id })
+      yield* rig.sweep
+      yield* rig.poll
+      yield* rig.poll
+      assert.deepStrictEqual((yield* rig.events).map(({ id, kind }) => `${id} ${kind}`), ["b created"])
+      assert.strictEqual((yield* rig.state).lastPoll?.balance.quarantined, 2)
+    })))
+
   it.effect("P5: a cursor that expires mid-run restarts the reading from where it began", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })

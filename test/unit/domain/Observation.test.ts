@@ -27,12 +27,27 @@ describe("a row that is set aside", () => {
 })
 
 describe("a row", () => {
-  it("whose id holds a null character is set aside, with its text, as one without an id is", () => {
-    for (const id of [undefined, 7, "", "a\0b"]) {
+  it("S1: whose id no database can hold is set aside, with its text, as one without an id is", () => {
+    for (const id of [undefined, 7, "", "a\0b", "a\ud800", "\udc00b", "é".repeat(501)]) {
       const row = readRow(plain, { id, name: "n" })
       assert("unreadable" in row)
       assert.strictEqual(row.text, JSON.stringify({ id, name: "n" }))
     }
+  })
+
+  it("S1: is deleted where it says when in whatever spelling, and not where it says nothing in another one", () => {
+    const deleted = (at: unknown) => {
+      const row = readRow(plain, { id: "a", name: "n", remote_deleted_at: at })
+      assert("id" in row)
+      return observe(plain, row).deleted
+    }
+    assert.deepStrictEqual(["2026-03-01T12:00:00Z", "yesterday", 1772366400, true].map(deleted), [
+      true,
+      true,
+      true,
+      true
+    ])
+    assert.deepStrictEqual([null, undefined, "", false, 0].map(deleted), [false, false, false, false, false])
   })
 
   it("that holds one elsewhere is published as it is; only what is kept beside it goes without", () => {

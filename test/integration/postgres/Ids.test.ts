@@ -1,0 +1,47 @@
+/** Ids as long as an index of PostgreSQL takes, through the whole capture. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { randomBytes } from "node:crypto"
+import { Capture, layer } from "../../../src/capture/Capture.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import * as Postgres from "../../../src/store/Postgres.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { integration, settings, streamsOf } from "../../unit/capture/Capturing.ts"
+import * as Scripted from "../../unit/capture/ScriptedApi.ts"
+import * as Server from "./Server.ts"
+
+const { missing } = Server
+const { database } = Server.ofFile()
+
+/** What no database can make shorter. */
+const textOf = (bytes: number): string => randomBytes(bytes).toString("base64url").slice(0, bytes)
+
+describe.skipIf(missing !== null)(`ids in PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+  it.live(
+    "S1: one that no index takes is set aside, the longest others are kept, and the stream goes on",
+    () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const api = Scripted.make()
+        const [longest, person, tooLong] = [textOf(1_000), textOf(1_000), textOf(5_000)]
+        for (const id of ["a", longest, tooLong]) {
+          api.put(Date.now(), { id, candidate: { id: person, first_name: "Ada" } })
+        }
+        const parts = Layer.merge(Scripted.layer(api), Postgres.layer({ url: Redacted.make(url), name: "ids" }))
+        yield* Effect.gen(function*() {
+          const capture = yield* Capture
+          const derives = Processing.plain("ats.candidate")
+          yield* capture.assign(integration, streamsOf(["ats.application"]).map((stream) => ({ ...stream, derives })))
+          assert.deepStrictEqual(yield* capture.once, [])
+          const store = yield* Store
+          const ids = (yield* store.log({ after: 0, limit: 10 })).map(({ id }) => id)
+          assert.deepStrictEqual(ids.sort(), ["a", longest, person].sort())
+          const [state] = yield* store.streams
+          assert.strictEqual(state?.lastPoll?.balance.quarantined, 1)
+        }).pipe(Effect.provide(layer(settings).pipe(Layer.provideMerge(parts))))
+      }),
+    30_000
+  )
+})

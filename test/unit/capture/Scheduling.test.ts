@@ -1,0 +1,117 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { TestClock } from "effect/testing"
+import { Capture } from "../../../src/capture/Capture.ts"
+import { Transient, Unsupported } from "../../../src/source/Source.ts"
+import { type ListedHold, Store } from "../../../src/store/Store.ts"
+import { integration, running, stateOf } from "./Capturing.ts"
+import { start } from "./Rig.ts"
+import * as Scripted from "./ScriptedApi.ts"
+
+const broken = Scripted.refuse(new Transient({ code: null, message: "502" }))
+
+describe("Capture, when several things happen to a stream", () => {
+  it.effect("C1: a blocked stream whose probe fails for another reason is tried again as rarely as any that fails", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
+        yield* TestClock.adjust("2 minutes")
+        const before = api.requests.length
+        const since = () => api.requests.length - before
+        api.intercept = () => since() > 100 ? Effect.never : broken
+        yield* TestClock.adjust("25 hours")
+        assert.isAtLeast(since(), 3)
+        assert.isAtMost(since(), 15)
+        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
+      })
+    ))
+
+  it.effect("D6, R3: what is approved of one stream waits for no reading of another", () =>
+    running(
+      ["ats.application", "ats.tag"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        for (const id of ["a", "b"]) api.flag(start + 5 * 60_000, id)
+        yield* TestClock.adjust("2 minutes")
+        const store = yield* Store
+        const holds = yield* store.holds({ limit: 10 })
+        assert.strictEqual(holds.length, 2)
+        api.intercept = (request, answer) => request.model === "ats.application" ? Effect.never : Effect.succeed(answer)
+        yield* TestClock.adjust("2 minutes")
+        const approve = ({ id }: ListedHold) =>
+          store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
+        yield* Effect.forEach(holds.filter(({ model }) => model === "ats.application"), approve)
+        yield* TestClock.adjust("1 second")
+        yield* Effect.forEach(holds.filter(({ model }) => model === "ats.tag"), approve)
+        yield* TestClock.adjust("1 second")
+        const events = yield* store.log({ after: 0, limit: 100, model: "ats.tag" })
+        assert.deepStrictEqual(events.map(({ kind }) => kind), ["created", "created", "deleted", "deleted"])
+      })
+    ))
+
+  it.effect("a paused stream is not read by `once` either, until it is resumed", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const capture = yield* Capture
+        const key = { integration, model: "ats.application" } as const
+        yield* capture.operate(key, { act: "pause" })
+        yield* TestClock.adjust("5 minutes")
+        const before = api.requests.length
+        assert.deepStrictEqual(yield* capture.once, [])
+        assert.strictEqual(api.requests.length, before)
+        yield* capture.operate(key, { act: "resume" })
+        yield* capture.once
+        assert.isAbove(api.requests.length, before)
+      })
+    ))
+
+  it.effect("R3: where a page of the sweep fails for ever, polls come as often as ever and the sweep goes on once it can", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 hours")
+        api.pageSize = 1
+        api.intercept = (request, answer) =>
+          request.updatedAfter === null && request.cursor !== null ? broken : Effect.succeed(answer)
+        yield* TestClock.adjust("2 hours")
+        const before = api.requests.length
+        yield* TestClock.adjust("1 hour")
+        const { polls = [], sweeps = [] } = Object.groupBy(
+          api.requests.slice(before),
+          ({ updatedAfter }) => updatedAfter === null ? "sweeps" : "polls"
+        )
+        assert.isAtLeast(polls.length, 50)
+        assert.isAtLeast(sweeps.length, 10)
+        assert.isAtMost(sweeps.length, 2 * polls.length)
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* TestClock.adjust("5 minutes")
+        assert.isNull((yield* stateOf("ats.application")).sweep)
+      })
+    ))
+
+  it.effect("D12: a sweep whose confirms fail for ever ends without inference once the next one is due, and publishes what it found", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        api.put(start, { id: "gone", title: "z" })
+        yield* TestClock.adjust("5 hours")
+        api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : broken
+        api.vanish("gone")
+        // what only a sweep shows, and the end of a reading releases
+        api.put(start, { id: "a", title: null, name: "n" }, { silent: true })
+        yield* TestClock.adjust("5 hours")
+        const store = yield* Store
+        const changes = () =>
+          Effect.map(store.log({ after: 3, limit: 10 }), (all) => all.map(({ id, kind }) => `${id} ${kind}`))
+        assert.deepStrictEqual(yield* changes(), [])
+        yield* TestClock.adjust("6 hours")
+        assert.deepStrictEqual(yield* changes(), ["a updated"])
+        assert.deepStrictEqual((yield* store.pendingRows({ limit: 10 })).map(({ id, status }) => `${id} ${status}`), [])
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* TestClock.adjust("8 hours")
+        assert.deepStrictEqual(yield* changes(), ["a updated", "gone deleted"])
+      })
+    ))
+})

@@ -10,8 +10,7 @@
  * Gotchas
  * - A refusal is an answer that does not count, and no fault of the stream: its list may be read as ever (D12). What will
  *   pass by itself fails, and is tried again.
- * - Ids are joined by commas: one that holds a comma would be asked for as two others, and be missing. It is not asked for,
- *   nor is one that UTF-8 cannot say.
+ * - Ids are joined by commas: one that holds a comma would be asked for as two others, and be missing. It is not asked for.
  */
 import * as Effect from "effect/Effect"
 import { readRow } from "../domain/Observation.ts"
@@ -30,7 +29,7 @@ const mostBytes = 6_000
 const bytesOf = (ids: ReadonlyArray<string>): number => encodeURIComponent(ids.join(",")).length
 
 /** Whether the API can be asked for it by name. */
-export const isAskable = (id: string): boolean => !id.includes(",") && id.isWellFormed()
+export const isAskable = (id: string): boolean => !id.includes(",")
 
 export interface Answer {
   /** Rows of the asked records, without the controls: what is there is as it is, whether or not absence counts. */

@@ -35,8 +35,11 @@ export interface Observation {
   readonly deletedAtMs: number | null
 }
 
-/** A null character stands in JSON, escaped, and in no text of a PostgreSQL database. */
-const isPlain = (text: string): boolean => !text.includes("\0")
+/**
+ * Escaped, JSON says what no store gives back: a null character is in no text of a PostgreSQL database, half a surrogate
+ * pair in no UTF-8. An id that comes back as another is unknown at every reading.
+ */
+const isPlain = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
 /** What is kept of a value beside the content: a text as it is, of anything else nothing. */
 export const textOf = (value: unknown): string | null => typeof value === "string" && isPlain(value) ? value : null
@@ -53,7 +56,7 @@ export const readRow = (
   if (isDeeper(value, deepest)) return aside(`nested deeper than ${deepest} levels`)
   const { id } = value
   if (typeof id !== "string" || id === "") return aside("no string id")
-  if (!isPlain(id)) return aside("an id with a null character")
+  if (!isPlain(id)) return aside("an id with a null character or half a surrogate pair")
   return { id, textHash: hash("sha256", processing.fingerprint + JSON.stringify(value), "base64url"), raw: value }
 }
 

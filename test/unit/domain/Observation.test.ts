@@ -27,8 +27,8 @@ describe("a row that is set aside", () => {
 })
 
 describe("a row", () => {
-  it("whose id holds a null character is set aside, with its text, as one without an id is", () => {
-    for (const id of [undefined, 7, "", "a\0b"]) {
+  it("S1: whose id no store gives back as it is is set aside, with its text, as one without an id is", () => {
+    for (const id of [undefined, 7, "", "a\0b", "a\ud800", "\udc00a"]) {
       const row = readRow(plain, { id, name: "n" })
       assert("unreadable" in row)
       assert.strictEqual(row.text, JSON.stringify({ id, name: "n" }))
@@ -36,9 +36,11 @@ describe("a row", () => {
   })
 
   it("that holds one elsewhere is published as it is; only what is kept beside it goes without", () => {
-    const row = readRow(plain, { id: "a", remote_id: "r\0", changed_at: "\0", name: "n\0" })
-    assert("id" in row)
-    const { changedAt, content, remoteId } = observe(plain, row)
-    assert.deepStrictEqual([remoteId, changedAt, content["name"]], [null, null, "n\0"])
+    for (const text of ["n\0", "n\ud800"]) {
+      const row = readRow(plain, { id: "a", remote_id: text, changed_at: text, name: text })
+      assert("id" in row)
+      const { changedAt, content, remoteId } = observe(plain, row)
+      assert.deepStrictEqual([remoteId, changedAt, content["name"]], [null, null, text])
+    }
   })
 })

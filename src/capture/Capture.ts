@@ -35,7 +35,7 @@ import { type Act, type ActRefused, operate } from "./Operation.ts"
 import { isWhole, type ReadingError, type Stream } from "./Pages.ts"
 import { poll } from "./Poll.ts"
 import { refresh, type RefreshOptions } from "./Refresh.ts"
-import { backoff, failed, initial, restsUntil, type StreamSettings } from "./StreamState.ts"
+import { failed, initial, restAfter, restsUntil, type StreamSettings } from "./StreamState.ts"
 import { confirmAbsences, restartSweep, sweep } from "./Sweep.ts"
 
 export interface CaptureOptions {
@@ -96,7 +96,7 @@ interface Held extends Stream {
   /** Open once it is no longer read. */
   readonly left: Latch.Latch
   pollAsked: boolean
-  /** Our clock, ms: not before this after a failure that did not block it. */
+  /** Our clock, ms: not before this after a failure. Not kept: who starts us anew may have mended what blocked it (C4). */
   retryAt: number
   /** What the last refresh left to do. */
   owes: "done" | "more" | "sweep"
@@ -164,12 +164,12 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       held.owner,
       held.key,
       Effect.fnUntraced(function*(tx) {
-        const after = failed(tx.state, error, now, held.settings.interval)
+        const after = failed(tx.state, error, now)
         yield* tx.save(after)
         return { before: tx.state, after }
       })
     )
-    held.retryAt = after.blocked === null ? now + backoff(after, held.settings.interval) : 0
+    held.retryAt = now + restAfter(after, held.settings.interval)
     yield* Gauges.readingEnded(held.key, "reading", after.blocked?.reason ?? "failed")
     const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
     if (!newlyBlocked && (before.failing !== null || after.failing === null)) return

@@ -95,7 +95,7 @@ interface Held extends Stream, InTurn {
   readonly left: Latch.Latch
   /** A hold was approved that the stream's loop has not carried out yet. */
   approved: boolean
-  /** Our clock, ms: not before this after a failure that did not block it. */
+  /** Our clock, ms: not before this after a failure. Not kept: who starts us anew may have mended what blocked it (C4). */
   retryAt: number
   pollAsked: InTurn["pollAsked"]
   last: InTurn["last"]
@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       held.owner,
       held.key,
       Effect.fnUntraced(function*(tx) {
-        const after = failed(tx.state, error, now, held.settings.interval)
+        const after = failed(tx.state, error, now)
         yield* tx.save(after)
         return { before: tx.state, after }
       })

@@ -41,28 +41,23 @@ const opened = (state: StreamState, now: number, backfill: boolean): StreamState
   return { ...state, reading: sweep.id, sweep }
 }
 
-/** Whatever keeps the stream from being read at once is over: it is tried. */
-const tried = (state: StreamState, now: number): StreamState =>
-  state.blocked === null ? state : { ...state, blocked: { ...state.blocked, probeAt: now } }
-
 const done = (stream: Stream, state: StreamState, act: Act, now: number): StreamState | ActRefused => {
   if (act.act === "pause") return { ...state, paused: true }
-  if (act.act === "resume") return tried({ ...state, paused: false }, now)
+  if (act.act === "resume") return { ...state, paused: false }
   if (state.paused) return refuse("the stream is paused", "resume it first")
-  const ready = tried(state, now)
-  if (act.act === "poll") return ready
-  if (act.act === "sweep") return opened(ready, now, state.backfilledAt === null)
+  if (act.act === "poll") return state
+  if (act.act === "sweep") return opened(state, now, state.backfilledAt === null)
   if (state.watermark === null) return refuse("the stream was never read", "its first backfill begins by itself")
   if (act.act !== "rewind") {
     const { complete } = readClock(state.offsets, { serverTime: null, requestedAt: now, duration: 0 })
-    return opened({ ...ready, backfilledAt: null, backfillStartedAt: complete }, now, true)
+    return opened({ ...state, backfilledAt: null, backfillStartedAt: complete }, now, true)
   }
   if (isWhole(stream)) return refuse("its list only ever comes whole", "every reading of it is complete already")
   if (act.to < 0) return refuse("that lies before 1970", "begin a sweep: it reads everything")
   if (act.to > state.watermark) {
     return refuse("that lies after its watermark", `choose a time before ${new Date(state.watermark).toISOString()}`)
   }
-  return { ...ready, watermark: act.to, previous: Math.min(act.to, state.previous ?? act.to) }
+  return { ...state, watermark: act.to, previous: Math.min(act.to, state.previous ?? act.to) }
 }
 
 /** Does `act` to the stream and returns its new state. */

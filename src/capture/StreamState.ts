@@ -99,8 +99,7 @@ const blockReasons: Partial<Record<SourceError["reason"]["_tag"], BlockReason>> 
 export const failed = (
   state: StreamState,
   error: SourceError | ReadingAborted,
-  now: number,
-  interval: Duration.Duration
+  now: number
 ): StreamState => {
   const reason = error._tag === "ReadingAborted" ? error.blocks : blockReasons[error.reason._tag]
   if (reason === undefined) return stumbled(state, error.message, now)
@@ -111,8 +110,7 @@ export const failed = (
       reason,
       code: error._tag === "ReadingAborted" ? null : error.reason.code,
       message: error.message,
-      since: state.blocked?.reason === reason ? state.blocked.since : now,
-      probeAt: now + probeDelay(reason, interval)
+      since: state.blocked?.reason === reason ? state.blocked.since : now
     }
   }
 }
@@ -140,25 +138,26 @@ export const healthy = (state: StreamState): StreamState =>
 const mostBackoff = (interval: Duration.Duration): number =>
   Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
 
-/** Delay before a failing stream is read again, ms: doubles with each failure, at most 15 minutes. */
-export const backoff = (state: StreamState, interval: Duration.Duration): number =>
-  Math.min(
-    Duration.toMillis(interval) * 2 ** Math.min((state.failing?.count ?? 1) - 1, 10),
-    mostBackoff(interval)
-  )
+/**
+ * How long a stream that cannot be read is left alone, ms: one that failed twice as long with each failure, at most 15
+ * minutes, also where it was a probe that failed; a blocked one until its next probe.
+ */
+export const restAfter = ({ blocked, failing }: StreamState, interval: Duration.Duration): number => {
+  if (failing !== null) {
+    return Math.min(Duration.toMillis(interval) * 2 ** Math.min(failing.count - 1, 10), mostBackoff(interval))
+  }
+  return blocked === null ? 0 : probeDelay(blocked.reason, interval)
+}
 
 /**
  * Until when a stream is left alone, our clock, ms. What lies further ahead than that ever lasts was set before our clock was set
  * back: nobody waits until it caught up (W4).
  */
 export const restsUntil = (
-  { blocked }: StreamState,
+  { blocked, failing }: StreamState,
   { retryAt, settings: { interval } }: { readonly retryAt: number; readonly settings: StreamSettings },
   now: number
 ): number => {
-  const within = (time: number, longest: number) => time - now > longest ? 0 : time
-  return Math.max(
-    blocked === null ? 0 : within(blocked.probeAt, probeDelay(blocked.reason, interval)),
-    within(retryAt, mostBackoff(interval))
-  )
+  const longest = failing !== null || blocked === null ? mostBackoff(interval) : probeDelay(blocked.reason, interval)
+  return retryAt - now > longest ? 0 : retryAt
 }

@@ -11,7 +11,7 @@
 import * as Duration from "effect/Duration"
 import type { Reading, StreamState } from "../store/State.ts"
 import { isWhole, type Stream } from "./Pages.ts"
-import { backoff } from "./StreamState.ts"
+import { restAfter } from "./StreamState.ts"
 
 /** Moments are of our clock, ms. */
 export type Turn =
@@ -77,11 +77,9 @@ export const nextTurn = (stream: InTurn, state: StreamState, now: number): Turn 
   return { turn: "rest", until: Math.min(pollAt, sweepAt) }
 }
 
-/** When a stream is read again after a failure, ms; one that is blocked says so itself. A sweep that fails delays no poll (R3). */
+/** When a stream that cannot be read is tried again, ms. A sweep that fails delays no poll (R3). */
 export const retryAt = (stream: InTurn, state: StreamState, now: number): number => {
-  if (state.failing === null) return 0
-  const rested = now + backoff(state, stream.settings.interval)
-  return stream.last === "sweep" && state.watermark !== null
-    ? Math.min(rested, due(stream, state, now).pollAt)
-    : rested
+  const rested = now + restAfter(state, stream.settings.interval)
+  const delaysPolls = stream.last === "sweep" && state.failing !== null && state.watermark !== null
+  return delaysPolls ? Math.min(rested, due(stream, state, now).pollAt) : rested
 }

@@ -46,7 +46,10 @@ export type Waves = Readonly<Record<Wave, number>>
 export const suspicion = (limits: Thresholds, wave: Wave, amount: number, records: number): string | null => {
   const most = Math.max(limits.count, Math.floor(limits.share * records))
   const verb = wave === "deletes" ? "deleted" : "restored"
-  if (amount >= 2 && amount >= records) return `all ${amount} records ${verb}`
+  if (amount >= 2 && amount === records) return `all ${amount} records ${verb}`
+  if (amount >= 2 && amount > records) {
+    return `records were ${verb} ${amount} times within ${Duration.format(limits.window)}, and there are ${records}`
+  }
   if (amount > limits.count && amount > limits.share * records) {
     return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; up to ${most} may pass`
   }

@@ -37,8 +37,8 @@ export interface Observation {
 }
 
 /**
- * Both stand in JSON, escaped: a null character in no text of a PostgreSQL database, half a surrogate pair in no UTF-8, so
- * that two ids would be stored as one.
+ * Escaped, JSON says what no store gives back: a null character is in no text of a PostgreSQL database, half a surrogate
+ * pair in no UTF-8. An id that comes back as another is unknown at every reading.
  */
 const isPlain = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 

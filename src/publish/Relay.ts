@@ -212,7 +212,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     if (identity.lineage > 1) yield* reconcile
     if (saved > 0 || facts.oldest <= 1) return saved
     yield* Effect.logWarning(`the log begins at position ${facts.oldest}: what was before is not published`)
-    return saved
+    const before = facts.oldest - 1
+    yield* store.saveReaderPosition(owner, reader, before)
+    return before
   })
 
   /** The store was adopted: what the sink keeps of records that it lacks goes, before anything of it is published. */

@@ -89,7 +89,6 @@ export interface StreamState extends StreamKey {
     readonly code: string | null
     readonly message: string
     readonly since: number
-    readonly probeAt: number
   } | null
   /** W: server time up to which the stream is complete, ms. */
   readonly watermark: number | null

@@ -12,7 +12,6 @@ import type { Reading } from "../../../src/store/State.ts"
 import * as Running from "./Running.ts"
 
 const { ask, post, stream, using, write } = Running
-const minute = 60_000
 
 const promtool = (() => {
   try {
@@ -82,7 +81,7 @@ describe("readiness", () => {
   it.live("C1: a blocked stream counts as started, and is named", () =>
     Effect.gen(function*() {
       yield* stream({
-        blocked: { reason: "permission", code: null, message: "not allowed", since: 0, probeAt: minute }
+        blocked: { reason: "permission", code: null, message: "not allowed", since: 0 }
       })
       const { body, status } = yield* ask("/health/ready")
       assert.strictEqual(status, 200)
@@ -122,7 +121,7 @@ describe("GET /metrics", () => {
       yield* Metric.update(counted, 2)
       yield* stream({ phase: "live", watermark: Date.now() - 90_000 })
       yield* stream({
-        blocked: { reason: "unsupported", code: null, message: "no", since: 0, probeAt: 0 }
+        blocked: { reason: "unsupported", code: null, message: "no", since: 0 }
       }, { integration: "workday:acme", model: "hris.skill" })
       yield* write("a", "{}")
       const { text } = yield* ask("/metrics")
@@ -140,7 +139,7 @@ describe("GET /metrics", () => {
   it.live.skipIf(!promtool)("promtool finds nothing to say about it", () =>
     Effect.gen(function*() {
       yield* Metric.update(counted, 1)
-      yield* stream({ blocked: { reason: "key", code: null, message: "no", since: 0, probeAt: 0 } })
+      yield* stream({ blocked: { reason: "key", code: null, message: "no", since: 0 } })
       yield* write("a", "{}")
       const { text } = yield* ask("/metrics")
       assert.strictEqual(execFileSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" }), "")
@@ -224,7 +223,7 @@ describe("what is going on", () => {
 
   it.live("the page at / shows each stream and escapes what the API said", () =>
     Effect.gen(function*() {
-      yield* stream({ blocked: { reason: "inactive", code: null, message: "<b>gone</b>", since: 0, probeAt: 0 } })
+      yield* stream({ blocked: { reason: "inactive", code: null, message: "<b>gone</b>", since: 0 } })
       const { text, type } = yield* ask("/")
       assert.include(type, "text/html")
       assert.include(text, "ats.tag")

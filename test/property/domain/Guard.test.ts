@@ -49,6 +49,14 @@ describe("Guard", () => {
     ])
   })
 
+  it("who deletes and restores the same records again is not told of more records than there are", () => {
+    assert.strictEqual(Guard.suspicion(limits, "deletes", 8, 8), "all 8 records deleted")
+    assert.strictEqual(
+      Guard.suspicion(limits, "deletes", 11, 8),
+      "records were deleted 11 times within 1d, and there are 8"
+    )
+  })
+
   it.prop("D7: the window never forgets early, never reaches an hour too far, and stays small", [
     Schema.Array(Publishing)
   ], ([steps]) => {

@@ -78,6 +78,24 @@ describe("Capture", () => {
       ))
   }
 
+  it.effect("C4: what blocks a stream may have been mended before Rollcall is started: it is probed at once", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        api.intercept = () => Scripted.refuse(new KeyRefused({ code: "X", message: "m" }))
+        yield* TestClock.adjust("2 minutes")
+        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "key")
+        yield* Fiber.interrupt(started)
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* Effect.gen(function*() {
+          const capture = yield* Capture
+          yield* Effect.forkChild(capture.run)
+          yield* TestClock.adjust("1 second")
+          assert.isNull((yield* stateOf("ats.application")).blocked)
+        }).pipe(Effect.provide(Layer.fresh(capturing(["ats.application"]))))
+      })
+    ))
+
   it.effect("C1: a blocked stream that an operator could poll is read as ever, not only from its probe on", () =>
     running(
       ["ats.application"],

@@ -51,9 +51,11 @@ describe("a row", () => {
   })
 
   it("that holds one elsewhere is published as it is; only what is kept beside it goes without", () => {
-    const row = readRow(plain, { id: "a", remote_id: "r\0", changed_at: "\0", name: "n\0" })
-    assert("id" in row)
-    const { changedAt, content, remoteId } = observe(plain, row)
-    assert.deepStrictEqual([remoteId, changedAt, content["name"]], [null, null, "n\0"])
+    for (const text of ["n\0", "n\ud800"]) {
+      const row = readRow(plain, { id: "a", remote_id: text, changed_at: text, name: text })
+      assert("id" in row)
+      const { changedAt, content, remoteId } = observe(plain, row)
+      assert.deepStrictEqual([remoteId, changedAt, content["name"]], [null, null, text])
+    }
   })
 })

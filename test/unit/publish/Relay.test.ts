@@ -50,6 +50,16 @@ const once = (relay: Relay["Service"], state: RelayStatus["state"]) =>
     Effect.repeat(relay.status, { until: (status) => status.state === state, schedule: Schedule.spaced("1 second") })
   )
 
+/** Empties the log: time passes until nothing of it is kept. */
+const pruned = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
+  yield* TestClock.adjust("30 days")
+  const store = yield* Store
+  yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers }))
+  yield* whileTimePasses(
+    Effect.repeat(store.logRange, { until: ({ oldest }) => oldest > 1, schedule: Schedule.spaced("1 second") })
+  )
+})
+
 describe("Relay", () => {
   it.effect("I5: everything in the log goes out in order, and what is appended later too", () =>
     Effect.gen(function*() {
@@ -226,16 +236,28 @@ describe("Relay", () => {
       const first = yield* start(broker)
       yield* first.reached(20)
       yield* first.end
-      yield* TestClock.adjust("30 days")
-      const store = yield* Store
-      yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers: ["relay"] }))
-      yield* whileTimePasses(
-        Effect.repeat(store.logRange, { until: ({ oldest }) => oldest > 1, schedule: Schedule.spaced("1 second") })
-      )
+      yield* pruned(["relay"])
       const relay = yield* start(broker)
       yield* append(10)
       yield* whileTimePasses(relay.reached(30))
       assert.deepStrictEqual(ids(broker), expected(1, 30))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("what retention took before there was a sink is not waited for, by any relay", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      yield* append(20)
+      yield* pruned([])
+      for (let starts = 0; starts < 2; starts++) {
+        const relay = yield* start(broker)
+        yield* whileTimePasses(Effect.timeout(relay.reached(20), "1 minute"))
+        assert.strictEqual((yield* relay.status).position, 20)
+        assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 20)
+        yield* relay.end
+      }
+      yield* append(10)
+      yield* whileTimePasses((yield* start(broker)).reached(30))
+      assert.deepStrictEqual(ids(broker), expected(21, 30))
     }).pipe(Effect.provide(store)))
 
   it.effect("I10: a relay whose store was claimed by another stops, and does not take over again", () =>

@@ -369,4 +369,19 @@ describe("switches", () => {
       yield* rig.empty
       assert.deepStrictEqual(met, ["b1", "b2", "a1"])
     }))
+
+  it.effect("X10: hold it also if the store was away when the engine wanted to know", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      yield* rig.start([Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))])
+      rig.away = 1
+      yield* rig.deliveries.set({ _tag: "Plugin", plugin: "p", integration: null }, false, act)
+      yield* rig.until(() => rig.away === 0)
+      yield* TestClock.adjust("1 minute")
+      yield* rig.until(() => rig.away < 0)
+      yield* rig.append("a1")
+      yield* rig.until(() => rig.deliveries.backlog, (backlog) => backlog[0]?.due === 1)
+      assert.deepStrictEqual(met, [])
+    }))
 })

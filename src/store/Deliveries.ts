@@ -326,6 +326,9 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly set: (which: Switch, on: boolean, act: AuditEntry) => Effect.Effect<void, StoreError>
   /** Returns once operators of this process have done more than `seen`, and gives how much. */
   readonly awaitAct: (seen: number) => Effect.Effect<number>
-  /** Forgets journals of events that were begun before `before` and belong to no delivery any more; returns how many. */
+  /**
+   * Forgets journals that were begun before `before`, of what no delivery is of any more and no replay could be: the log is
+   * kept longer while a reader is behind. Returns how many.
+   */
   readonly prune: (before: number) => Effect.Effect<number, StoreError>
 }>()("rollcall/store/Deliveries") {}

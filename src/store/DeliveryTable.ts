@@ -96,12 +96,17 @@ export const make = (
 
   // ---- dispatching
 
-  /** Inside a transaction: the log is kept from where the handler that is furthest behind, or the oldest tick, stands. */
+  /**
+   * Inside a transaction: the log is kept from where the handler that is furthest behind stands, or the last tick, or the
+   * beginning of one that is not settled   (L8).
+   */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${reader}, coalesce(
       (SELECT min(position) FROM (
         SELECT position FROM handlers WHERE active = 1 AND regular = 0
         UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler WHERE h.active = 1
+        UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
+          AND handler IN (SELECT key FROM handlers WHERE active = 1 AND regular = 1)
       ) AS standing),
       (SELECT position FROM log_counter)
     ) WHERE TRUE

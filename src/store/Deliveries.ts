@@ -111,6 +111,8 @@ export interface Want {
   readonly size: number | null
   /** Integrations that get nothing now. */
   readonly except: ReadonlyArray<string>
+  /** What is due by more than this ahead, ms, is due now: our clock was set back   (W4). */
+  readonly farthest: number
 }
 
 /** A request that an attempt made of the API, or of anybody. */

@@ -319,7 +319,11 @@ export const make = (
       const claimed: Array<Claimed> = []
       let next = Infinity
       for (const want of wants) {
-        const { size } = want
+        const { farthest, handler, size } = want
+        yield* sql`
+          UPDATE deliveries SET due_at = ${now} WHERE handler = ${handler} AND state = 'due' AND due_at > ${
+          now + farthest
+        }`
         const { claimed: rows, count } = size === null
           ? yield* Effect.map(claimEach(want, now), (rows) => ({ claimed: rows, count: rows.length }))
           : yield* claimBatches({ ...want, size }, now)
@@ -327,7 +331,7 @@ export const make = (
         if (count >= want.most) continue
         const [later] = yield* sql<{ due_at: Integer | null }>`
           SELECT min(due_at) AS due_at FROM deliveries
-          WHERE handler = ${want.handler} AND state = 'due' ${except(want)}`
+          WHERE handler = ${handler} AND state = 'due' ${except(want)}`
         if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
       }
       claimed.sort((a, b) => a.id - b.id)

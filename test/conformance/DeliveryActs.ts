@@ -20,7 +20,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
       Effect.gen(function*() {
         const { deliveries, key, open, owner } = yield* begun(["a", "b", "c", "d", "e"])
         const claim = Effect.map(
-          deliveries.turn(owner, [], [{ handler: key, most: 1, size: 4, except: [] }]),
+          deliveries.turn(owner, [], [{ handler: key, most: 1, size: 4, except: [], farthest: 1_000_000 }]),
           ({ claimed }) => claimed
         )
         const whole = yield* claim

@@ -344,6 +344,37 @@ describe("attempts under way", () => {
     }))
 })
 
+describe("a clock that was far ahead and is set right", () => {
+  const broken = Effect.fnUntraced(function*(records: number) {
+    const rig = yield* make
+    const { met, note } = recorder()
+    let isAhead = true
+    yield* TestClock.setTime(Duration.toMillis("365 days"))
+    const { delivery } = yield* rig.start([
+      Plugin.make("p").on(trigger, {}, ({ recordId }) => isAhead ? failing : note(recordId))
+    ])
+    for (let index = 0; index < records; index++) yield* rig.append(`a${index}`)
+    yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.later === records)
+    const resting = (yield* delivery.status).handlers[0]?.resting
+    isAhead = false
+    yield* TestClock.setTime(Duration.toMillis("30 days"))
+    yield* rig.append("last")
+    yield* rig.empty
+    assert.strictEqual(met.length, records + 1)
+    return resting
+  })
+
+  it.effect("W4: keeps nothing waiting that was to be tried again by it", () =>
+    Effect.gen(function*() {
+      assert.isNull(yield* broken(3))
+    }))
+
+  it.effect("W4: keeps no handler at rest", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* broken(10))?.until, Duration.toMillis("365 days") + 30_000)
+    }))
+})
+
 describe("switches", () => {
   it.effect("hold a plugin, wholly or in one integration, and lose nothing", () =>
     Effect.gen(function*() {

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Config from "effect/Config"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -341,6 +342,28 @@ describe("attempts under way", () => {
       yield* rig.until(() => first.delivery.status, ({ state }) => state === "stopped")
       assert.strictEqual(rig.sent.length, 1)
       assert.deepStrictEqual(heard, ["this attempt is over: the delivery is another one's now"])
+    }))
+})
+
+describe("a configuration that throws", () => {
+  it.effect("holds its own integration, which is told, and nobody else", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      const plugin = Plugin.make("p", {
+        config: Config.map(Config.String("SECRET"), (text) => JSON.parse(text))
+      })
+        .with({ values: { SECRET: "1" }, integrations: { "lever:beta": { values: { SECRET: "hush-hush" } } } })
+        .on(trigger, {}, ({ recordId }) => note(recordId))
+      const { delivery } = yield* rig.start([plugin])
+      for (let index = 0; index < 5; index++) yield* rig.append(`b${index}`, { integration: "lever:beta" })
+      yield* rig.append("a1")
+      yield* rig.until(() => met.length === 1)
+      yield* rig.until(() => delivery.status, ({ unconfigured }) => unconfigured.length === 1)
+      const [one] = (yield* delivery.status).unconfigured
+      assert.strictEqual(one?.integration, "lever:beta")
+      assert.notInclude(one?.message, "hush")
+      yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.due === 5)
     }))
 })
 

@@ -295,6 +295,12 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     }
   })
 
+  /** While nothing is published here: by what the store knows, which another relay may have moved on. */
+  const measureLag = Effect.zip(store.logRange, store.readerPosition(reader)).pipe(
+    Effect.flatMap(([{ newest }, position]) => Metric.update(lagGauge, Math.max(0, newest - position))),
+    Effect.ignore
+  )
+
   /** Fenced by the sink, but still the owner in the store: only our own transaction ran out of time. */
   const unlessOwner = (owner: Owner) => (error: SinkError): Effect.Effect<never, RelayFault> =>
     error.reason._tag !== "Fenced" ? Effect.fail(error) : store.readerPosition(reader).pipe(
@@ -317,9 +323,8 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
       ? before.reason.since
       : yield* Clock.currentTimeMillis
     yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint, since } })
-    if (next === "stop") return yield* Effect.never
-    const { newest } = yield* Effect.orElseSucceed(store.logRange, () => ({ newest: before.position }))
-    yield* Metric.update(lagGauge, Math.max(0, newest - before.position))
+    if (next === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(pause.longest)))
+    yield* measureLag
     const doubled = Duration.min(Duration.times(pause.first, 2 ** Math.min(failures++, 16)), pause.longest)
     const jitter = yield* Random.nextBetween(0.5, 1)
     yield* Effect.sleep(next === "wait" ? Duration.times(doubled, jitter) : pause.refused)

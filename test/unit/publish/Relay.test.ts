@@ -7,6 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
@@ -168,6 +169,19 @@ describe("Relay", () => {
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
+
+  it.effect("X14: how much a relay that has stopped leaves unpublished is measured on", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(1, 30))! })
+      yield* append(20)
+      yield* once(yield* start(broker), "stopped")
+      yield* append(40)
+      yield* TestClock.adjust("1 minute")
+      const lag = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_relay_lag_events")
+      assert.deepInclude(lag?.state, { value: 60 })
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()), Effect.provide(store)))
 
   it.effect("X18: another event at the sink's position stops the relay", () =>
     Effect.gen(function*() {

@@ -55,14 +55,16 @@ const batchesOf = (batch: string): ReadonlyArray<string> => {
   return parts.map((_, index) => `b${parts.slice(0, parts.length - index).join(".")}`)
 }
 
-/** What a step of this delivery is done once for. */
-export const occasionsOf = ({ batch, fresh, subject }: Claimed): readonly [string, ...ReadonlyArray<string>] => {
+/** What a step of this delivery is done once for. All integrations have their ticks at the same times   (L6). */
+export const occasionsOf = (
+  { batch, fresh, integration, subject }: Claimed
+): readonly [string, ...ReadonlyArray<string>] => {
   const own = fresh === null ? "" : `~${fresh}`
   if (batch !== null) {
     const [first = batch, ...others] = batchesOf(batch).map((name) => name + own)
     return [first, ...others]
   }
-  return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}${own}`]
+  return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
 }
 
 export const make = (about: About, deliveries: Deliveries["Service"]) => {

@@ -19,13 +19,15 @@ export const make = () => {
   const failed = new Set<string>()
   let rests = 0
   let until: number | null = null
+  /** Not until a clock that was set back has caught up   (W4). */
+  const isResting = (now: number) => until !== null && now < until && until - now <= longestRest
 
   return {
     /** null = it works, or is not known not to. */
     resting: (): Rest | null => until === null ? null : { until, failures: failed.size },
     /** How many deliveries it may take on beside those it has; a handler that rested tries one. */
     room: (free: number, held: number, now: number): number =>
-      until === null ? free : now < until || held > 0 ? 0 : Math.min(free, 1),
+      until === null ? free : isResting(now) || held > 0 ? 0 : Math.min(free, 1),
     succeeded: () => {
       failed.clear()
       rests = 0
@@ -35,7 +37,7 @@ export const make = () => {
       failed.add(lane)
       if (failed.size < enough) return
       // those that were under way when it came to rest are no probes
-      if (until !== null && now < until) return
+      if (isResting(now)) return
       until = now + Math.min(longestRest, firstRest * 2 ** Math.min(rests, 10))
       rests++
     }

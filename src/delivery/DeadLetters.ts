@@ -20,6 +20,7 @@ import {
   type HandlerName
 } from "../store/Deliveries.ts"
 import type { StoreError } from "../store/Store.ts"
+import { longestWait } from "./Retry.ts"
 
 export interface Filter extends Omit<DeadLetterQuery, "after" | "limit"> {
   /** Only these. */
@@ -126,7 +127,7 @@ export interface Redriven {
   readonly to: number
 }
 
-/** Sends what was planned again, from now on, evenly `over` a time. */
+/** Sends what was planned again, from now on, evenly `over` a time, a week at most. */
 export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   filter: Filter,
   hash: string,
@@ -135,7 +136,7 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   const { redrive } = yield* Deliveries
   const { found, letters } = yield* planned(filter, hash)
   const from = yield* Clock.currentTimeMillis
-  const length = toMillis(over)
+  const length = Math.min(toMillis(over), longestWait)
   const moments = Math.max(1, Math.min(mostMoments, Math.ceil(length / 1000), letters.length))
   const size = Math.min(portion, Math.ceil(letters.length / moments))
   const parts = letters.length === 0 ? [] : Arr.chunksOf(letters, size)

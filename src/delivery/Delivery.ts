@@ -207,8 +207,8 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       ])
       const done = yield* deliveries.awaitAct(-1)
       if (done === acts) return
-      acts = done
       off = yield* deliveries.switchedOff
+      acts = done
     })
 
     const serve = Effect.gen(function*() {

@@ -18,6 +18,13 @@ export const backoff = ({ retry }: Pick<Options, "retry">, failures: number): nu
   return Math.min(longest, first * 2 ** Math.min(failures - 1, 40))
 }
 
+/** ms, however long one is told to wait. */
+export const longestWait = Duration.toMillis("7 days")
+
+/** How far ahead a delivery is due at most, ms: one that is due later was made so by a clock that was set back since   (W4). */
+export const farthest = ({ retry }: Pick<Options, "retry">, gathering: number): number =>
+  Math.max(longestWait, gathering, Duration.toMillis(Duration.fromInputUnsafe(retry?.longest ?? defaults.longest)))
+
 const neverHelps: ReadonlySet<Failure["reason"]> = new Set(["Permanent", "LoopDetected"])
 
 export const outcomeOf = (
@@ -32,7 +39,13 @@ export const outcomeOf = (
   const deliveries = members.map(({ id }) => id)
   const before = members[0]?.attempts ?? 0
   if (failure.reason === "RateLimited") {
-    return { _tag: "Again", deliveries, dueAt: failure.at + retryAfter, attempts: before, attempted }
+    return {
+      _tag: "Again",
+      deliveries,
+      dueAt: failure.at + Math.min(retryAfter, longestWait),
+      attempts: before,
+      attempted
+    }
   }
   const attempts = before + 1
   if (!neverHelps.has(failure.reason) && attempts < (options.attempts ?? defaults.attempts)) {

@@ -25,7 +25,7 @@ import { failureOf, retryAfterOf } from "./Failing.ts"
 import * as Job from "./Job.ts"
 import type * as Provision from "./Provision.ts"
 import type { Reading } from "./Reading.ts"
-import { outcomeOf } from "./Retry.ts"
+import { farthest, outcomeOf } from "./Retry.ts"
 import type { Subscription } from "./Subscription.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
@@ -268,11 +268,17 @@ export const make = (
   /** What each handler could take on now. */
   const wants = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> =>
     [...desks.values()].flatMap((desk): ReadonlyArray<Want> => {
-      const { breaker, concurrency, handler, held, key, plugin } = desk
+      const { breaker, concurrency, gathering, handler, held, key, plugin } = desk
       const size = handler.occasion._tag === "Batch" ? handler.occasion.size : null
       const most = breaker.room((size === null ? Math.max(ahead, concurrency) : concurrency) - held, held, now)
       if (most <= 0 || isOff(off, plugin.name)) return []
-      return [{ handler: key, most, size, except: exceptFor(off, plugin.name) }]
+      return [{
+        handler: key,
+        most,
+        size,
+        except: exceptFor(off, plugin.name),
+        farthest: farthest(handler.options, gathering)
+      }]
     })
 
   return {

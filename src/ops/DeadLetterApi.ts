@@ -166,8 +166,8 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     error: [NotNow, StoreAway]
   }).annotate(
     OpenApi.Description,
-    "Sends what was planned again, evenly `over` a time, with what was journaled unless `fresh`. 409 if other letters match " +
-      "by now. Cut short, the rest is dead as before: plan again."
+    "Sends what was planned again, evenly `over` a time, a week at most, with what was journaled unless `fresh`. 409 if other " +
+      "letters match by now. Cut short, the rest is dead as before: plan again."
   ),
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(Planned),

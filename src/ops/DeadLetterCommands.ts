@@ -154,7 +154,7 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientO
     ...filter,
     plan: given,
     over: Flag.String("over").pipe(
-      Flag.withDescription('Spread over this long, such as "10 minutes"; else at once'),
+      Flag.withDescription('Spread over this long, such as "10 minutes", a week at most; else at once'),
       Flag.withMetavar("duration"),
       Flag.optional
     ),

@@ -31,9 +31,14 @@ const providerFor = ({ settings }: Pick<Plugin<unknown>, "settings">, integratio
   })
 
 /** The configuration that a plugin's handlers are given in an integration. */
-export const configurationOf = <C>(plugin: Plugin<C>, integration: string): Effect.Effect<C, Unconfigured> =>
-  Effect.flatMap(providerFor(plugin, integration), (provider) =>
-    Effect.mapError(
-      (plugin.definition.config ?? Config.succeed({} as C)).parse(provider),
-      ({ message }) => new Unconfigured({ plugin: plugin.name, integration, message })
-    ))
+export const configurationOf = <C>(plugin: Plugin<C>, integration: string): Effect.Effect<C, Unconfigured> => {
+  const unconfigured = (message: string) => new Unconfigured({ plugin: plugin.name, integration, message })
+  return Effect.flatMap(
+    providerFor(plugin, integration),
+    (provider) => (plugin.definition.config ?? Config.succeed({} as C)).parse(provider)
+  ).pipe(
+    Effect.mapError(({ message }) => unconfigured(message)),
+    // what it was thrown may repeat what was read
+    Effect.catchDefect(() => Effect.fail(unconfigured("a function of its configuration threw an error")))
+  )
+}

@@ -44,11 +44,11 @@ const completeAt = (state: StreamState, streams: ReadonlyArray<StreamState>): nu
 export const make = ({ identity, standing }: Store["Service"], every: Duration.Duration): Progress => {
   const last = new Map<string, string>()
   let note: Note | null = null
-  let next = 0
+  let looked = -Infinity
   const wordOf = ({ completeTo, lineage }: StreamProgress) => `${lineage} ${completeTo}`
 
   const look = Effect.fnUntraced(function*(at: number) {
-    next = at + Duration.toMillis(every)
+    looked = at
     const { position, streams } = yield* standing
     return {
       position,
@@ -64,7 +64,9 @@ export const make = ({ identity, standing }: Store["Service"], every: Duration.D
   return {
     due: Effect.fnUntraced(function*(position) {
       const now = yield* Clock.currentTimeMillis
-      if (note === null && now >= next) note = yield* look(now)
+      // looked at in the future it was before our clock was set back   (W4)
+      const isTime = now < looked || now - looked >= Duration.toMillis(every)
+      if (note === null && isTime) note = yield* look(now)
       if (note === null || note.position > position) return null
       const due = note
       note = null
@@ -74,7 +76,7 @@ export const make = ({ identity, standing }: Store["Service"], every: Duration.D
       for (const stream of streams) last.set(streamName(stream), wordOf(stream))
     },
     hurry: () => {
-      next = 0
+      looked = -Infinity
     }
   }
 }

@@ -54,9 +54,9 @@ export class Relay extends Context.Service<Relay, {
 /** The sink holds what this log never had, or no longer has. */
 class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
   readonly hint =
-    "was the store restored from a backup, or exchanged, or the sink emptied? Publishing stays stopped so that no consumer " +
-    "mixes the two. Bring back the store that published last, or stop Rollcall and let `rollcall store adopt` publish " +
-    "this one anew, in a later lineage."
+    "was the store restored from a backup, or exchanged, or the sink emptied, or did it run without Kafka for longer than " +
+    "`retention`? Publishing stays stopped so that no consumer mixes two histories or misses a part of one. Bring back " +
+    "the store that published last, or stop Rollcall and let `rollcall store adopt` publish this one anew, in a later lineage."
 }
 
 /** What a log says of itself to who compares it with a sink. */
@@ -79,8 +79,14 @@ export const evidence = (
   upTo: position
 })
 
+/** The positions behind what is published that are no longer read, in words; null when there are none   (I1). */
+const gap = (position: number, { oldest }: LogFacts): string | null =>
+  position > 0 && position < oldest - 1
+    ? `positions ${position + 1} to ${oldest - 1} were not published and are no longer kept`
+    : null
+
 /**
- * Why what the sink holds cannot be of this log, in words; null when it is. A log that noted the sink's position is told
+ * Why what the sink holds cannot be of this log, or is not followed by it, in words; null when it is. A log that noted the sink's position is told
  * by the event there. One that did not may have died before: then it lacks one batch at most, and has that very batch. A
  * restored one may have another event before the one at the position, or not know of an earlier batch   (X14, X18).
  */
@@ -89,16 +95,16 @@ export const divergence = (published: Published | null, log: LogFacts): string |
     // A saved position before the oldest is where adopting put it: nothing of this lineage is published.
     return log.saved > 0 && log.saved >= log.oldest
       ? `position ${log.saved} was published, the sink knows of none`
-      : null
+      : gap(log.saved, log)
   }
   const { after, digest, eventId, lineage, position } = published
   if (lineage > log.lineage) return `the sink holds lineage ${lineage} of this store, the store is at ${log.lineage}`
-  if (lineage < log.lineage) return null
+  if (lineage < log.lineage) return gap(log.saved, log)
   if (log.saved < after) return `the sink holds position ${position}, the store knows of ${log.saved}`
   const last = log.eventIds.at(-1)
   if (last === undefined) return `position ${position} of the sink is missing in the log`
   return last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)
-    ? null
+    ? gap(position, log)
     : `position ${position} of the sink is another event in the log, or comes after others`
 }
 
@@ -291,6 +297,12 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     }
   })
 
+  /** While nothing is published here: by what the store knows, which another relay may have moved on. */
+  const measureLag = Effect.zip(store.logRange, store.readerPosition(reader)).pipe(
+    Effect.flatMap(([{ newest }, position]) => Metric.update(lagGauge, Math.max(0, newest - position))),
+    Effect.ignore
+  )
+
   /** Fenced by the sink, but still the owner in the store: only our own transaction ran out of time. */
   const unlessOwner = (owner: Owner) => (error: SinkError): Effect.Effect<never, RelayFault> =>
     error.reason._tag !== "Fenced" ? Effect.fail(error) : store.readerPosition(reader).pipe(
@@ -313,9 +325,8 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
       ? before.reason.since
       : yield* Clock.currentTimeMillis
     yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint, since } })
-    if (next === "stop") return yield* Effect.never
-    const { newest } = yield* Effect.orElseSucceed(store.logRange, () => ({ newest: before.position }))
-    yield* Metric.update(lagGauge, Math.max(0, newest - before.position))
+    if (next === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(pause.longest)))
+    yield* measureLag
     const doubled = Duration.min(Duration.times(pause.first, 2 ** Math.min(failures++, 16)), pause.longest)
     const jitter = yield* Random.nextBetween(0.5, 1)
     yield* Effect.sleep(next === "wait" ? Duration.times(doubled, jitter) : pause.refused)

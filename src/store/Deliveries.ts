@@ -111,6 +111,8 @@ export interface Want {
   readonly size: number | null
   /** Integrations that get nothing now. */
   readonly except: ReadonlyArray<string>
+  /** What is due by more than this ahead, ms, is due now: our clock was set back   (W4). */
+  readonly farthest: number
 }
 
 /** A request that an attempt made of the API, or of anybody. */
@@ -326,6 +328,9 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly set: (which: Switch, on: boolean, act: AuditEntry) => Effect.Effect<void, StoreError>
   /** Returns once operators of this process have done more than `seen`, and gives how much. */
   readonly awaitAct: (seen: number) => Effect.Effect<number>
-  /** Forgets journals of events that were begun before `before` and belong to no delivery any more; returns how many. */
+  /**
+   * Forgets journals that were begun before `before`, of what no delivery is of any more and no replay could be: the log is
+   * kept longer while a reader is behind. Returns how many.
+   */
   readonly prune: (before: number) => Effect.Effect<number, StoreError>
 }>()("rollcall/store/Deliveries") {}

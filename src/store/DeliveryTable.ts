@@ -96,12 +96,17 @@ export const make = (
 
   // ---- dispatching
 
-  /** Inside a transaction: the log is kept from where the handler that is furthest behind, or the oldest tick, stands. */
+  /**
+   * Inside a transaction: the log is kept from where the handler that is furthest behind stands, or the last tick, or the
+   * beginning of one that is not settled   (L8).
+   */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${reader}, coalesce(
       (SELECT min(position) FROM (
         SELECT position FROM handlers WHERE active = 1 AND regular = 0
         UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler WHERE h.active = 1
+        UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
+          AND handler IN (SELECT key FROM handlers WHERE active = 1 AND regular = 1)
       ) AS standing),
       (SELECT position FROM log_counter)
     ) WHERE TRUE
@@ -314,7 +319,11 @@ export const make = (
       const claimed: Array<Claimed> = []
       let next = Infinity
       for (const want of wants) {
-        const { size } = want
+        const { farthest, handler, size } = want
+        yield* sql`
+          UPDATE deliveries SET due_at = ${now} WHERE handler = ${handler} AND state = 'due' AND due_at > ${
+          now + farthest
+        }`
         const { claimed: rows, count } = size === null
           ? yield* Effect.map(claimEach(want, now), (rows) => ({ claimed: rows, count: rows.length }))
           : yield* claimBatches({ ...want, size }, now)
@@ -322,7 +331,7 @@ export const make = (
         if (count >= want.most) continue
         const [later] = yield* sql<{ due_at: Integer | null }>`
           SELECT min(due_at) AS due_at FROM deliveries
-          WHERE handler = ${want.handler} AND state = 'due' ${except(want)}`
+          WHERE handler = ${handler} AND state = 'due' ${except(want)}`
         if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
       }
       claimed.sort((a, b) => a.id - b.id)

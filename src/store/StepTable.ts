@@ -7,11 +7,13 @@
  *
  * Gotchas
  * - A step of a half of a batch may stand in the journal of the whole: it is looked for under every occasion.
+ * - Who began a step may be settled long before the others that look for it: a replay, the other half of a batch.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import { attempt, step } from "./Attempt.ts"
 import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
 import type { ExpectationTable } from "./ExpectationTable.ts"
@@ -153,10 +155,26 @@ export const make = (
     attempt("withdraw")
   )
 
+  /** The text up to its first `mark`. */
+  const cut = (mark: string, text: Fragment) =>
+    sql.onDialectOrElse({
+      pg: () => sql`split_part(${text}, ${mark}, 1)`,
+      orElse: () => sql`substr(${text}, 1, instr(${text} || ${mark}, ${mark}) - 1)`
+    })
+
+  /** What occasions are of, without what a replay or a half adds: events `e<position>`, batches `b<first delivery>`. */
+  const whole = cut("~", cut(".", sql.literal("occasion")))
+
   const prune: Deliveries["Service"]["prune"] = (before) =>
     sql`
       DELETE FROM journal WHERE lasting = 0 AND begun_at < ${before}
-        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery) RETURNING handler`.pipe(
+        AND (occasion LIKE 't%' OR begun_at < coalesce(
+          (SELECT appended_at FROM events WHERE position = (SELECT pruned + 1 FROM log_counter)), ${before}))
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery)
+        AND (handler, ${whole}) NOT IN (
+          SELECT handler, 'e' || position FROM deliveries WHERE position IS NOT NULL
+          UNION ALL SELECT handler, 'b' || ${cut(".", sql.literal("batch"))} FROM deliveries WHERE batch IS NOT NULL
+        ) RETURNING handler`.pipe(
       Effect.map((rows) => rows.length),
       attempt("prune")
     )

@@ -49,7 +49,7 @@ export const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, d
   const dispatch = (owner: Owner, some: ReadonlyArray<NewDelivery>, position: number) =>
     deliveries.dispatch(owner, { deliveries: some, handlers: [key], position })
   yield* dispatch(owner, lanes.map((lane, index) => made(lane, index + 1)), lanes.length)
-  const want: Want = { handler: key, most: 100, size: null, except: [] }
+  const want: Want = { handler: key, most: 100, size: null, except: [], farthest: 1_000_000 }
   const claim = Effect.map(deliveries.turn(owner, [], [want]), ({ claimed }) => claimed)
   const settle = (some: ReadonlyArray<Claimed>) =>
     deliveries.turn(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])

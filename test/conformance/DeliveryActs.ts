@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
-import { Deliveries } from "../../src/store/Deliveries.ts"
+import { Deliveries, reader } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { act, attempted, begun, placesOf } from "./Deliveries.ts"
 import { created } from "./StoreSamples.ts"
@@ -20,7 +20,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
       Effect.gen(function*() {
         const { deliveries, key, open, owner } = yield* begun(["a", "b", "c", "d", "e"])
         const claim = Effect.map(
-          deliveries.turn(owner, [], [{ handler: key, most: 1, size: 4, except: [] }]),
+          deliveries.turn(owner, [], [{ handler: key, most: 1, size: 4, except: [], farthest: 1_000_000 }]),
           ({ claimed }) => claimed
         )
         const whole = yield* claim
@@ -58,6 +58,28 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* deliveries.tick(owner, [], [])
         yield* tick(3)
         assert.deepStrictEqual(yield* claim, [])
+      })
+    )
+
+    test(
+      "L8: the log that a tick spans is kept until it is settled, however late that is",
+      Effect.gen(function*() {
+        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { regular: true })
+        const tick = (scheduledAt: number) =>
+          deliveries.tick(owner, [{ handler: key, integration, scheduledAt }], [integration])
+        const kept = store.readerPosition(reader)
+        yield* TestClock.adjust("1 minute")
+        yield* change("r", "created")
+        yield* tick(0)
+        yield* change("r", "updated")
+        yield* change("r", "updated")
+        yield* tick(1)
+        assert.strictEqual(yield* kept, 1)
+        yield* settle(yield* claim)
+        yield* tick(2)
+        yield* settle(yield* claim)
+        yield* tick(3)
+        assert.strictEqual(yield* kept, 3)
       })
     )
 

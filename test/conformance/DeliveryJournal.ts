@@ -5,8 +5,8 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { Deliveries, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { act, begun, fenceOf } from "./Deliveries.ts"
-import { ids } from "./StoreSamples.ts"
+import { act, attempted, begun, fenceOf } from "./Deliveries.ts"
+import { created, ids } from "./StoreSamples.ts"
 
 /** One delivery that is claimed, and a step of it. */
 const attempting = Effect.gen(function*() {
@@ -98,6 +98,51 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         assert.strictEqual(yield* deliveries.prune(later), 1)
         assert.isNull(yield* deliveries.result(step))
         assert.strictEqual(yield* deliveries.result({ ...step, step: "lasting" }), "2")
+      })
+    )
+
+    test(
+      "L4: are kept as long as any delivery of their event, or of their batch, is not settled",
+      Effect.gen(function*() {
+        const { claim, deliveries, key, made, owner, settle, want } = yield* begun(["a", "b"])
+        const batches = { ...want, size: 2 }
+        const { claimed: [first, second] } = yield* deliveries.turn(owner, [], [batches])
+        if (first === undefined || second === undefined) return assert.fail("nothing claimed")
+        const fence = fenceOf(owner, first)
+        const ofEvent: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
+        const ofBatch: StepKey = { ...ofEvent, occasions: [`b${first.id}`] }
+        yield* deliveries.finish(fence, ofEvent, "1")
+        yield* deliveries.finish(fence, ofBatch, "2")
+        yield* deliveries.replay([made("a", 1)], act)
+        const batch = String(first.batch)
+        const halved = { _tag: "Halved", deliveries: [first.id, second.id], batch, dueAt: 0, attempted } as const
+        const { claimed: halves } = yield* deliveries.turn(owner, [halved], [batches])
+        yield* settle(halves.filter(({ id }) => id === first.id))
+        const later = (yield* Clock.currentTimeMillis) + 1
+        assert.strictEqual(yield* deliveries.prune(later), 0)
+        yield* settle(halves)
+        assert.strictEqual(yield* deliveries.prune(later), 1)
+        assert.strictEqual(yield* deliveries.result(ofEvent), "1")
+        yield* settle(yield* claim)
+        assert.strictEqual(yield* deliveries.prune(later), 1)
+      })
+    )
+
+    test(
+      "L4: are kept as long as their event is, which may be replayed",
+      Effect.gen(function*() {
+        const { claim, deliveries, key, owner, settle, store, write } = yield* begun(["a"])
+        yield* write([created("a")])
+        const claimed = yield* claim
+        const [one] = claimed
+        if (one === undefined) return assert.fail("nothing claimed")
+        const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
+        yield* deliveries.finish(fenceOf(owner, one), step, "1")
+        yield* settle(claimed)
+        const later = (yield* Clock.currentTimeMillis) + 1
+        assert.strictEqual(yield* deliveries.prune(later), 0)
+        yield* store.prune({ before: later, upTo: 1 })
+        assert.strictEqual(yield* deliveries.prune(later), 1)
       })
     )
   })

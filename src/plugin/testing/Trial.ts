@@ -181,7 +181,7 @@ export const tick = Effect.fnUntraced(function*<C>(trial: Trial<C>, name: string
   const due = { integration, scheduledAt, from: `test-1-${from}`, to: `test-1-${to}` }
   const config = yield* configOf(trial, integration)
   const task = {
-    occasions: occasionsOf(handler, scheduledAt.toISOString()),
+    occasions: occasionsOf(handler, `${scheduledAt.toISOString()}/${integration}`),
     integration,
     record: "tick" as const,
     run: () => handler.run(due, config)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { acme, make, type Rig } from "./Rig.ts"
@@ -126,6 +127,29 @@ const daily = (rig: Rig, ended: (count: number) => Effect.Effect<void, Plugin.Ha
 }
 
 describe("a tick", () => {
+  it.effect("L6: does its steps once in each integration", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const told: Array<string> = []
+      const plugin = Plugin.make("digest").every("1 day", { as: "daily" }, ({ integration }) =>
+        Plugin.Journal.use((journal) =>
+          journal.once(
+            "tell",
+            Schema.Number,
+            Effect.sync(() =>
+              told.push(integration)
+            )
+          )
+        ))
+      yield* rig.start([plugin])
+      for (let days = 0; days < 2; days++) {
+        yield* TestClock.adjust("1 day")
+        yield* rig.empty
+      }
+      const integrations = [acme, "lever:beta", "workday:acme"]
+      assert.deepStrictEqual(told.toSorted(), [...integrations, ...integrations].toSorted())
+    }))
+
   it.effect("comes at each multiple of its interval and spans what happened since the one before", () =>
     Effect.gen(function*() {
       const rig = yield* make

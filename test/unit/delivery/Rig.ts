@@ -19,7 +19,7 @@ import { Source, WriteError } from "../../../src/source/Source.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { type Owner, Store } from "../../../src/store/Store.ts"
+import { type Owner, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { changeOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
 
 export const acme = "greenhouse:acme"
@@ -124,6 +124,8 @@ export interface Rig {
   }>
   /** What was asked of the store's deliveries by operators, by name. */
   readonly touched: Set<string>
+  /** So often the engine is not told what is switched off, for the store is away; counted down whenever it asks. */
+  away: number
   /** Waits, in real time, for what does not wait for the clock. */
   readonly until: {
     (isSo: () => boolean): Effect.Effect<void>
@@ -197,8 +199,15 @@ export const make = Effect.gen(function*() {
     }
   })
 
+  const unavailable = new StoreError({ reason: new Unavailable({ operation: "switchedOff", cause: null }) })
+  const wired = Deliveries.of({
+    ...deliveries,
+    switchedOff: Effect.suspend(() => rig.away-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff)
+  })
+
   const rig: Rig = {
     touched,
+    away: 0,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
     dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),
@@ -215,7 +224,11 @@ export const make = Effect.gen(function*() {
       const built = yield* Layer.buildWithScope(
         Operating.layer(plugins).pipe(
           Layer.provide(Layer.succeed(Deliveries, watched)),
-          Layer.provideMerge(Delivery.layer({ plugins, retention: Duration.days(7) })),
+          Layer.provideMerge(
+            Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
+              Layer.provide(Layer.succeed(Deliveries, wired))
+            )
+          ),
           Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked)))
         ),
         own

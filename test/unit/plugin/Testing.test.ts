@@ -304,6 +304,20 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: "])
   })
 
+  it("L6: a tick does its steps once in each integration", async () => {
+    const told: Array<string> = []
+    const plugin = Plugin.make("digests").every(
+      "1 day",
+      { as: "digest" },
+      ({ integration }) =>
+        Effect.asVoid(Plugin.Journal.once("tell", Schema.Number, Effect.sync(() => told.push(integration))))
+    )
+    const testing = Testing.make(plugin)
+    await testing.tick("digest", "sandbox:a")
+    await testing.tick("digest", "sandbox:b")
+    assert.deepStrictEqual(told, ["sandbox:a", "sandbox:b"])
+  })
+
   it("L5: a tick dies at every moment too", async () => {
     const plugin = Plugin.make("digests").every(
       "1 day",

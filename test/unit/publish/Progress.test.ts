@@ -150,6 +150,20 @@ describe("progress", () => {
       assert.strictEqual(reports.at(-1)?.completeTo, 100)
     }).pipe(Effect.scoped, Effect.provide(store)))
 
+  it.effect("W4: is told also after our clock was set back", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(1_000_000_000)
+      const commit = yield* begin()
+      yield* commit(tags, 3, 1000)
+      const { relay, reports } = yield* start(new Memory.MemoryBroker())
+      yield* relay.reached(3)
+      // virtual time wakes nobody before its time: the log's news do
+      yield* TestClock.setTime(500_000_000)
+      yield* commit(tags, 1, 2000)
+      yield* seconds(30)
+      assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3", "ats.tag 2000 at 4"])
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
   it.effect("nothing is said of a stream before its backfill is complete, nor of a retired one", () =>
     Effect.gen(function*() {
       const commit = yield* begin({ backfilledAt: null })

@@ -7,6 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
@@ -142,6 +143,30 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), [...expected(21, 30), ...expected(1031, 1035)])
     }).pipe(Effect.provide(store)))
 
+  it.effect.each([
+    { name: "goes on after ten days without it", emptied: false },
+    { name: "was emptied", emptied: true }
+  ])(
+    "I1: a log that was pruned behind what its sink has stops the relay: the sink $name",
+    ({ emptied }) =>
+      Effect.gen(function*() {
+        const broker = new Memory.MemoryBroker()
+        const store = yield* Store
+        yield* append(5)
+        const first = yield* start(broker)
+        yield* first.reached(5)
+        yield* first.end
+        yield* append(9)
+        // nobody reads: 6 to 9 go, 5 is the latest of its record and stays
+        yield* store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 9 })
+        if (emptied) broker.published.clear()
+        const status = yield* once(yield* start(broker), "stopped")
+        assert.include(status.reason?.message, "6 to 9")
+        assert.include(status.reason?.hint, "rollcall store adopt")
+        assert.strictEqual(broker.events.length, 5)
+      }).pipe(Effect.provide(store))
+  )
+
   it.effect("X14: a sink that is ahead of the log stops the relay, which names the way out", () =>
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
@@ -154,6 +179,19 @@ describe("Relay", () => {
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
+
+  it.effect("X14: how much a relay that has stopped leaves unpublished is measured on", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const { identity } = yield* Store
+      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(1, 30))! })
+      yield* append(20)
+      yield* once(yield* start(broker), "stopped")
+      yield* append(40)
+      yield* TestClock.adjust("1 minute")
+      const lag = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_relay_lag_events")
+      assert.deepInclude(lag?.state, { value: 60 })
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()), Effect.provide(store)))
 
   it.effect("X18: another event at the sink's position stops the relay", () =>
     Effect.gen(function*() {

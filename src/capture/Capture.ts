@@ -237,7 +237,11 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     const until = instead ? now + Duration.toMillis(held.settings.interval) : pollAt
     const interrupted = Effect.zipWith(Clock.currentTimeMillis, called, (time, called) => called || time >= until)
     const polls = held.pollAsked || (pollAt <= now && !instead)
-    if (polls && !away && state.watermark !== null && !isWhole(held)) {
+    // W11: of a sweep that was left open so long ago nobody knows what became of the records it has met
+    const isForgotten = away && now - (state.sweep?.startedAt ?? now) > memory
+    // one bad page of the sweep that comes first keeps no poll away: begun anew, it will be read to its end
+    const isStuck = state.failing !== null && state.sweep !== null && !isForgotten && held.last === "sweep"
+    if (polls && (!away || isStuck) && state.watermark !== null && !isWhole(held)) {
       held.pollAsked = false
       held.last = "poll"
       yield* poll(held)
@@ -248,8 +252,6 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       held.pollAsked = false
       held.last = "sweep"
       held.owes = "done"
-      // W11: of a sweep that was left open so long ago nobody knows what became of the records it has met
-      const isForgotten = away && now - (state.sweep?.startedAt ?? now) > memory
       yield* sweepUntil(held, away ? called : interrupted, isForgotten ? restartSweep : sweep)
     } else if (held.owes === "more") {
       yield* refreshes(held, interrupted)

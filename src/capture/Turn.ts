@@ -66,10 +66,12 @@ export const nextTurn = (stream: InTurn, state: StreamState, now: number): Turn 
   const { away, pollAt, sweepAt } = due(stream, state, now)
   const instead = sweepAt <= now && state.failing !== null && stream.last === "poll"
   const polls = stream.pollAsked || (pollAt <= now && !instead)
-  if (polls && !away && state.watermark !== null && !isWhole(stream)) return { turn: "poll" }
+  // of a sweep that was left open so long ago nobody knows what became of the records it has met
+  const anew = away && now - (state.sweep?.startedAt ?? now) > memory
+  // one bad page of the sweep that comes first keeps no poll away: begun anew, it will be read to its end
+  const isStuck = state.failing !== null && state.sweep !== null && !anew && stream.last === "sweep"
+  if (polls && (!away || isStuck) && state.watermark !== null && !isWhole(stream)) return { turn: "poll" }
   if (sweepAt <= now || away || stream.pollAsked) {
-    // of a sweep that was left open so long ago nobody knows what became of the records it has met
-    const anew = away && now - (state.sweep?.startedAt ?? now) > memory
     const yields = instead ? now + Duration.toMillis(stream.settings.interval) : pollAt
     return { turn: "sweep", anew, until: away ? Infinity : yields }
   }

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { Capture } from "../../../src/capture/Capture.ts"
 import { Transient, Unsupported } from "../../../src/source/Source.ts"
@@ -112,6 +113,28 @@ describe("Capture, when several things happen to a stream", () => {
         api.intercept = (_, answer) => Effect.succeed(answer)
         yield* TestClock.adjust("8 hours")
         assert.deepStrictEqual(yield* changes(), ["a updated", "gone deleted"])
+      })
+    ))
+
+  it.effect("W11: where a page of the sweep fails that comes first after a long absence, polls go on and the sweep stays open", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        yield* TestClock.adjust("5 minutes")
+        yield* Fiber.interrupt(started)
+        yield* TestClock.adjust("15 days")
+        api.pageSize = 1
+        api.intercept = (request, answer) =>
+          request.updatedAfter === null && request.cursor !== null ? broken : Effect.succeed(answer)
+        const before = api.requests.length
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 second")
+        yield* TestClock.adjust("1 hour")
+        const since = api.requests.slice(before)
+        assert.isNull(since[0]!.updatedAfter)
+        assert.isAtLeast(since.filter(({ updatedAfter }) => updatedAfter !== null).length, 50)
+        assert.isAbove((yield* stateOf("ats.application")).sweep!.startedAt, start + 15 * 86_400_000)
       })
     ))
 })

@@ -1,4 +1,4 @@
-/** The part of the operating API's contract that is about dead letters: what they tell, and how they are sent again or given up. */
+/** The part of the operating API's contract that is about dead letters: what they tell, how they are sent again or given up. */
 import * as Duration from "effect/Duration"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"

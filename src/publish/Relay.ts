@@ -86,9 +86,10 @@ const gap = (position: number, { oldest }: LogFacts): string | null =>
     : null
 
 /**
- * Why what the sink holds cannot be of this log, or is not followed by it, in words; null when it is. A log that noted the sink's position is told
- * by the event there. One that did not may have died before: then it lacks one batch at most, and has that very batch. A
- * restored one may have another event before the one at the position, or not know of an earlier batch   (X14, X18).
+ * Why what the sink holds cannot be of this log, or is not followed by it, in words; null when it is. A log that noted the
+ * sink's position is told by the event there. One that did not may have died before: then it lacks one batch at most, and has
+ * that very batch. A restored one may have another event before the one at the position, or not know of an earlier batch
+ * (X14, X18).
  */
 export const divergence = (published: Published | null, log: LogFacts): string | null => {
   if (published === null) {

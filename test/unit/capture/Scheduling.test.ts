@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { Capture } from "../../../src/capture/Capture.ts"
-import { Transient, Unsupported } from "../../../src/source/Source.ts"
+import { NotReady, PermissionMissing, Transient, Unsupported } from "../../../src/source/Source.ts"
 import { type ListedHold, Store } from "../../../src/store/Store.ts"
 import { integration, running, stateOf } from "./Capturing.ts"
 import { start } from "./Rig.ts"
@@ -12,21 +13,28 @@ import * as Scripted from "./ScriptedApi.ts"
 const broken = Scripted.refuse(new Transient({ code: null, message: "502" }))
 
 describe("Capture, when several things happen to a stream", () => {
-  it.effect("C1: a blocked stream whose probe fails for another reason is tried again as rarely as any that fails", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api) {
-        api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
-        yield* TestClock.adjust("2 minutes")
-        const before = api.requests.length
-        const since = () => api.requests.length - before
-        api.intercept = () => since() > 100 ? Effect.never : broken
-        yield* TestClock.adjust("25 hours")
-        assert.isAtLeast(since(), 3)
-        assert.isAtMost(since(), 15)
-        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
-      })
-    ))
+  for (
+    const [blocked, reason, time] of [
+      ["unsupported", new Unsupported({ code: "X", message: "m" }), "25 hours"],
+      ["not_ready", new NotReady({ code: "X", message: "m" }), "1 hour"]
+    ] as const
+  ) {
+    it.effect(`C1: a stream that is ${blocked} and whose probe fails otherwise is tried again as rarely as any that fails`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          api.intercept = () => Scripted.refuse(reason)
+          yield* TestClock.adjust("2 minutes")
+          const before = api.requests.length
+          const since = () => api.requests.length - before
+          api.intercept = () => since() > 100 ? Effect.never : broken
+          yield* TestClock.adjust(time)
+          assert.isAtLeast(since(), 3)
+          assert.isAtMost(since(), 15)
+          assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, blocked)
+        })
+      ))
+  }
 
   it.effect("D6, R3: what is approved of one stream waits for no reading of another", () =>
     running(
@@ -65,6 +73,89 @@ describe("Capture, when several things happen to a stream", () => {
         yield* capture.operate(key, { act: "resume" })
         yield* capture.once
         assert.isAbove(api.requests.length, before)
+      })
+    ))
+
+  it.effect("a sweep gives way to polls that are due and goes on after them", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        for (let i = 0; i < 20; i++) api.put(start, { id: `r${i}`, title: "z" })
+        yield* TestClock.adjust("5 hours")
+        api.pageSize = 1
+        const before = api.requests.length
+        api.intercept = (_, answer) => Effect.delay(Effect.succeed(answer), "20 seconds")
+        yield* TestClock.adjust("2 hours")
+        const kinds = api.requests.slice(before).map((request) => request.updatedAfter === null ? "s" : "p").join("")
+        assert.match(kinds, /s+p+s+p+s/)
+      })
+    ))
+
+  it.effect("W11: a stream that was away longer than the API remembers deletes sweeps before it polls", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, fiber) {
+        yield* TestClock.adjust("5 minutes")
+        yield* Fiber.interrupt(fiber)
+        yield* TestClock.adjust("15 days")
+        const before = api.requests.length
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 second")
+        assert.isNull(api.requests[before]!.updatedAfter)
+      })
+    ))
+
+  it.effect("W11: a sweep that was left open before such an absence begins anew: what it had met may be gone", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, fiber) {
+        yield* TestClock.adjust("5 minutes")
+        api.pageSize = 1
+        api.intercept = (request, answer) =>
+          request.cursor === null
+            ? Effect.succeed(answer)
+            : Scripted.refuse(new Transient({ code: null, message: "502" }))
+        const capture = yield* Capture
+        yield* capture.operate({ integration, model: "ats.application" }, { act: "sweep" })
+        yield* TestClock.adjust("30 seconds")
+        assert.strictEqual((yield* stateOf("ats.application")).sweep?.cursor, "1")
+        yield* Fiber.interrupt(fiber)
+        yield* TestClock.adjust("15 days")
+        api.vanish("a")
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        const before = api.requests.length
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 minute")
+        const { cursor, updatedAfter } = api.requests.slice(before).find(({ ids }) => ids === null)!
+        assert.deepStrictEqual([updatedAfter, cursor], [null, null])
+        const store = yield* Store
+        const pending = yield* store.pendingRows({ limit: 10 })
+        assert.deepStrictEqual(pending.map(({ id, status }) => [id, status]), [["a", "absent"]])
+      })
+    ))
+
+  it.effect("I1: where polls are refused for ever, sweeps go on, and end, and find what changed", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        api.pageSize = 1
+        api.intercept = (request, answer) =>
+          request.updatedAfter === null && request.ids === null
+            ? Effect.delay(Effect.succeed(answer), "40 seconds")
+            : Scripted.refuse(new Transient({ code: null, message: "500" }))
+        const store = yield* Store
+        for (const title of ["new", "newer"]) {
+          const before = yield* stateOf("ats.application")
+          api.put(start + Duration.toMillis("1 hour"), { id: "a", title })
+          yield* TestClock.adjust("7 hours")
+          const events = (yield* store.log({ after: 0, limit: 10 })).filter(({ id }) => id === "a")
+          assert.strictEqual(JSON.parse(events.at(-1)!.after!).title, title)
+          const after = yield* stateOf("ats.application")
+          assert.isAbove(after.lastSweep!.endedAt, before.lastSweep!.endedAt)
+          assert.strictEqual(after.watermark, before.watermark)
+        }
       })
     ))
 
@@ -137,4 +228,52 @@ describe("Capture, when several things happen to a stream", () => {
         assert.isAbove((yield* stateOf("ats.application")).sweep!.startedAt, start + 15 * 86_400_000)
       })
     ))
+
+  it.effect("W4: streams are polled and swept at once when our own clock was set back, then as ever", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        yield* TestClock.adjust("7 hours")
+        yield* Fiber.interrupt(started)
+        api.skew = 7 * 3_600_000
+        yield* TestClock.setTime(start)
+        const before = api.requests.length
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 second")
+        yield* TestClock.adjust("10 minutes")
+        const since = api.requests.slice(before)
+        const polls = since.filter((request) => request.updatedAfter !== null).length
+        assert.isAtLeast(polls, 9)
+        assert.isAtMost(polls, 12)
+        assert.strictEqual(since.length - polls, 1)
+      })
+    ))
+
+  for (
+    const [how, reason] of [
+      ["failed", new Transient({ code: null, message: "502" })],
+      ["was blocked", new PermissionMissing({ code: null, message: "403" })]
+    ] as const
+  ) {
+    it.effect(`W4: a stream that ${how} before our own clock was set back is read again as soon as ever`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api, started) {
+          yield* TestClock.adjust("7 hours")
+          api.intercept = () => Scripted.refuse(reason)
+          yield* TestClock.adjust("2 minutes")
+          yield* Fiber.interrupt(started)
+          api.intercept = (_, answer) => Effect.succeed(answer)
+          api.skew = 7 * 3_600_000
+          yield* TestClock.setTime(start)
+          const before = api.requests.length
+          const capture = yield* Capture
+          yield* Effect.forkChild(capture.run)
+          yield* TestClock.adjust("1 second")
+          yield* TestClock.adjust("20 minutes")
+          assert.isAtLeast(api.requests.length - before, 5)
+        })
+      ))
+  }
 })

@@ -1,12 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Config from "effect/Config"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import { acme, make } from "./Rig.ts"
+import { make, recorder } from "./Rig.ts"
 
 const trigger = "ats.application.created"
 const updated = "ats.application.updated"
@@ -14,12 +13,6 @@ const failing = new Plugin.Transient({ message: "not yet" })
 const limited = new Plugin.RateLimited({ retryAfter: Duration.minutes(1) })
 const given = (detail: string) => new Plugin.Permanent({ message: detail })
 const act = { at: 0, act: "test", target: "", detail: "" }
-
-/** What a handler met, in order. */
-const recorder = () => {
-  const met: Array<string> = []
-  return { met, note: (what: string) => Effect.sync(() => void met.push(what)) }
-}
 
 describe("which events a handler is given", () => {
   it.effect("those of its trigger, a kind or a transition, and nothing is left behind", () =>
@@ -342,100 +335,5 @@ describe("attempts under way", () => {
       yield* rig.until(() => first.delivery.status, ({ state }) => state === "stopped")
       assert.strictEqual(rig.sent.length, 1)
       assert.deepStrictEqual(heard, ["this attempt is over: the delivery is another one's now"])
-    }))
-})
-
-describe("a configuration that throws", () => {
-  it.effect("holds its own integration, which is told, and nobody else", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const { met, note } = recorder()
-      const plugin = Plugin.make("p", {
-        config: Config.map(Config.String("SECRET"), (text) => JSON.parse(text))
-      })
-        .with({ values: { SECRET: "1" }, integrations: { "lever:beta": { values: { SECRET: "hush-hush" } } } })
-        .on(trigger, {}, ({ recordId }) => note(recordId))
-      const { delivery } = yield* rig.start([plugin])
-      for (let index = 0; index < 5; index++) yield* rig.append(`b${index}`, { integration: "lever:beta" })
-      yield* rig.append("a1")
-      yield* rig.until(() => met.length === 1)
-      yield* rig.until(() => delivery.status, ({ unconfigured }) => unconfigured.length === 1)
-      const [one] = (yield* delivery.status).unconfigured
-      assert.strictEqual(one?.integration, "lever:beta")
-      assert.notInclude(one?.message, "hush")
-      yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.due === 5)
-    }))
-})
-
-describe("a clock that was far ahead and is set right", () => {
-  const broken = Effect.fnUntraced(function*(records: number) {
-    const rig = yield* make
-    const { met, note } = recorder()
-    let isAhead = true
-    yield* TestClock.setTime(Duration.toMillis("365 days"))
-    const { delivery } = yield* rig.start([
-      Plugin.make("p").on(trigger, {}, ({ recordId }) => isAhead ? failing : note(recordId))
-    ])
-    for (let index = 0; index < records; index++) yield* rig.append(`a${index}`)
-    yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.later === records)
-    const resting = (yield* delivery.status).handlers[0]?.resting
-    isAhead = false
-    yield* TestClock.setTime(Duration.toMillis("30 days"))
-    yield* rig.append("last")
-    yield* rig.empty
-    assert.strictEqual(met.length, records + 1)
-    return resting
-  })
-
-  it.effect("W4: keeps nothing waiting that was to be tried again by it", () =>
-    Effect.gen(function*() {
-      assert.isNull(yield* broken(3))
-    }))
-
-  it.effect("W4: keeps no handler at rest", () =>
-    Effect.gen(function*() {
-      assert.strictEqual((yield* broken(10))?.until, Duration.toMillis("365 days") + 30_000)
-    }))
-})
-
-describe("switches", () => {
-  it.effect("hold a plugin, wholly or in one integration, and lose nothing", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const { met, note } = recorder()
-      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))
-      const { delivery } = yield* rig.start([plugin])
-      const here = { _tag: "Plugin", plugin: "p", integration: acme } as const
-      const everywhere = { ...here, integration: null }
-      yield* rig.deliveries.set(here, false, act)
-      yield* rig.append("a1")
-      yield* rig.append("b1", { integration: "lever:beta" })
-      yield* rig.quiet(delivery)
-      assert.deepStrictEqual(met, ["b1"])
-      yield* rig.deliveries.set(everywhere, false, act)
-      yield* rig.append("b2", { integration: "lever:beta" })
-      yield* rig.quiet(delivery)
-      assert.deepStrictEqual(met, ["b1"])
-      yield* rig.deliveries.set(everywhere, true, act)
-      yield* rig.until(() => met.length === 2)
-      assert.deepStrictEqual(yield* rig.deliveries.switchedOff, [here])
-      yield* rig.deliveries.set(here, true, act)
-      yield* rig.empty
-      assert.deepStrictEqual(met, ["b1", "b2", "a1"])
-    }))
-
-  it.effect("X10: hold it also if the store was away when the engine wanted to know", () =>
-    Effect.gen(function*() {
-      const rig = yield* make
-      const { met, note } = recorder()
-      yield* rig.start([Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))])
-      rig.away = 1
-      yield* rig.deliveries.set({ _tag: "Plugin", plugin: "p", integration: null }, false, act)
-      yield* rig.until(() => rig.away === 0)
-      yield* TestClock.adjust("1 minute")
-      yield* rig.until(() => rig.away < 0)
-      yield* rig.append("a1")
-      yield* rig.until(() => rig.deliveries.backlog, (backlog) => backlog[0]?.due === 1)
-      assert.deepStrictEqual(met, [])
     }))
 })

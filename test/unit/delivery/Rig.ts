@@ -246,3 +246,9 @@ export const make = Effect.gen(function*() {
   }
   return rig
 })
+
+/** What a handler met, in order. */
+export const recorder = () => {
+  const met: Array<string> = []
+  return { met, note: (what: string) => Effect.sync(() => void met.push(what)) }
+}

@@ -2,10 +2,11 @@
  * What people use today beside Rollcall, each alone with the same worlds and the same faulty API of the simulation, judged
  * by one judge.
  *
- * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, 200 and 1 unless told otherwise; `--report` writes the section
- * "Beside the others" of docs/fidelity.md.
+ * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, 200 worlds unless told otherwise, from a random seed, which is printed;
+ * `--report` writes the section "Beside the others" of docs/fidelity.md.
  */
 import { parseArgs } from "node:util"
+import { freshStart } from "../test/simulation/Fleet.ts"
 import { planOf } from "../test/simulation/Generator.ts"
 import { writeSection } from "../test/simulation/Report.ts"
 import { emptyScore, judge, type Score } from "./fidelity/Judge.ts"
@@ -17,7 +18,8 @@ const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: { report: { type: "boolean", default: false } }
 })
-const [worlds = 200, from = 1] = positionals.map(Number)
+const [worlds = 200, from = freshStart()] = positionals.map(Number)
+console.error(`${worlds} worlds from seed ${from}`)
 
 const contenders = [ideal, rollcall, ...pollers.map(polling)]
 const scores = contenders.map(emptyScore)

@@ -3,7 +3,7 @@
  * application is believed where they differ.
  *
  * Invariants
- * 1. What is published of a candidate never goes back to a copy of an earlier `changed_at`   (N5)
+ * 1. What is published of a candidate never goes back to a copy with an earlier `changed_at` than the last event carries   (N5)
  * 2. A candidate is deleted by its own `remote_deleted_at`, or once all applications that showed it are erased; never
  *    because an application is gone   (N6, D11, I7)
  * 3. What a refresh shows owes nobody another one   (N7)
@@ -24,6 +24,7 @@ import { diff } from "../domain/Diff.ts"
 import { derivedRegistry, type StreamKey } from "../domain/Model.ts"
 import { type Observation, observe, readRow, textOf } from "../domain/Observation.ts"
 import type { Processing } from "../domain/Processing.ts"
+import { parseTime } from "../domain/Watermark.ts"
 import type { Head, StreamState } from "../store/State.ts"
 import type { RecordWrite, StoreError, StreamTx } from "../store/Store.ts"
 import { type Occasion, settingOf } from "./Absorb.ts"
@@ -136,25 +137,34 @@ const isSettled = (head: Head | undefined, copy: Copy, processing: Processing): 
   head !== undefined && head.live !== copy.deleted && head.fingerprint === processing.fingerprint &&
   head.canonicalHash === copy.canonicalHash && (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity)
 
-/** Copies in applications that this transaction does not change. */
+/** Copies in applications that this transaction does not change, and whether those are all of a candidate. */
 const otherCopies = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
   changed: ReadonlySet<string>,
   processing: Processing
 ) {
-  const parents = [...(yield* tx.parents(ids, mostParents))].flatMap(([candidate, parents]) =>
+  const known = yield* tx.parents(ids, mostParents)
+  const parents = [...known].flatMap(([candidate, parents]) =>
     parents.filter(({ id }) => !changed.has(id)).map((parent) => ({ ...parent, candidate }))
   )
   const contents = yield* tx.contents(parents.map(({ position }) => position))
-  return Map.groupBy(
+  const copies = Map.groupBy(
     parents.flatMap(({ candidate, id, position }) => {
       const copy = copyIn(processing, id, parseContent(contents.get(position)))
       return copy === null || copy.id !== candidate || copy.blank ? [] : [copy]
     }),
     ({ id }) => id
   )
+  return { copies, areAll: (id: string) => (known.get(id)?.length ?? 0) < mostParents }
 })
+
+/**
+ * Before which `changed_at` a copy does not count, ms. The head may remember a later stamp of unchanged content, which no
+ * event carries: where all applications are compared, one that still shows that stamp wins by itself, and otherwise it is gone.
+ */
+const floorOf = (head: Head, published: JsonObject, areAll: boolean): number | null =>
+  areAll ? parseTime(published["changed_at"]) ?? head.changedAt : head.changedAt
 
 const stepOf = (meaning: Meaning, old: boolean, before: JsonObject, copy: Copy, { shape }: Processing): Step => {
   switch (meaning._tag) {
@@ -226,7 +236,7 @@ export const derive = Effect.fnUntraced(function*(
       reading: occasion.reading,
       detectedAt: cause?.detectedAt ?? occasion.now
     })
-    const [first, ...rest] = [...copies, ...others.get(id) ?? []]
+    const [first, ...rest] = [...copies, ...others.copies.get(id) ?? []]
     if (first === undefined) {
       const shownUntilErased = flagged || flaggedBefore.get(id)?.some((parent) => !now.has(parent)) === true
       if (!erased || shownUntilErased || head === undefined) continue
@@ -241,7 +251,7 @@ export const derive = Effect.fnUntraced(function*(
     if (disputed && causes.some(({ origin }) => origin !== "refresh")) {
       for (const { parent } of [first, ...rest]) owed.add(parent)
     }
-    if (head !== undefined && isOlder(copy.changedAtMs, head.changedAt)) continue
+    if (head !== undefined && isOlder(copy.changedAtMs, floorOf(head, published, others.areAll(id)))) continue
     const known = head && {
       ...head,
       changedAtMs: head.changedAt,

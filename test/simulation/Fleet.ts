@@ -15,6 +15,12 @@ export interface Fleet {
   readonly enough?: () => boolean
 }
 
+/**
+ * The first seed of a run that was given none: one that hardly anybody has run. A range that was used while the code was written
+ * finds nothing more.
+ */
+export const freshStart = (): number => 1_000_000 + Math.floor(Math.random() * 1_000_000_000)
+
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 /** Worlds under way in one process: the next is there when one ends. */
 const ahead = 2

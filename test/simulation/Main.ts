@@ -1,12 +1,13 @@
 /**
  * `npm run simulate -- --worlds 20000 [--from seed] [--crew n] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives
- * through worlds and says what went wrong, with a line that replays it and a shrunk history. Exit code 1 on a violation.
+ * through worlds and says what went wrong, with a line that replays it and a shrunk history. Without `--from` the first seed is
+ * random and printed at the start. Exit code 1 on a violation.
  */
 import { spawnSync } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { run } from "./Fleet.ts"
+import { freshStart, run } from "./Fleet.ts"
 import { planOf } from "./Generator.ts"
 import { describe } from "./Plan.ts"
 import { writeSection } from "./Report.ts"
@@ -18,7 +19,8 @@ import { minutes } from "./Trace.ts"
 const { values } = parseArgs({
   options: {
     worlds: { type: "string", default: "200" },
-    from: { type: "string", default: "1" },
+    /** First seed; by default a random one. */
+    from: { type: "string" },
     /** Processes; by default one for each core. */
     crew: { type: "string", default: String(availableParallelism()) },
     seed: { type: "string" },
@@ -74,11 +76,13 @@ const tell = ({ seed, violations }: Verdict): void =>
 
 const survey = async (): Promise<number> => {
   const worlds = Number(values.worlds)
+  const from = values.from === undefined ? freshStart() : Number(values.from)
+  console.error(`${worlds} worlds from seed ${from}`)
   const statistics = new Statistics()
   const quiet = values.json || !process.stdout.isTTY
   let shown = Date.now()
   await run({
-    from: Number(values.from),
+    from,
     worlds,
     crew: Number(values.crew),
     mutant: values.mutant,
@@ -91,8 +95,8 @@ const survey = async (): Promise<number> => {
     }
   })
   if (!quiet) process.stdout.write("\r\x1b[K")
-  if (values.report) writeSection("docs/fidelity.md", "Worlds", statistics.markdown(Number(values.from)))
-  if (values.json) console.log(JSON.stringify(statistics.summary()))
+  if (values.report) writeSection("docs/fidelity.md", "Worlds", statistics.markdown(from))
+  if (values.json) console.log(JSON.stringify({ from, ...statistics.summary() }))
   else {
     console.log(statistics.table())
     const signs = new Map<string, Verdict>()

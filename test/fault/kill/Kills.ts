@@ -2,6 +2,7 @@
  * The long forms of the kill tests. `npm run kills -- --count 500 [--minutes 30] [--seed n] [--json]` kills at random
  * moments and exits 1 if anything was lost, invented or put out of order, or if a recovery took longer than `slowest`.
  * `npm run kills -- --every-step [--minutes 30] [--json]` kills before and after every durable step of short runs.
+ * Without `--seed` the seed is a new one, printed at the start.
  * With `--report` the result becomes a section of `docs/fidelity.md`.
  */
 import * as Effect from "effect/Effect"
@@ -118,6 +119,7 @@ const text = (report: ReturnType<typeof reportOf>): string =>
   ].join("\n")
 
 const startedAt = Date.now()
+say(`seed ${flags["every-step"] ? Home.seed : seed}`)
 const isEnough = () => Date.now() - startedAt > Number(flags.minutes) * 60_000
 const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
 
@@ -166,7 +168,7 @@ const atEveryStep = Effect.gen(function*() {
     ])
   )
   console.log(flags.json ? JSON.stringify(rows, null, 2) : shown)
-  if (flags.report) write("Kills at every step", "--every-step", shown)
+  if (flags.report) write("Kills at every step", "--every-step", `${shown}\n\nseed ${Home.seed}`)
   return rows.every(({ violations }) => violations === 0)
 })
 

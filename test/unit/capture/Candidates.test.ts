@@ -99,6 +99,51 @@ describe("candidates", () => {
       { derives }
     ))
 
+  it.effect("follows a live application whose copy is older than a stamp that only a deleted application showed (N5)", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put(control)
+        yield* rig.put({ id: "a", candidate: shown("c", "untagged", 0) })
+        yield* backfilled(
+          rig,
+          Effect.gen(function*() {
+            // same content, later stamp: no event, and nothing published carries that stamp
+            yield* rig.put({ id: "b", candidate: shown("c", "untagged", 2) })
+            yield* rig.poll
+            yield* rig.wait("1 minute")
+            yield* rig.put({ id: "a", candidate: shown("c", "tagged", 0) })
+            yield* rig.poll
+            assert.deepStrictEqual(yield* told(rig), ["1 created untagged"], "b is live and newer")
+            yield* rig.wait("1 minute")
+            yield* rig.put({ id: "b", remote_deleted_at: at(4), candidate: shown("c", "untagged", 2) })
+            yield* rig.poll
+            assert.deepStrictEqual(yield* told(rig), ["1 created untagged", "2 updated tagged"])
+          })
+        )
+      }),
+      { derives }
+    ))
+
+  it.effect("keeps a later stamp that one of more applications than it compares may still show (N5)", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        const ids = Array.from({ length: 60 }, (_, index) => `a${index + 10}`)
+        for (const id of ids) yield* rig.put({ id, candidate: shown("c", "untagged", 0) })
+        yield* backfilled(
+          rig,
+          Effect.gen(function*() {
+            yield* rig.put({ id: "z", candidate: shown("c", "untagged", 2) })
+            yield* rig.poll
+            yield* rig.wait("1 minute")
+            yield* rig.put({ id: "a10", candidate: shown("c", "stale", 0) })
+            yield* rig.poll
+            assert.deepStrictEqual(yield* told(rig), ["1 created untagged"])
+          })
+        )
+      }),
+      { derives }
+    ))
+
   it.effect("N5, W7: a copy whose `changed_at` is gone is told, and comes after those that have one", () =>
     scenario((rig) =>
       Effect.gen(function*() {

@@ -3,6 +3,7 @@
  *
  * Invariants
  * 1. The code decides; the status only where the code is absent or unknown.
+ * 2. Only a known code proves that a write did nothing   (L5)
  *
  * Gotchas
  * - 409 and the older 503 both announce an unfinished set-up: with its code a 503 is `NotReady`, without one `Transient`.
@@ -62,11 +63,18 @@ export const errorStatuses: Readonly<Record<number, ErrorClass>> = {
   501: "Unsupported"
 }
 
+const byCode = (code: string | null): ErrorClass | undefined =>
+  code !== null && Object.hasOwn(errorCodes, code) ? errorCodes[code] : undefined
+
 /** The class of an answer that is no success: by code first, by status second. */
-export const classify = (answer: { readonly status: number; readonly code: string | null }): ErrorClass => {
-  const byCode = answer.code === null || !Object.hasOwn(errorCodes, answer.code) ? undefined : errorCodes[answer.code]
-  return byCode ?? errorStatuses[answer.status] ?? (answer.status >= 500 ? "Transient" : "Rejected")
-}
+export const classify = ({ code, status }: { readonly status: number; readonly code: string | null }): ErrorClass =>
+  byCode(code) ?? errorStatuses[status] ?? (status >= 500 ? "Transient" : "Rejected")
+
+/**
+ * Whether an answer with this code proves that the API did nothing. A status proves nothing: proxies and gateways answer
+ * 408, 409, 413 or 499, and 5xx, after they have passed the request on.
+ */
+export const provesUndone = (code: string | null): boolean => (byCode(code) ?? "Transient") !== "Transient"
 
 /** The body of every refusal: all four keys present, all but `message` nullable. */
 export const ErrorEnvelope = Schema.Struct({

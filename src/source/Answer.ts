@@ -207,7 +207,7 @@ const refused = (
   }
   if (status === 404 && !fromApi) {
     const message = `${described(response, text)}: no such path at this address`
-    return new SourceError({ reason: new Unreadable({ code: null, message, undone: true }) })
+    return unreadable(message)
   }
   const code = codeOf(property(error, "code"))
   const title = property(error, "title")

@@ -3,10 +3,13 @@
  * what a failed try means for a write.
  *
  * Gotchas
- * - A connection that broke proves nothing, however early: what was sent may have arrived.
+ * - A connection that broke proves nothing, however early: what was sent may have arrived. Nor does a status: 409 may come
+ *   from a gateway, after the API has done the write.
  */
 import * as Duration from "effect/Duration"
 import type * as HttpClientError from "effect/http/HttpClientError"
+import { provesUndone } from "../api/Errors.ts"
+import type { Repeat } from "../api/Writes.ts"
 import type { CircuitOpen } from "./Circuits.ts"
 import {
   ApplicationAlreadyExists,
@@ -46,9 +49,11 @@ export const leftAlone = ({ left, message }: CircuitOpen): SourceError =>
     reason: new Transient({ code: null, message, undone: true, retryAfter: Duration.toMillis(left) })
   })
 
-/** Whether it is certain that the API did nothing. */
-export const isUndone = ({ reason }: SourceError): boolean =>
-  reason._tag === "Transient" || reason._tag === "Unreadable" ? reason.undone === true : true
+/** Whether it is certain that the API did nothing: the request did not reach it, or it answered with a code that says so. */
+export const isUndone = ({ reason }: SourceError): boolean => reason.undone === true || provesUndone(reason.code)
+
+/** A refusal by its status; where a second write does no harm, nothing more has to be certain. */
+const isRefused = ({ reason }: SourceError): boolean => reason._tag !== "Transient" && reason._tag !== "Unreadable"
 
 /** Refusals that a plugin may match on. */
 const permanent = {
@@ -60,13 +65,14 @@ const permanent = {
 const isPermanent = (code: string | null): code is keyof typeof permanent =>
   code !== null && Object.hasOwn(permanent, code)
 
-const writeReason = (error: SourceError): WriteError["reason"] => {
+const writeReason = (error: SourceError, repeat: Repeat): WriteError["reason"] => {
   const { reason } = error
   const { code, message } = reason
-  if (!isUndone(error)) return new OutcomeUnknown({ code, message })
+  if (!isUndone(error) && !(repeat === "safe" && isRefused(error))) return new OutcomeUnknown({ code, message })
   if (reason._tag === "Transient") return new NotSent({ code, message, retryAfter: reason.retryAfter ?? null })
   return isPermanent(code) ? new permanent[code]({ code, message }) : reason
 }
 
 /** What a failed try of a write means. */
-export const ofWrite = (error: SourceError): WriteError => new WriteError({ reason: writeReason(error) })
+export const ofWrite = (repeat: Repeat) => (error: SourceError): WriteError =>
+  new WriteError({ reason: writeReason(error, repeat) })

@@ -90,7 +90,12 @@ export type WriteRequest<W extends WriteName> = {
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
-const detail = { code: Schema.NullOr(Schema.String), message: Schema.String }
+const detail = {
+  code: Schema.NullOr(Schema.String),
+  message: Schema.String,
+  /** Present where the request did not reach the API. */
+  undone: Schema.optionalKey(Schema.Literal(true))
+}
 
 /** Still rate limited after every retry. `retryAfter`: what the API asked for, ms. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
@@ -101,13 +106,9 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   readonly hint =
     "the account's request budget is used up; polling slows down by itself. If it lasts, lengthen the intervals."
 }
-/** Present where it is certain that the API did nothing: the request never reached it, or met something else there. */
-const undone = { undone: Schema.optionalKey(Schema.Literal(true)) }
-
 /** 5xx, a broken connection, a time-out, an open circuit. `retryAfter`: what the API asked for, or stays open, ms. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   ...detail,
-  ...undone,
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
 }) {
   readonly retryable = true
@@ -148,7 +149,6 @@ export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", detail)
 /** Not JSON, not UTF-8, half of it, not what was asked for, too large or too deeply nested. */
 export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
   ...detail,
-  ...undone,
   tooLarge: Schema.optionalKey(Schema.Literal(true))
 }) {
   readonly retryable = true
@@ -225,7 +225,10 @@ export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
   readonly retryable = true
   readonly hint = "the API could not be reached and has done nothing; try again later."
 }
-/** Sent, and no usable answer: 5xx, a broken connection, a time-out, half an answer. It may have taken effect. */
+/**
+ * Sent, and nothing proves that it did not take effect: a broken connection, a time-out, half an answer; of a write that
+ * must not be repeated any refusal without a code that the API publishes.
+ */
 export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", detail) {
   readonly retryable = false
   readonly hint = "the write may have taken effect; look before it is sent again."

@@ -160,14 +160,18 @@ const isRateLimited = (error: Failure): boolean => error._tag === "SourceError" 
 /** A key that was exchanged while a request was under way is no reason to stop: the new one is tried, in its turn. */
 const withCurrentKey = <A>(
   key: Account["key"],
+  mayRepeat: (error: SourceError) => boolean,
   send: (key: Redacted.Redacted) => Effect.Effect<A, SourceError | Circuits.CircuitOpen>
 ) =>
   Effect.flatMap(
     key,
     (used) =>
       Effect.catchReason(send(used), "SourceError", "KeyRefused", (_, error) =>
-        Effect.flatMap(key, (current) =>
-          Redacted.value(current) === Redacted.value(used) ? Effect.fail(error) : send(current)))
+        Effect.flatMap(
+          key,
+          (current) =>
+            Redacted.value(current) === Redacted.value(used) || !mayRepeat(error) ? Effect.fail(error) : send(current)
+        ))
   )
 
 /** Without it nobody could tell why every stream of the account stands. */
@@ -256,7 +260,7 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
       ): Effect.fn.Return<Answered<A>, SourceError | HttpClientError.HttpClientError> {
         if (!isSendable(Redacted.value(key))) {
           const message = "the key holds characters that no header can carry"
-          return yield* new SourceError({ reason: new KeyRefused({ code: null, message }) })
+          return yield* new SourceError({ reason: new KeyRefused({ code: null, message, undone: true }) })
         }
         const requestedAt = yield* Clock.currentTimeMillis
         const elapsed = yield* stopwatch
@@ -286,13 +290,14 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         const account = accounts.get(call.account)
         if (account === undefined) {
           const message = `the configuration has no account "${call.account}"`
-          return yield* new SourceError({ reason: new KeyRefused({ code: null, message }) })
+          return yield* new SourceError({ reason: new KeyRefused({ code: null, message, undone: true }) })
         }
         const integration = call.integration ?? ""
         if (!isSendable(integration)) {
           const message = `"${integration}" holds characters that no header can carry`
-          return yield* new SourceError({ reason: new Inactive({ code: null, message }) })
+          return yield* new SourceError({ reason: new Inactive({ code: null, message, undone: true }) })
         }
+        const mayRetry = (error: SourceError | Circuits.CircuitOpen) => error._tag === "SourceError" && mayRepeat(error)
         const sendWith = (key: Redacted.Redacted) =>
           send(call, account, key, expected).pipe(
             Effect.provideService(HttpClient.TracerPropagationEnabled, false),
@@ -301,10 +306,11 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
             measured(call.endpoint),
             account.circuits.guard(integration), // whether it is asked at all
             account.governor.run(integration, call.priority, call.live), // whose turn it is
-            Effect.retry({ while: isRateLimited, times: patience }) // the account's pause is the wait
+            // the account's pause is the wait
+            Effect.retry({ while: (error) => isRateLimited(error) && mayRetry(error), times: patience })
           )
-        return yield* withCurrentKey(account.key, sendWith).pipe(
-          Effect.retry(Schedule.while(backoff, ({ input }) => input._tag === "SourceError" && mayRepeat(input))),
+        return yield* withCurrentKey(account.key, mayRepeat, sendWith).pipe(
+          Effect.retry(Schedule.while(backoff, ({ input }) => mayRetry(input))),
           Effect.catchTag(
             "CircuitOpen",
             (open) => Effect.andThen(Metric.update(withheld, 1), Effect.fail(Failures.leftAlone(open)))
@@ -350,10 +356,14 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
       const write = Effect.fn("Source.write")(function*<W extends WriteName>(request: WriteRequest<W>) {
         const call = yield* Call.ofWrite(request)
         const { data } = writeSchemas[request.write]
+        const { repeat } = writes[request.write]
         const meaning: Answer.Meaning<WriteData<W>> = data === Empty ? nothing : meaningOf(request.write, data)
-        const mayRepeat = writes[request.write].repeat === "safe" ? undefined : Failures.isUndone
-        const answered = ask(call, { meaning, maxBytes: maxBytes / 8 }, mayRepeat)
-        return (yield* Effect.mapError(answered, Failures.ofWrite)).data
+        const answered = ask(
+          call,
+          { meaning, maxBytes: maxBytes / 8 },
+          repeat === "safe" ? undefined : Failures.isUndone
+        )
+        return (yield* Effect.mapError(answered, Failures.ofWrite(repeat))).data
       })
 
       return { page, read, write }

@@ -40,7 +40,11 @@ export const refusal = (status: number, code: string | null, headers: Record<str
 export const limited = (headers: Record<string, string> = {}) => refusal(429, "PLATFORM.RATE_LIMIT_EXCEEDED", headers)
 
 /** The adapter over replies that are given in order; the last one is repeated. */
-export const withReplies = (...replies: ReadonlyArray<Reply>) => {
+export const withReplies = (...replies: ReadonlyArray<Reply>) =>
+  withKey(Effect.succeed(Redacted.make("eu-key")), ...replies)
+
+/** The same, with a key that may change from one request to the next. */
+export const withKey = (key: Effect.Effect<Redacted.Redacted>, ...replies: ReadonlyArray<Reply>) => {
   const sent: Array<Sent> = []
   const client = HttpClient.make((request, url) =>
     Effect.gen(function*() {
@@ -61,7 +65,7 @@ export const withReplies = (...replies: ReadonlyArray<Reply>) => {
   )
   const layer = UnifiedApi.layer({
     accounts: {
-      eu: { url: "https://api.example.org/v1", key: Effect.succeed(Redacted.make("eu-key")) },
+      eu: { url: "https://api.example.org/v1", key },
       us: {
         url: "https://us.example.org/v1",
         key: Effect.succeed(Redacted.make("us-key")),

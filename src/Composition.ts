@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { resolve } from "node:path"
 import * as Capture from "./capture/Capture.ts"
 import * as Discovery from "./capture/Discovery.ts"
 import * as Integrations from "./capture/Integrations.ts"
@@ -174,6 +175,18 @@ export const serverLayer = ({ accounts, http, input }: Plan) =>
     )
   )
 
+/** Says which store it is before anything is done with it: an empty one in place of one that is missing is seen there. */
+const announced = (place: StorePlace) =>
+  Layer.effectDiscard(
+    Effect.flatMap(Store, ({ identity: { lineage, store }, isNew }) =>
+      Effect.annotateLogs(Effect.logInfo(isNew ? "new store made" : "store opened"), {
+        store: place._tag === "Sqlite" && place.file !== ":memory:" ? resolve(place.file) : place.name,
+        id: store,
+        lineage,
+        new: isNew
+      }))
+  )
+
 /** Store, plugins, relay and capture; whoever is built later is closed earlier. */
 export const pipeline = (plan: Plan) =>
   integrationsLayer(plan).pipe(
@@ -181,5 +194,6 @@ export const pipeline = (plan: Plan) =>
     Layer.merge(Retention.layer({ retention: plan.retention, readers: readersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
     Layer.provideMerge(pluginsLayer(plan)),
+    Layer.provideMerge(announced(plan.store)),
     Layer.provideMerge(storeLayer(plan.store, { patient: true }))
   )

@@ -45,6 +45,7 @@ import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
 import { divergence, evidence, Relay } from "./publish/Relay.ts"
+import { publishedElsewhere } from "./publish/Sink.ts"
 import { Store } from "./store/Store.ts"
 
 /** Of this package: one folder up, from the sources and from what is built of them. */
@@ -170,9 +171,11 @@ const kafkaFindings = (settings: Config.Settings, input: Input, own: Kafka) =>
     const log = yield* Effect.orElseSucceed(Effect.map(examine, ({ log }) => log), () => null)
     const { published, ...topics } = yield* kafka.examine(
       kafkaOptions(own, (yield* planOf(settings, input)).streams),
-      log?.store ?? null
+      log
     )
-    if (log === null) return { ...topics, divergence: null }
+    if (log === null || topics.obstacle !== null) return { ...topics, divergence: null }
+    const elsewhere = publishedElsewhere(log, published, log)
+    if (elsewhere !== null) return { ...topics, divergence: elsewhere }
     const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, log)
     return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(after, upTo) }) }
   })
@@ -221,7 +224,7 @@ const adopt = Command.make("adopt", {
     }
     const { kafka } = settings
     const published = kafka === null ? null : loadKafka.pipe(
-      Effect.flatMap(({ examine }) => examine(kafkaOptions(kafka, []), log.store)),
+      Effect.flatMap(({ examine }) => examine(kafkaOptions(kafka, []), log)),
       Effect.map(({ published }) => published)
     )
     const { ready, url } = yield* client(config)

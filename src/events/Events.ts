@@ -172,7 +172,7 @@ const attributesIn = ({ headers = {} }: Message): Readonly<Record<string, string
   return attributes
 }
 
-/** A message of a topic of events (not of a `.state` topic, not of `rollcall.progress`). Throws `Undecodable`. */
+/** A message of a topic of events (not of a `.state` topic, not of the progress topic). Throws `Undecodable`. */
 export const fromKafka = (message: Message): Event => {
   const attributes = attributesIn(message)
   return eventOf(attributes, message.value === null ? null : parsed(textOf(message.value), idIn(attributes)))
@@ -229,8 +229,8 @@ export class Current {
   }
 
   /**
-   * `rollcall.progress` names this lineage of a stream, and its topic was read up to then: what is still of an earlier one
-   * is not there any more. Gives what was dropped.
+   * The progress topic (`rollcall.progress`) names this lineage of a stream, and its topic was read up to then: what is
+   * still of an earlier one is not there any more. Gives what was dropped.
    */
   begin(stream: { readonly integration: string; readonly model: Model; readonly lineage: number }): ReadonlyArray<
     Held<Model>

@@ -40,6 +40,8 @@ export interface KafkaFindings {
   readonly missing: ReadonlyArray<string>
   /** Topics of which some partitions stay unused. */
   readonly widened: ReadonlyArray<{ readonly topic: string; readonly partitions: number; readonly used: number }>
+  /** Why this store would not be let to publish, and what to do; null when it would. */
+  readonly obstacle: { readonly message: string; readonly hint: string } | null
   /** Why what Kafka holds cannot be of this store; null when it is. */
   readonly divergence: string | null
 }
@@ -214,13 +216,14 @@ const widenedHint =
 const kafka = ({ brokers, examine }: NonNullable<Patient["kafka"]>) =>
   Effect.match(examine, {
     onFailure: ({ reason }): ReadonlyArray<Finding> => [problem("kafka", reason.message, reason.hint)],
-    onSuccess: ({ divergence, missing, widened }) => [
+    onSuccess: ({ divergence, missing, obstacle, widened }) => [
       missing.length === 0
         ? ok("kafka", `${brokers.join(",")} answers and has every topic`)
         : ok("kafka", `${brokers.join(",")} answers; topics that will be made: ${missing.join(", ")}`),
       ...widened.map(({ partitions, topic, used }) =>
         warning("kafka", `topic ${topic} has ${partitions} partitions, of which ${used} are used`, widenedHint)
       ),
+      ...(obstacle === null ? [] : [problem("kafka", obstacle.message, obstacle.hint)]),
       ...(divergence === null
         ? []
         : [problem("kafka", `holds what this store did not publish: ${divergence}`, adopt)])

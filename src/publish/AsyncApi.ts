@@ -6,7 +6,7 @@
  */
 import type { Model } from "../domain/Model.ts"
 import { eventSchemaOf, progressSchema } from "./EventSchema.ts"
-import { progressTopic } from "./KafkaMessage.ts"
+import { progressTopicOf } from "./KafkaMessage.ts"
 
 export interface Published {
   readonly version: string
@@ -74,7 +74,7 @@ export const asyncApiOf = ({ models, state, topic, version }: Published) => {
     return state ? [events, latest] : [events]
   })
   const progress = {
-    channel: channel("progress", progressTopic, "How far each stream is complete, compacted"),
+    channel: channel("progress", progressTopicOf(topic), "How far each stream is complete, compacted"),
     message: message("progress", "<integration>/<model>", progressSchema)
   }
   const all = [...kinds, progress]

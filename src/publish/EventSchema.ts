@@ -69,8 +69,9 @@ export const eventSchemaOf = (model: Model) => ({
 
 const instant = (description: string) => Schema.String.annotate({ description, format: "date-time" })
 
-/** A value of `rollcall.progress`; its key is the stream's name, `<integration>/<model>`. */
+/** A value of the progress topic (`rollcall.progress` for the default template); its key is the stream's name, `<integration>/<model>`. */
 export const ProgressData = Schema.Struct({
+  store: Schema.String.annotate({ description: "Id of the store that published; positions begin with it" }),
   lineage: Schema.Int.annotate({ description: "What is known of the stream in an earlier lineage is void" }),
   complete_to: instant("Server time: every change up to then is published, or pending"),
   position: Schema.String.annotate({ description: "Of the log: every event up to it is published" }),

@@ -4,9 +4,10 @@
  * Invariants
  * 1. Events and the control record `{store, lineage, position, eventId}` become visible together: readers with
  *    `read_committed` see each event once, whenever we die   (X4)
- * 2. After `open` an older publisher of this store cannot commit   (I10, X15)
+ * 2. After `open` no older publisher under the same template can commit, be it of this store or another   (I10, X15)
  * 3. The events of a record stay in one partition when partitions are added to its topic   (I5, K2)
  * 4. An event too large for its topic is replaced by a stub; the stream goes on   (K1)
+ * 5. A store that was never adopted publishes to no topic that holds what is not written down as its own   (X14)
  *
  * Gotchas
  * - Without transactions nothing fences at the broker, and a batch of which the answer was lost is published again with
@@ -22,22 +23,23 @@ import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
-import { type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
+import { type KafkaClient, type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
 import * as Control from "./KafkaControl.ts"
 import {
+  controlTopicOf,
   inSends,
   type KafkaMessage,
   messagesOf,
   progressMessage,
-  progressTopic,
+  progressTopicOf,
   recordOf,
   stateRemoval,
   stateTopicOf,
   templateFault,
   topicOf
 } from "./KafkaMessage.ts"
-import { ensure, type KafkaTopic, look, type TopicFacts } from "./KafkaTopics.ts"
-import { type Published, type Reached, reachedBy, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
+import { endsOf, ensure, type KafkaTopic, look, type TopicFacts } from "./KafkaTopics.ts"
+import { foreignTo, type Published, type Reached, reachedBy, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaOptions extends KafkaConnection {
   /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` unless told otherwise. */
@@ -51,7 +53,6 @@ export interface KafkaOptions extends KafkaConnection {
 }
 
 const eventPartitions = 6
-const progress: KafkaTopic = { name: progressTopic, keeps: "latest", partitions: 1 }
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
   description: "Events too large for the sink, published as stubs that point at the event log",
@@ -63,10 +64,8 @@ interface Session {
   readonly producer: KafkaProducer
   /** Every topic met. */
   readonly topics: Map<string, TopicFacts>
-  /** Over how many partitions of each the keys are spread. */
-  readonly spread: Map<string, number>
-  /** Whether the broker has yet to remember that. */
-  spreadIsNews: boolean
+  /** What the broker remembers of each, as this store published it in this lineage. */
+  readonly memory: Map<string, Control.TopicMemory>
   /** Topics that have more partitions than are used: how many, and whether that was told. */
   readonly widened: Map<string, { readonly partitions: number; readonly told: boolean }>
 }
@@ -84,9 +83,34 @@ const topicsOf = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<Kafka
 ]
 /** Those that must be there before anything is published. */
 const neededBy = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
-  const topics = [Control.control, progress, ...(options.streams ?? []).flatMap((stream) => topicsOf(options, stream))]
+  const topics = [
+    { name: progressTopicOf(options.topic), keeps: "latest", partitions: 1 } as const,
+    ...(options.streams ?? []).flatMap((stream) => topicsOf(options, stream))
+  ]
   return [...new Map(topics.map((topic) => [topic.name, topic])).values()]
 }
+
+/** Topics that hold something and are not written down: somebody else published to them. */
+const usedByOthers = Effect.fnUntraced(function*(
+  client: KafkaClient,
+  topics: ReadonlyArray<string>,
+  memory: ReadonlyMap<string, unknown>
+) {
+  const ends = yield* endsOf(client, topics.filter((topic) => !memory.has(topic)))
+  return [...ends].flatMap(([topic, ends]) => ends.some((end) => end > 0) ? [topic] : [])
+})
+
+const unclaimed = (template: string, topics: ReadonlyArray<string>) =>
+  new Refused({
+    message: `${topics.join(", ")}: holds records, and ${
+      controlTopicOf(template)
+    } does not say that this store published them`,
+    hint:
+      `was ${
+        controlTopicOf(template)
+      } deleted, or is something else publishing there? Bring it back; or stop Rollcall and ` +
+      "run `rollcall store adopt`, which publishes every live record anew, in a later lineage; or choose other topics with ROLLCALL_TOPIC."
+  })
 
 const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const fault = templateFault(options.topic)
@@ -103,28 +127,38 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   /** Lowered when a broker refuses what its configuration promised. */
   let ceiling = Number.POSITIVE_INFINITY
 
-  const acquaint = (session: Session, topics: ReadonlyMap<string, TopicFacts>) => {
-    for (const [name, facts] of topics) {
-      session.topics.set(name, facts)
-      const used = session.spread.get(name)
-      if (used !== undefined && used <= facts.partitions) continue
-      session.spread.set(name, facts.partitions)
-      session.spreadIsNews = true
-    }
-  }
-
-  const meet = Effect.fnUntraced(function*(session: Session, topics: Iterable<KafkaTopic>) {
+  /** Makes topics that are missing, and has the broker remember those that are new, before anything is sent there. */
+  const meet = Effect.fnUntraced(function*(identity: LogIdentity, session: Session, topics: Iterable<KafkaTopic>) {
     const unmet = new Map<string, KafkaTopic>()
     for (const topic of topics) if (!session.topics.has(topic.name)) unmet.set(topic.name, topic)
-    acquaint(session, yield* ensure(client, [...unmet.values()]))
+    if (unmet.size === 0) return
+    if (identity.lineage === 1) {
+      const others = yield* usedByOthers(client, eventTopicsIn(unmet), session.memory)
+      if (others.length > 0) return yield* new SinkError({ reason: unclaimed(options.topic, others) })
+    }
+    const news: Array<KafkaMessage> = []
+    for (const [name, facts] of yield* ensure(client, [...unmet.values()])) {
+      session.topics.set(name, facts)
+      const known = session.memory.get(name)
+      if (known !== undefined && known.partitions <= facts.partitions) continue
+      const memory = { partitions: facts.partitions }
+      session.memory.set(name, memory)
+      news.push(Control.remembered(options.topic, identity, name, memory))
+    }
+    if (news.length > 0) yield* sendWith(session.producer, inSends(news, limitOf(session)))
   })
+  /** The progress topic says the same again whenever it is asked to: it is made as often as it is missing. */
+  const eventTopicsIn = (topics: ReadonlyMap<string, KafkaTopic>) =>
+    [...topics.keys()].filter((name) => name !== progressTopicOf(options.topic))
 
-  const tellWidened = Effect.fnUntraced(function*({ spread, widened }: Session) {
+  const tellWidened = Effect.fnUntraced(function*({ memory, widened }: Session) {
     for (const [topic, { partitions, told }] of widened) {
       if (told) continue
       widened.set(topic, { partitions, told: true })
       yield* Effect.logWarning(
-        `topic ${topic} has ${partitions} partitions; events go to ${spread.get(topic)} of them as before, so that ` +
+        `topic ${topic} has ${partitions} partitions; events go to ${
+          memory.get(topic)?.partitions
+        } of them as before, so that ` +
           "those of a record stay in order. `rollcall store adopt` publishes everything anew, over all of them"
       )
     }
@@ -150,21 +184,18 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   /** Without transactions `last` must not be durable before the others are: it goes on its own. */
   const send = Effect.fnUntraced(function*(
-    identity: LogIdentity,
     session: Session,
     messages: ReadonlyArray<KafkaMessage>,
     last?: KafkaMessage
   ) {
-    const first = session.spreadIsNews ? [Control.spreadOver(identity, session.spread)] : []
     const closing = last === undefined ? [] : [last]
     const fitting = (some: ReadonlyArray<KafkaMessage>) => inSends(some, limitOf(session))
     yield* sendWith(
       session.producer,
       options.transactions
-        ? fitting([...first, ...messages, ...closing])
-        : [...fitting(first), ...fitting(messages), ...fitting(closing)]
+        ? fitting([...messages, ...closing])
+        : [...fitting(messages), ...fitting(closing)]
     )
-    session.spreadIsNews = false
     yield* tellWidened(session)
   })
 
@@ -174,30 +205,34 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   )
 
   const begin = Effect.fnUntraced(function*(transactionalId: string | null) {
-    const spread: Session["spread"] = new Map()
+    const memory: Session["memory"] = new Map()
     const widened: Session["widened"] = new Map()
     const keys = (topic: string, partitions: number) => {
-      const used = spread.get(topic) ?? partitions
+      const used = memory.get(topic)?.partitions ?? partitions
       if (used < partitions && !widened.has(topic)) widened.set(topic, { partitions, told: false })
       return used
     }
     const producer = yield* Effect.interruptible(client.producer(transactionalId, keys))
-    const begun: Session = { producer, topics: new Map(), spread, spreadIsNews: false, widened }
+    const begun: Session = { producer, topics: new Map(), memory, widened }
     return begun
   })
 
   const open = Effect.fn("Kafka.open")(function*(identity: LogIdentity): Effect.fn.Return<Published | null, SinkError> {
     yield* close
-    const topics = yield* ensure(client, neededBy(options))
-    yield* ScopedRef.set(session, begin(options.transactions ? `rollcall-relay-${identity.store}` : null))
+    const control = yield* ensure(client, [Control.controlOf(options.topic)])
+    yield* ScopedRef.set(session, begin(options.transactions ? `rollcall-relay-${options.topic}` : null))
     const opened = yield* current
-    yield* sendWith(opened.producer, [[Control.opened(identity)]])
-    const { published, spread } = yield* Control.recall(client, identity.store)
-    // A later lineage begins anew, over all partitions that there are.
-    if (spread?.lineage === identity.lineage) {
-      for (const [topic, used] of spread.partitions) opened.spread.set(topic, used)
+    yield* sendWith(opened.producer, [[Control.opened(options.topic)]])
+    const { published, topics } = yield* Control.recall(client, options.topic)
+    const foreign = foreignTo(identity, published)
+    if (foreign !== null) {
+      yield* close
+      return yield* new SinkError({ reason: foreign })
     }
-    acquaint(opened, topics)
+    for (const [name, facts] of control) opened.topics.set(name, facts)
+    // A later lineage begins anew, over all partitions that there are.
+    for (const [topic, memory] of topics(identity)) opened.memory.set(topic, memory)
+    yield* meet(identity, opened, neededBy(options))
     return published
   })
 
@@ -208,14 +243,13 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   ): Effect.fn.Return<void, SinkError> {
     if (reached === undefined) return
     const session = yield* current
-    yield* meet(session, batch.flatMap((entry) => topicsOf(options, entry)))
+    yield* meet(identity, session, batch.flatMap((entry) => topicsOf(options, entry)))
     const encoding = { identity, topic: options.topic, state: options.state === true, limitOf: limitOf(session) }
     const encoded = batch.map((entry) => messagesOf(encoding, entry))
     yield* send(
-      identity,
       session,
       encoded.flatMap((one) => one.messages),
-      Control.lastPublished({ ...identity, ...reached })
+      Control.lastPublished(options.topic, { ...identity, ...reached })
     )
     const stubbed = encoded.filter((one) => one.stubbed).length
     if (stubbed > 0) yield* Metric.update(stubs, stubbed)
@@ -223,23 +257,23 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   const report: Sink["Service"]["report"] = Effect.fn("Kafka.report")(function*(identity, streams) {
     if (streams.length === 0) return
-    yield* send(identity, yield* current, streams.map((stream) => progressMessage(identity, stream)))
+    yield* send(yield* current, streams.map((stream) => progressMessage(identity, options.topic, stream)))
   })
 
   /** Memory is bounded by what a broker hands over at once, a mebibyte of a partition. */
   const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
     if (options.state !== true) return
     const session = yield* current
-    yield* meet(session, streams.flatMap((stream) => topicsOf(options, stream)))
+    yield* meet(identity, session, streams.flatMap((stream) => topicsOf(options, stream)))
     for (const topic of new Set(streams.map((stream) => stateTopicOf(options.topic, stream)))) {
       yield* client.scan(
         topic,
-        `rollcall-relay-${identity.store}-${randomUUID()}`,
+        `rollcall-relay-${randomUUID()}`,
         (messages) =>
           Effect.gen(function*() {
             const gone = yield* lacking(messages.flatMap(recordOf))
             const now = yield* Clock.currentTimeMillis
-            yield* send(identity, session, gone.map((record) => stateRemoval(identity, topic, record, now)))
+            yield* send(session, gone.map((record) => stateRemoval(identity, topic, record, now)))
           })
       )
     }
@@ -259,24 +293,35 @@ export interface Examination {
   readonly missing: ReadonlyArray<string>
   /** Topics of which some partitions stay unused. */
   readonly widened: ReadonlyArray<{ readonly topic: string; readonly partitions: number; readonly used: number }>
-  /** Last published by this store; null = nothing yet. */
+  /** Last published under this template, by whichever store; null = nothing yet. */
   readonly published: Published | null
+  /** Why this store would not be let to publish; null when it would. */
+  readonly obstacle: { readonly message: string; readonly hint: string } | null
 }
 
-/** Nothing is made or written; fails as `open` would. `store`: null where there is none yet. */
+const nobody: LogIdentity = { store: "", lineage: 1 }
+
+/** Nothing is made or written; fails as `open` would. `identity`: null where there is no store yet. */
 export const examine = Effect.fn("Kafka.examine")(function*(
   options: KafkaOptions,
-  store: string | null
+  identity: LogIdentity | null
 ): Effect.fn.Return<Examination, SinkError> {
   const client = yield* makeClient(options)
-  const { missing, present } = yield* look(client, neededBy(options))
-  if (store === null || !present.has(Control.controlTopic)) return { missing, widened: [], published: null }
-  const { published, spread } = yield* Control.recall(client, store)
+  const control = Control.controlOf(options.topic)
+  const { missing, present } = yield* look(client, [control, ...neededBy(options)])
+  const { published, topics } = present.has(control.name)
+    ? yield* Control.recall(client, options.topic)
+    : { published: null, topics: () => new Map<string, Control.TopicMemory>() }
+  const { lineage } = identity ?? nobody
+  const memory = topics(identity ?? nobody)
+  const events = [...present.keys()].filter((name) => ![control.name, progressTopicOf(options.topic)].includes(name))
+  const others = lineage === 1 ? yield* usedByOthers(client, events, memory) : []
   const widened = [...present].flatMap(([topic, { partitions }]) => {
-    const used = spread?.partitions.get(topic) ?? partitions
+    const used = memory.get(topic)?.partitions ?? partitions
     return used < partitions ? [{ topic, partitions, used }] : []
   })
-  return { missing, widened, published }
+  const obstacle = foreignTo(identity, published) ?? (others.length > 0 ? unclaimed(options.topic, others) : null)
+  return { missing, widened, published, obstacle }
 })
 
 /** Connects with the first `open`; fails at once only for options that can never work. */

@@ -1,14 +1,17 @@
 /**
- * What a relay remembers at the broker itself, in the compacted topic `rollcall.relay`: what it published last, and over
- * how many partitions of each topic it spreads keys.
+ * What a relay remembers at the broker itself, in a compacted topic of its own (`rollcall.relay` for the default template),
+ * by the template of topic names: which store published last and how far, and of each topic what was published there.
  *
  * Invariants
- * 1. Of a lineage the keys of a topic are spread over as many partitions as it had at first: the events of a record stay
+ * 1. Every store that publishes under a template finds the record of whoever published there before   (X14)
+ * 2. Of a lineage the keys of a topic are spread over as many partitions as it had at first: the events of a record stay
  *    in one partition, in order, when partitions are added   (I5, K2)
+ * 3. A topic is written down here before anything is published to it: what a topic holds although nothing is written down
+ *    about it was published by somebody else
  *
  * Gotchas
- * - Who died inside its last send keeps readers of this topic waiting until the broker ends its transaction: its own
- *   next `open` does that at once, other stores on the same broker wait for it, at most 45 seconds.
+ * - Who died inside its last send keeps readers of this topic waiting until the broker ends its transaction: the next
+ *   `open` under the same template does that at once.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -16,18 +19,17 @@ import * as Schema from "effect/Schema"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../domain/ChangeEvent.ts"
 import type { KafkaClient } from "./KafkaClient.ts"
-import type { KafkaMessage } from "./KafkaMessage.ts"
+import { controlTopicOf, type KafkaMessage } from "./KafkaMessage.ts"
 import type { KafkaTopic } from "./KafkaTopics.ts"
 import { type Published, Refused, SinkError } from "./Sink.ts"
 
-export const controlTopic = "rollcall.relay"
 /** Small segments: only what is not in the newest one is compacted, and all that is left is read to recall. */
-export const control: KafkaTopic = {
-  name: controlTopic,
+export const controlOf = (template: string): KafkaTopic => ({
+  name: controlTopicOf(template),
   keeps: "latest",
   partitions: 1,
   settings: { "segment.bytes": "1048576", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.01" }
-}
+})
 
 const LastPublished = Schema.fromJsonString(
   Schema.Struct({
@@ -39,31 +41,44 @@ const LastPublished = Schema.fromJsonString(
     digest: Schema.String
   })
 )
-const Spread = Schema.fromJsonString(
-  Schema.Struct({ lineage: Schema.Int, partitions: Schema.Record(Schema.String, Schema.Int) })
-)
-const encodePublished = Schema.encodeSync(LastPublished)
-const encodeSpread = Schema.encodeSync(Spread)
 
-const message = (key: string, value: string): KafkaMessage => ({
-  topic: controlTopic,
+const TopicMemory = Schema.Struct({
+  /** Over how many partitions keys are spread. */
+  partitions: Schema.Int
+})
+/** What was published to a topic, by one store in one lineage. */
+export type TopicMemory = typeof TopicMemory.Type
+const TopicRecord = Schema.fromJsonString(
+  Schema.Struct({ store: Schema.String, lineage: Schema.Int, topic: Schema.String, ...TopicMemory.fields })
+)
+
+const encodePublished = Schema.encodeSync(LastPublished)
+const encodeTopic = Schema.encodeSync(TopicRecord)
+
+const message = (template: string, key: string, value: string): KafkaMessage => ({
+  topic: controlTopicOf(template),
   key,
   value: Buffer.from(value),
   headers: { "content-type": "application/json" },
   partition: 0
 })
-const spreadKey = (store: string) => `${store}/partitions`
+const topicKeys = (template: string) => `${template}/topics/`
 
 /** Something to send, so that the broker fences whoever sent before. */
-export const opened = ({ store }: LogIdentity): KafkaMessage => message(`${store}/opened`, randomUUID())
-export const lastPublished = (published: Published): KafkaMessage =>
-  message(published.store, encodePublished(published))
-/** Topic → over how many of its partitions keys are spread. */
-export const spreadOver = ({ lineage, store }: LogIdentity, partitions: ReadonlyMap<string, number>): KafkaMessage =>
-  message(spreadKey(store), encodeSpread({ lineage, partitions: Object.fromEntries(partitions) }))
+export const opened = (template: string): KafkaMessage => message(template, `${template}/opened`, randomUUID())
+export const lastPublished = (template: string, published: Published): KafkaMessage =>
+  message(template, template, encodePublished(published))
+export const remembered = (
+  template: string,
+  { lineage, store }: LogIdentity,
+  topic: string,
+  memory: TopicMemory
+): KafkaMessage =>
+  message(template, `${topicKeys(template)}${topic}`, encodeTopic({ store, lineage, topic, ...memory }))
 
 /** What the newest message of a key says; null if there is none. */
 const understood = <A>(
+  template: string,
   key: string,
   value: string | undefined,
   decode: (value: unknown) => Option.Option<A>
@@ -73,8 +88,8 @@ const understood = <A>(
       Effect.fail(
         new SinkError({
           reason: new Refused({
-            message: `the newest record of ${key} on ${controlTopic} is none that Rollcall wrote`,
-            hint: `find out who else writes to ${controlTopic}.`
+            message: `Rollcall did not write the newest record of ${key} on ${controlTopicOf(template)}`,
+            hint: `find out who else writes to ${controlTopicOf(template)}.`
           })
         })
       ),
@@ -82,31 +97,43 @@ const understood = <A>(
   })
 
 export interface Recollection {
+  /** By whichever store. */
   readonly published: Published | null
-  /** Of the newest lineage that published. */
-  readonly spread: { readonly lineage: number; readonly partitions: ReadonlyMap<string, number> } | null
+  /** By name: what `identity` published, in its lineage; all that it published to. */
+  readonly topics: (identity: LogIdentity) => Map<string, TopicMemory>
 }
 
 /** Reads the topic; it must be there. */
 export const recall = Effect.fn("KafkaControl.recall")(function*(
   client: KafkaClient,
-  store: string
+  template: string
 ): Effect.fn.Return<Recollection, SinkError> {
   const newest = new Map<string, string | undefined>()
-  yield* client.scan(controlTopic, `rollcall-relay-${store}-${randomUUID()}`, (messages) =>
+  const ofTopics = topicKeys(template)
+  yield* client.scan(controlTopicOf(template), `rollcall-relay-${randomUUID()}`, (messages) =>
     Effect.sync(() => {
       for (const { key, value } of messages) {
-        if (key === store || key === spreadKey(store)) newest.set(key, value)
+        if (key === template || key?.startsWith(ofTopics) === true) newest.set(key, value)
       }
     }))
-  const published = yield* understood(store, newest.get(store), Schema.decodeUnknownOption(LastPublished))
-  const spread = yield* understood(
-    spreadKey(store),
-    newest.get(spreadKey(store)),
-    Schema.decodeUnknownOption(Spread)
+  const published = yield* understood(
+    template,
+    template,
+    newest.get(template),
+    Schema.decodeUnknownOption(LastPublished)
   )
+  newest.delete(template)
+  const records: Array<typeof TopicRecord.Type> = []
+  for (const [key, value] of newest) {
+    const record = yield* understood(template, key, value, Schema.decodeUnknownOption(TopicRecord))
+    if (record !== null) records.push(record)
+  }
   return {
     published,
-    spread: spread && { lineage: spread.lineage, partitions: new Map(Object.entries(spread.partitions)) }
+    topics: ({ lineage, store }) =>
+      new Map(
+        records.filter((record) => record.store === store && record.lineage === lineage)
+          .map(({ topic, partitions }) => [topic, { partitions }])
+      )
   }
 })

@@ -12,8 +12,8 @@ import { Fenced, Refused, SinkError, Unreachable } from "./Sink.ts"
 export class BatchTooLarge extends Schema.TaggedError<BatchTooLarge>()("BatchTooLarge", {}) {}
 
 const permissions =
-  "give this principal Create, Write, Describe and DescribeConfigs on the event topics and on rollcall.progress, the same and Read on " +
-  "rollcall.relay and the topics ending in .state, " +
+  "give this principal Create, Write, Describe and DescribeConfigs on the event topics and the progress topic (rollcall.progress), the " +
+  "same and Read on the relay topic (rollcall.relay) and the topics ending in .state, " +
   "Read on groups rollcall-relay-*, Write and Describe on transactional ids rollcall-relay-*."
 const credentials = "check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD."
 const topics = "correct ROLLCALL_TOPIC, or create the topics yourself as the broker's rules demand."

@@ -62,12 +62,24 @@ const escaped = (integration: string): string =>
         : `_${byte.toString(16).padStart(2, "0")}`
   ).join("")
 
-/** How far every stream is complete, by its name. */
-export const progressTopic = "rollcall.progress"
-
 /** The topic of a stream's events. */
 export const topicOf = (template: string, stream: StreamKey): string =>
   template.replaceAll("{model}", stream.model).replaceAll("{integration}", () => escaped(stream.integration))
+
+/**
+ * A topic of Rollcall's own beside the events of a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
+ * template without `{model}` gets `._<name>` appended. No model has these names and no escaped integration contains a `_`
+ * without two hex digits after it, so that no stream's topic can have the same name.
+ */
+const ownTopicOf = (template: string, name: "progress" | "relay"): string =>
+  (template.includes("{model}") ? template.replaceAll("{model}", name) : `${template}._${name}`)
+    .replaceAll("{integration}", "_")
+
+/** How far every stream is complete, by the stream's name: `rollcall.progress` for `rollcall.{model}`. */
+export const progressTopicOf = (template: string): string => ownTopicOf(template, "progress")
+
+/** What the relay remembers at the broker: `rollcall.relay` for `rollcall.{model}`. */
+export const controlTopicOf = (template: string): string => ownTopicOf(template, "relay")
 
 /** The compacted topic of a stream's latest records. */
 export const stateTopicOf = (template: string, stream: StreamKey): string => `${topicOf(template, stream)}.state`
@@ -163,10 +175,15 @@ export const recordOf = ({ header, value }: ReceivedMessage): ReadonlyArray<Reco
     : [{ integration, model, id }]
 }
 
-export const progressMessage = (identity: LogIdentity, progress: StreamProgress): KafkaMessage => ({
-  topic: progressTopic,
+export const progressMessage = (
+  identity: LogIdentity,
+  template: string,
+  progress: StreamProgress
+): KafkaMessage => ({
+  topic: progressTopicOf(template),
   key: streamName(progress),
   value: Buffer.from(JSON.stringify({
+    store: identity.store,
     lineage: progress.lineage,
     complete_to: new Date(progress.completeTo).toISOString(),
     position: formatPosition(identity, progress.position),

@@ -98,6 +98,23 @@ const partitionsOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
     return new Map(topics.map(({ name, partitions }) => [name, partitions.length]))
   })
 
+/** By name of each topic that is there: the offset behind the last committed message of each partition. */
+export const endsOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
+  names.length === 0
+    ? Effect.succeed<ReadonlyMap<string, ReadonlyArray<number>>>(new Map())
+    : client.admin("reading how far topics go", async (admin) => {
+      const existing = new Set(await admin.listTopics())
+      const ends = new Map<string, ReadonlyArray<number>>()
+      for (const name of names.filter((name) => existing.has(name))) {
+        const offsets = await admin.fetchTopicOffsets(name)
+        ends.set(
+          name,
+          offsets.toSorted((one, other) => one.partition - other.partition).map(({ high }) => Number(high))
+        )
+      }
+      return ends
+    })
+
 const factsOf = Effect.fnUntraced(function*(client: KafkaClient, topics: ReadonlyArray<KafkaTopic>) {
   const names = topics.map((topic) => topic.name)
   const described = yield* describe(client, names)

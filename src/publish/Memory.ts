@@ -10,6 +10,7 @@ import { type Kind, type LogEntry, type LogIdentity, partitionKey } from "../dom
 import { streamName } from "../domain/Model.ts"
 import {
   Fenced,
+  foreignTo,
   type Published,
   type Reached,
   reachedBy,
@@ -37,9 +38,9 @@ export class MemoryBroker {
   readonly state = new Map<string, RecordKey>()
   /** By stream name. */
   readonly progress = new Map<string, StreamProgress>()
-  /** By store. */
+  /** By store; whoever published last comes last. */
   readonly published = new Map<string, Published>()
-  readonly openings = new Map<string, number>()
+  openings = 0
   /** Largest content in characters that is taken whole. */
   readonly limit: number
   /** While set, whatever is asked fails with it. */
@@ -58,15 +59,14 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
     const working = Effect.suspend(() =>
       broker.fault === null ? Effect.void : Effect.fail(new SinkError({ reason: broker.fault }))
     )
-    const opened = (identity: LogIdentity) =>
-      Effect.andThen(
-        working,
-        Effect.suspend(() =>
-          mine === broker.openings.get(identity.store)
-            ? Effect.void
-            : Effect.fail(new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) }))
-        )
+    const opened = Effect.andThen(
+      working,
+      Effect.suspend(() =>
+        mine === broker.openings
+          ? Effect.void
+          : Effect.fail(new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) }))
       )
+    )
     const take = (entry: LogEntry) => {
       const stub = (entry.before?.length ?? 0) + (entry.after?.length ?? 0) > broker.limit
       const { after, eventId, id, integration, kind, lineage, model, version } = entry
@@ -78,30 +78,32 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
     return Sink.of({
       open: Effect.fnUntraced(function*(identity: LogIdentity) {
         yield* working
-        mine = (broker.openings.get(identity.store) ?? 0) + 1
-        broker.openings.set(identity.store, mine)
-        return broker.published.get(identity.store) ?? null
+        mine = ++broker.openings
+        const published = [...broker.published.values()].at(-1) ?? null
+        const foreign = foreignTo(identity, published)
+        return foreign === null ? published : yield* new SinkError({ reason: foreign })
       }),
       publish: Effect.fnUntraced(function*(
         identity: LogIdentity,
         batch: ReadonlyArray<LogEntry>,
         reached: Reached | undefined = reachedBy(batch)
       ) {
-        yield* opened(identity)
+        yield* opened
         if (reached === undefined) return
         for (const entry of batch) take(entry)
+        broker.published.delete(identity.store)
         broker.published.set(identity.store, { ...identity, ...reached })
         if (broker.lostAnswers > 0) {
           broker.lostAnswers--
           return yield* new SinkError({ reason: new Unreachable({ message: "the answer was lost", cause: null }) })
         }
       }),
-      report: Effect.fnUntraced(function*(identity, streams) {
-        yield* opened(identity)
+      report: Effect.fnUntraced(function*(_identity, streams) {
+        yield* opened
         for (const stream of streams) broker.progress.set(streamName(stream), stream)
       }),
-      reconcile: Effect.fnUntraced(function*(identity, _streams, lacking) {
-        yield* opened(identity)
+      reconcile: Effect.fnUntraced(function*(_identity, _streams, lacking) {
+        yield* opened
         for (const record of yield* lacking([...broker.state.values()])) broker.state.delete(partitionKey(record))
       })
     })

@@ -27,7 +27,15 @@ import { digestOf, type LogEntry } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
 import { type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
-import { type Published, type Reached, type RecordKey, Sink, SinkError, Unreachable } from "./Sink.ts"
+import {
+  type Published,
+  publishedElsewhere,
+  type Reached,
+  type RecordKey,
+  Sink,
+  SinkError,
+  Unreachable
+} from "./Sink.ts"
 
 export interface RelayStatus {
   /** Newest position that is in the sink, as far as we know. */
@@ -174,6 +182,7 @@ const consequence = (fault: RelayFault): "wait" | "stop" | "stopAndLook" => {
     case "Refused":
       return "stopAndLook"
     case "Fenced":
+    case "Foreign":
     case "Misconfigured":
     case "Incompatible":
       return "stop"
@@ -210,7 +219,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const whereToGoOn = Effect.fnUntraced(function*(owner: Owner, published: Published | null) {
     const saved = yield* store.readerPosition(reader)
     const facts = yield* factsFor(published, saved)
-    const fault = divergence(published, facts)
+    const fault = publishedElsewhere(identity, published, facts) ?? divergence(published, facts)
     if (fault !== null) return yield* new Diverged({ message: fault })
     if (published?.lineage === identity.lineage) {
       yield* store.saveReaderPosition(owner, reader, published.position)

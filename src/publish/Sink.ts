@@ -4,7 +4,8 @@
  * Invariants
  * 1. `publish` keeps the order of its batch per record   (I5)
  * 2. After `open` whoever published before is fenced   (I10, X15)
- * 3. What `report` tells is seen by nobody before the events that were published until then
+ * 3. A store that did not write what is there publishes nothing, unless it was adopted since   (X14)
+ * 4. What `report` tells is seen by nobody before the events that were published until then
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -26,13 +27,21 @@ export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { message: Sc
   readonly retryable = false
   readonly hint = "another process publishes this store now; this one stops publishing."
 }
+/** Another store published here last, and this one was not adopted since: publishing would mix two histories. */
+export class Foreign extends Schema.TaggedError<Foreign>()("Foreign", { message: Schema.String }) {
+  readonly retryable = false
+  readonly hint =
+    "is ROLLCALL_STORE right, is its volume mounted, did Rollcall start in another directory? Bring back the store that " +
+    "published there; or stop Rollcall and run `rollcall store adopt`, which publishes every live record of this store " +
+    "anew, in a later lineage; or give this store topics of its own with ROLLCALL_TOPIC."
+}
 /** The sink will never take this as it is: credentials, authorisation, topic configuration. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String, hint: Schema.String }) {
   readonly retryable = false
 }
 
 export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
-  reason: Schema.Union([Unreachable, Fenced, Refused])
+  reason: Schema.Union([Unreachable, Fenced, Foreign, Refused])
 }) {
   override get message(): string {
     return `${this.reason.message} (${this.reason.hint})`
@@ -50,8 +59,34 @@ export interface Reached {
   readonly digest: string
 }
 
-/** What the sink itself remembers of the last thing published. */
+/** What the sink itself remembers of the last thing published, by whichever store. */
 export interface Published extends LogIdentity, Reached {}
+
+/** Why this store must not publish after what is there; null when it may. `null` as identity: a store yet to be made. */
+export const foreignTo = (identity: LogIdentity | null, published: Published | null): Foreign | null => {
+  if (published === null || published.store === identity?.store) return null
+  if (identity !== null && identity.lineage > published.lineage) return null
+  const other =
+    `store ${published.store} published there up to position ${published.position} in lineage ${published.lineage}`
+  const own = identity === null
+    ? "this store does not exist yet"
+    : `this is store ${identity.store} in lineage ${identity.lineage}`
+  return new Foreign({ message: `the topics were written by another store: ${other}, ${own}` })
+}
+
+/**
+ * Why a store that was adopted in a later lineage than what is there must not go on from its saved position, in words: it
+ * published events of this lineage, and not here. null when it may.
+ */
+export const publishedElsewhere = (
+  identity: LogIdentity,
+  published: Published | null,
+  log: { readonly saved: number; readonly oldest: number }
+): string | null =>
+  published === null || published.store === identity.store || log.saved === 0 || log.saved < log.oldest
+    ? null
+    : `the topics were written by store ${published.store}, and this store, ${identity.store}, published up to position ` +
+      `${log.saved} to others`
 
 /** Of a batch without silent rows between its events; undefined for an empty one. */
 export const reachedBy = (
@@ -82,11 +117,11 @@ export interface RecordKey extends StreamKey {
   readonly id: string
 }
 
-/** What the sink itself remembers of the last thing published. */
-export interface Published extends LogIdentity, Reached {}
-
 export class Sink extends Context.Service<Sink, {
-  /** Fences older publishers of this store, then says what was last published; null = nothing yet. */
+  /**
+   * Fences whoever published here before, then says what was last published; null = nothing yet. It may be of another
+   * store, in an earlier lineage; where it is not earlier this fails with `Foreign`.
+   */
   readonly open: (identity: LogIdentity) => Effect.Effect<Published | null, SinkError>
   /**
    * Publishes in order and remembers how far it came, in one transaction where the sink has them; returns once every event

@@ -40,10 +40,14 @@ export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
     ? Effect.fail(incompatible(`the store has schema ${schema}, this program knows up to ${newestKnown}`))
     : Effect.void
 
-/** Migrates, then says which store this is. */
-export const migrate: Effect.Effect<LogIdentity, StoreError, SqlClient.SqlClient> = Effect.gen(function*() {
+/** Migrates, then says which store this is, and whether it was made by this. */
+export const migrate: Effect.Effect<
+  { readonly identity: LogIdentity; readonly isNew: boolean },
+  StoreError,
+  SqlClient.SqlClient
+> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
+  const done = yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
     attempt("migrate"),
     Effect.catchTag("MigrationError", (error) =>
       Effect.fail(
@@ -60,5 +64,8 @@ export const migrate: Effect.Effect<LogIdentity, StoreError, SqlClient.SqlClient
     attempt("identity")
   )
   if (meta === undefined) return yield* incompatible("the store has no identity")
-  return { store: meta.store, lineage: Number(meta.lineage) }
+  return {
+    identity: { store: meta.store, lineage: Number(meta.lineage) },
+    isNew: done.some(([id]) => id === 1)
+  }
 })

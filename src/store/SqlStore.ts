@@ -51,7 +51,7 @@ const missing = ({ integration, model }: StreamKey): StoreError =>
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const identity = yield* migrate
+  const { identity, isNew } = yield* migrate
   const log = EventLog.make(sql)
   const holds = HoldTable.make(sql)
   const expectations = ExpectationTable.make(sql)
@@ -287,6 +287,7 @@ const make = Effect.gen(function*() {
 
   return Store.of({
     identity,
+    isNew,
     claim,
     integrations,
     saveIntegration,

@@ -234,6 +234,8 @@ export interface StreamTx {
 
 export class Store extends Context.Service<Store, {
   readonly identity: LogIdentity
+  /** Whether there was no store here before it was opened. */
+  readonly isNew: boolean
 
   /** Takes `scope` over and fences whoever had it (I10). */
   readonly claim: (scope: string) => Effect.Effect<Owner, StoreError>

@@ -8,28 +8,35 @@ import * as Kcat from "../integration/kafka/Kcat.ts"
 import { conformance } from "./Sink.ts"
 
 describe("sink: memory", () => {
-  const broker = new Memory.MemoryBroker()
+  const brokers = new Map<string, Memory.MemoryBroker>()
+  const broker = (end: string) => {
+    const known = brokers.get(end) ?? new Memory.MemoryBroker()
+    brokers.set(end, known)
+    return known
+  }
   conformance(it, {
-    sink: Effect.succeed(Memory.layer(broker)),
-    seen: (integration) => Effect.sync(() => broker.events.filter((event) => event.key.startsWith(`${integration}/`))),
+    sink: (end) => Effect.sync(() => Memory.layer(broker(end))),
+    seen: (end, integration) =>
+      Effect.sync(() => broker(end).events.filter((event) => event.key.startsWith(`${integration}/`))),
     tooLarge: 1_100_000
   })
 })
 
 const missing = Broker.missing ?? Kcat.missing
-const template = "conformance.{integration}.{model}"
+const template = (end: string) => `conformance-${end}.{integration}.{model}`
 
 describe.skipIf(missing !== null)(`sink: Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     conformance(it, {
-      sink: Effect.map(
-        Broker.Broker,
-        ({ brokers }) => Kafka.layer({ brokers, ssl: false, topic: template, transactions: true })
-      ),
-      seen: (integration) =>
+      sink: (end) =>
+        Effect.map(
+          Broker.Broker,
+          ({ brokers }) => Kafka.layer({ brokers, ssl: false, topic: template(end), transactions: true })
+        ),
+      seen: (end, integration) =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker.Broker
-          const messages = yield* Kcat.read(brokers, topicOf(template, { integration, model: "ats.tag" }))
+          const messages = yield* Kcat.read(brokers, topicOf(template(end), { integration, model: "ats.tag" }))
           return messages.map((message) => ({
             key: message.key,
             eventId: message.headers.ce_id ?? "",

@@ -18,54 +18,100 @@ export interface Seen {
 }
 
 export interface Subject<R> {
-  /** Another publisher to the same other end. */
-  readonly sink: Effect.Effect<Layer.Layer<Sink, SinkError>, never, R>
-  /** All that was published of an integration's tags, in order per key. */
-  readonly seen: (integration: string) => Effect.Effect<ReadonlyArray<Seen>, never, R>
+  /** Another publisher to an other end, which is the same for the same name. */
+  readonly sink: (end: string) => Effect.Effect<Layer.Layer<Sink, SinkError>, never, R>
+  /** All that was published there of an integration's tags, in order per key. */
+  readonly seen: (end: string, integration: string) => Effect.Effect<ReadonlyArray<Seen>, never, R>
   /** More characters than the other end takes in one event. */
   readonly tooLarge: number
 }
 
 const identity = (): LogIdentity => ({ store: randomUUID().replaceAll("-", ""), lineage: 1 })
-/** Every test has an integration of its own: tests share the other end. */
 const integration = () => `test:${randomUUID()}`
 
-const service = <R>(subject: Subject<R>): Effect.Effect<Sink["Service"], SinkError, R | Scope> =>
+const publisher = <R>(subject: Subject<R>, end: string): Effect.Effect<Sink["Service"], SinkError, R | Scope> =>
   Effect.gen(function*() {
-    const context = yield* Layer.build(yield* subject.sink)
+    const context = yield* Layer.build(yield* subject.sink(end))
     return yield* Effect.provide(Sink, context)
   })
 
-export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>) => {
+export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>) => {
+  /** Every test has an other end of its own. */
+  const apart = () => {
+    const end = randomUUID()
+    return { service: publisher(shared, end), seen: (integration: string) => shared.seen(end, integration) }
+  }
+
   it.effect("a store that never published is told so", () =>
     Effect.gen(function*() {
-      const sink = yield* service(subject)
+      const { service } = apart()
+      const sink = yield* service
       assert.isNull(yield* sink.open(identity()))
     }))
 
-  it.effect("what was published last is remembered, per store, across publishers", () =>
+  it.effect("what was published last is remembered across publishers", () =>
     Effect.gen(function*() {
-      const [mine, other, name] = [identity(), identity(), integration()]
-      const sink = yield* service(subject)
+      const { service } = apart()
+      const [mine, name] = [identity(), integration()]
+      const sink = yield* service
       yield* sink.open(mine)
       yield* sink.publish(mine, entries(1, 3, { integration: name }))
       yield* sink.publish(mine, entries(4, 5, { integration: name }))
-      const next = yield* service(subject)
+      const next = yield* service
       assert.deepStrictEqual(yield* next.open(mine), { ...mine, ...reachedBy(entries(4, 5))! })
-      assert.isNull(yield* next.open(other))
+    }))
+
+  it.effect("a store publishes nothing where another one did, until it is adopted in a later lineage (X14)", () =>
+    Effect.gen(function*() {
+      const { seen, service } = apart()
+      const [first, second, name] = [identity(), identity(), integration()]
+      const sink = yield* service
+      yield* sink.open(first)
+      yield* sink.publish(first, entries(1, 3, { integration: name }))
+      const other = yield* service
+      const error = yield* Effect.flip(other.open(second))
+      assert.strictEqual(error.reason._tag, "Foreign")
+      for (const part of [first.store, second.store, "rollcall store adopt", "ROLLCALL_TOPIC"]) {
+        assert.include(error.message, part)
+      }
+      const adopted = { ...second, lineage: 2 }
+      assert.deepStrictEqual(yield* other.open(adopted), { ...first, ...reachedBy(entries(1, 3))! })
+      yield* other.publish(adopted, entries(1, 2, { integration: name, eventId: "adopted" }))
+      assert.strictEqual((yield* Effect.flip(sink.open(first))).reason._tag, "Foreign")
+      assert.strictEqual((yield* seen(name)).length, 5)
+    }))
+
+  it.effect("a store that was frozen while another one took over publishes nothing when it wakes (X15)", () =>
+    Effect.gen(function*() {
+      const { seen, service } = apart()
+      const [frozen, next, name] = [identity(), { ...identity(), lineage: 2 }, integration()]
+      const old = yield* service
+      yield* old.open(frozen)
+      yield* old.publish(frozen, entries(1, 2, { integration: name }))
+      const sink = yield* service
+      yield* sink.open(next)
+      yield* sink.publish(next, entries(1, 2, { integration: name }))
+      const error = yield* Effect.flip(old.publish(frozen, entries(3, 3, { integration: name })))
+      assert.strictEqual(error.reason._tag, "Fenced")
+      // its own store still calls it the owner: it opens again
+      assert.strictEqual((yield* Effect.flip(old.open(frozen))).reason._tag, "Foreign")
+      assert.strictEqual((yield* Effect.flip(sink.publish(next, entries(3, 3)))).reason._tag, "Fenced")
+      assert.strictEqual((yield* sink.open(next))?.store, next.store)
+      assert.strictEqual((yield* seen(name)).length, 4)
     }))
 
   it.effect("I5: events of a record come out in the order they went in", () =>
     Effect.gen(function*() {
+      const { seen, service } = apart()
       const [mine, name] = [identity(), integration()]
-      const sink = yield* service(subject)
+      const sink = yield* service
       yield* sink.open(mine)
       for (let first = 1; first <= 200; first += 40) {
         yield* sink.publish(mine, entries(first, first + 39, { integration: name }))
       }
-      const seen = yield* subject.seen(name)
-      assert.strictEqual(seen.length, 200)
-      for (const [key, events] of Map.groupBy(seen, (event) => event.key)) {
+      const found = yield* seen(name)
+      assert.strictEqual(found.length, 200)
+      for (const [key, events] of Map.groupBy(found, (event) => event.key)) {
         const expected = entries(1, 200, { integration: name }).filter((one) => partitionKey(one) === key)
         assert.deepStrictEqual(events.map((one) => one.eventId), expected.map((one) => one.eventId))
       }
@@ -73,8 +119,9 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
 
   it.effect("X14: a place beyond the last event is remembered with it, and without any", () =>
     Effect.gen(function*() {
+      const { seen, service } = apart()
       const [mine, name] = [identity(), integration()]
-      const sink = yield* service(subject)
+      const sink = yield* service
       yield* sink.open(mine)
       yield* sink.publish(mine, entries(1, 2, { integration: name }), {
         after: 0,
@@ -82,7 +129,7 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
         eventId: "silent-5",
         digest: "d5"
       })
-      const second = yield* service(subject)
+      const second = yield* service
       assert.deepStrictEqual(yield* second.open(mine), {
         ...mine,
         after: 0,
@@ -91,7 +138,7 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
         digest: "d5"
       })
       yield* second.publish(mine, [], { after: 5, position: 9, eventId: "silent-9", digest: "d9" })
-      const third = yield* service(subject)
+      const third = yield* service
       assert.deepStrictEqual(yield* third.open(mine), {
         ...mine,
         after: 5,
@@ -99,13 +146,14 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
         eventId: "silent-9",
         digest: "d9"
       })
-      assert.strictEqual((yield* subject.seen(name)).length, 2)
+      assert.strictEqual((yield* seen(name)).length, 2)
     }))
 
   it.effect("an empty batch changes nothing", () =>
     Effect.gen(function*() {
+      const { service } = apart()
       const mine = identity()
-      const sink = yield* service(subject)
+      const sink = yield* service
       yield* sink.open(mine)
       yield* sink.publish(mine, [])
       assert.isNull(yield* sink.open(mine))
@@ -113,16 +161,17 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
 
   it.effect("X15: a publisher is fenced by the next one, and nothing of it is seen", () =>
     Effect.gen(function*() {
+      const { seen, service } = apart()
       const [mine, name] = [identity(), integration()]
-      const old = yield* service(subject)
+      const old = yield* service
       yield* old.open(mine)
       yield* old.publish(mine, entries(1, 2, { integration: name }))
-      const next = yield* service(subject)
+      const next = yield* service
       yield* next.open(mine)
       const error = yield* Effect.flip(old.publish(mine, entries(3, 3, { integration: name })))
       assert.strictEqual(error.reason._tag, "Fenced")
       yield* next.publish(mine, entries(3, 4, { integration: name }))
-      assert.deepStrictEqual((yield* subject.seen(name)).map((one) => one.eventId).sort(), [
+      assert.deepStrictEqual((yield* seen(name)).map((one) => one.eventId).sort(), [
         "event-1",
         "event-2",
         "event-3",
@@ -132,16 +181,17 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, subject: Subject<R>
 
   it.effect("K1: an event too large becomes a stub in its place and the stream goes on", () =>
     Effect.gen(function*() {
+      const { seen, service } = apart()
       const [mine, name] = [identity(), integration()]
-      const sink = yield* service(subject)
+      const sink = yield* service
       yield* sink.open(mine)
-      const after = JSON.stringify({ id: "r0", text: "x".repeat(subject.tooLarge) })
+      const after = JSON.stringify({ id: "r0", text: "x".repeat(shared.tooLarge) })
       const batch = [1, 2, 3].map((position) =>
         entry({ position, id: "r0", version: position, integration: name, ...(position === 2 ? { after } : {}) })
       )
       yield* sink.publish(mine, batch)
-      const seen = yield* subject.seen(name)
-      assert.deepStrictEqual(seen.map((one) => [one.eventId, one.stub]), [
+      const found = yield* seen(name)
+      assert.deepStrictEqual(found.map((one) => [one.eventId, one.stub]), [
         ["event-1", false],
         ["event-2", true],
         ["event-3", false]

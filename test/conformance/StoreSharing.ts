@@ -57,6 +57,14 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
+    it.effect("is new to the process that made it, and to no other", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          assert.isTrue((yield* open).isNew)
+          assert.isFalse((yield* open).isNew)
+        })
+      ))
+
     it.live("is made once when many open it at the same time", () =>
       inPlace((open) =>
         Effect.gen(function*() {

@@ -51,6 +51,11 @@ export class Backup {
     this.#services = this.#open(file)
   }
 
+  /** From now on the store is a new, empty one. */
+  replace(): void {
+    this.#services = this.#open(":memory:")
+  }
+
   /** As whoever starts next finds it: a store tells its identity once. */
   reopen(): void {
     const client = Context.pick(SqlClient.SqlClient)(this.#services)

@@ -47,6 +47,7 @@ const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = 
   permission: 0.4,
   rival: 0.5,
   storeRestored: 0.8,
+  storeLost: 0.3,
   adopt: 0.2
 }
 
@@ -153,8 +154,8 @@ export const planOf = (seed: number): Plan => {
   for (let left = chance.int(0, 6); left > 0; left--) {
     const step: Trouble = { at: at(), trouble: trouble(), count: chance.int(0, 6), value: chance.next() }
     if (step.trouble !== "clock" || clock === "set") steps.push(step)
-    // a restored store may find out the same again, or not: then somebody has to say what counts
-    if (step.trouble === "storeRestored" && chance.happens(0.6)) {
+    // a restored store may find out the same again, or not, and a new one never publishes: then somebody has to say what counts
+    if ((step.trouble === "storeRestored" || step.trouble === "storeLost") && chance.happens(0.6)) {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(chance.next() * (setting.duration - step.at)) })
     }
   }
@@ -173,7 +174,7 @@ const withPlugins = (plan: Plan): Plan => {
     ...plan,
     setting: { ...plan.setting, plugins: true },
     steps: plan.steps.filter((step) =>
-      !("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "adopt")
+      !("trouble" in step) || !["storeRestored", "storeLost", "adopt"].includes(step.trouble)
     ),
     writes: Array.from({ length: 12 }, (_, index) => index + 1).filter(() => chance.happens(0.3)).map((number) => ({
       number,

@@ -294,6 +294,15 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (last === undefined) return `position",
     "if (log.saved < 0) return `position"
   ]),
+  mutant("new-store-unnoticed", "a store publishes nothing where another one did", [
+    "publish/Sink.ts",
+    "if (published === null || published.store === identity?.store) return null",
+    "if (published === null || published.position >= 0) return null"
+  ], [
+    "publish/Relay.ts",
+    "Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published))",
+    "Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published?.store === identity.store ? published : null))"
+  ]),
   mutant("relay-own-position", "the relay goes on from where the sink stands", [
     "publish/Relay.ts",
     "    return published.position\n",

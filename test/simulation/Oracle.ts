@@ -52,12 +52,15 @@ export class Oracle implements Witness {
   readonly #epochs = new Map<string, number>()
   /** Holds that a person let pass. */
   #approved = new Set<number>()
+  /** Of a store in which there is nothing yet. */
+  readonly #blank: Memory
 
   constructor(world: World, time: VirtualTime, setting: Setting) {
     this.#time = time
     this.#setting = setting
     this.#readings = new Readings(setting)
     this.#streams = new Map(world.tables.map((table) => [nameOf(table), streamOf(table)]))
+    this.#blank = this.#memory()
   }
 
   delivered(process: Process, delivery: Delivery): void {
@@ -121,7 +124,10 @@ export class Oracle implements Witness {
 
   /** null: some stream has not polled yet, a copy would be of next to nothing. */
   remember(): Memory | null {
-    if ([...this.#streams.values()].some(({ polls }) => polls.length === 0)) return null
+    return [...this.#streams.values()].some(({ polls }) => polls.length === 0) ? null : this.#memory()
+  }
+
+  #memory(): Memory {
     return {
       log: this.#publishing.remember(),
       streams: new Map([...this.#streams].map(([name, stream]) => [name, copyOf(stream)])),
@@ -130,9 +136,14 @@ export class Oracle implements Witness {
     }
   }
 
-  /** The store is the one remembered; the sink had taken so many events by then. */
-  restore(memory: Memory, taken: number): void {
-    this.#publishing.restore(memory.log, taken)
+  /** The store is an empty one. */
+  lost(taken: number, foreign: boolean): void {
+    this.restore(this.#blank, taken, foreign)
+  }
+
+  /** The store is the one remembered; the sink had taken so many events by then, of another store if it is `foreign`. */
+  restore(memory: Memory, taken: number, foreign: boolean): void {
+    this.#publishing.restore(memory.log, taken, foreign)
     for (const [name, stored] of memory.streams) Object.assign(this.#streams.get(name)!, copyOf(stored))
     this.#candidates = new Map([...memory.candidates].map(([integration, own]) => [integration, own.copy()]))
     this.#approved = new Set(memory.approved)

@@ -8,6 +8,7 @@ import type { LogEntry, LogIdentity } from "../../src/domain/ChangeEvent.ts"
 import { streamName } from "../../src/domain/Model.ts"
 import {
   Fenced,
+  foreignTo,
   type Published,
   type Reached,
   reachedBy,
@@ -40,6 +41,11 @@ export class Outlet {
     return this.#published?.lineage ?? 0
   }
 
+  /** Whether what it has was published by another store than this one, which was not adopted in a later lineage since. */
+  isForeign({ lineage, store }: LogIdentity): boolean {
+    return this.#published !== null && this.#published.store !== store && lineage <= this.lineage
+  }
+
   #openings = 0
   #batches = 0
   #traps: Array<{ readonly at: number; readonly trap: Trap }> = []
@@ -57,10 +63,11 @@ export class Outlet {
     let mine = 0
     const fenced = () => new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) })
     return {
-      open: () =>
-        sender.gate(Effect.sync(() => {
+      open: (identity) =>
+        sender.gate(Effect.suspend(() => {
           mine = ++this.#openings
-          return this.#published
+          const foreign = foreignTo(identity, this.#published)
+          return foreign === null ? Effect.succeed(this.#published) : Effect.fail(new SinkError({ reason: foreign }))
         })),
       publish: (identity, batch, reached = reachedBy(batch)) =>
         sender.gate(Effect.suspend(() => {

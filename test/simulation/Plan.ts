@@ -129,6 +129,8 @@ export const troubles = [
   "sinkUnsure",
   /** The store is replaced by a copy made up to an hour ago (X14, X18). */
   "storeRestored",
+  /** The store is gone and an empty one takes its place, on topics that were published to (X14). */
+  "storeLost",
   /** Somebody adopts the store, restored or not, as it is (X11, X14). */
   "adopt",
   /** Our clock is set. */

@@ -27,6 +27,8 @@ export class Publishing {
   readonly #ids = new Set<string>()
   /** The sink holds this many events, of which the restored store knows fewer: nothing may follow them (X14, X18). */
   #diverged: number | null = null
+  /** What the sink holds is of another store: nothing may follow it, not even the same. */
+  #foreign = false
 
   appended(event: NewEvent, report: Report): void {
     if (this.#ids.has(event.eventId)) {
@@ -40,10 +42,12 @@ export class Publishing {
     return { beginning: this.#beginning, entries: [...this.#entries] }
   }
 
-  /** The store is the one remembered; the sink had taken so many events by then. */
-  restore({ beginning, entries }: Logbook, taken: number): void {
+  /** The store is the one remembered; the sink had taken so many events by then, of another store if it is `foreign`. */
+  restore({ beginning, entries }: Logbook, taken: number, foreign: boolean): void {
     const isShort = taken > beginning.sink + entries.length || beginning.sink !== this.#beginning.sink
-    if (isShort) this.#diverged ??= taken
+    if (foreign) this.#diverged = taken
+    else if (isShort) this.#diverged ??= taken
+    this.#foreign = foreign
     this.#beginning = beginning
     this.#entries = [...entries]
     this.#ids.clear()
@@ -63,6 +67,7 @@ export class Publishing {
     this.#ids.clear()
     for (const { eventId } of log) this.#ids.add(eventId)
     this.#diverged = null
+    this.#foreign = false
   }
 
   /** `kept`: the newest of each record, as the sink has it; null: deleted. */
@@ -105,7 +110,8 @@ export class Publishing {
       const had = this.#diverged - this.#beginning.sink
       const again = new Set(log.slice(0, had).map(({ eventId }) => eventId))
       const isSame = own.slice(0, had).every(({ eventId }) => again.has(eventId))
-      if (sink.length !== this.#diverged && !isSame) report("X14", "a restored store went on publishing")
+      if (sink.length !== this.#diverged && this.#foreign) report("X14", "a store published after another one")
+      else if (sink.length !== this.#diverged && !isSame) report("X14", "a restored store went on publishing")
       return
     }
     own.forEach((entry, index) => {

@@ -43,6 +43,18 @@ describe("Simulation", () => {
     }
   })
 
+  it("a new store publishes nothing where the lost one did, and everything once it is adopted (X14)", () => {
+    const plans = Array.from({ length: 40 }, (_, seed) => planOf(seed + 1)).filter(({ setting }) => !setting.plugins)
+    for (const plan of plans.slice(0, 3)) {
+      const lost = { at: plan.setting.duration * 0.6, trouble: "storeLost", count: 0, value: 0.5 } as const
+      const adopt = { ...lost, at: plan.setting.duration * 0.8, trouble: "adopt" } as const
+      for (const more of [[lost], [lost, adopt]]) {
+        const { faults, violations } = simulate({ ...plan, steps: [...plan.steps, ...more] })
+        assert.deepStrictEqual([(faults["storeLost"] ?? 0) > 0, violations], [true, []])
+      }
+    }
+  })
+
   it("every patch of every mutant applies", () => checkMutants())
 
   for (const { name, without } of mutants) {

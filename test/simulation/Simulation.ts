@@ -181,9 +181,14 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         if (copy === undefined) return
         for (const process of processes) process.kill()
         backup.restore(copy.file)
-        oracle.restore(copy.memory, outlet.entries.length)
+        oracle.restore(copy.memory, outlet.entries.length, outlet.isForeign(backup.store.identity))
         return
       }
+      case "storeLost":
+        for (const process of processes) process.kill()
+        backup.replace()
+        oracle.lost(outlet.entries.length, outlet.isForeign(backup.store.identity))
+        return
       case "adopt":
         return adopt()
       case "clock":

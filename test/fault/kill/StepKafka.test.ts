@@ -71,8 +71,8 @@ const statesAgree = Effect.fnUntraced(function*({ brokers, topic }: Home, events
   }
 })
 
-const progressOf = Effect.fnUntraced(function*({ brokers, sandbox }: Home) {
-  const messages = yield* Kcat.read(brokers, "rollcall.progress")
+const progressOf = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home) {
+  const messages = yield* Kcat.read(brokers, `${topic}.progress`)
   const integration = sandbox.integrations[0] ?? ""
   return messages.filter(({ key }) => key.startsWith(`${integration}/`)).map(({ key, payload }) => {
     const word: { readonly complete_to: string; readonly position: string } = JSON.parse(payload ?? "")
@@ -81,8 +81,9 @@ const progressOf = Effect.fnUntraced(function*({ brokers, sandbox }: Home) {
 })
 
 const dooms: ReadonlyArray<Omit<Doom, "of" | "signal">> = [
-  // the first is that of opening, which only fences
+  // the first is that of opening, which only fences; then the topics are written down, once, before anything is published
   { n: 2, side: "before" },
+  { n: 3, side: "before" },
   { n: 2, side: "after" }
 ]
 

@@ -1,8 +1,10 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import { copyFileSync } from "node:fs"
 import { join } from "node:path"
+import { controlTopicOf, progressTopicOf } from "../../../src/publish/KafkaMessage.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { freePort, inDirectory, type Program, run } from "./Program.ts"
@@ -37,6 +39,46 @@ const begin = async (directory: string, start: Start) => {
   }
   return { environment, live, integration: String(integrations[0]) }
 }
+
+/** Every record that the store publishes, read over HTTP while Kafka is left out. */
+const recordsOf = async (environment: Record<string, string>, start: Start) => {
+  const records = new Map<string, unknown>()
+  const service = start(["start"], environment)
+  await service.says(/"message":"started"/, "stderr")
+  const api = `http://127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}`
+  const { items } = await (await fetch(`${api}/v1/streams`)).json()
+  for (const { integration, model } of items) {
+    const page = await fetch(`${api}/v1/records?integration=${integration}&model=${model}&limit=1000`)
+    for (const { after, id } of (await page.json()).records) {
+      records.set(`${integration}/${model}/${id}`, after)
+    }
+  }
+  await service.stop()
+  return records
+}
+
+/** What a consumer holds that reads a topic from its beginning and drops what progress calls void. */
+const folded = Effect.fnUntraced(function*(brokers: ReadonlyArray<string>, topic: string) {
+  interface Known {
+    readonly lineage: number
+    readonly version: number
+    readonly after: unknown
+  }
+  const known = new Map<string, Known>()
+  for (const { key, payload } of yield* Kcat.read(brokers, topic)) {
+    const { after, lineage, version }: Known = JSON.parse(payload ?? "")
+    const before = known.get(key)
+    if (before === undefined || lineage > before.lineage || version > before.version) {
+      known.set(key, { lineage, version, after })
+    }
+  }
+  const progress = new Map(
+    (yield* Kcat.read(brokers, progressTopicOf(topic))).map(({ key, payload }) => [key, payload])
+  )
+  const lineageOf = (key: string) => JSON.parse(progress.get(key.split("/").slice(0, -1).join("/")) ?? "").lineage
+  const kept = [...known].filter(([key, { after, lineage }]) => after !== null && lineage >= lineageOf(key))
+  return new Map(kept.map(([key, { after }]) => [key, after]))
+})
 
 describe("store adopt", () => {
   it(
@@ -147,44 +189,92 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               const well = await run(["doctor"], kafka)
               assert.strictEqual(well.code, 0, well.stdout)
 
-              const records = new Map<string, unknown>()
-              const service = start(["start"], environment)
-              await service.says(/"message":"started"/, "stderr")
-              const api = `http://127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}`
-              const { items } = await (await fetch(`${api}/v1/streams`)).json()
-              for (const { integration, model } of items) {
-                const page = await fetch(`${api}/v1/records?integration=${integration}&model=${model}&limit=1000`)
-                for (const { after, id } of (await page.json()).records) {
-                  records.set(`${integration}/${model}/${id}`, after)
-                }
-              }
-              await service.stop()
-              return records
+              return await recordsOf(environment, start)
             })
           )
-
-          interface Known {
-            readonly lineage: number
-            readonly version: number
-            readonly after: unknown
-          }
-          const known = new Map<string, Known>()
-          for (const { key, payload } of yield* Kcat.read(brokers, topic)) {
-            const { after, lineage, version }: Known = JSON.parse(payload ?? "")
-            const before = known.get(key)
-            if (before === undefined || lineage > before.lineage || version > before.version) {
-              known.set(key, { lineage, version, after })
-            }
-          }
-          const progress = new Map(
-            (yield* Kcat.read(brokers, "rollcall.progress")).map(({ key, payload }) => [key, payload])
-          )
-          const lineageOf = (key: string) =>
-            JSON.parse(progress.get(key.split("/").slice(0, -1).join("/")) ?? "").lineage
-          const kept = [...known].filter(([key, { after, lineage }]) => after !== null && lineage >= lineageOf(key))
-          assert.deepStrictEqual(new Map(kept.map(([key, { after }]) => [key, after])), truth)
+          assert.deepStrictEqual(yield* folded(brokers, topic), truth)
         }),
       180_000
+    )
+
+    it.effect(
+      "a new store on topics that another one published to stops, doctor says so before it is made, and adopted it ends with the truth (X14)",
+      () =>
+        Effect.gen(function*() {
+          const { brokers } = yield* Broker
+          const topic = `adopt-${randomUUID()}`
+          const truth = yield* Effect.promise(() =>
+            inDirectory(async (directory, start) => {
+              const { environment, live } = await begin(directory, start)
+              const first = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
+              assert.strictEqual((await run(["start", "--once"], first)).code, 0)
+              await live(24)
+              const before = await run(["start", "--once"], first)
+              assert.match(before.stderr, /"message":"store opened".*"new":false/)
+              await live(4)
+
+              const file = join(directory, "lost.db")
+              const lost = { ...first, ROLLCALL_STORE: `sqlite:${file}` }
+              const sick = await run(["doctor"], lost)
+              assert.strictEqual(sick.code, 1)
+              assert.match(
+                sick.stdout,
+                /problem {2}kafka: the topics were written by another store.*does not exist yet/
+              )
+              const stopped = await run(["start", "--once"], lost)
+              assert.strictEqual(stopped.code, 1)
+              assert.include(stopped.stderr, `"message":"new store made","store":"${file}"`)
+              for (const remedy of ["rollcall store adopt", "ROLLCALL_TOPIC"]) assert.include(stopped.stderr, remedy)
+              const service = start(["start"], lost)
+              await service.says(/publishing stopped/, "stderr")
+              const ready = await fetch(`http://127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}/health/ready`)
+              assert.strictEqual(ready.status, 503)
+              assert.include(await ready.text(), "written by another store")
+              await service.stop()
+
+              const adopted = await run(["store", "adopt", "--yes"], lost)
+              assert.strictEqual(adopted.code, 0, adopted.stderr)
+              const again = await run(["start", "--once"], lost)
+              assert.strictEqual(again.code, 0, again.stderr)
+              assert.strictEqual((await run(["doctor"], lost)).code, 0)
+              const old = await run(["start", "--once"], first)
+              assert.strictEqual(old.code, 1)
+              assert.include(old.stderr, "written by another store")
+              return await recordsOf({ ...environment, ROLLCALL_STORE: `sqlite:${file}` }, start)
+            })
+          )
+          assert.deepStrictEqual(yield* folded(brokers, topic), truth)
+        }),
+      180_000
+    )
+
+    it.effect(
+      "topics that hold records of which nothing is written down are refused (X14)",
+      () =>
+        Effect.gen(function*() {
+          const { brokers } = yield* Broker
+          const topic = `adopt-${randomUUID()}`
+          yield* Effect.promise(() =>
+            inDirectory(async (directory, start) => {
+              const { environment } = await begin(directory, start)
+              const kafka = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
+              assert.strictEqual((await run(["start", "--once"], kafka)).code, 0)
+              const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
+              await admin.connect()
+              await admin.deleteTopics({ topics: [controlTopicOf(topic)] })
+              await admin.disconnect()
+              const lost = { ...kafka, ROLLCALL_STORE: `sqlite:${join(directory, "lost.db")}` }
+              const sick = await run(["doctor"], lost)
+              assert.match(sick.stdout, new RegExp(`problem {2}kafka: ${topic}: holds records`))
+              for (const environment of [kafka, lost]) {
+                const stopped = await run(["start", "--once"], environment)
+                assert.strictEqual(stopped.code, 1)
+                assert.match(stopped.stderr, /publishing stopped: .*holds records.*store adopt.*ROLLCALL_TOPIC/)
+              }
+            })
+          )
+        }),
+      120_000
     )
   })
 })

@@ -12,8 +12,7 @@ import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import { eventSchemaOf } from "../../../src/publish/EventSchema.ts"
 import * as Kafka from "../../../src/publish/Kafka.ts"
-import { controlTopic } from "../../../src/publish/KafkaControl.ts"
-import { stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
 import { reachedBy, type RecordKey, Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -154,7 +153,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         })
       }))
 
-    it.effect("progress is in rollcall.progress, a compacted topic, by the name of the stream", () =>
+    it.effect("progress is in a compacted topic of the template, by the name of the stream, with the id of the store", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -170,12 +169,13 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           at: 2000
         } as const
         yield* sink.report(identity, [progress, { ...progress, completeTo: 5000 }])
-        const own = (yield* Kcat.read(brokers, "rollcall.progress")).filter(({ key }) => key.startsWith(integration))
+        const own = (yield* Kcat.read(brokers, progressTopicOf(topic))).filter(({ key }) => key.startsWith(integration))
         assert.deepStrictEqual(
           own.map(({ key, payload }) => [key, JSON.parse(payload ?? "")]),
           [1, 5].map((second) => [
             `${integration}/ats.tag`,
             {
+              store: identity.store,
               lineage: 3,
               complete_to: `1970-01-01T00:00:0${second}.000Z`,
               position: `${identity.store}-1-12`,
@@ -188,7 +188,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
             includeSynonyms: false,
             resources: [{
               type: kafkajs.ConfigResourceTypes.TOPIC,
-              name: "rollcall.progress",
+              name: progressTopicOf(topic),
               configNames: ["cleanup.policy"]
             }]
           })
@@ -353,7 +353,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         yield* sink.open(identity)
         const names = yield* admin((admin) => admin.listTopics())
         const expected = topic.replace("{integration}.{model}", "a_2fb_3ac.hris.skill")
-        assert.includeMembers(names, [expected, `${expected}.state`, controlTopic])
+        assert.includeMembers(names, [expected, `${expected}.state`, controlTopicOf(topic), progressTopicOf(topic)])
       }))
 
     it.effect("a state topic that is not compacted is refused with what to do", () =>

@@ -4,8 +4,7 @@ import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import * as Kafka from "../../../src/publish/Kafka.ts"
-import { controlTopic } from "../../../src/publish/KafkaControl.ts"
-import { stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { controlTopicOf, stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
 import * as Broker from "../kafka/Broker.ts"
 
 const { missing } = Broker
@@ -32,7 +31,7 @@ describe.skipIf(missing !== null)(`Kafka is looked at${missing === null ? "" : `
         const event = topicOf(topic, stream)
         const state = stateTopicOf(topic, stream)
         assert.includeMembers([...(yield* examined({ topic, state: true })).missing], [event, state])
-        assert.notIncludeMembers(yield* admin((admin) => admin.listTopics()), [event, state, controlTopic])
+        assert.notIncludeMembers(yield* admin((admin) => admin.listTopics()), [event, state, controlTopicOf(topic)])
         yield* admin((admin) => admin.createTopics({ topics: [{ topic: event, numPartitions: 1 }] }))
         assert.notInclude((yield* examined({ topic })).missing, event)
       }))

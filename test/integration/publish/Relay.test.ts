@@ -133,7 +133,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           assert.strictEqual(lines.filter((line) => line.includes("has 12 partitions")).length, 1)
           const { identity } = yield* Store
           const options = { brokers, ssl: false, topic, transactions: true, streams: [tags] }
-          const { widened } = yield* Kafka.examine(options, identity.store)
+          const { widened } = yield* Kafka.examine(options, identity)
           assert.deepStrictEqual(widened, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
         }).pipe(
           Effect.provide(Sqlite.layer({ file: ":memory:" })),

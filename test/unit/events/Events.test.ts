@@ -112,7 +112,7 @@ describe("rollcall/events", () => {
 
   it("says what is no event, and never what stood there", () => {
     const [message, state] = sent(hire)
-    const progress = progressMessage(identity, {
+    const progress = progressMessage(identity, "rollcall.{model}", {
       integration: "greenhouse:acme",
       model: "ats.tag",
       lineage: 1,

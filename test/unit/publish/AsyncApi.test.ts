@@ -29,7 +29,7 @@ describe("the AsyncAPI document", () => {
     assert.strictEqual(Object.keys(document.channels).length, 2 * modelNames.length + 1)
     assert.strictEqual(document.channels["ats.tag"]?.address, "hr.{integration}.ats.tag")
     assert.strictEqual(document.channels["ats.tag.state"]?.address, "hr.{integration}.ats.tag.state")
-    assert.strictEqual(document.channels["progress"]?.address, "rollcall.progress")
+    assert.strictEqual(document.channels["progress"]?.address, "hr._.progress")
   })
 
   it("refers only to what is in it", () => {
@@ -43,7 +43,7 @@ describe("the AsyncAPI document", () => {
     addFormats.default(ajv)
     const valid = ajv.compile(progressSchema)
     const progress = { integration: "i", model: "ats.tag", lineage: 2, completeTo: 0, position: 1, at: 0 } as const
-    const { value } = progressMessage({ store: "s", lineage: 2 }, progress)
+    const { value } = progressMessage({ store: "s", lineage: 2 }, "rollcall.{model}", progress)
     assert.isTrue(valid(JSON.parse(String(value))), JSON.stringify(valid.errors))
     assert.isFalse(valid({}))
   })

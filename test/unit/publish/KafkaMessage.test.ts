@@ -1,6 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { inSends, type KafkaMessage, stateTopicOf, templateFault, topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { modelNames } from "../../../src/domain/Model.ts"
+import {
+  controlTopicOf,
+  inSends,
+  type KafkaMessage,
+  progressTopicOf,
+  stateTopicOf,
+  templateFault,
+  topicOf
+} from "../../../src/publish/KafkaMessage.ts"
 
 const model = "ats.tag"
 
@@ -33,6 +42,34 @@ describe("KafkaMessage", () => {
       assert.match(first ?? "", /^[A-Za-z0-9._-]+$/)
       // Lone surrogates are no text: they have no UTF-8 form of their own.
       if (one.isWellFormed() && other.isWellFormed()) assert.strictEqual(first === second, one === other)
+    }
+  )
+
+  it("the progress topic and the relay's own are named by the template, and differ wherever templates do", () => {
+    assert.strictEqual(progressTopicOf("rollcall.{model}"), "rollcall.progress")
+    assert.strictEqual(controlTopicOf("rollcall.{model}"), "rollcall.relay")
+    const templates = ["hr", "hr.{model}", "hr.{integration}", "hr.{integration}.{model}", "{model}", "{integration}"]
+    const names = templates.flatMap((template) => [progressTopicOf(template), controlTopicOf(template)])
+    assert.deepStrictEqual(names, [
+      ..."hr._progress hr._relay hr.progress hr.relay hr._._progress hr._._relay".split(" "),
+      ..."hr._.progress hr._.relay progress relay _._progress _._relay".split(" ")
+    ])
+  })
+
+  it.prop(
+    "no stream's topic is the progress topic or the relay's own, whatever template and integration",
+    [
+      Schema.NonEmptyArray(
+        Schema.Literals(["{model}", "{integration}", ".", "_", "5f", "progress", "relay", "state", "._progress"])
+      ),
+      Schema.NonEmptyArray(Schema.Literals([".", "_", "5f", "progress", "relay", "ats.tag", "é", "_5f"])),
+      Schema.Literals(modelNames)
+    ],
+    ([parts, names, model]) => {
+      const [template, integration] = [parts.join(""), names.join("")]
+      const own = [progressTopicOf(template), controlTopicOf(template)]
+      const stream = { integration, model }
+      for (const topic of [topicOf(template, stream), stateTopicOf(template, stream)]) assert.notInclude(own, topic)
     }
   )
 

@@ -190,11 +190,18 @@ describe("progress", () => {
 
   it("its message has the stream's name as key and a position that readers of the log know", () => {
     const identity = { store: "s", lineage: 4 }
-    const message = progressMessage(identity, { ...tags, lineage: 4, completeTo: 60_000, position: 17, at: 90_000 })
+    const message = progressMessage(identity, "rollcall.{model}", {
+      ...tags,
+      lineage: 4,
+      completeTo: 60_000,
+      position: 17,
+      at: 90_000
+    })
     assert.strictEqual(message.topic, "rollcall.progress")
     assert.strictEqual(message.key, "greenhouse:acme/ats.tag")
     const value = JSON.parse(String(message.value))
     assert.deepStrictEqual(value, {
+      store: "s",
       lineage: 4,
       complete_to: "1970-01-01T00:01:00.000Z",
       position: value.position,

@@ -193,6 +193,42 @@ describe("Relay", () => {
       assert.deepInclude(lag?.state, { value: 60 })
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()), Effect.provide(store)))
 
+  /** What another store published. */
+  const others = (broker: Memory.MemoryBroker, lineage: number) => {
+    broker.published.set("another", { store: "another", lineage, ...reachedBy(entries(1, 3))! })
+  }
+
+  it.effect("a store that was adopted while it was empty publishes after another one (X14)", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      others(broker, 1)
+      const made = yield* Store
+      const relay = yield* Effect.provideService(
+        start(broker),
+        Store,
+        Store.of({ ...made, identity: { ...made.identity, lineage: 2 } })
+      )
+      yield* append(10)
+      yield* relay.reached(10)
+      assert.deepStrictEqual(ids(broker), expected(1, 10))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a store of a later lineage that published elsewhere does not go on after another one (X14)", () =>
+    Effect.gen(function*() {
+      const [mine, broker] = [new Memory.MemoryBroker(), new Memory.MemoryBroker()]
+      others(broker, 1)
+      const made = yield* Store
+      const adopted = Store.of({ ...made, identity: { ...made.identity, lineage: 2 } })
+      yield* append(10)
+      const first = yield* Effect.provideService(start(mine), Store, adopted)
+      yield* first.reached(10)
+      yield* first.end
+      const stopped = yield* once(yield* Effect.provideService(start(broker), Store, adopted), "stopped")
+      assert.include(stopped.reason?.message, "published up to position 10 to others")
+      assert.include(stopped.reason?.hint, "rollcall store adopt")
+      assert.deepStrictEqual(broker.events, [])
+    }).pipe(Effect.provide(store)))
+
   it.effect("X18: another event at the sink's position stops the relay", () =>
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
@@ -318,11 +354,10 @@ describe("Relay", () => {
   it.effect("X15: fenced by the sink but owner of the store: the relay opens the sink again", () =>
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
-      const { identity } = yield* Store
       const relay = yield* start(broker)
       yield* append(10)
       yield* relay.reached(10)
-      broker.openings.set(identity.store, 99)
+      broker.openings = 99
       yield* append(10)
       yield* whileTimePasses(relay.reached(20))
       assert.deepStrictEqual(ids(broker), expected(1, 20))

@@ -27,7 +27,7 @@ import type { WouldAsk } from "./Plugins.ts"
 /** What a dry run reads of, and all it has. */
 export interface Readable {
   readonly source: Pick<Source["Service"], "page" | "read">
-  readonly deliveries: Pick<Deliveries["Service"], "result" | "entries" | "content" | "applicationsOf">
+  readonly deliveries: Pick<Deliveries["Service"], "result" | "entries" | "batches" | "content" | "applicationsOf">
   /** Asked for GET and HEAD only. */
   readonly http: HttpClient.HttpClient
 }
@@ -100,6 +100,7 @@ const deliveriesOf = ({ deliveries }: Readable): Deliveries["Service"] => {
   const never = () => impossible
   return {
     entries: deliveries.entries,
+    batches: deliveries.batches,
     content: deliveries.content,
     applicationsOf: deliveries.applicationsOf,
     check: () => Effect.void,

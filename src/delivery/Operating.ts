@@ -127,13 +127,13 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
   const store = yield* Store
   const deliveries = yield* Deliveries
   const delivery = yield* Delivery
-  const { applicationsOf, content, entries, result } = deliveries
+  const { applicationsOf, batches, content, entries, result } = deliveries
   const { page, read } = yield* Source
   const { identity, log } = store
   /** Nothing in it writes. */
   const readable: Rehearsal.Services = {
     store: { identity, log },
-    deliveries: { applicationsOf, content, entries, result },
+    deliveries: { applicationsOf, batches, content, entries, result },
     source: { page, read },
     http: yield* HttpClient.HttpClient,
     accounts: Accounts.make(store)

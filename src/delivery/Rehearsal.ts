@@ -31,28 +31,37 @@ interface Scene {
   readonly integration: string
   /** Empty: a tick. */
   readonly events: ReadonlyArray<Published>
+  /** The batch in which its events were last delivered; null: in none. */
+  readonly batch: string | null
   /** Of a tick: behind `from` up to `to`. */
   readonly from: number
   readonly to: number
 }
 
-/** What these events would be delivered as. */
-const scenesOf = ({ handler: { occasion } }: Subscription, found: ReadonlyArray<Found>): ReadonlyArray<Scene> =>
-  [...Map.groupBy(found, ({ entry }) => entry.integration)]
-    .flatMap(([integration, own]) =>
+/** What these events would be delivered as; `batches`: by position, the batch in which an event was last delivered. */
+const scenesOf = (
+  { handler: { occasion } }: Subscription,
+  found: ReadonlyArray<Found>,
+  batches: ReadonlyMap<number, string>
+): ReadonlyArray<Scene> => {
+  const batchOf = ({ entry }: Found) => batches.get(entry.position) ?? null
+  return [...Map.groupBy(found, (one) => JSON.stringify([one.entry.integration, batchOf(one)])).values()]
+    .flatMap((own) =>
       Arr.chunksOf(own, occasion._tag === "Batch" ? occasion.size : 1).map((some): Scene => ({
-        integration,
+        integration: some[0].entry.integration,
         events: some.map(({ event }) => event),
+        batch: batchOf(some[0]),
         from: some[0].entry.position,
         to: Arr.lastNonEmpty(some).entry.position
       }))
     )
     .toSorted((a, b) => a.from - b.from)
+}
 
 /** As if it had been claimed. */
 const jobOf = (
   { key }: Subscription,
-  { events, from, integration, to }: Scene,
+  { batch, events, from, integration, to }: Scene,
   now: number,
   fresh: string | null
 ): Job.Job => ({
@@ -68,7 +77,7 @@ const jobOf = (
     dueAt: now,
     createdAt: now,
     attempts: 0,
-    batch: null,
+    batch,
     fresh
   }],
   events
@@ -122,8 +131,20 @@ export const dryRun = Effect.fn("Rehearsal.dryRun")(function*(
       scenes.push(...some.slice(0, limit - scenes.length))
     })
   yield* subscription.handler.occasion._tag === "Tick"
-    ? take(integrations.map((integration) => ({ integration, events: [], from: range.from - 1, to: range.to })))
-    : walk(subscription, range, integrations, (found) => take(scenesOf(subscription, found)))
+    ? take(integrations.map((integration) => ({
+      integration,
+      events: [],
+      batch: null,
+      from: range.from - 1,
+      to: range.to
+    })))
+    : walk(subscription, range, integrations, (found) =>
+      Effect.flatMap(
+        subscription.handler.occasion._tag === "Batch"
+          ? services.deliveries.batches(subscription.key, found.map(({ entry }) => entry.position))
+          : Effect.succeed<ReadonlyMap<number, string>>(new Map()),
+        (batches) => take(scenesOf(subscription, found, batches))
+      ))
   const rehearsed = yield* Effect.forEach(scenes, (scene) => rehearse(services, subscription, scene, fresh))
   return { ...range, deliveries, rehearsed, left: deliveries - rehearsed.length }
 })

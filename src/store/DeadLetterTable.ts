@@ -163,7 +163,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     toDead(ids, act, (some) =>
       sql<Lane>`
         UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
-          fresh = ${fresh === null ? sql`fresh` : fresh}
+          fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
         WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`).pipe(attempt("redrive"))
 
   const discard: Deliveries["Service"]["discard"] = (ids, act) =>

@@ -93,7 +93,10 @@ export interface Delivery extends Omit<NewDelivery, "dead"> {
   readonly createdAt: number
   /** Failed ones. */
   readonly attempts: number
-  /** Fixed at the first claim: `<id of the first member>`, of halves with `.0` or `.1` behind it. */
+  /**
+   * Fixed at the first claim: `<id of the first member>`, of halves with `.0` or `.1` behind it. Of events that were
+   * delivered in a batch before: that one's name with `.r<id of the first member>` behind it.
+   */
   readonly batch: string | null
 }
 
@@ -280,6 +283,11 @@ export class Deliveries extends Context.Service<Deliveries, {
   ) => Effect.Effect<{ readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null }, StoreError>
   /** Rows of the log, however old, in the order of positions; what was erased is missing. */
   readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
+  /** By position: the batch in which the event was last delivered to the handler, if it ever was. */
+  readonly batches: (
+    handler: number,
+    positions: ReadonlyArray<number>
+  ) => Effect.Effect<ReadonlyMap<number, string>, StoreError>
   /** Fails with `Fenced` if the claim is not the newest. */
   readonly check: (fence: Fence) => Effect.Effect<void, StoreError>
   /** The result of a step, if it has one. */

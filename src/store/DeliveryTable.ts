@@ -14,6 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { attempt, step } from "./Attempt.ts"
+import * as BatchMembers from "./BatchMembers.ts"
 import {
   type Attempted,
   type Claimed,
@@ -40,6 +41,7 @@ export const make = (
   log: Pick<EventLog, "at">
 ) => {
   const locks = Locks.make(sql)
+  const members = BatchMembers.make(sql)
   const newest = Effect.map(
     sql<{ position: Integer }>`SELECT position FROM log_counter`,
     ([row]) => Number(row?.position ?? 0)
@@ -261,6 +263,7 @@ export const make = (
             WHERE id IN ${sql.in(some)} AND state = 'running'`
         }
       }
+      yield* members.remember(deliveries)
     }
     if (outcome._tag !== "Released") yield* tell(deliveries, outcome.attempted)
   })
@@ -279,6 +282,7 @@ export const make = (
       SELECT id FROM deliveries WHERE handler = ${want.handler} AND state = 'due' AND due_at <= ${now} ${except(want)}
       ORDER BY due_at, id LIMIT ${want.most})`)
 
+  /** One batch holds events that were last delivered in the same batch, or never, and share a journal. */
   const claimBatches = Effect.fnUntraced(function*(want: Want & { readonly size: number }, now: number) {
     const claimed: Array<DeliveryRow & { claims: Integer }> = []
     const due = sql`handler = ${want.handler} AND state = 'due' ${except(want)}`
@@ -297,15 +301,22 @@ export const make = (
         SELECT integration FROM deliveries WHERE ${due} AND batch IS NULL
         GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${room}`
       for (const { integration } of ready) {
-        const members = yield* sql<{ id: Integer }>`
-          SELECT id FROM deliveries WHERE ${due} AND batch IS NULL AND integration = ${integration}
-          ORDER BY id LIMIT ${want.size}`
-        const ids = members.map(({ id }) => Number(id))
-        yield* sql`UPDATE deliveries SET batch = ${String(ids[0])}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
-        claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
+        const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
+          SELECT d.id, d.fresh, m.batch AS last FROM (
+            SELECT id, handler, position, fresh FROM deliveries
+            WHERE ${due} AND batch IS NULL AND integration = ${integration} ORDER BY id LIMIT ${want.size}
+          ) AS d LEFT JOIN batch_members m ON m.handler = d.handler AND m.position = d.position ORDER BY d.id`
+        const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
+        for (const group of groups.slice(0, room)) {
+          const ids = group.map(({ id }) => Number(id))
+          const batch = BatchMembers.nameOf(group[0]?.last ?? null, ids[0] ?? 0)
+          yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
+          yield* members.remember(ids)
+          claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
+          room--
+        }
       }
       if (ready.length === 0) break
-      room -= ready.length
     }
     return { claimed, count: want.most - room }
   })
@@ -349,6 +360,7 @@ export const make = (
     dispatch,
     tick,
     turn,
+    batches: members.batches,
     entries: log.at
   }
 }

@@ -15,6 +15,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { attempt, step } from "./Attempt.ts"
+import * as BatchMembers from "./BatchMembers.ts"
 import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
 import type { ExpectationTable } from "./ExpectationTable.ts"
 import * as Locks from "./Locks.ts"
@@ -33,6 +34,7 @@ export const make = (
   expectations: Pick<ExpectationTable, "expect" | "answered" | "withdraw">
 ) => {
   const locks = Locks.make(sql)
+  const members = BatchMembers.make(sql)
   const of = ({ handler, occasions, step }: StepKey) =>
     sql`handler = ${handler} AND step = ${step} AND occasion IN ${sql.in(occasions)}`
   const by = ({ claim, delivery }: Fence) => sql`delivery = ${delivery} AND claim = ${claim}`
@@ -174,8 +176,11 @@ export const make = (
         AND (handler, ${whole}) NOT IN (
           SELECT handler, 'e' || position FROM deliveries WHERE position IS NOT NULL
           UNION ALL SELECT handler, 'b' || ${cut(".", sql.literal("batch"))} FROM deliveries WHERE batch IS NOT NULL
+          UNION ALL SELECT m.handler, 'b' || ${cut(".", sql.literal("m.batch"))} FROM batch_members m
+            JOIN deliveries d ON d.handler = m.handler AND d.position = m.position
         ) RETURNING handler`.pipe(
       Effect.map((rows) => rows.length),
+      Effect.tap(members.prune),
       attempt("prune")
     )
 

@@ -37,6 +37,69 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "a batch of events that are delivered again lies inside the batch of the last time, and holds no others (L4)",
+      Effect.gen(function*() {
+        const { deliveries, dispatch, key, made, owner, settle, want } = yield* begun(["a", "b", "c", "d"])
+        const claim = (size: number) =>
+          Effect.map(deliveries.turn(owner, [], [{ ...want, size }]), ({ claimed }) => {
+            const batches = Map.groupBy(claimed, ({ batch }) => batch)
+            return { claimed, places: [...batches.values()].map(placesOf), names: [...batches.keys()].map(String) }
+          })
+        assert.deepStrictEqual(yield* deliveries.batches(key, [1, 2, 3, 4]), new Map())
+        const first = yield* claim(2)
+        assert.deepStrictEqual(first.places, [["a1", "b2"], ["c3", "d4"]])
+        const [whole = "", other = ""] = first.names
+        assert.deepStrictEqual(
+          yield* deliveries.batches(key, [1, 2, 3, 4, 5]),
+          new Map([[1, whole], [2, whole], [3, other], [4, other]])
+        )
+        const [a, b, ...rest] = first.claimed
+        if (a === undefined || b === undefined) return assert.fail("nothing claimed")
+        const halved = { _tag: "Halved", batch: whole, dueAt: 0, attempted, deliveries: [a.id, b.id] } as const
+        yield* deliveries.turn(owner, [halved], [])
+        yield* settle(rest)
+        yield* settle((yield* claim(2)).claimed)
+        yield* dispatch(owner, [made("e", 5)], 5)
+        yield* deliveries.replay([made("b", 2), made("c", 3), { ...made("a", 1), fresh: "f" }, made("d", 4)], act)
+        const again = yield* claim(9)
+        assert.deepStrictEqual(again.places, [["e5"], ["b2"], ["c3", "d4"], ["a1"]])
+        const [e5, b2, c3, a1] = again.claimed.filter(({ lane }) => lane !== "d")
+        assert.deepStrictEqual(again.names, [
+          `${e5?.id}`,
+          `${whole}.1.r${b2?.id}`,
+          `${other}.r${c3?.id}`,
+          `${whole}.0.r${a1?.id}`
+        ])
+        yield* settle(again.claimed)
+        yield* deliveries.replay([made("c", 3)], act)
+        const third = yield* claim(9)
+        assert.deepStrictEqual(third.names, [`${other}.r${c3?.id}.r${third.claimed[0]?.id}`])
+      })
+    )
+
+    test(
+      "a dead letter of a batch that is delivered again lies inside the batch of the last time (L7)",
+      Effect.gen(function*() {
+        const { claim: claimed, deliveries, key, made, owner, settle, want } = yield* begun(["a"], { skips: true })
+        const claim = Effect.map(
+          deliveries.turn(owner, [], [{ ...want, size: 2 }]),
+          ({ claimed: [one] }) => one ?? assert.fail("nothing claimed")
+        )
+        const first = yield* claim
+        yield* deliveries.turn(owner, [{ _tag: "Dead", deliveries: [first.id], attempts: 1, attempted }], [])
+        yield* deliveries.replay([made("a", 1)], act)
+        const second = yield* claim
+        assert.strictEqual(second.batch, `${first.batch}.r${second.id}`)
+        yield* settle([second])
+        yield* deliveries.redrive([first.id], { dueAt: 0, fresh: null }, act)
+        const third = yield* claim
+        assert.deepStrictEqual([third.id, third.batch], [first.id, `${second.batch}.r${first.id}`])
+        assert.deepStrictEqual([...yield* deliveries.batches(key, [1])], [[1, third.batch]])
+        assert.deepStrictEqual(yield* claimed, [])
+      })
+    )
+
+    test(
       "a tick spans the log since the one before, and the next one waits for it",
       Effect.gen(function*() {
         const { change, claim, deliveries, key, owner, settle } = yield* begun([])

@@ -121,10 +121,35 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const later = (yield* Clock.currentTimeMillis) + 1
         assert.strictEqual(yield* deliveries.prune(later), 0)
         yield* settle(halves)
-        assert.strictEqual(yield* deliveries.prune(later), 1)
-        assert.strictEqual(yield* deliveries.result(ofEvent), "1")
+        // the replay of the event needs both
+        assert.strictEqual(yield* deliveries.prune(later), 0)
         yield* settle(yield* claim)
+        assert.strictEqual(yield* deliveries.prune(later), 2)
+      })
+    )
+
+    test(
+      "of a batch are kept as long as one of its events is to be delivered again, and forgotten with its members (L4)",
+      Effect.gen(function*() {
+        const { change, deliveries, key, made, owner, settle, store, want } = yield* begun([])
+        yield* change("a", "created")
+        yield* deliveries.dispatch(owner, { deliveries: [made("a", 1)], handlers: [key], position: 1 })
+        const claim = Effect.map(deliveries.turn(owner, [], [{ ...want, size: 1 }]), ({ claimed }) => claimed)
+        const [first] = yield* claim
+        if (first === undefined) return assert.fail("nothing claimed")
+        const step: StepKey = { handler: key, occasions: [`b${first.batch}`], step: "s", lasting: false }
+        yield* deliveries.finish(fenceOf(owner, first), step, "1")
+        yield* settle([first])
+        yield* deliveries.replay([made("a", 1)], act)
+        const later = (yield* Clock.currentTimeMillis) + 1
+        yield* deliveries.dispatch(owner, { deliveries: [], handlers: [key], position: 1 })
+        yield* store.prune({ before: later, upTo: 1 })
+        assert.strictEqual(yield* deliveries.prune(later), 0)
+        const again = yield* claim
+        yield* settle(again)
+        assert.strictEqual((yield* deliveries.batches(key, [1])).size, 1)
         assert.strictEqual(yield* deliveries.prune(later), 1)
+        assert.strictEqual((yield* deliveries.batches(key, [1])).size, 0)
       })
     )
 

@@ -8,7 +8,7 @@
  */
 import type { NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { Effected } from "./FaultyApi.ts"
-import { tag } from "./Plugins.ts"
+import { introduced, tag } from "./Plugins.ts"
 
 interface Cause {
   readonly plugin: string
@@ -23,7 +23,9 @@ interface Write extends Effected {
   readonly shown: Set<string>
 }
 
-const authors = { addTag: "adder", removeTag: "remover", createApplication: "referrer" } as const
+const authors = { addTag: "adder", removeTag: "remover" } as const
+const authorOf = ({ email, write }: Effected): string =>
+  email === null ? authors[write as keyof typeof authors] : email.endsWith(introduced) ? "introducer" : "referrer"
 const tagPath = `/candidate/tags/t-${tag}`
 
 /** Plugins in a row: four, and the one whose write nobody may answer any more. */
@@ -66,8 +68,7 @@ export class Echoes {
     const paths = event.kind === "created" ? "" : tagPath
     // the answer that named it may be lost, and then nothing is left to know it by
     const isBlank = write.email !== null && event.after?.includes(write.email) !== true
-    const isRight = cause !== null && cause.plugin === authors[write.write as keyof typeof authors] &&
-      cause.paths.join() === paths
+    const isRight = cause !== null && cause.plugin === authorOf(write) && cause.paths.join() === paths
     if (!isRight && (cause !== null || (isFirst && waitedFor && !isBlank))) {
       wrong.push(`is a ${write.write}, told as ${event.cause ?? "nobody's"}`)
     }

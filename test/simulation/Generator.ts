@@ -159,7 +159,7 @@ export const planOf = (seed: number): Plan => {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(chance.next() * (setting.duration - step.at)) })
     }
   }
-  return withPlugins({ seed, setting, steps: steps.sort((a, b) => a.at - b.at), writes: [] })
+  return withPlugins({ seed, setting, steps: steps.sort((a, b) => a.at - b.at), writes: [], replays: [] })
 }
 
 /**
@@ -179,6 +179,14 @@ const withPlugins = (plan: Plan): Plan => {
     writes: Array.from({ length: 12 }, (_, index) => index + 1).filter(() => chance.happens(0.3)).map((number) => ({
       number,
       meets: chance.pick(writeFaults)
-    }))
+    })),
+    replays: Array.from({ length: chance.int(0, 4) }, () => {
+      const from = chance.happens(0.4) ? 0 : chance.next()
+      return {
+        at: Math.floor((0.3 + 0.7 * chance.next()) * plan.setting.duration),
+        from,
+        to: from + (1 - from) * (chance.happens(0.4) ? 1 : chance.next())
+      }
+    })
   }
 }

@@ -227,6 +227,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    if (row === undefined) return yield* Ownership.fenced",
     "    if (row === undefined && claim < 0) return yield* Ownership.fenced"
   ]),
+  mutant("batches-forgotten", "a replayed batch finds the journal of the batch that its events were delivered in", [
+    "store/DeliveryTable.ts",
+    "LEFT JOIN batch_members m ON m.handler = d.handler",
+    "LEFT JOIN batch_members m ON m.handler < 0 AND m.handler = d.handler"
+  ]),
   mutant("no-refresh", "who repeats what was seen changed elsewhere is re-read", [
     "capture/Refresh.ts",
     'if (owed === "everything") return "sweep"',

@@ -190,6 +190,15 @@ export interface WriteFault {
   readonly number: number
 }
 
+/** Somebody has events of the log delivered again, to the handler that gets them in batches. */
+export interface Replay {
+  /** ms since the beginning. */
+  readonly at: number
+  /** The stretch of the log, in [0, 1]. */
+  readonly from: number
+  readonly to: number
+}
+
 export interface Setting {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: IncrementalModel }>
   /** Of applications candidates are derived. */
@@ -223,6 +232,7 @@ export interface Plan {
   readonly setting: Setting
   readonly steps: ReadonlyArray<Step>
   readonly writes: ReadonlyArray<WriteFault>
+  readonly replays: ReadonlyArray<Replay>
 }
 
 export const kindOf = (step: Step): MutationKind | FaultKind | TroubleKind =>

@@ -8,14 +8,18 @@
  */
 import * as Effect from "effect/Effect"
 import * as Adoption from "../../src/capture/Adoption.ts"
+import { replay } from "../../src/delivery/Replay.ts"
+import { gatheringOf } from "../../src/delivery/Subscription.ts"
+import { formatPosition } from "../../src/domain/ChangeEvent.ts"
+import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Hold } from "../../src/store/State.ts"
 import { Store } from "../../src/store/Store.ts"
 import { Backup } from "./Backup.ts"
 import { FaultyApi } from "./FaultyApi.ts"
 import { type Memory, Oracle, type Violation } from "./Oracle.ts"
 import { Outlet } from "./Outlet.ts"
-import { kindOf, type Mutation, type MutationKind, type Plan, type Step, type Trouble } from "./Plan.ts"
-import { plugins } from "./Plugins.ts"
+import { kindOf, type Mutation, type MutationKind, type Plan, type Replay, type Step, type Trouble } from "./Plan.ts"
+import { plugins, replayed } from "./Plugins.ts"
 import { Process, type Surroundings } from "./Process.ts"
 import { answerInWords, commitInWords, minutes } from "./Trace.ts"
 import { VirtualTime } from "./VirtualTime.ts"
@@ -140,6 +144,26 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     backup.reopen()
     oracle.adopted(wholeLog(), outlet.entries)
   }
+  /** An operator has a stretch of the log delivered to the batches again. */
+  const deliverAgain = ({ from, to }: Replay) => {
+    const plugin = plugins.find(({ name }) => name === replayed.plugin)
+    const handler = plugin?.handlers.find(({ name }) => name === replayed.handler)
+    if (plugin === undefined || handler === undefined) throw new Error("there is nothing to replay to")
+    const { deliveries, store } = backup
+    const again = Effect.gen(function*() {
+      const state = (yield* deliveries.handlers).find((one) => one.plugin === plugin.name)
+      const { newest } = yield* store.logRange
+      if (state === undefined || newest === 0) return
+      const place = (part: number) => formatPosition(store.identity, Math.max(1, Math.round(part * newest)))
+      const stretch = { ...replayed, from: place(from), to: place(to), fresh: false }
+      const integrations = [...new Set(setting.streams.map(({ integration }) => integration))]
+      const subscription = { key: state.key, plugin, handler, gathering: gatheringOf(handler) }
+      const { deliveries: count } = yield* replay(subscription, stretch, integrations)
+      tell(`an operator replays ${count} deliveries`)
+    }).pipe(Effect.provideService(Store, store), Effect.provideService(Deliveries, deliveries), Effect.ignore)
+    time.run(current.within(again), Infinity)
+  }
+
   const wholeLog = () => time.run(backup.store.log({ after: 0, limit: 100_000 }), Infinity) ?? []
 
   const suffer = (step: Trouble) => {
@@ -217,7 +241,8 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
     if (!("trouble" in step) || step.trouble !== "storeRestored") return [act]
     return [{ at: at - age(step.value), act: copyFor(step) }, act]
-  }).sort((a, b) => a.at - b.at)
+  }).concat(plan.replays.map((again) => ({ at: start + again.at, act: () => deliverAgain(again) })))
+    .sort((a, b) => a.at - b.at)
 
   const advance = (to: number) => {
     for (;;) {

@@ -15,14 +15,11 @@ import type { JsonValue } from "../../domain/Canonical.ts"
 import type { Model } from "../../domain/Model.ts"
 import type { Journal, OnUnknown } from "../Capabilities.ts"
 import { type HandlerError, Permanent, RateLimited } from "../Failure.ts"
-import type { Order, World } from "./World.ts"
-
-export type Occasions = readonly [string, ...ReadonlyArray<string>]
+import type { Occasions, Order, World } from "./World.ts"
 
 /** What keys the writes and steps of a delivery. */
 export interface Keys {
   readonly handler: string
-  /** What its steps are done once for: the event, the tick; the batch, then those that it was a part of. */
   readonly occasions: Occasions
   readonly integration: string
   /** What `oncePer` counts by; null: a batch, which has several. */

@@ -14,8 +14,7 @@ import type { HandlerError } from "../Failure.ts"
 import type { Handler, Plugin } from "../Plugin.ts"
 import { type Published, received } from "../Reception.ts"
 import { Attempt, type Death, type Defect, type Delivery } from "./Attempt.ts"
-import type { Occasions } from "./Once.ts"
-import type { World } from "./World.ts"
+import type { Occasions, World } from "./World.ts"
 
 /**
  * What became of a delivery. `dead`: it is a dead letter. `parked`: it waits behind a dead letter of the same record.
@@ -120,6 +119,8 @@ const toHandler = Effect.fnUntraced(function*<C>(trial: Trial<C>, handler: Handl
   if (settled.state === "dead" && handler.options.onDeadLetter !== "skip") parked.add(line)
 })
 
+const memberOf = (handler: Handler<never>, { event }: Received): string => JSON.stringify([handler.name, event.id])
+
 /** A batch that fails is halved down to the event that is to blame; what the whole has done its parts do not do again. */
 const toBatch = Effect.fnUntraced(function*<C>(
   trial: Trial<C>,
@@ -132,7 +133,8 @@ const toBatch = Effect.fnUntraced(function*<C>(
   const [{ event }] = members
   const inputs = members.map(({ input }) => input)
   const [own] = occasionsOf(handler, members.map(({ event }) => event.id).join())
-  const occasions: Occasions = [own, ...wider]
+  const occasions: Occasions = [own, ...wider.filter((occasion) => occasion !== own)]
+  for (const member of members) trial.world.state.batches.set(memberOf(handler, member), occasions)
   const record = members.length > 1 ? null : { model: event.model, id: event.recordId }
   const task = { occasions, integration, record, run: () => handler.run(inputs, config) }
   const settled = yield* settle(trial, handler, task)
@@ -160,10 +162,14 @@ export const deliver = Effect.fnUntraced(function*<C>(trial: Trial<C>, events: R
       continue
     }
     const { size } = handler.occasion
-    for (const [integration, members] of Map.groupBy(taken, ({ event }) => event.integration)) {
+    // events that were delivered before are in a batch with those that they were delivered with
+    const lastOf = (one: Received) => world.state.batches.get(memberOf(handler, one)) ?? []
+    for (const members of Map.groupBy(taken, (one) => [one.event.integration, ...lastOf(one)].join("\n")).values()) {
       for (let at = 0; at < members.length; at += size) {
         const [first, ...others] = members.slice(at, at + size)
-        if (first !== undefined) yield* toBatch(trial, handler, integration, [first, ...others])
+        if (first !== undefined) {
+          yield* toBatch(trial, handler, first.event.integration, [first, ...others], lastOf(first))
+        }
       }
     }
   }

@@ -85,6 +85,9 @@ export interface Order {
   readonly options: WriteOptions<"createEmployee"> & WriteOptions<"rateSkill">
 }
 
+/** What a step is done once for: the event, the tick; the batch, then those that it was a part of. */
+export type Occasions = readonly [string, ...ReadonlyArray<string>]
+
 /** A step of the journal. Without a result it was begun, and nobody knows how far it came. */
 export interface Step {
   readonly handler: string
@@ -108,6 +111,8 @@ interface State {
   readonly intents: Map<string, { readonly begunAt: number; readonly data?: JsonValue }>
   readonly calls: Array<number>
   readonly parked: Set<string>
+  /** Handler and event → what the batch in which it was last delivered did its steps once for. */
+  readonly batches: Map<string, Occasions>
   /** Where in the log the last tick of a handler ended. */
   readonly ticks: Map<string, number>
 }
@@ -146,6 +151,7 @@ export class World {
       intents: new Map(),
       calls: (setting.faults ?? []).map(() => 0),
       parked: new Set(),
+      batches: new Map(),
       ticks: new Map()
     }
     if (state === undefined) {

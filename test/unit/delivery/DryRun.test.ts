@@ -41,7 +41,7 @@ describe("a dry run", () => {
     Effect.gen(function*() {
       expectTypeOf<keyof Readable["source"]>().toEqualTypeOf<"page" | "read">()
       expectTypeOf<keyof Readable["deliveries"]>().toEqualTypeOf<
-        "result" | "entries" | "content" | "applicationsOf"
+        "result" | "entries" | "batches" | "content" | "applicationsOf"
       >()
       const rig = yield* Rig.make
       const methods: Array<string> = []

@@ -270,6 +270,30 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead", "done", "done"])
   })
 
+  it("events that are delivered again, in other batches, repeat no step and no write (L4)", async () => {
+    const steps: Array<string> = []
+    const plugin = Plugin.make("batches").batch(
+      "ats.application.hired",
+      { size: 4, within: "1 minute" },
+      (events) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          for (const { recordId } of events) {
+            yield* Plugin.Journal.once(`note ${recordId}`, Schema.Number, Effect.sync(() => steps.push(recordId)))
+            yield* api.addResultLink(recordId, { label: "x", url: "https://x.example" })
+          }
+          const ids = events.map(({ recordId }) => recordId).join(" ")
+          yield* Plugin.Journal.once("all", Schema.Number, Effect.sync(() => steps.push(ids)))
+        })
+    )
+    const testing = Testing.make(plugin)
+    const [a, b, c] = ["a", "b", "c"].map((id) => Testing.event("ats.application.hired", { after: { id } }))
+    if (a === undefined || b === undefined || c === undefined) return assert.fail("three events")
+    const runs = [await testing.deliver([a, b]), await testing.deliver([b, c]), await testing.deliver([a, b, c])]
+    assert.deepStrictEqual(runs.map(({ writes }) => writes.map(({ id }) => id)), [["a", "b"], ["c"], []])
+    assert.deepStrictEqual(steps, ["a", "b", "a b", "c", "c"])
+  })
+
   it("L7: what a batch has done its halves do not do again", async () => {
     const plugin = Plugin.make("batches").batch(
       "ats.tag.created",

@@ -1,0 +1,210 @@
+/** A replay of events that were delivered in batches: the journal is shared, whatever the batches look like this time. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { acme, make, type Rig } from "./Rig.ts"
+
+const trigger = "ats.application.created"
+const act = { at: 0, act: "test", target: "", detail: "" }
+
+/** Per event a write in a step of its own and a write without one; per batch one step. `ended` decides how a run ends. */
+const linker = (
+  size: number,
+  ended: (ids: ReadonlyArray<string>) => Effect.Effect<void, Plugin.HandlerError> = () => Effect.void
+) => {
+  const runs: Array<string> = []
+  const posted: Array<string> = []
+  const plugin = Plugin.make("linker").batch(
+    trigger,
+    { as: "links", size, within: "1 minute", onDeadLetter: "skip" },
+    (events) =>
+      Effect.gen(function*() {
+        const api = yield* Plugin.Api
+        const ids = events.map(({ recordId }) => recordId)
+        runs.push(ids.join(" "))
+        for (const { id, recordId } of events) {
+          const link = api.addResultLink(recordId, { label: "step", url: "https://x.example" })
+          yield* Plugin.Journal.once(`link ${id}`, Schema.Unknown, link)
+          yield* api.addResultLink(recordId, { label: "write", url: "https://x.example" })
+        }
+        yield* Plugin.Journal.once("post", Schema.Number, Effect.sync(() => posted.push(ids.join(" "))))
+        yield* ended(ids)
+      })
+  )
+  return { plugin, runs, posted }
+}
+
+const linksOf = ({ sent }: Rig) =>
+  sent.map(({ body, params }) => Object.values({ ...params as object, ...body as object }).slice(0, 2).join(" "))
+    .toSorted()
+const both = (...ids: ReadonlyArray<string>) => ids.flatMap((id) => [`${id} step`, `${id} write`])
+
+const stretch = { plugin: "linker", handler: "links", fresh: false } as const
+
+/** Lets the events of a replay be gathered and delivered. */
+const delivered = (rig: Rig, delivery: Parameters<Rig["quiet"]>[0]) =>
+  Effect.gen(function*() {
+    yield* rig.quiet(delivery)
+    yield* TestClock.adjust("1 minute")
+    yield* rig.until(
+      () => rig.deliveries.backlog,
+      (backlog) => backlog.every(({ due, later, running, waiting }) => due + later + running + waiting === 0)
+    )
+  })
+
+describe("a replayed batch", () => {
+  it.effect("repeats no step and no write, though its batches have other members (L4)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, posted, runs } = linker(4)
+      const { delivery, plugins } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      for (const id of ["a3", "a4", "a5"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      assert.deepStrictEqual(runs, ["a1 a2", "a3 a4 a5"])
+      for (let again = 0; again < 3; again++) {
+        yield* plugins.replay(stretch)
+        yield* delivered(rig, delivery)
+      }
+      assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3", "a4", "a5"))
+      assert.deepStrictEqual(posted, ["a1 a2", "a3 a4 a5"])
+      assert.isAbove(runs.length, 2)
+    }))
+
+  it.effect("that covers a part of a batch and events delivered for the first time repeats and skips nothing (L4)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, posted } = linker(3)
+      const { delivery, plugins } = yield* rig.start([plugin])
+      const positions: Array<number> = []
+      for (const id of ["a1", "a2", "a3"]) positions.push(yield* rig.append(id))
+      yield* delivered(rig, delivery)
+      // gathered, and not delivered yet
+      yield* rig.append("a4")
+      yield* rig.quiet(delivery)
+      yield* plugins.replay({ ...stretch, from: `${rig.store.identity.store}-1-${positions[1]}` })
+      yield* rig.append("a5")
+      yield* delivered(rig, delivery)
+      yield* delivered(rig, delivery)
+      assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3", "a4", "a5"))
+      assert.deepStrictEqual(posted.flatMap((ids) => ids.split(" ")).toSorted(), ["a1", "a2", "a3", "a4", "a5"])
+    }))
+
+  it.effect("does everything once more with a journal of its own, also for events that run apart (L4)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, posted } = linker(3)
+      const { delivery, plugins } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      yield* plugins.replay({ ...stretch, fresh: true })
+      yield* delivered(rig, delivery)
+      assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3").flatMap((link) => [link, link]))
+      assert.deepStrictEqual(posted, ["a1 a2 a3", "a1 a2 a3"])
+    }))
+
+  it.effect("runs a step of the whole batch for members that come later than the others (I1)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, posted } = linker(3)
+      const { delivery, plugins } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      // another delivery of the same record comes first: the second replay of a2 waits for the one before
+      yield* plugins.replay({
+        ...stretch,
+        fresh: true,
+        from: `${rig.store.identity.store}-1-2`,
+        to: `${rig.store.identity.store}-1-2`
+      })
+      yield* TestClock.adjust("1 second")
+      yield* plugins.replay({ ...stretch, fresh: true })
+      yield* delivered(rig, delivery)
+      yield* delivered(rig, delivery)
+      const [, ...fresh] = posted
+      assert.deepStrictEqual(fresh.flatMap((ids) => ids.split(" ")).toSorted(), ["a1", "a2", "a2", "a3"])
+    }))
+
+  it.effect("shares the journal with what halves of the first batch did, and with a redrive (L7)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let broken = true
+      const { plugin, posted } = linker(
+        4,
+        (ids) => broken && ids.includes("a3") ? new Plugin.Permanent({ message: "no" }) : Effect.void
+      )
+      const { delivery, plugins } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3", "a4"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      yield* rig.dead(1)
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      broken = false
+      yield* plugins.replay(stretch)
+      yield* delivered(rig, delivery)
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
+      yield* rig.empty
+      assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3", "a4"))
+      assert.deepStrictEqual(posted, ["a1 a2 a3 a4"])
+    }))
+
+  it.effect("finds what a replay did when the dead letter of the first time is redriven (L7)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let broken = true
+      const done: Array<string> = []
+      const plugin = Plugin.make("linker").batch(
+        trigger,
+        { as: "links", size: 2, within: "1 minute", onDeadLetter: "skip" },
+        (events) =>
+          Effect.gen(function*() {
+            if (broken) return yield* new Plugin.Permanent({ message: "no" })
+            const ids = events.map(({ recordId }) => recordId).join(" ")
+            yield* Plugin.Journal.once("post", Schema.Number, Effect.sync(() => done.push(ids)))
+          })
+      )
+      const { delivery, plugins } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      yield* rig.dead(2)
+      broken = false
+      yield* plugins.replay(stretch)
+      yield* delivered(rig, delivery)
+      const letters = yield* rig.deliveries.deadLetters({ limit: 9 })
+      yield* rig.deliveries.redrive(letters.map(({ id }) => id), { dueAt: 0, fresh: null }, act)
+      yield* rig.empty
+      assert.deepStrictEqual(done.toSorted(), ["a1", "a2"])
+    }))
+
+  it.effect("is rehearsed with the journal that it will find", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin } = linker(3)
+      const { delivery, plugins } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      const { rehearsed } = yield* plugins.dryRun({ ...stretch, limit: 10 })
+      assert.deepStrictEqual(rehearsed.map(({ integration, would }) => [integration, would]), [[acme, []]])
+    }))
+
+  it.effect("keeps the journal that it needs while it waits, also when the log has moved on (L4)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin } = linker(2)
+      const first = yield* rig.start([plugin])
+      for (const id of ["a1", "a2"]) yield* rig.append(id)
+      yield* delivered(rig, first.delivery)
+      yield* rig.deliveries.set({ _tag: "Plugin", plugin: "linker", integration: null }, false, act)
+      yield* first.plugins.replay(stretch)
+      yield* TestClock.adjust("1 second")
+      yield* rig.append("b1", { integration: "lever:beta" })
+      yield* rig.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 })
+      yield* rig.deliveries.prune(Number.MAX_SAFE_INTEGER)
+      yield* rig.deliveries.set({ _tag: "Plugin", plugin: "linker", integration: null }, true, act)
+      yield* delivered(rig, first.delivery)
+      assert.deepStrictEqual(linksOf(rig).filter((link) => link.startsWith("a")), both("a1", "a2"))
+      assert.isAbove(yield* rig.deliveries.prune(Number.MAX_SAFE_INTEGER), 0)
+    }))
+})

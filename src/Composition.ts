@@ -131,7 +131,11 @@ const relayLayer = (plan: Plan) => {
 }
 
 const loadDelivery = Effect.promise(() =>
-  Promise.all([import("./delivery/Delivery.ts"), import("./delivery/Operating.ts")])
+  Promise.all([
+    import("./delivery/Delivery.ts"),
+    import("./delivery/Operating.ts"),
+    import("./delivery/Containment.ts")
+  ])
 )
 
 /** Without plugins nothing is loaded, and nothing runs. `HttpClient` is for what handlers ask of others. */
@@ -140,10 +144,11 @@ const pluginsLayer = (
 ): Layer.Layer<Plugins.Plugins, never, Store | Deliveries | Source> =>
   plugins.length === 0 ?
     Plugins.none :
-    Layer.unwrap(Effect.map(loadDelivery, ([{ Delivery }, { layer }]) =>
+    Layer.unwrap(Effect.map(loadDelivery, ([{ Delivery }, { layer }, { guard }]) =>
       layer(plugins).pipe(
         Layer.provide(Delivery.layer({ plugins, retention })),
-        Layer.provide(NodeHttpClient.layerNodeHttp)
+        Layer.provide(NodeHttpClient.layerNodeHttp),
+        Layer.provide(Layer.effectDiscard(guard))
       )))
 
 const pluginsDependency = ({ delivering }: Plugins.Plugins["Service"]): Dependency => ({

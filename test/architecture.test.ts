@@ -61,7 +61,7 @@ const layers: ReadonlyArray<Layer> = [
     name: "delivery",
     files: /^delivery\//,
     imports: [...ports, "domain", "api", "plugin"],
-    packages: /^node:(crypto|perf_hooks|v8)$/
+    packages: /^node:(async_hooks|crypto|perf_hooks|v8)$/
   },
   // the world is pure; it also serves as a Source in memory and behind HTTP
   {

@@ -187,11 +187,13 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     const turn = Effect.fnUntraced(function*(more: boolean) {
       const now = yield* Clock.currentTimeMillis
       const outcomes = worker.outcomes()
-      const { claimed, next } = yield* deliveries.turn(owner, outcomes, draining.isOpen() ? [] : worker.wants(now, off))
+      const wants = draining.isOpen() ? [] : worker.wants(now, off)
+      const { alone, claimed, next } = yield* deliveries.turn(owner, outcomes, wants)
       worker.settled(outcomes.length)
       yield* worker.start(claimed)
-      yield* tell(!more && worker.isIdle() && claimed.length === 0)
-      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now))
+      const atOnce = worker.turned(wants, claimed.length, alone)
+      yield* tell(!more && !atOnce && worker.isIdle() && claimed.length === 0)
+      return atOnce ? now : Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now))
     })
 
     /** Returns when there may be something to do. */

@@ -6,7 +6,7 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
-import type { HandlerError } from "../plugin/Failure.ts"
+import { type HandlerError, Uncaught } from "../plugin/Failure.ts"
 import type { Failure } from "../store/Deliveries.ts"
 
 /** The attempt took longer than its handler may. */
@@ -17,6 +17,9 @@ export class TimedOut {
 /** Of the engine's own errors the words name properties, not values. */
 const wordsOf = (defect: unknown): string => {
   if (!(defect instanceof Error)) return "the handler threw something that is no error"
+  if (defect instanceof Uncaught) {
+    return defect.cause === undefined ? defect.message : `${defect.message}: ${wordsOf(defect.cause)}`
+  }
   const spoken = defect instanceof TypeError || defect instanceof ReferenceError ? `: ${defect.message}` : ""
   const place = /\(?([^\s(/]+:\d+:\d+)\)?$/m.exec(defect.stack ?? "")?.[1]
   return `${defect.name}${spoken}${place === undefined ? "" : ` at ${place}`}`
@@ -48,6 +51,15 @@ export const failureOf = (
     message: reason?._tag === "Die" ? wordsOf(reason.defect) : "the handler interrupted itself"
   }
 }
+
+/** Of a delivery that was running each time its process ended, the last time alone; it is not run again. */
+export const processEnded = (times: number, at: number): Failure => ({
+  reason: "ProcessEnded",
+  message: `the process ended ${times} times while this was running, the last time with no other delivery beside it`,
+  refusal: null,
+  faults: [],
+  at
+})
 
 /** Of `RateLimited`, ms. */
 export const retryAfterOf = (cause: Cause.Cause<HandlerError | TimedOut>): number => {

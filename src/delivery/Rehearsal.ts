@@ -68,6 +68,7 @@ const jobOf = (
   members: [{
     id: 0,
     claim: 0,
+    crashes: 0,
     handler: key,
     integration,
     lane: "",

@@ -25,7 +25,7 @@ export const longestWait = Duration.toMillis("7 days")
 export const farthest = ({ retry }: Pick<Options, "retry">, gathering: number): number =>
   Math.max(longestWait, gathering, Duration.toMillis(Duration.fromInputUnsafe(retry?.longest ?? defaults.longest)))
 
-const neverHelps: ReadonlySet<Failure["reason"]> = new Set(["Permanent", "LoopDetected"])
+const neverHelps: ReadonlySet<Failure["reason"]> = new Set(["Permanent", "LoopDetected", "ProcessEnded"])
 
 export const outcomeOf = (
   /** Members of one batch, or one delivery. */

@@ -17,11 +17,12 @@ import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
 import type { Published } from "../plugin/Reception.ts"
-import type { Claimed, Failure, Outcome, Switch, Want } from "../store/Deliveries.ts"
+import { aloneAfter, type Claimed, type Failure, type Outcome, type Switch, type Want } from "../store/Deliveries.ts"
 import type { Owner, StoreError } from "../store/Store.ts"
 import type * as Attempt from "./Attempt.ts"
 import * as Breaker from "./Breaker.ts"
-import { failureOf, retryAfterOf } from "./Failing.ts"
+import { contained } from "./Containment.ts"
+import { failureOf, processEnded, retryAfterOf } from "./Failing.ts"
 import * as Job from "./Job.ts"
 import type * as Provision from "./Provision.ts"
 import type { Reading } from "./Reading.ts"
@@ -30,6 +31,8 @@ import type { Subscription } from "./Subscription.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
 const usualConcurrency = 4
+/** Deliveries of a plugin with which the process ended: after so many that are dead letters it is switched off. */
+const mostEnds = 3
 /** Deliveries that a handler holds at most. */
 const ahead = 256
 
@@ -45,6 +48,9 @@ const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
   description: "From the moment a change was detected until its delivery was done",
   boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
 })
+
+/** A delivery that must run with no other beside it: there is none, one waits until nothing else runs, or it runs. */
+type Alone = "none" | "waits" | "runs"
 
 /** What is at hand for one handler. */
 interface Desk extends Subscription {
@@ -89,7 +95,10 @@ export const make = (
   const configured = new Map<string, unknown>()
   let ended = Deferred.makeUnsafe<void>()
   let stopping = false
+  // who died before us may have left one
+  let alone: Alone = "waits"
 
+  const isFree = () => [...desks.values()].every(({ held }) => held === 0)
   const push = (outcome: Outcome) => {
     outcomes.push(outcome)
     Deferred.doneUnsafe(ended, Exit.void)
@@ -136,6 +145,28 @@ export const make = (
     conclude(desk, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
   })
 
+  /** One whose every delivery ends the process would end it as often as there are events. */
+  const switchOff = Effect.fnUntraced(
+    function*({ plugin }: Desk, at: number) {
+      const { deliveries } = services
+      const ended = yield* deliveries.deadLetters({ plugin: plugin.name, reason: "ProcessEnded", limit: mostEnds })
+      // this one is not settled yet
+      if (ended.length + 1 < mostEnds) return
+      const detail = `the process ended with ${mostEnds} of its deliveries`
+      yield* deliveries.set(
+        { _tag: "Plugin", plugin: plugin.name, integration: null },
+        false,
+        { at, act: "plugins.off", target: plugin.name, detail }
+      )
+      yield* Effect.logError("a plugin was switched off: the process ended again and again with its deliveries").pipe(
+        Effect.annotateLogs({ plugin: plugin.name, hint: "mend it, then `rollcall plugins on` and redrive" })
+      )
+    },
+    Effect.catch((error) =>
+      Effect.annotateLogs(Effect.logWarning("a plugin could not be switched off"), { why: error.message })
+    )
+  )
+
   const fail = Effect.fnUntraced(function*(
     desk: Desk,
     { members }: Job.Job,
@@ -160,6 +191,7 @@ export const make = (
       yield* Effect.logWarning("a delivery was given up").pipe(
         Effect.annotateLogs({ ...labels, deadLetter: first.id, reason: failure.reason, why: failure.message })
       )
+      if (failure.reason === "ProcessEnded") yield* switchOff(desk, failure.at)
     }
     if (failure.reason === "RateLimited") return conclude(desk, outcome)
     const rested = desk.breaker.resting()
@@ -175,12 +207,15 @@ export const make = (
   })
 
   const run = Effect.fnUntraced(function*(desk: Desk, job: Job.Job) {
-    const configuration = yield* configurationFor(desk, job.members[0].integration)
-    if (configuration === null) return conclude(desk, released(job.members))
-    const { handler, plugin } = desk
+    const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
     const attempt = Job.attemptOf(desk, job, owner, services.deliveries)
+    if (crashes > aloneAfter) return yield* fail(desk, job, attempt, startedAt, processEnded(crashes, startedAt), 0)
+    const configuration = yield* configurationFor(desk, integration)
+    if (configuration === null) return conclude(desk, released(job.members))
+    const { handler, plugin } = desk
     const exit = yield* Job.run(services, attempt, job, configuration.value).pipe(
+      contained({ plugin: plugin.name, handler: handler.name, delivery: id }),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
       Effect.interruptible,
       Effect.exit
@@ -266,7 +301,7 @@ export const make = (
   ]
 
   /** What each handler could take on now. */
-  const wants = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> =>
+  const wantsOf = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> =>
     [...desks.values()].flatMap((desk): ReadonlyArray<Want> => {
       const { breaker, concurrency, gathering, handler, held, key, plugin } = desk
       const size = handler.occasion._tag === "Batch" ? handler.occasion.size : null
@@ -275,14 +310,41 @@ export const make = (
       return [{
         handler: key,
         most,
+        careful: Math.max(0, concurrency - held),
+        alone: alone === "waits",
         size,
         except: exceptFor(off, plugin.name),
         farthest: farthest(handler.options, gathering)
       }]
     })
 
+  /** While a delivery waits to run alone nothing else is begun, and what has not begun is given back. */
+  const wants = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> => {
+    if (alone !== "none" && !isFree()) {
+      for (const desk of desks.values()) clear(desk)
+      return []
+    }
+    if (alone === "runs") alone = "none"
+    const found = wantsOf(now, off)
+    if (found.length === 0) alone = "none"
+    return found
+  }
+
+  /** What came of these wants: how many were claimed, and whether one must run alone. Gives whether to ask again at once. */
+  const turned = (wants: ReadonlyArray<Want>, claimed: number, found: boolean): boolean => {
+    const [first] = wants
+    if (first === undefined) return false
+    if (first.alone === true) {
+      alone = claimed > 0 ? "runs" : "none"
+      return claimed === 0
+    }
+    alone = found ? "waits" : "none"
+    return found && isFree()
+  }
+
   return {
     wants,
+    turned,
     start,
     /** Not yet settled in the store; `settled` says how many of them, the first ones, are. */
     outcomes: (): ReadonlyArray<Outcome> => [...outcomes],
@@ -298,7 +360,7 @@ export const make = (
         yield* Effect.yieldNow
       }
     }),
-    isIdle: () => outcomes.length === 0 && [...desks.values()].every(({ held }) => held === 0),
+    isIdle: () => outcomes.length === 0 && isFree(),
     /** When a handler that rests is to be tried again; one that may be tried waits for something to try. */
     wakeAt: (now: number): number =>
       Math.min(...[...desks.values()].flatMap(({ breaker, held }) => {

@@ -9,6 +9,7 @@ import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { failureReasons } from "../store/Deliveries.ts"
 import type { Client } from "./Client.ts"
 import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
 import { DeadLetterView, DiscardView, PlanView, RedriveView, StoryView } from "./DeadLetterApi.ts"
@@ -38,8 +39,10 @@ const query = {
   plugin: text("plugin", "Only of this plugin", "name"),
   handler: text("handler", "Only of this handler", "name"),
   integration: text("integration", "Only of this integration", "id"),
-  reason: Flag.Literals("reason", ["Transient", "RateLimited", "Permanent", "TimedOut", "Defect", "LoopDetected"])
-    .pipe(Flag.withDescription("Only what died for this reason"), Flag.optional),
+  reason: Flag.Literals("reason", failureReasons).pipe(
+    Flag.withDescription("Only what died for this reason"),
+    Flag.optional
+  ),
   since: instant("since", "Only what died from then on"),
   until: instant("until", "Only what died before")
 }

@@ -3,6 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { failureReasons } from "../store/Deliveries.ts"
 import { NotFound, NotNow, ReplayMalformed, StoreAway } from "./Problem.ts"
 import { Instant, Model } from "./Shape.ts"
 
@@ -117,7 +118,7 @@ const Stretch = Schema.Struct({
 
 /** Why a delivery failed. */
 export const failure = {
-  reason: Schema.Literals(["Transient", "RateLimited", "Permanent", "TimedOut", "Defect", "LoopDetected"]),
+  reason: Schema.Literals(failureReasons),
   message: Schema.String,
   /** Of `Permanent`: what refused. */
   refusal: Schema.NullOr(Schema.String),

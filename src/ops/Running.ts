@@ -72,10 +72,13 @@ const exitCode = <A>(exit: Exit.Exit<A, Failed | CliError.CliError>): number => 
   return error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : 2
 }
 
+/** The one of Node: a plugin's output may come here too, and what plugins call does not end the process. */
+const { exit } = process
+
 /** Whoever read our output has seen enough (`rollcall tail | head`): that ends us, and is no fault. */
 const endWithReader = (error: NodeJS.ErrnoException): void => {
   if (error.code !== "EPIPE") throw error
-  process.exit(0)
+  exit.call(process, 0)
 }
 
 /** Runs the whole program; 0 fine, 1 failed, 2 wrong usage. */

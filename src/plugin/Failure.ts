@@ -52,3 +52,20 @@ export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
 }) {}
 
 export type HandlerError = Transient | RateLimited | Permanent
+
+/** The same failure, of something whose promise the handler did not await. */
+export const notAwaited = (what: string, failure: HandlerError): HandlerError => {
+  if (failure._tag === "RateLimited") return failure
+  const message = `${what} failed, and its promise was not awaited: ${failure.message}`
+  return failure._tag === "Transient"
+    ? new Transient({ message })
+    : new Permanent({ message, refusal: failure.refusal, faults: failure.faults })
+}
+
+export const isHandlerError = (error: unknown): error is HandlerError =>
+  error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
+
+/** An error that no code of the handler awaited or caught. `message` says how it came about and repeats no value. */
+export class Uncaught extends Error {
+  override readonly name = "Uncaught"
+}

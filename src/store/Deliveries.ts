@@ -53,9 +53,27 @@ export interface HandlerState extends HandlerName {
 
 // ---- deliveries ---------------------------------------------------------------------------------------------------
 
+/** In the order in which they are listed; `ProcessEnded`: the process ended while the attempt ran, see `aloneAfter`. */
+export const failureReasons = [
+  "Transient",
+  "RateLimited",
+  "Permanent",
+  "TimedOut",
+  "Defect",
+  "LoopDetected",
+  "ProcessEnded"
+] as const
+export type FailureReason = (typeof failureReasons)[number]
+
+/**
+ * A delivery that was running this many times when its process ended is run with no other delivery beside it: if the process
+ * ends once more, it is known which delivery ends it.
+ */
+export const aloneAfter = 3
+
 /** Why an attempt failed. Messages name no personal data. */
 export interface Failure {
-  readonly reason: "Transient" | "RateLimited" | "Permanent" | "TimedOut" | "Defect" | "LoopDetected"
+  readonly reason: FailureReason
   readonly message: string
   /** Of `Permanent`: what refused. */
   readonly refusal: string | null
@@ -103,6 +121,8 @@ export interface Delivery extends Omit<NewDelivery, "dead"> {
 /** A delivery that is ours to attempt, as long as nobody has a later claim. */
 export interface Claimed extends Delivery {
   readonly claim: number
+  /** How many earlier claims were neither settled nor released before their process ended; see `aloneAfter`. */
+  readonly crashes: number
 }
 
 /** What a handler could take on. */
@@ -110,6 +130,13 @@ export interface Want {
   readonly handler: number
   /** Most deliveries, or batches. */
   readonly most: number
+  /**
+   * The same, while a delivery of the handler that is due was running when a process ended: what can begin at once, so that
+   * what only waited in memory is not counted when the process ends again. Absent: `most`.
+   */
+  readonly careful?: number
+  /** Only deliveries that must run alone, and one of all wants together; otherwise only others. */
+  readonly alone?: boolean
   /** Members of a batch; null = no batches. */
   readonly size: number | null
   /** Integrations that get nothing now. */
@@ -248,7 +275,8 @@ export class Deliveries extends Context.Service<Deliveries, {
   // dispatching
   /**
    * Makes what is missing of these handlers and gives them all; others keep their deliveries and do not hold the log. What
-   * was under way for an earlier owner is due again, a batch with the same members.
+   * was under way for an earlier owner is due again, a batch with the same members; its claim counts as one that ended with
+   * the process.
    */
   readonly open: (
     owner: Owner,
@@ -275,12 +303,18 @@ export class Deliveries extends Context.Service<Deliveries, {
   ) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
   // attempting
-  /** Settles what has ended, then claims what is due: one transaction. `next`: when the next delivery will be due. */
+  /**
+   * Settles what has ended, then claims what is due: one transaction. `next`: when the next delivery will be due. `alone`:
+   * one that must run alone is due, and was not wanted.
+   */
   readonly turn: (
     owner: Owner,
     outcomes: ReadonlyArray<Outcome>,
     wants: ReadonlyArray<Want>
-  ) => Effect.Effect<{ readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null }, StoreError>
+  ) => Effect.Effect<
+    { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly alone: boolean },
+    StoreError
+  >
   /** Rows of the log, however old, in the order of positions; what was erased is missing. */
   readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
   /** By position: the batch in which the event was last delivered to the handler, if it ever was. */

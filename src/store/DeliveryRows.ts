@@ -1,5 +1,5 @@
 /** The row of a delivery and the port's value, each way. */
-import type { Delivery, Failure, NewDelivery, Subject } from "./Deliveries.ts"
+import type { Claimed, Delivery, Failure, NewDelivery, Subject } from "./Deliveries.ts"
 import type { Integer } from "./Rows.ts"
 
 export interface DeliveryRow {
@@ -14,6 +14,8 @@ export interface DeliveryRow {
   readonly due_at: Integer
   readonly created_at: Integer
   readonly attempts: Integer
+  readonly claims: Integer
+  readonly crashes: Integer
   readonly batch: string | null
   readonly fresh: string | null
   /** JSON of our own making. */
@@ -41,6 +43,12 @@ export const toDelivery = (row: DeliveryRow): Delivery => ({
   attempts: Number(row.attempts),
   batch: row.batch,
   fresh: row.fresh
+})
+
+export const toClaimed = (row: DeliveryRow): Claimed => ({
+  ...toDelivery(row),
+  claim: Number(row.claims),
+  crashes: Number(row.crashes)
 })
 
 export const toFailure = (text: string): Failure => JSON.parse(text)

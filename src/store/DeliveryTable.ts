@@ -16,6 +16,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import { attempt, step } from "./Attempt.ts"
 import * as BatchMembers from "./BatchMembers.ts"
 import {
+  aloneAfter,
   type Attempted,
   type Claimed,
   type Deliveries,
@@ -27,7 +28,7 @@ import {
   type Tick,
   type Want
 } from "./Deliveries.ts"
-import { type DeliveryRow, fromDelivery, fromFailure, toDelivery } from "./DeliveryRows.ts"
+import { type DeliveryRow, fromDelivery, fromFailure, toClaimed } from "./DeliveryRows.ts"
 import type { EventLog } from "./EventLog.ts"
 import * as Locks from "./Locks.ts"
 import type * as Ownership from "./Ownership.ts"
@@ -142,7 +143,7 @@ export const make = (
           skips = excluded.skips, regular = excluded.regular, active = 1`
       }
       yield* noteReader
-      yield* sql`UPDATE deliveries SET state = 'due' WHERE state = 'running'`
+      yield* sql`UPDATE deliveries SET state = 'due', crashes = crashes + 1 WHERE state = 'running'`
       const parked = yield* sql<Lane>`SELECT DISTINCT handler, lane FROM deliveries WHERE state = 'waiting'`
       yield* release(parked)
       return (yield* handlers).filter(({ active }) => active)
@@ -227,6 +228,9 @@ export const make = (
     }
   })
 
+  /** Of one that is given up because its process ended: whoever redrives it, or halves its batch, has it run alone. */
+  const again = sql`CASE WHEN crashes > ${aloneAfter} THEN ${aloneAfter} ELSE crashes END`
+
   const settle = Effect.fnUntraced(function*(outcome: Exclude<Outcome, { readonly _tag: "Settled" }>) {
     const { deliveries } = outcome
     for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
@@ -244,7 +248,7 @@ export const make = (
           const { failure } = outcome.attempted
           const dead = yield* sql<Lane>`
             UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
-              died_at = ${failure.at}
+              died_at = ${failure.at}, crashes = ${again}
             WHERE ${ours} RETURNING handler, lane`
           yield* release(dead)
           break
@@ -259,7 +263,7 @@ export const make = (
         for (const some of Arr.chunksOf(members, rowsPerStatement)) {
           yield* sql`
             UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = 0,
-              batch = ${`${outcome.batch}.${half}`}
+              batch = ${`${outcome.batch}.${half}`}, crashes = ${again}
             WHERE id IN ${sql.in(some)} AND state = 'running'`
         }
       }
@@ -273,21 +277,27 @@ export const make = (
   const except = ({ except }: Want) =>
     except.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(except)}`
 
+  const meant = ({ alone }: Want) => alone === true ? sql`crashes >= ${aloneAfter}` : sql`crashes <> ${aloneAfter}`
+
+  /** What is given up is known before another one may end the process. */
+  const givenUp = ({ alone }: Want, of = "") => sql.literal(alone === true ? `${of}(crashes) DESC,` : "")
+
   const take = (where: ReturnType<typeof except>) =>
-    sql<DeliveryRow & { claims: Integer }>`
-      UPDATE deliveries SET state = 'running', claims = claims + 1 WHERE ${where} RETURNING *`
+    sql<DeliveryRow>`UPDATE deliveries SET state = 'running', claims = claims + 1 WHERE ${where} RETURNING *`
 
   const claimEach = (want: Want, now: number) =>
     take(sql`id IN (
-      SELECT id FROM deliveries WHERE handler = ${want.handler} AND state = 'due' AND due_at <= ${now} ${except(want)}
-      ORDER BY due_at, id LIMIT ${want.most})`)
+      SELECT id FROM deliveries
+      WHERE handler = ${want.handler} AND state = 'due' AND due_at <= ${now} AND ${meant(want)} ${except(want)}
+      ORDER BY ${givenUp(want)} due_at, id LIMIT ${want.most})`)
 
   /** One batch holds events that were last delivered in the same batch, or never, and share a journal. */
   const claimBatches = Effect.fnUntraced(function*(want: Want & { readonly size: number }, now: number) {
-    const claimed: Array<DeliveryRow & { claims: Integer }> = []
-    const due = sql`handler = ${want.handler} AND state = 'due' ${except(want)}`
+    const claimed: Array<DeliveryRow> = []
+    const due = sql`handler = ${want.handler} AND state = 'due' AND ${meant(want)} ${except(want)}`
     const fixed = yield* sql<{ batch: string }>`
-      SELECT DISTINCT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now} LIMIT ${want.most}`
+      SELECT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now}
+      GROUP BY batch ORDER BY ${givenUp(want, "max")} min(id) LIMIT ${want.most}`
     if (fixed.length > 0) {
       claimed.push(
         ...yield* take(
@@ -321,6 +331,16 @@ export const make = (
     return { claimed, count: want.most - room }
   })
 
+  /** Whether of those of this handler that have seen their process end one is due or running, and one has to run alone. */
+  const suspects = Effect.fnUntraced(function*(want: Want, now: number) {
+    const [found] = yield* sql<{ some: Integer; alone: Integer | null }>`
+      SELECT count(*) AS some, sum(CASE WHEN crashes = ${aloneAfter} AND state = 'due' THEN 1 ELSE 0 END) AS alone
+      FROM deliveries
+      WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
+        ${except(want)}`
+    return { some: Number(found?.some) > 0, alone: Number(found?.alone ?? 0) > 0 }
+  })
+
   const turn: Deliveries["Service"]["turn"] = Effect.fnUntraced(
     function*(owner, outcomes, wants) {
       yield* fence(owner)
@@ -329,8 +349,14 @@ export const make = (
       for (const outcome of outcomes) if (outcome._tag !== "Settled") yield* settle(outcome)
       const claimed: Array<Claimed> = []
       let next = Infinity
-      for (const want of wants) {
-        const { farthest, handler, size } = want
+      let alone = false
+      for (const wanted of wants) {
+        const { farthest, handler, size } = wanted
+        if (wanted.alone === true && claimed.length > 0) break
+        const found = yield* suspects(wanted, now)
+        if (wanted.alone !== true && found.alone) alone = true
+        const most = found.some ? Math.min(wanted.most, wanted.careful ?? wanted.most) : wanted.most
+        const want = { ...wanted, most: wanted.alone === true ? 1 : most }
         yield* sql`
           UPDATE deliveries SET due_at = ${now} WHERE handler = ${handler} AND state = 'due' AND due_at > ${
           now + farthest
@@ -338,15 +364,15 @@ export const make = (
         const { claimed: rows, count } = size === null
           ? yield* Effect.map(claimEach(want, now), (rows) => ({ claimed: rows, count: rows.length }))
           : yield* claimBatches({ ...want, size }, now)
-        claimed.push(...rows.map((row) => ({ ...toDelivery(row), claim: Number(row.claims) })))
+        claimed.push(...rows.map(toClaimed))
         if (count >= want.most) continue
         const [later] = yield* sql<{ due_at: Integer | null }>`
           SELECT min(due_at) AS due_at FROM deliveries
-          WHERE handler = ${handler} AND state = 'due' ${except(want)}`
+          WHERE handler = ${handler} AND state = 'due' AND (${meant(want)} OR due_at > ${now}) ${except(want)}`
         if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
       }
       claimed.sort((a, b) => a.id - b.id)
-      return { claimed, next: next === Infinity ? null : next }
+      return { claimed, next: next === Infinity ? null : next, alone }
     },
     locks.deliveries,
     attempt("turn")

@@ -15,6 +15,7 @@ import { parents } from "./migrations/0006_parents.ts"
 import { deliveries } from "./migrations/0007_deliveries.ts"
 import { expectations } from "./migrations/0008_expectations.ts"
 import { erasures } from "./migrations/0009_erasures.ts"
+import { crashes } from "./migrations/0014_crashes.ts"
 import { batchMembers } from "./migrations/0015_batch_members.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
@@ -29,6 +30,7 @@ const migrations = {
   "0007_deliveries": deliveries,
   "0008_expectations": expectations,
   "0009_erasures": erasures,
+  "0014_crashes": crashes,
   "0015_batch_members": batchMembers
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -12,6 +12,7 @@ import type { Store, StoreError } from "../../src/store/Store.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
+import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { storeSuite } from "./Store.ts"
 import { derivedSuite } from "./StoreDerived.ts"
@@ -36,6 +37,7 @@ const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>
   lineageSuite(name, layer)
   deliverySuite(name, layer)
   deliveryActSuite(name, layer)
+  deliveryCrashSuite(name, layer)
   journalSuite(name, layer)
 }
 

@@ -1,0 +1,191 @@
+/** Handlers that would end the process, in the real program: the process lives on, or its deaths are few. */
+import { DatabaseSync } from "node:sqlite"
+import { assert, describe, it } from "vitest"
+import { configured, type Start } from "./Configured.ts"
+import { inDirectory } from "./Program.ts"
+
+/** Each tag that is read is delivered to both; the first that the poison one is given does it harm. */
+const beside = (poison: string, options = "") => `
+  Plugin.make("healthy").on("ats.tag.created", { origins: ["backfill"] }, Plugin.async(async (event) => {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    process.stdout.write("done " + event.recordId + "\\n")
+  })).with({ from: "oldest" }),
+  Plugin.make("poison").on(
+    "ats.tag.created",
+    { origins: ["backfill"], attempts: 2, retry: { first: "10 millis" } ${options} },
+    Plugin.async(async (event, { api }) => {
+      const fs = process.getBuiltinModule("node:fs")
+      if (!fs.existsSync("first")) fs.writeFileSync("first", event.recordId)
+      const isFirst = fs.readFileSync("first", "utf8") === event.recordId
+      if (isFirst) { ${poison} }
+    })
+  ).with({ from: "oldest" })`
+
+interface Letter {
+  readonly plugin: string
+  readonly failure: string
+}
+
+const lettersIn = (file: string): ReadonlyArray<Letter> => {
+  const store = new DatabaseSync(file, { readOnly: true })
+  try {
+    return store.prepare(
+      "SELECT h.plugin, d.failure FROM deliveries d JOIN handlers h ON h.key = d.handler WHERE d.state = 'dead'"
+    ).all() as unknown as ReadonlyArray<Letter>
+  } finally {
+    store.close()
+  }
+}
+const leftIn = (file: string): number => {
+  const store = new DatabaseSync(file, { readOnly: true })
+  try {
+    return Number(store.prepare("SELECT count(*) AS n FROM deliveries WHERE state <> 'dead'").get()?.["n"])
+  } finally {
+    store.close()
+  }
+}
+
+/** Starts `start --once` again after each death, as a supervisor does, until it ends by itself. */
+const supervised = async (
+  start: Start,
+  directory: string,
+  environment: Readonly<Record<string, string>>,
+  most: number
+) => {
+  const lives: Array<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> = []
+  for (;;) {
+    const life = await start(["start", "--once"], environment, directory).ended
+    lives.push(life)
+    if (/not everything was read, published and delivered|every stream was read once/.test(life.stderr)) return lives
+    assert.isAtMost(lives.length, most, `it died ${lives.length} times:\n${life.stderr}`)
+  }
+}
+
+const fileOf = (environment: Readonly<Record<string, string>>) =>
+  String(environment["ROLLCALL_STORE"]).replace("sqlite:", "")
+
+const contained = [
+  [
+    "a rejected promise that nothing awaits",
+    `Promise.reject(new Error("lost")); await new Promise((resolve) => setTimeout(resolve, 100))`,
+    /a promise was rejected that nothing awaited/
+  ],
+  ["a rejected promise at the very end", `Promise.reject(new Error("lost"))`, /rejected that nothing awaited/],
+  [
+    "a helper that is not awaited, whose write is refused",
+    `void (async () => { await api.addTag(event.recordId, { tag: {} }) })()`,
+    /its promise was not awaited/
+  ],
+  [
+    "an error thrown in a timer",
+    `setTimeout(() => { throw new Error("lost") }, 10); await new Promise((resolve) => setTimeout(resolve, 100))`,
+    /thrown in a timer or a callback/
+  ],
+  ["process.exit", `process.exit(3)`, /it called process\.exit/],
+  ["process.exit, and the throw of it caught", `try { process.exit(3) } catch {}`, /it called process\.exit/]
+] as const
+
+describe("a handler that would end the process", () => {
+  it.concurrent.each(contained)(
+    "%s fails its attempt only, and the process lives on   (L20)",
+    (_, poison, words) =>
+      inDirectory(async (directory, start) => {
+        const { environment } = await configured(start, directory, beside(poison))
+        const [life, ...others] = await supervised(start, directory, environment, 1)
+        assert.strictEqual(others.length, 0)
+        assert.strictEqual(leftIn(fileOf(environment)), 0, life?.stderr)
+        const letters = lettersIn(fileOf(environment))
+        assert.deepStrictEqual(letters.map(({ plugin }) => plugin), ["poison"], life?.stderr)
+        assert.match(letters[0]?.failure ?? "", words)
+        assert.match(letters[0]?.failure ?? "", /plugin poison, handler ats\.tag\.created|api\.addTag/)
+      }),
+    60_000
+  )
+
+  it(
+    "an Effect that leaves a throw in a timer behind fails too, while it runs   (L20)",
+    () =>
+      inDirectory(async (directory, start) => {
+        const { environment } = await configured(
+          start,
+          directory,
+          `Plugin.make("effect").on("ats.tag.created", { origins: ["backfill"], attempts: 1, onDeadLetter: "skip" }, () =>
+          Effect.gen(function*() {
+            yield* Effect.sleep("5 millis")
+            yield* Effect.sync(() => setTimeout(() => { throw new Error("lost") }, 5))
+            yield* Effect.sleep("1 second")
+          })).with({ from: "oldest" })`
+        )
+        const [life] = await supervised(start, directory, environment, 1)
+        const letters = lettersIn(fileOf(environment))
+        assert.isAbove(letters.length, 3, life?.stderr)
+        for (const { failure } of letters) assert.match(failure, /thrown in a timer or a callback/)
+      }),
+    60_000
+  )
+
+  it(
+    "what comes up after the attempt has ended is logged with plugin and handler, and ends nothing   (L20)",
+    () =>
+      inDirectory(async (directory, start) => {
+        const { api, environment } = await configured(
+          start,
+          directory,
+          beside(`setTimeout(() => { throw new Error("lost") }, 300)`)
+        )
+        const service = start(["start"], environment, directory)
+        await service.says(/an attempt that had ended left something behind that failed/, "stderr")
+        assert.match(service.stderr, /"plugin":"poison","handler":"ats\.tag\.created"/)
+        const metrics = await (await fetch(`${api}/metrics`)).text()
+        assert.match(metrics, /rollcall_handler_uncaught_total\{.*plugin="poison".*\} 1/)
+        const { code } = await service.stop()
+        assert.strictEqual(code, 0, service.stderr)
+        assert.deepStrictEqual(lettersIn(fileOf(environment)), [])
+      }),
+    60_000
+  )
+
+  it(
+    "an error that belongs to no attempt ends the process, and the last line of the log says so   (L20)",
+    () =>
+      inDirectory(async (directory, start) => {
+        const { environment } = await configured(start, directory, beside(""))
+        const service = start(["start"], {
+          ...environment,
+          NODE_OPTIONS: `--import data:text/javascript,setTimeout(()=>{throw%20new%20Error("ours")},4000)`
+        }, directory)
+        const { code, stderr } = await service.ended
+        assert.strictEqual(code, 1)
+        const last = JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
+        assert.match(last.message, /the process ends: an error came up that belongs to no attempt/)
+        assert.include(last.fault, "ours")
+      }),
+    60_000
+  )
+})
+
+describe("a delivery with which the process ends", () => {
+  it.concurrent.each(
+    [
+      ["process.abort", `process.abort()`],
+      ["SIGKILL", `process.kill(process.pid, "SIGKILL")`]
+    ] as const
+  )(
+    "by %s is run alone after three deaths, then a dead letter; all others are delivered   (L21)",
+    (_, poison) =>
+      inDirectory(async (directory, start) => {
+        const { environment } = await configured(start, directory, beside(poison))
+        const lives = await supervised(start, directory, environment, 5)
+        assert.strictEqual(lives.length, 5)
+        const file = fileOf(environment)
+        const letters = lettersIn(file)
+        assert.deepStrictEqual(letters.map(({ plugin }) => plugin), ["poison"], lives.at(-1)?.stderr)
+        assert.match(letters[0]?.failure ?? "", /"reason":"ProcessEnded"/)
+        assert.match(letters[0]?.failure ?? "", /the process ended 4 times/)
+        assert.strictEqual(leftIn(file), 0)
+        const done = lives.flatMap(({ stdout }) => stdout.split("\n").filter((line) => line.startsWith("done ")))
+        assert.isAbove(new Set(done).size, 3)
+      }),
+    120_000
+  )
+})

@@ -1,0 +1,130 @@
+/** Deliveries with which processes end: each process here is taken over from while it runs what never comes to an end. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { aloneAfter } from "../../../src/store/Deliveries.ts"
+import * as Rig from "./Rig.ts"
+
+/** A handler that notes what it was given and what ran beside it, and never ends for those of `poison`. */
+const noting = (poison: ReadonlySet<string>) => {
+  const running = new Set<string>()
+  const beside: Array<string> = []
+  const done: Array<string> = []
+  const handle = (recordId: string) =>
+    Effect.gen(function*() {
+      running.add(recordId)
+      for (const other of running) if (other !== recordId) beside.push(`${other} beside ${recordId}`)
+      if (poison.has(recordId)) return yield* Effect.never
+      yield* Effect.yieldNow
+      running.delete(recordId)
+      done.push(recordId)
+    })
+  return { running, beside, done, handle }
+}
+
+const turns = (count: number) =>
+  Effect.promise(async () => {
+    for (let turn = 0; turn < count; turn++) await new Promise((done) => setImmediate(done))
+  })
+
+const tag = { model: "ats.tag" } as const
+
+/** The last process is taken over from too: nobody waits for what never ends. */
+const taken = <A, E, R>(rig: Rig.Rig, body: Effect.Effect<A, E, R>) =>
+  Effect.ensuring(body, Effect.ignore(rig.store.claim("delivery")))
+
+describe("deliveries with which a process ends", () => {
+  it.effect("one is run alone after three deaths and given up after one more; all others are done   (L21)", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      yield* taken(
+        rig,
+        Effect.gen(function*() {
+          const seen = noting(new Set(["poison"]))
+          const plugin = (name: string) =>
+            Plugin.make(name).on("ats.tag.created", {}, ({ recordId }) => seen.handle(recordId)).with({
+              from: "oldest"
+            })
+          for (const id of ["poison", "a", "b"]) yield* rig.append(id, tag)
+          const deaths = aloneAfter + 1
+          for (let life = 1; life <= deaths; life++) {
+            seen.running.clear()
+            seen.beside.length = 0
+            yield* rig.start([plugin("p")])
+            yield* rig.until(() => seen.running.has("poison"))
+            yield* rig.append(`later-${life}`, tag)
+            // what is due beside it is done, but in the life in which it is alone
+            if (life < deaths) {
+              yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1 && row.due === 0)
+            } else yield* turns(50)
+          }
+          assert.deepStrictEqual(seen.beside, [])
+          yield* rig.start([plugin("p")])
+          yield* rig.dead(1)
+          const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
+          assert.deepStrictEqual([letter?.event?.id, letter?.failure.reason], ["poison", "ProcessEnded"])
+          assert.include(letter?.failure.message, `${deaths} times`)
+          yield* rig.until(
+            () => rig.deliveries.backlog,
+            (rows) => rows.every(({ due, running }) => due + running === 0)
+          )
+          assert.sameMembers([...new Set(seen.done)], ["a", "b", "later-1", "later-2", "later-3", "later-4"])
+        })
+      )
+    }))
+
+  it.effect("a process that is stopped in good order accuses none   (L21)", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      const seen = noting(new Set())
+      for (let life = 0; life < 6; life++) {
+        const plugin = Plugin.make("p")
+          .on("ats.tag.created", { concurrency: 1 }, ({ recordId }) => seen.handle(recordId))
+          .with({ from: "oldest" })
+        for (let one = 0; one < 5; one++) yield* rig.append(`${life}-${one}`, tag)
+        const { stop } = yield* rig.start([plugin])
+        yield* rig.until(() => seen.done.length > life * 2)
+        yield* stop
+        assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ running }) => running).filter((n) => n > 0), [])
+      }
+      yield* rig.start([Plugin.make("p").on("ats.tag.created", {}, ({ recordId }) => seen.handle(recordId))])
+      yield* rig.empty
+      assert.strictEqual(seen.done.length, 30)
+    }))
+
+  it.effect("a plugin is switched off with whose third delivery the process ended   (L21)", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      yield* taken(
+        rig,
+        Effect.gen(function*() {
+          const ids = ["a", "b", "c", "d", "e", "f"]
+          const seen = noting(new Set(ids))
+          const plugin = Plugin.make("p")
+            .on("ats.tag.created", { concurrency: 2 }, ({ recordId }) => seen.handle(recordId))
+            .with({ from: "oldest" })
+          for (const id of ids) yield* rig.append(id, tag)
+          let deaths = 0
+          for (; (yield* rig.deliveries.switchedOff).length === 0; deaths++) {
+            if (deaths > 20) return assert.fail("it is not switched off")
+            seen.running.clear()
+            yield* rig.start([plugin])
+            yield* rig.until(
+              () => Effect.all([rig.deliveries.switchedOff, Effect.sync(() => seen.running.size)]),
+              ([off, running]) => off.length > 0 || running > 0
+            )
+            // both runners have begun, if two may run
+            yield* turns(20)
+          }
+          assert.isAtMost(deaths, 10)
+          assert.deepStrictEqual(yield* rig.deliveries.switchedOff, [{
+            _tag: "Plugin",
+            plugin: "p",
+            integration: null
+          }])
+          const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+          assert.deepStrictEqual(letters.map(({ failure }) => failure.reason), Array(3).fill("ProcessEnded"))
+        })
+      )
+    }))
+})

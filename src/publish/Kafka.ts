@@ -7,7 +7,8 @@
  * 2. After `open` no older publisher under the same template can commit, be it of this store or another   (I10, X15)
  * 3. The events of a record stay in one partition when partitions are added to its topic   (I5, K2)
  * 4. An event too large for its topic is replaced by a stub; the stream goes on   (K1)
- * 5. A store that was never adopted publishes to no topic that holds what is not written down as its own   (X14)
+ * 5. A topic that no longer holds what was published there stops publishing; it is not made again, and no progress is told   (K3)
+ * 6. A store that was never adopted publishes to no topic that holds what is not written down as its own   (X14)
  *
  * Gotchas
  * - Without transactions nothing fences at the broker, and a batch of which the answer was lost is published again with
@@ -23,10 +24,10 @@ import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
-import { type KafkaClient, type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
+import { type Appended, type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
 import * as Control from "./KafkaControl.ts"
+import * as Ledger from "./KafkaLedger.ts"
 import {
-  controlTopicOf,
   inSends,
   type KafkaMessage,
   messagesOf,
@@ -38,7 +39,7 @@ import {
   templateFault,
   topicOf
 } from "./KafkaMessage.ts"
-import { endsOf, ensure, type KafkaTopic, look, type TopicFacts } from "./KafkaTopics.ts"
+import { ensure, type KafkaTopic, look, type TopicFacts } from "./KafkaTopics.ts"
 import { foreignTo, type Published, type Reached, reachedBy, Refused, Sink, SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaOptions extends KafkaConnection {
@@ -90,28 +91,6 @@ const neededBy = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
   return [...new Map(topics.map((topic) => [topic.name, topic])).values()]
 }
 
-/** Topics that hold something and are not written down: somebody else published to them. */
-const usedByOthers = Effect.fnUntraced(function*(
-  client: KafkaClient,
-  topics: ReadonlyArray<string>,
-  memory: ReadonlyMap<string, unknown>
-) {
-  const ends = yield* endsOf(client, topics.filter((topic) => !memory.has(topic)))
-  return [...ends].flatMap(([topic, ends]) => ends.some((end) => end > 0) ? [topic] : [])
-})
-
-const unclaimed = (template: string, topics: ReadonlyArray<string>) =>
-  new Refused({
-    message: `${topics.join(", ")}: holds records, and ${
-      controlTopicOf(template)
-    } does not say that this store published them`,
-    hint:
-      `was ${
-        controlTopicOf(template)
-      } deleted, or is something else publishing there? Bring it back; or stop Rollcall and ` +
-      "run `rollcall store adopt`, which publishes every live record anew, in a later lineage; or choose other topics with ROLLCALL_TOPIC."
-  })
-
 const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const fault = templateFault(options.topic)
   if (fault !== null) return yield* refused(fault, "correct ROLLCALL_TOPIC, for example rollcall.{model}.")
@@ -132,24 +111,29 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     const unmet = new Map<string, KafkaTopic>()
     for (const topic of topics) if (!session.topics.has(topic.name)) unmet.set(topic.name, topic)
     if (unmet.size === 0) return
+    yield* demandWhole(session, [...unmet.keys()])
     if (identity.lineage === 1) {
-      const others = yield* usedByOthers(client, eventTopicsIn(unmet), session.memory)
-      if (others.length > 0) return yield* new SinkError({ reason: unclaimed(options.topic, others) })
+      const events = [...unmet.keys()].filter((name) => name !== progressTopicOf(options.topic))
+      yield* demand(Ledger.unclaimed(client, options.topic, session.memory, events))
     }
     const news: Array<KafkaMessage> = []
     for (const [name, facts] of yield* ensure(client, [...unmet.values()])) {
       session.topics.set(name, facts)
       const known = session.memory.get(name)
       if (known !== undefined && known.partitions <= facts.partitions) continue
-      const memory = { partitions: facts.partitions }
+      const memory = Ledger.blank(facts.partitions)
       session.memory.set(name, memory)
       news.push(Control.remembered(options.topic, identity, name, memory))
     }
     if (news.length > 0) yield* sendWith(session.producer, inSends(news, limitOf(session)))
   })
-  /** The progress topic says the same again whenever it is asked to: it is made as often as it is missing. */
-  const eventTopicsIn = (topics: ReadonlyMap<string, KafkaTopic>) =>
-    [...topics.keys()].filter((name) => name !== progressTopicOf(options.topic))
+
+  const demand = (found: Effect.Effect<Refused | null, SinkError>): Effect.Effect<void, SinkError> =>
+    Effect.flatMap(found, (reason) => reason === null ? Effect.void : new SinkError({ reason }))
+
+  /** Of topics to which nothing was published it says nothing; nor of progress, which is told again when it is asked for. */
+  const demandWhole = (session: Session, topics: ReadonlyArray<string>) =>
+    demand(Ledger.missing(client, session.memory, topics))
 
   const tellWidened = Effect.fnUntraced(function*({ memory, widened }: Session) {
     for (const [topic, { partitions, told }] of widened) {
@@ -168,8 +152,8 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     Math.min(ceiling, topics.get(topic)?.batchBytes ?? ceiling)
 
   /** Any failure, and an interruption in the middle, leaves the producer in an unknown state: it is thrown away. */
-  const sendWith = (producer: KafkaProducer, sends: ReadonlyArray<ReadonlyArray<KafkaMessage>>) =>
-    producer.send(sends).pipe(
+  const sendWith = (producer: KafkaProducer, ...send: Parameters<KafkaProducer["send"]>) =>
+    producer.send(...send).pipe(
       Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : close),
       Effect.catchTag("BatchTooLarge", () => {
         ceiling = Math.max(16_384, Math.min(ceiling, 1_048_588) / 2)
@@ -182,22 +166,47 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
       })
     )
 
-  /** Without transactions `last` must not be durable before the others are: it goes on its own. */
+  /**
+   * Sends to topics of events, then notes where that ended, and `last`: without transactions neither must be durable before
+   * the events are. `published`: by topic, the events' positions.
+   */
   const send = Effect.fnUntraced(function*(
+    identity: LogIdentity,
     session: Session,
     messages: ReadonlyArray<KafkaMessage>,
+    published: ReadonlyMap<string, ReadonlyArray<{ readonly position: number }>>,
     last?: KafkaMessage
   ) {
-    const closing = last === undefined ? [] : [last]
-    const fitting = (some: ReadonlyArray<KafkaMessage>) => inSends(some, limitOf(session))
-    yield* sendWith(
-      session.producer,
-      options.transactions
-        ? fitting([...messages, ...closing])
-        : [...fitting(messages), ...fitting(closing)]
+    let memory: ReadonlyArray<readonly [topic: string, Control.TopicMemory]> = []
+    const closing = (appended: ReadonlyArray<Appended>) => {
+      const sent = Map.groupBy(appended, ({ topic }) => topic)
+      const next: Array<readonly [topic: string, Control.TopicMemory]> = []
+      for (const [topic, own] of sent) {
+        const before = session.memory.get(topic)
+        if (before === undefined) continue
+        const after = Ledger.noted(before, (published.get(topic) ?? []).map(({ position }) => position), own)
+        if (after === null) return new SinkError({ reason: Ledger.lost(topic, before, true) })
+        next.push([topic, after])
+      }
+      memory = next
+      const notes = next.map(([topic, own]) => Control.remembered(options.topic, identity, topic, own))
+      return inSends([...notes, ...(last === undefined ? [] : [last])], limitOf(session))
+    }
+    yield* Effect.raceFirst(
+      sendWith(session.producer, inSends(messages, limitOf(session)), closing),
+      whileWaiting(session)
     )
+    for (const [topic, own] of memory) session.memory.set(topic, own)
     yield* tellWidened(session)
   })
+
+  /** kafkajs waits for a topic that is gone as for a broker that is away: a send that takes long looks which it is. */
+  const whileWaiting = (session: Session): Effect.Effect<never, SinkError> =>
+    Effect.sleep("2 seconds").pipe(
+      Effect.andThen(demandWhole(session, [...session.topics.keys()])),
+      Effect.catchReason("SinkError", "Unreachable", () => Effect.void),
+      Effect.forever({ disableYield: true })
+    )
 
   const current = Effect.flatMap(
     ScopedRef.get(session),
@@ -246,9 +255,15 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     yield* meet(identity, session, batch.flatMap((entry) => topicsOf(options, entry)))
     const encoding = { identity, topic: options.topic, state: options.state === true, limitOf: limitOf(session) }
     const encoded = batch.map((entry) => messagesOf(encoding, entry))
+    const published = Map.groupBy(
+      batch.flatMap((entry) => topicsOf(options, entry).map(({ name }) => ({ name, position: entry.position }))),
+      ({ name }) => name
+    )
     yield* send(
+      identity,
       session,
       encoded.flatMap((one) => one.messages),
+      published,
       Control.lastPublished(options.topic, { ...identity, ...reached })
     )
     const stubbed = encoded.filter((one) => one.stubbed).length
@@ -257,7 +272,12 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   const report: Sink["Service"]["report"] = Effect.fn("Kafka.report")(function*(identity, streams) {
     if (streams.length === 0) return
-    yield* send(yield* current, streams.map((stream) => progressMessage(identity, options.topic, stream)))
+    const session = yield* current
+    // what is told is that everything is there: topics of streams without an event since the start are looked at too
+    const events = streams.flatMap((stream) => topicsOf(options, stream)).map(({ name }) => name)
+    yield* demandWhole(session, [...session.topics.keys(), ...events])
+    const messages = streams.map((stream) => progressMessage(identity, options.topic, stream))
+    yield* sendWith(session.producer, inSends(messages, limitOf(session)))
   })
 
   /** Memory is bounded by what a broker hands over at once, a mebibyte of a partition. */
@@ -273,7 +293,8 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
           Effect.gen(function*() {
             const gone = yield* lacking(messages.flatMap(recordOf))
             const now = yield* Clock.currentTimeMillis
-            yield* send(session, gone.map((record) => stateRemoval(identity, topic, record, now)))
+            const removals = gone.map((record) => stateRemoval(identity, topic, record, now))
+            yield* send(identity, session, removals, new Map())
           })
       )
     }
@@ -315,12 +336,13 @@ export const examine = Effect.fn("Kafka.examine")(function*(
   const { lineage } = identity ?? nobody
   const memory = topics(identity ?? nobody)
   const events = [...present.keys()].filter((name) => ![control.name, progressTopicOf(options.topic)].includes(name))
-  const others = lineage === 1 ? yield* usedByOthers(client, events, memory) : []
+  const obstacle = foreignTo(identity, published) ??
+    (yield* Ledger.missing(client, memory, [...missing, ...events])) ??
+    (lineage === 1 ? yield* Ledger.unclaimed(client, options.topic, memory, events) : null)
   const widened = [...present].flatMap(([topic, { partitions }]) => {
     const used = memory.get(topic)?.partitions ?? partitions
     return used < partitions ? [{ topic, partitions, used }] : []
   })
-  const obstacle = foreignTo(identity, published) ?? (others.length > 0 ? unclaimed(options.topic, others) : null)
   return { missing, widened, published, obstacle }
 })
 

@@ -39,10 +39,23 @@ export interface KafkaConnection {
 /** Over how many partitions of a topic keys are spread; they are told how many it has. */
 export type KeyedPartitions = (topic: string, existing: number) => number
 
+type Sends = ReadonlyArray<ReadonlyArray<KafkaMessage>>
+
+/** At which offset of a partition a send begins. */
+export interface Appended {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+}
+
 export interface KafkaProducer {
-  /** Sends one after the other; with transactions all become visible at once or none. Fails once, then use another. */
+  /**
+   * Sends one after the other; with transactions all become visible at once or none. `closing` is given where they begin and
+   * says what is sent last, or why nothing may become visible. Fails once, then use another.
+   */
   readonly send: (
-    sends: ReadonlyArray<ReadonlyArray<KafkaMessage>>
+    sends: Sends,
+    closing?: (appended: ReadonlyArray<Appended>) => Sends | SinkError
   ) => Effect.Effect<void, SinkError | BatchTooLarge>
 }
 
@@ -98,6 +111,12 @@ const leave = (client: { readonly disconnect: () => Promise<void> }): Effect.Eff
 
 const byTopic = (messages: ReadonlyArray<KafkaMessage>): Array<kafkajs.TopicMessages> =>
   Array.from(Map.groupBy(messages, (message) => message.topic), ([topic, messages]) => ({ topic, messages }))
+
+/** A broker that recognises a repeated batch may not know any more where it began. */
+const appendedIn = ({ baseOffset, partition, topicName }: kafkajs.RecordMetadata): ReadonlyArray<Appended> => {
+  const offset = Number(baseOffset ?? -1)
+  return offset < 0 ? [] : [{ topic: topicName, partition, offset }]
+}
 
 const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessage => ({
   key: key?.toString(),
@@ -173,12 +192,29 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
       Effect.die
     )
     return {
-      send: (sends) =>
-        attempt("publishing to Kafka", async () => {
-          const transaction = transactionalId === null ? null : await producer.transaction()
-          for (const messages of sends) await (transaction ?? producer).sendBatch({ topicMessages: byTopic(messages) })
-          await transaction?.commit()
-        })
+      send: (sends, closing = () => []) =>
+        Effect.flatMap(
+          attempt("publishing to Kafka", async () => {
+            const transaction = transactionalId === null ? null : await producer.transaction()
+            const appended: Array<Appended> = []
+            const sendAll = async (sends: Sends) => {
+              for (const messages of sends) {
+                const answers = await (transaction ?? producer).sendBatch({ topicMessages: byTopic(messages) })
+                appended.push(...answers.flatMap(appendedIn))
+              }
+            }
+            await sendAll(sends)
+            const last = closing(appended)
+            if (last instanceof SinkError) {
+              await transaction?.abort()
+              return last
+            }
+            await sendAll(last)
+            await transaction?.commit()
+            return null
+          }),
+          (refusal) => refusal === null ? Effect.void : Effect.fail(refusal)
+        )
     }
   })
 

@@ -44,7 +44,13 @@ const LastPublished = Schema.fromJsonString(
 
 const TopicMemory = Schema.Struct({
   /** Over how many partitions keys are spread. */
-  partitions: Schema.Int
+  partitions: Schema.Int,
+  /** By partition: an offset that its end has reached; 0 or absent: nothing was published there. */
+  ends: Schema.Array(Schema.Int),
+  /** How many events were published there, and the positions of the first and the last; 0 = none. */
+  events: Schema.Int,
+  first: Schema.Int,
+  last: Schema.Int
 })
 /** What was published to a topic, by one store in one lineage. */
 export type TopicMemory = typeof TopicMemory.Type
@@ -133,7 +139,7 @@ export const recall = Effect.fn("KafkaControl.recall")(function*(
     topics: ({ lineage, store }) =>
       new Map(
         records.filter((record) => record.store === store && record.lineage === lineage)
-          .map(({ topic, partitions }) => [topic, { partitions }])
+          .map(({ topic, ...memory }) => [topic, memory])
       )
   }
 })

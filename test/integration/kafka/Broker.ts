@@ -163,7 +163,7 @@ const answering = (broker: string) =>
     })
   )
 
-const make = Effect.gen(function*() {
+const make = Effect.fnUntraced(function*(settings: string) {
   yield* jars
   const folder = yield* Effect.acquireRelease(
     attempt("making a data directory", () => mkdtemp(join(tmpdir(), "rollcall-kafka-"))),
@@ -181,7 +181,7 @@ const make = Effect.gen(function*() {
     ...args
   ]
   yield* attempt("formatting the broker's storage", async () => {
-    await writeFile(config, properties(folder, port, controller, sasl))
+    await writeFile(config, `${properties(folder, port, controller, sasl)}${settings}`)
     const bytes = randomBytes(16)
     // the text must not begin with a dash, it would be taken for an option
     bytes[0]! &= 0x7f
@@ -231,4 +231,7 @@ const refuse = Effect.fail(new BrokerError({ message: "the broker of KAFKA_BROKE
 /** One broker for the scope of a test file. */
 export const layer: Layer.Layer<Broker, BrokerError> = external !== undefined
   ? Layer.succeed(Broker, { brokers: external, sasl: null, stop: () => refuse, start: refuse })
-  : Layer.effect(Broker, make)
+  : Layer.effect(Broker, make(""))
+
+/** A broker of its own with these further properties, also where `KAFKA_BROKERS` names one. */
+export const layerWith = (settings: string): Layer.Layer<Broker, BrokerError> => Layer.effect(Broker, make(settings))

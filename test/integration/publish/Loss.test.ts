@@ -1,0 +1,188 @@
+import { assert, describe, layer as suite } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import kafkajs from "kafkajs"
+import { randomUUID } from "node:crypto"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Adoption from "../../../src/capture/Adoption.ts"
+import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
+import * as Kafka from "../../../src/publish/Kafka.ts"
+import { topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { Relay } from "../../../src/publish/Relay.ts"
+import { Sink } from "../../../src/publish/Sink.ts"
+import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import * as Broker from "../kafka/Broker.ts"
+import * as Kcat from "../kafka/Kcat.ts"
+import { entries } from "./Entries.ts"
+import { append } from "./Log.ts"
+
+const missing = Broker.missing ?? Kcat.missing
+const tags = { integration: "greenhouse:acme", model: "ats.tag" } as const
+const template = () => `loss-${randomUUID()}.{model}`
+
+const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
+  Effect.flatMap(Broker.Broker, ({ brokers }) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()),
+      (admin) => Effect.promise(() => admin.connect().then(() => use(admin))),
+      (admin) => Effect.promise(() => admin.disconnect())
+    ))
+const remove = (topic: string) => admin((admin) => admin.deleteTopics({ topics: [topic] }))
+const exists = (topic: string) => admin(async (admin) => (await admin.listTopics()).includes(topic))
+
+const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<Kafka.KafkaOptions> = {}) {
+  const { brokers } = yield* Broker.Broker
+  return { brokers, ssl: false, topic, transactions: true, streams: [tags], ...options }
+})
+
+/** Runs a relay of the store at hand, ended by closing its scope. */
+const start = Effect.fnUntraced(function*(options: Kafka.KafkaOptions) {
+  const store = yield* Store
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const context = yield* Layer.buildWithScope(
+    Layer.fresh(Relay.layer).pipe(
+      Layer.provide(Kafka.layer(options)),
+      Layer.provide(Layer.succeed(Store, store))
+    ),
+    scope
+  )
+  return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
+})
+
+/** What the relay says once it has stopped. */
+const stopped = ({ status }: Relay["Service"]) =>
+  Effect.repeat(status, { until: ({ state }) => state === "stopped", schedule: Schedule.spaced("50 millis") }).pipe(
+    Effect.map(({ reason }) => reason!)
+  )
+
+const file = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-loss-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+).pipe(Effect.map((folder) => join(folder, "rollcall.db")))
+
+const memory = Sqlite.layer({ file: ":memory:" })
+
+describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    it.effect(
+      "a topic deleted while Rollcall runs stops the relay, stays deleted over restarts, and store adopt publishes it again (K3)",
+      () =>
+        Effect.gen(function*() {
+          const options = yield* optionsOf(template())
+          const topic = topicOf(options.topic, tags)
+          const place = yield* file
+          yield* Effect.gen(function*() {
+            const { identity } = yield* Store
+            yield* append(120)
+            const relay = yield* start(options)
+            yield* relay.reached(120)
+            yield* remove(topic)
+            yield* append(30)
+            const reason = yield* Effect.timeout(stopped(relay), "20 seconds")
+            assert.include(reason.message, `topic ${topic} was deleted: the 120 events`)
+            assert.include(reason.message, "of positions 1 to 120")
+            assert.include(reason.hint, "rollcall store adopt")
+            assert.strictEqual((yield* relay.status).position, 120)
+            yield* relay.end
+            const again = yield* start(options)
+            assert.strictEqual((yield* stopped(again)).message, reason.message)
+            yield* again.end
+            assert.strictEqual((yield* Kafka.examine(options, identity)).obstacle?.message, reason.message)
+            assert.isFalse(yield* exists(topic))
+            yield* Effect.flatMap(Adoption.plan(identity.lineage), (plan) => Adoption.adopt(plan, () => null))
+          }).pipe(Effect.provide(Sqlite.layer({ file: place })))
+          yield* Effect.gen(function*() {
+            const { logRange } = yield* Store
+            const relay = yield* start(options)
+            const { state } = yield* relay.reached((yield* logRange).newest)
+            assert.strictEqual(state, "running")
+          }).pipe(Effect.provide(Sqlite.layer({ file: place })))
+          const { brokers } = yield* Broker.Broker
+          assert.strictEqual(new Set((yield* Kcat.read(brokers, topic)).map(({ key }) => key)).size, 10)
+        }),
+      120_000
+    )
+
+    it.effect.each([{ transactions: true }, { transactions: false }])(
+      "a topic deleted and made again at once takes no event as if nothing were missing (transactions: $transactions) (K3)",
+      ({ transactions }) =>
+        Effect.gen(function*() {
+          const { brokers } = yield* Broker.Broker
+          const options = yield* optionsOf(template(), { transactions })
+          const topic = topicOf(options.topic, tags)
+          yield* append(120)
+          const relay = yield* start(options)
+          yield* relay.reached(120)
+          yield* remove(topic)
+          yield* admin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 6 }], waitForLeaders: true }))
+          yield* append(30)
+          const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
+          assert.include(reason.message, `topic ${topic} was deleted and made again`)
+          assert.include(reason.message, "the 120 events")
+          assert.strictEqual((yield* relay.status).position, 120)
+          if (transactions) assert.deepStrictEqual(yield* Kcat.read(brokers, topic), [])
+        }).pipe(Effect.provide(memory)),
+      90_000
+    )
+
+    it.effect(
+      "no progress is told while a topic is missing, also where no further event goes there (K3)",
+      () =>
+        Effect.gen(function*() {
+          const options = yield* optionsOf(template(), { state: true })
+          const identity: LogIdentity = { store: randomUUID().replaceAll("-", ""), lineage: 1 }
+          const sink = Context.get(yield* Layer.build(Kafka.layer(options)), Sink)
+          yield* sink.open(identity)
+          yield* sink.publish(identity, entries(1, 7))
+          const progress = { ...tags, lineage: 1, completeTo: 1000, position: 7, at: 2000 }
+          yield* sink.report(identity, [progress])
+          const state = `${topicOf(options.topic, tags)}.state`
+          yield* remove(state)
+          const { reason } = yield* Effect.flip(sink.report(identity, [progress]))
+          assert.strictEqual(reason._tag, "Refused")
+          assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
+        }),
+      60_000
+    )
+  })
+
+  suite(Broker.layerWith("auto.create.topics.enable=true\n"), { excludeTestServices: true, timeout: "2 minutes" })(
+    (it) => {
+      it.effect(
+        "a topic that a consumer's subscription makes again after it was deleted is not taken for the old one (K3)",
+        () =>
+          Effect.gen(function*() {
+            const { brokers } = yield* Broker.Broker
+            const options = yield* optionsOf(template())
+            const topic = topicOf(options.topic, tags)
+            yield* append(120)
+            const relay = yield* start(options)
+            yield* relay.reached(120)
+            yield* remove(topic)
+            // asks for the topic's metadata as consumers do that may create topics
+            const consumer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer({
+              allowAutoTopicCreation: true
+            })
+            yield* Effect.promise(async () => {
+              await consumer.connect()
+              await consumer.send({ topic, messages: [] })
+              await consumer.disconnect()
+            })
+            assert.isTrue(yield* exists(topic))
+            yield* append(30)
+            const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
+            assert.include(reason.message, `topic ${topic} was deleted and made again`)
+            assert.strictEqual((yield* relay.status).position, 120)
+          }).pipe(Effect.provide(memory)),
+        90_000
+      )
+    }
+  )
+})

@@ -159,15 +159,15 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     const fed = subscriptions.filter(({ handler }) => handler.occasion._tag !== "Tick")
     const dispatcher = Dispatcher.make({ store, deliveries }, reading, owner, fed)
     const worker = Worker.make(services, reading, watchdog, owner, subscriptions, attempts)
-    const ticks = Ticks.make(subscriptions)
+    const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
     let acts = yield* deliveries.awaitAct(-1)
     let off: ReadonlyArray<Switch> = yield* persist(deliveries.switchedOff)
 
     const makeTicks = Effect.fnUntraced(function*(now: number) {
       if (!ticks.isUsed) return
       const integrations = (yield* store.integrations).filter(({ state }) => state === "active").map(({ id }) => id)
-      const due = ticks.due(integrations, now)
-      if (due.length > 0) ticks.done(due, yield* deliveries.tick(owner, due, integrations))
+      const ticking = ticks.look(integrations, now)
+      if (ticking !== null) ticks.done(ticking, yield* deliveries.tick(owner, ticking), now)
     })
 
     looks = () => ({

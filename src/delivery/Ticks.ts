@@ -6,34 +6,57 @@
  */
 import * as Duration from "effect/Duration"
 import { isOn } from "../plugin/Configured.ts"
-import type { Tick } from "../store/Deliveries.ts"
+import type { Tick, Ticking } from "../store/Deliveries.ts"
 import type { Subscription } from "./Subscription.ts"
 
 const intervalOf = ({ handler: { occasion } }: Subscription): number =>
   occasion._tag === "Tick" ? Duration.toMillis(Duration.fromInputUnsafe(occasion.every)) : Infinity
 
-/** Times are our clock, ms. */
-export const make = (subscriptions: ReadonlyArray<Subscription>) => {
+const nameOf = ({ handler, integration }: Pick<Tick, "handler" | "integration">) => `${handler} ${integration}`
+
+/** Times are our clock, ms; `startedAt`: when this process began to deliver. */
+export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: number) => {
   const regular = subscriptions.filter(({ handler }) => handler.occasion._tag === "Tick")
   const made = new Map<string, number>()
-  const nameOf = ({ handler, integration }: Tick) => `${handler} ${integration}`
+  let lookedAt = startedAt
+  /** The active integrations of the last look that was written down; null: none was. */
+  let known: string | null = null
 
   return {
     isUsed: regular.length > 0,
-    /** Not made yet, of the latest moments that are past. */
-    due: (integrations: ReadonlyArray<string>, now: number): ReadonlyArray<Tick> =>
-      regular.flatMap((subscription) => {
+    /** What is to be written down now; null: no tick is due, and the same integrations are active. */
+    look: (integrations: ReadonlyArray<string>, now: number): Ticking | null => {
+      const places = regular.flatMap((subscription) =>
+        integrations.map((integration) => ({ subscription, integration }))
+      )
+      const { off = [], on = [] } = Object.groupBy(
+        places,
+        ({ integration, subscription }) => isOn(subscription.plugin, integration) ? "on" : "off"
+      )
+      const due = on.map(({ integration, subscription }): Tick => {
         const interval = intervalOf(subscription)
-        const scheduledAt = Math.floor(now / interval) * interval
-        return integrations
-          .filter((integration) => isOn(subscription.plugin, integration))
-          .map((integration): Tick => ({ handler: subscription.key, integration, scheduledAt }))
-          .filter((tick) => made.get(nameOf(tick)) !== scheduledAt)
-      }),
-    /** These were made, but for those that wait for the one before. */
-    done: (ticks: ReadonlyArray<Tick>, owed: ReadonlyArray<Tick>) => {
+        return { handler: subscription.key, integration, scheduledAt: Math.floor(now / interval) * interval }
+      }).filter((tick) => made.get(nameOf(tick)) !== tick.scheduledAt)
+      if (due.length === 0 && integrations.join("\n") === known) {
+        lookedAt = now
+        return null
+      }
+      return {
+        due,
+        // this follows from the configuration and from which integrations there are
+        off: integrations.join("\n") === known
+          ? []
+          : off.map(({ integration, subscription }) => ({ handler: subscription.key, integration })),
+        integrations,
+        lookedAt
+      }
+    },
+    /** This was written down at `now`: its ticks were made, but for those that wait for the one before. */
+    done: ({ due, integrations }: Ticking, owed: ReadonlyArray<Tick>, now: number) => {
       const waiting = new Set(owed.map(nameOf))
-      for (const tick of ticks) if (!waiting.has(nameOf(tick))) made.set(nameOf(tick), tick.scheduledAt)
+      for (const tick of due) if (!waiting.has(nameOf(tick))) made.set(nameOf(tick), tick.scheduledAt)
+      known = integrations.join("\n")
+      lookedAt = now
     },
     /** The next moment of any. */
     next: (now: number): number =>

@@ -93,6 +93,18 @@ export interface Tick {
   readonly scheduledAt: number
 }
 
+/** The ticks of a moment, and where there are none. */
+export interface Ticking {
+  /** The latest moment of each handler, in the integrations where it is on. */
+  readonly due: ReadonlyArray<Tick>
+  /** Where handlers are off by configuration; may be left empty if the caller has given it for these integrations. */
+  readonly off: ReadonlyArray<Pick<Tick, "handler" | "integration">>
+  /** Those that are active. */
+  readonly integrations: ReadonlyArray<string>
+  /** When this was looked at before: a first tick is delivered if it became due since, and otherwise at the next moment. */
+  readonly lookedAt: number
+}
+
 export interface NewDelivery {
   readonly handler: number
   readonly integration: string
@@ -292,15 +304,12 @@ export class Deliveries extends Context.Service<Deliveries, {
     }
   ) => Effect.Effect<void, StoreError>
   /**
-   * Makes a delivery of each of these that was not made yet, spanning the log since the one before; the first time only the
-   * log's end is noted. Gives those that have to wait, because the one before is neither settled nor dead. Integrations
-   * that are not among these are forgotten.
+   * Makes a delivery of each tick that was not made yet. It spans the log since the one before, since the handler was
+   * registered if it is the first one, or since the handler was switched on. Gives those that have to wait, because the one
+   * before is neither settled nor dead. Where an integration is not active the span stays open, and where a handler is off
+   * it ends; neither keeps the log.
    */
-  readonly tick: (
-    owner: Owner,
-    ticks: ReadonlyArray<Tick>,
-    integrations: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
+  readonly tick: (owner: Owner, ticking: Ticking) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
   // attempting
   /**

@@ -25,7 +25,6 @@ import {
   type NewHandler,
   type Outcome,
   reader,
-  type Tick,
   type Want
 } from "./Deliveries.ts"
 import { type DeliveryRow, fromDelivery, fromFailure, toClaimed } from "./DeliveryRows.ts"
@@ -33,6 +32,7 @@ import type { EventLog } from "./EventLog.ts"
 import * as Locks from "./Locks.ts"
 import type * as Ownership from "./Ownership.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
+import * as TickTable from "./TickTable.ts"
 
 export type Lane = { readonly handler: Integer; readonly lane: string }
 
@@ -101,13 +101,16 @@ export const make = (
 
   /**
    * Inside a transaction: the log is kept from where the handler that is furthest behind stands, or the last tick, or the
-   * beginning of one that is not settled   (L8).
+   * beginning of one that is not settled, or where a handler without any tick was registered   (L8).
    */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${reader}, coalesce(
       (SELECT min(position) FROM (
         SELECT position FROM handlers WHERE active = 1 AND regular = 0
-        UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler WHERE h.active = 1
+        UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler
+          WHERE h.active = 1 AND t.state = 'on'
+        UNION ALL SELECT position FROM handlers WHERE active = 1 AND regular = 1
+          AND NOT EXISTS (SELECT 1 FROM ticks t WHERE t.handler = handlers.key)
         UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
           AND handler IN (SELECT key FROM handlers WHERE active = 1 AND regular = 1)
       ) AS standing),
@@ -163,48 +166,6 @@ export const make = (
     },
     locks.deliveries,
     attempt("dispatch")
-  )
-
-  const tick: Deliveries["Service"]["tick"] = Effect.fnUntraced(
-    function*(owner, ticks, integrations) {
-      yield* fence(owner)
-      yield* integrations.length === 0
-        ? sql`DELETE FROM ticks`
-        : sql`DELETE FROM ticks WHERE integration NOT IN ${sql.in(integrations)}`
-      const to = yield* newest
-      const owed: Array<Tick> = []
-      for (const each of ticks) {
-        const { handler, integration, scheduledAt } = each
-        const [last] = yield* sql<{ scheduled_at: Integer; position: Integer }>`
-          SELECT scheduled_at, position FROM ticks WHERE handler = ${handler} AND integration = ${integration}`
-        if (last !== undefined && Number(last.scheduled_at) >= scheduledAt) continue
-        const [unsettled] = yield* sql`
-          SELECT id FROM deliveries WHERE handler = ${handler} AND lane = ${integration} AND state <> 'dead' LIMIT 1`
-        if (unsettled !== undefined) {
-          owed.push(each)
-          continue
-        }
-        yield* sql`
-          INSERT INTO ticks ${sql.insert({ handler, integration, scheduled_at: scheduledAt, position: to })}
-          ON CONFLICT (handler, integration) DO UPDATE SET
-            scheduled_at = excluded.scheduled_at, position = excluded.position`
-        if (last === undefined) continue
-        const row = fromDelivery({
-          handler,
-          integration,
-          lane: integration,
-          subject: { _tag: "Tick", scheduledAt, from: Number(last.position), to },
-          dueAt: scheduledAt,
-          dead: null,
-          fresh: null
-        }, { state: "due", createdAt: yield* Clock.currentTimeMillis })
-        yield* sql`INSERT INTO deliveries ${sql.insert(row)}`
-      }
-      yield* noteReader
-      return owed
-    },
-    locks.deliveries,
-    attempt("tick")
   )
 
   // ---- settling
@@ -384,7 +345,7 @@ export const make = (
     handlers: attempt("handlers")(handlers),
     open,
     dispatch,
-    tick,
+    tick: TickTable.make(sql, { fence }, { newest, noteReader }),
     turn,
     batches: members.batches,
     entries: log.at

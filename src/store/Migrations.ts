@@ -16,7 +16,7 @@ import { deliveries } from "./migrations/0007_deliveries.ts"
 import { expectations } from "./migrations/0008_expectations.ts"
 import { erasures } from "./migrations/0009_erasures.ts"
 import { crashes } from "./migrations/0014_crashes.ts"
-import { batchMembers } from "./migrations/0015_batch_members.ts"
+import { batchesAndTicks } from "./migrations/0015_batches_and_ticks.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
@@ -31,7 +31,7 @@ const migrations = {
   "0008_expectations": expectations,
   "0009_erasures": erasures,
   "0014_crashes": crashes,
-  "0015_batch_members": batchMembers
+  "0015_batches_and_ticks": batchesAndTicks
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -113,6 +113,8 @@ export interface Rig {
     }
   ) => Effect.Effect<number>
   readonly hire: (id: string, integration?: string) => Effect.Effect<number>
+  /** Adds an integration, or takes it out of what is read and puts it back. */
+  readonly integration: (id: string, state: "active" | "removed") => Effect.Effect<void>
   /** Lets it run; ends with the scope, or by `stop`. */
   readonly start: (
     plugins: ReadonlyArray<Plugin<unknown>>
@@ -219,6 +221,7 @@ export const make = Effect.gen(function*() {
     append,
     hire: (id, integration = acme) =>
       append(id, { integration, transitions: '[{"name":"hired","from":"PENDING","to":"HIRED"}]' }),
+    integration: (id, state) => Effect.orDie(store.saveIntegration(owner, { ...integrationOf(id), state }, null)),
     start: Effect.fnUntraced(function*(plugins) {
       const own = yield* Scope.fork(scope)
       const built = yield* Layer.buildWithScope(

@@ -1,5 +1,6 @@
 /**
- * The batch in which each event was last delivered to each handler, so that a replay finds the journal of that batch.
+ * The batch in which each event was last delivered to each handler, so that a replay finds the journal of that batch; and
+ * whether a handler's ticks are due in an integration.
  *
  * Gotchas
  * - Batches that ended before this migration are unknown: a replay of their events repeats their effects.
@@ -7,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 
-export const batchMembers = Effect.gen(function*() {
+export const batchesAndTicks = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const dialect = sql.onDialectOrElse({
     pg: () => ({ text: `text COLLATE "C"`, narrow: "" }),
@@ -24,4 +25,6 @@ export const batchMembers = Effect.gen(function*() {
     INSERT INTO batch_members (handler, position, batch)
     SELECT handler, position, max(batch) FROM deliveries
     WHERE batch IS NOT NULL AND position IS NOT NULL GROUP BY handler, position`
+  // `on`; `absent`: the integration is not active, its span goes on when it is back; `off`: by configuration
+  yield* sql`ALTER TABLE ticks ADD COLUMN state text NOT NULL DEFAULT 'on'`
 })

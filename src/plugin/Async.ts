@@ -3,6 +3,7 @@
  *
  * Invariants
  * 1. What is called while a step runs belongs to that step, as in a handler that is an Effect
+ * 2. A handler, or a step, is not done before all that it called is; what it called and did not await fails it
  *
  * Gotchas
  * - What is thrown and none of the three failures is a defect: a mistake in the handler.
@@ -21,6 +22,7 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { type ReadName, readNames } from "../api/Reads.ts"
 import { type WriteName, writeNames } from "../api/Writes.ts"
 import type { Model, StreamModel } from "../domain/Model.ts"
+import { Calls } from "./Calls.ts"
 import {
   Api,
   type Capabilities,
@@ -32,7 +34,7 @@ import {
   type UnifiedApi
 } from "./Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "./Event.ts"
-import { Permanent, RateLimited, Transient } from "./Failure.ts"
+import { isHandlerError, Transient } from "./Failure.ts"
 
 type Promised<F> = F extends (...given: infer Given) => Effect.Effect<infer A, unknown, unknown>
   ? (...given: Given) => Promise<A>
@@ -81,22 +83,32 @@ export interface AsyncCapabilities {
 
 type Services = Context.Context<Capabilities>
 
-/** The services of the step that is running: they say to what a write belongs. */
-const inside = new AsyncLocalStorage<Services>()
+/** A run of a handler or of a step. */
+interface Run {
+  /** They say to what a write belongs. */
+  readonly services: Services
+  readonly calls: Calls
+}
 
-const isFailure = (error: unknown): error is Transient | RateLimited | Permanent =>
-  error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
+/** The one that is under way. */
+const inside = new AsyncLocalStorage<Run>()
 
-/** What an async function did, as an effect that knows its failures. */
-const ran = <A>(services: Services, run: (signal: AbortSignal) => Promise<A>) =>
-  Effect.tryPromise({ try: (signal) => inside.run(services, () => run(signal)), catch: (thrown) => thrown }).pipe(
-    Effect.catch((thrown) => isFailure(thrown) ? Effect.fail(thrown) : Effect.die(thrown))
+/** What an async function did, as an effect that knows its failures. `around`: of a step. */
+const ran = <A>(services: Services, run: (signal: AbortSignal, own: Run) => Promise<A>, around: Calls | null = null) =>
+  Effect.tryPromise({
+    try: (signal) => {
+      const own = { services, calls: new Calls(around) }
+      return inside.run(own, () => own.calls.during(async () => run(signal, own)))
+    },
+    catch: (thrown) => thrown
+  }).pipe(
+    Effect.catch((thrown) => isHandlerError(thrown) ? Effect.fail(thrown) : Effect.die(thrown))
   )
 
 /** Of a step: the first run gives what later ones will find in the journal. */
-const result = <A>(run: () => Promise<A>) =>
+const result = <A>(run: () => Promise<A>, around: Calls) =>
   Effect.context<Capabilities>().pipe(
-    Effect.flatMap((services) => ran(services, run)),
+    Effect.flatMap((services) => ran(services, run, around)),
     Effect.map((value): Schema.Json => value === undefined ? null : JSON.parse(JSON.stringify(value)))
   )
 
@@ -123,38 +135,45 @@ const fetched = Effect.fnUntraced(function*(request: Request) {
 
 const calls = [...writeNames, ...readNames, "live" as const]
 
-const capabilitiesOf = (services: Services, signal: AbortSignal): AsyncCapabilities => {
+const capabilitiesOf = (handler: Run, signal: AbortSignal): AsyncCapabilities => {
+  const { services } = handler
   const api = Context.get(services, Api)
   const records = Context.get(services, Records)
   const events = Context.get(services, Events)
   const journal = Context.get(services, Journal)
 
-  const promised = async <A>(effect: Effect.Effect<A, unknown, Capabilities>): Promise<A> => {
-    const exit = await Effect.runPromiseExitWith(inside.getStore() ?? services)(effect, { signal })
+  const called = async <A>(effect: Effect.Effect<A, unknown, Capabilities>, services: Services): Promise<A> => {
+    const exit = await Effect.runPromiseExitWith(services)(effect, { signal })
     if (Exit.isSuccess(exit)) return exit.value
     throw Cause.squash(exit.cause)
+  }
+  const promised = <A>(what: string, effect: Effect.Effect<A, unknown, Capabilities>): Promise<A> => {
+    const { calls, services } = inside.getStore() ?? handler
+    return calls.add(what, called(effect, services))
   }
   const asyncApi = (api: UnifiedApi): AsyncApi => {
     const promises: Record<string, unknown> = { integration: api.integration }
     for (const call of calls) {
       const method: (...given: ReadonlyArray<never>) => Effect.Effect<unknown, unknown> = api[call]
-      promises[call] = (...given: ReadonlyArray<never>) => promised(method(...given))
+      promises[call] = (...given: ReadonlyArray<never>) => promised(`api.${call}`, method(...given))
     }
     return promises as AsyncApi
   }
   const step =
-    (kept: Journal["Service"]["once"]): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) =>
-      promised(kept(name, Schema.Json, result(run), options)) as Promise<A>
+    (of: "once" | "oncePer"): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) => {
+      const { calls } = inside.getStore() ?? handler
+      return promised(`journal.${of}`, journal[of](name, Schema.Json, result(run, calls), options)) as Promise<A>
+    }
 
   return {
     api: Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) }),
     records: {
-      get: (...given) => promised(records.get(...given)),
-      applicationsOf: (...given) => promised(records.applicationsOf(...given))
+      get: (...given) => promised("records.get", records.get(...given)),
+      applicationsOf: (...given) => promised("records.applicationsOf", records.applicationsOf(...given))
     },
-    events: { between: (...given) => promised(events.between(...given)) },
-    journal: { once: step(journal.once), oncePer: step(journal.oncePer) },
-    fetch: (input, init) => promised(fetched(new Request(input, init))),
+    events: { between: (...given) => promised("events.between", events.between(...given)) },
+    journal: { once: step("once"), oncePer: step("oncePer") },
+    fetch: (input, init) => promised("fetch", fetched(new Request(input, init))),
     signal
   }
 }
@@ -168,5 +187,5 @@ export const adapted =
   (event: E, config: C): Handled =>
     Effect.flatMap(
       Effect.context<Capabilities>(),
-      (services) => ran(services, (signal) => handle(event, capabilitiesOf(services, signal), config))
+      (services) => ran(services, (signal, own) => handle(event, capabilitiesOf(own, signal), config))
     )

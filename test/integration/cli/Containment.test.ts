@@ -72,6 +72,11 @@ const contained = [
   ],
   ["a rejected promise at the very end", `Promise.reject(new Error("lost"))`, /rejected that nothing awaited/],
   [
+    "a write that is not awaited and is refused",
+    `void api.addTag(event.recordId, { tag: {} })`,
+    /api\.addTag failed, and its promise was not awaited/
+  ],
+  [
     "a helper that is not awaited, whose write is refused",
     `void (async () => { await api.addTag(event.recordId, { tag: {} }) })()`,
     /its promise was not awaited/

@@ -186,3 +186,94 @@ describe("a handler as an async function", () => {
     assert.deepStrictEqual([failure?._tag, writes.length, told], ["Transient", 0, [true]])
   })
 })
+
+describe("what an async function calls and does not await", () => {
+  type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.tag.created">, {}>>[0]
+  const plugin = (handle: Handle, options = {}) =>
+    Plugin.make("hasty").on("ats.tag.created", { attempts: 2, ...options }, Plugin.async(handle))
+  const refused = { faults: [{ on: "addTag", fail: "PermissionMissing", times: 9 }] } as const
+  const tagged = { tag: { name: "x" } }
+
+  it("is waited for, and what it goes on to call too   (L22)", async () => {
+    const run = await Testing.make(plugin(async ({ recordId }, { api }) => {
+      void (async () => {
+        await api.addTag(recordId, tagged)
+        await api.removeTag(recordId, tagged)
+      })()
+    })).deliver(tag)
+    assert.deepStrictEqual(run.writes.map(({ write }) => write), ["addTag", "removeTag"])
+    assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 1]])
+  })
+
+  it("fails the attempt as it fails itself, and says that it was not awaited   (L22)", async () => {
+    const { failure } = await Testing.make(
+      plugin(async ({ recordId }, { api }) => void api.addTag(recordId, tagged)),
+      refused
+    ).deliver(tag)
+    if (failure?._tag !== "Permanent") return assert.fail(`it ended as ${failure?._tag}`)
+    assert.strictEqual(failure.refusal, "PermissionMissing")
+    assert.match(failure.message, /^api\.addTag failed, and its promise was not awaited: /)
+  })
+
+  it("fails the attempt too if it failed before the handler was done   (L22)", async () => {
+    const { failure } = await Testing.make(
+      plugin(async ({ recordId }, { api }) => {
+        void api.addTag(recordId, tagged)
+        await api.live("ats.tag", recordId)
+        await api.live("ats.tag", recordId)
+      }),
+      refused
+    ).deliver(tag)
+    assert.strictEqual(failure?._tag, "Permanent")
+  })
+
+  it("of a step leaves the step undone   (L22)", async () => {
+    const { failure, journal } = await Testing.make(
+      plugin(async ({ recordId }, { api, journal }) => {
+        await journal.once("step", async () => void api.addTag(recordId, tagged))
+      }),
+      refused
+    ).deliver(tag)
+    assert.strictEqual(failure?._tag, "Permanent")
+    assert.deepStrictEqual(journal, [])
+  })
+
+  it("is a defect where it threw something else, and names what was called   (L22)", async () => {
+    const { failure } = await Testing.make(plugin(async (_, { journal }) => {
+      void journal.once("step", () => Promise.reject(new TypeError("oops")))
+    })).deliver(tag)
+    assert.strictEqual(failure?._tag, "Defect")
+    assert.match(
+      failure?._tag === "Defect" ? failure.message : "",
+      /journal\.once failed, and its promise was not awaited/
+    )
+  })
+
+  it("is the handler's own business where it awaits late, or catches   (L22)", async () => {
+    const seen: Array<string> = []
+    const { failure } = await Testing.make(
+      plugin(async ({ recordId }, { api }) => {
+        void api.addTag(recordId, tagged).catch(() => seen.push("caught"))
+        const late = api.addTag(recordId, tagged)
+        await Promise.race([api.live("ats.tag", recordId), api.addTag("other", tagged)])
+        await Promise.allSettled([api.addTag("third", tagged)])
+        await api.live("ats.tag", recordId)
+        try {
+          await late
+        } catch {
+          seen.push("late")
+        }
+      }),
+      refused
+    ).deliver(tag)
+    assert.deepStrictEqual([failure, seen.toSorted()], [null, ["caught", "late"]])
+  })
+
+  it("does not hide what the handler itself failed with, and is waited for then too   (L22)", async () => {
+    const { failure, writes } = await Testing.make(plugin(async ({ recordId }, { api }) => {
+      void api.addTag(recordId, tagged)
+      throw new Plugin.Permanent({ message: "its own" })
+    })).deliver(tag)
+    assert.deepStrictEqual([failure?._tag === "Permanent" && failure.message, writes.length], ["its own", 1])
+  })
+})

@@ -273,13 +273,15 @@ export const make = (
       () => Effect.sync(() => push(released(claimed)))
     )
     const there = dropErased(claimed, events)
+    const now = yield* Clock.currentTimeMillis
     for (const [key, own] of Map.groupBy(there, ({ handler }) => handler)) {
       const desk = desks.get(key)
-      if (desk === undefined) {
+      const jobs = jobsOf(own, events)
+      // its last attempts may have failed while these were being claimed
+      if (desk === undefined || desk.breaker.room(jobs.length, desk.held, now) === 0) {
         push(released(own))
         continue
       }
-      const jobs = jobsOf(own, events)
       desk.held += jobs.length
       desk.queue.push(...jobs)
       const runners = Math.min(desk.concurrency - desk.runners, desk.queue.length)

@@ -178,7 +178,8 @@ const pluginsOf = (place: Place): Settings["plugins"] => {
       item.fault("is no plugin", "Name what `Plugin.make(…)` gives; a function that makes one is to be called")
       return []
     }
-    const { handlers, name } = plugin
+    const { faults, handlers, name } = plugin
+    for (const { hint, message } of faults) item.fault(message, hint)
     if (names.has(name)) item.fault(`"${name}" is there twice`, "Give one of them another name, or leave one out")
     if (handlers.length === 0) item.fault(`"${name}" handles nothing`, "Give it a handler: `.on`, `.batch` or `.every`")
     names.add(name)

@@ -9,8 +9,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { cursorParameter, isCursorParameter } from "./api/Lists.ts"
-import { missing, nearest, type Place, type Places, type Within } from "./ConfigValue.ts"
+import { missing, type Place, type Places, type Within } from "./ConfigValue.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "./domain/Model.ts"
+import { nearest } from "./domain/Nearest.ts"
 import type { Redaction, RemoteData } from "./domain/Processing.ts"
 
 export interface Account {

@@ -17,6 +17,7 @@ import {
   type SecretVariable,
   type Variable
 } from "./ConfigInput.ts"
+import { nearest } from "./domain/Nearest.ts"
 
 /** What is wrong with a value that must be there. */
 export const missing = "is not set"
@@ -233,20 +234,4 @@ export const parseLength = (text: string): Option.Option<Duration.Duration> => {
   const match = /^(\d+(?:\.\d+)?)([a-z]+)$/.exec(text)
   const unit = units[match?.[2] ?? ""]
   return parseDuration(match === null || unit === undefined ? text : `${match[1]} ${unit}`)
-}
-
-/** The candidate with the fewest edits. */
-export const nearest = (name: string, candidates: ReadonlyArray<string>): string => {
-  const edits = (a: string, b: string): number => {
-    let row = Array.from({ length: b.length + 1 }, (_, column) => column)
-    for (let i = 1; i <= a.length; i++) {
-      const next = [i]
-      for (let j = 1; j <= b.length; j++) {
-        next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
-      }
-      row = next
-    }
-    return row[b.length]!
-  }
-  return candidates.reduce((best, candidate) => edits(name, candidate) < edits(name, best) ? candidate : best)
 }

@@ -81,6 +81,9 @@ export interface AsyncCapabilities {
   readonly signal: AbortSignal
 }
 
+/** A handler that is an async function. */
+export type AsyncHandler<E, C> = (event: E, capabilities: AsyncCapabilities, config: C) => Promise<void>
+
 type Services = Context.Context<Capabilities>
 
 /** A run of a handler or of a step. */
@@ -182,9 +185,9 @@ const capabilitiesOf = (handler: Run, signal: AbortSignal): AsyncCapabilities =>
  * A handler that is an async function: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. It fails
  * by throwing `Plugin.Transient`, `Plugin.RateLimited` or `Plugin.Permanent`; what the capabilities fail with they throw.
  */
-export const adapted =
-  <E, C>(handle: (event: E, capabilities: AsyncCapabilities, config: C) => Promise<void>) =>
-  (event: E, config: C): Handled =>
+export const adapted = <E, C>(handle: AsyncHandler<E, C>): (event: E, config: C) => Handled =>
+  // what is no function stays as it is, for it to be found at start
+  typeof handle !== "function" ? handle : (event, config) =>
     Effect.flatMap(
       Effect.context<Capabilities>(),
       (services) => ran(services, (signal, own) => handle(event, capabilitiesOf(own, signal), config))

@@ -17,6 +17,7 @@ class Call<A> extends Promise<A> {
   }
   awaited = false
 
+  // oxlint-disable-next-line unicorn/no-thenable -- it is a promise
   override then<B = A, C = never>(
     done?: ((value: A) => B | PromiseLike<B>) | null,
     failed?: ((error: unknown) => C | PromiseLike<C>) | null

@@ -4,21 +4,33 @@
  *
  * Gotchas
  * - A handler may be run more than once for an event: what must happen once goes through `Api` or `Journal`.
+ * - What is wrong with a plugin is found here and told at start, by `doctor` and by the test kit: see `faults`.
+ * - An async function is a handler as it is. In TypeScript `Plugin.async` around it says what its second parameter is.
  * - A handler that computes without ever yielding holds up the whole process; it is named in the log, not stopped.
  */
 import type * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
+import { adapted, type AsyncHandler } from "./Async.ts"
 import type { Handled } from "./Capabilities.ts"
 import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
+import { Uncaught } from "./Failure.ts"
+import { type Added, ofDefinition, ofHandler, ofSettings, type PluginFault } from "./Validation.ts"
 
 export type { Attachment } from "../api/Attachments.ts"
 export { checkForm, type FormFault } from "../api/FormCheck.ts"
 export type { EmployeeForm, FormField } from "../api/Forms.ts"
 export { checkProficiency, type ProficiencyScale } from "../api/Proficiency.ts"
-export { adapted as async, type AsyncApi, type AsyncCapabilities, type AsyncJournal } from "./Async.ts"
+export {
+  adapted as async,
+  type AsyncApi,
+  type AsyncCapabilities,
+  type AsyncHandler,
+  type AsyncJournal
+} from "./Async.ts"
 export {
   Api,
   type Capabilities,
@@ -34,6 +46,7 @@ export {
 export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
 export { send } from "./Send.ts"
+export type { PluginFault } from "./Validation.ts"
 
 /** One run of an `.every` handler in one integration: when it was due, and the stretch of the log since the last one. */
 export interface Tick {
@@ -137,6 +150,8 @@ export interface Plugin<C> {
   readonly definition: Definition<C>
   readonly handlers: ReadonlyArray<Handler<C>>
   readonly settings: Settings
+  /** All that is wrong with it; a plugin with faults is not started. */
+  readonly faults: ReadonlyArray<PluginFault>
 
   /** For each event of a trigger, in the order of its record. */
   on<const T extends Trigger, const P extends PropertyOf<T> = never>(
@@ -144,11 +159,21 @@ export interface Plugin<C> {
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
     handle: (event: EventOf<T, P>, config: C) => Handled
   ): Plugin<C>
+  on<const T extends Trigger, const P extends PropertyOf<T> = never>(
+    trigger: T,
+    options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
+    handle: AsyncHandler<EventOf<T, P>, C>
+  ): Plugin<C>
   /** For each event of any of these triggers: one handler, so that their order per record is kept across them. */
   onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
     options: UpdateOptions<P> & { readonly as: string },
     handle: (event: OneOf<T, P>, config: C) => Handled
+  ): Plugin<C>
+  onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
+    triggers: ReadonlyArray<T>,
+    options: UpdateOptions<P> & { readonly as: string },
+    handle: AsyncHandler<OneOf<T, P>, C>
   ): Plugin<C>
   /** For several events of one integration at a time. A batch that fails is halved down to the event that is to blame. */
   batch<const T extends Trigger>(
@@ -156,11 +181,21 @@ export interface Plugin<C> {
     options: BatchOptions,
     handle: (events: ReadonlyArray<EventOf<T>>, config: C) => Handled
   ): Plugin<C>
+  batch<const T extends Trigger>(
+    trigger: T,
+    options: BatchOptions,
+    handle: AsyncHandler<ReadonlyArray<EventOf<T>>, C>
+  ): Plugin<C>
   /** Regularly in each integration; missed ticks become one, which spans them. */
   every(
     interval: Duration.Input,
     options: Options & { readonly as: string },
     handle: (tick: Tick, config: C) => Handled
+  ): Plugin<C>
+  every(
+    interval: Duration.Input,
+    options: Options & { readonly as: string },
+    handle: AsyncHandler<Tick, C>
   ): Plugin<C>
   /** The same plugin, used in this way. */
   with(settings: Settings): Plugin<C>
@@ -169,62 +204,95 @@ export interface Plugin<C> {
 /** Whether `make` made it; a configuration file may export anything. */
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   typeof value === "object" && value !== null && "handlers" in value && Array.isArray(value.handlers) &&
-  "name" in value && typeof value.name === "string" && "settings" in value && "definition" in value
+  "name" in value && typeof value.name === "string" && "settings" in value && "definition" in value &&
+  "faults" in value && Array.isArray(value.faults)
 
-const named = /^[a-z][a-z0-9-]{0,62}$/
+/** What a function gives that is no async function, and no Effect. */
+const neither = (given: unknown): string =>
+  given instanceof Promise
+    ? "the handler gave a promise but is not written as an async function: put `async` before it, or Plugin.async around it"
+    : "the handler gave neither an Effect nor a promise: write an async function, or give an Effect"
+
+type Run<C> = Handler<C>["run"]
+
+/** An async function says so itself, whatever it will give. */
+const runOf = <C>(handle: unknown): Run<C> => {
+  if (typeof handle !== "function") return () => Effect.die(new Uncaught("there is no handler"))
+  if (Object.prototype.toString.call(handle) === "[object AsyncFunction]") {
+    return adapted(handle as AsyncHandler<unknown, C>)
+  }
+  return (input, config) => {
+    const given: unknown = handle(input, config)
+    if (Effect.isEffect(given)) return given as Handled
+    if (given instanceof Promise) given.catch(() => undefined)
+    return Effect.die(new Uncaught(neither(given)))
+  }
+}
+
+const optionsOf = (options: unknown): EventOptions & Partial<BatchOptions> & Pick<UpdateOptions<string>, "changed"> =>
+  typeof options === "object" && options !== null ? options : {}
 
 const define = <C>(
   name: string,
   definition: Definition<C>,
   handlers: ReadonlyArray<Handler<C>>,
-  settings: Settings
+  settings: Settings,
+  faults: ReadonlyArray<PluginFault>
 ): Plugin<C> => {
-  const add = (handler: Handler<C>): Plugin<C> => {
-    if (handlers.some(({ name }) => name === handler.name)) {
-      throw new Error(`plugin "${name}" has two handlers named "${handler.name}": give one another name with \`as\``)
+  const add = (
+    by: Added["by"],
+    triggers: ReadonlyArray<Trigger>,
+    options: unknown,
+    handle: unknown,
+    occasion: Occasion,
+    interval: unknown = null
+  ): Plugin<C> => {
+    const { as } = optionsOf(options)
+    const own = typeof as === "string" ? as : by === "every" ? String(interval) : triggers.join(", ")
+    const found = [...ofHandler(name, { by, name: own, triggers, interval, options, handle })]
+    if (handlers.some(({ name }) => name === own)) {
+      found.push({
+        message: `plugin "${name}" has two handlers named "${own}"`,
+        hint: "Give one another name with `as`"
+      })
     }
-    return define(name, definition, [...handlers, handler], settings)
+    const handler: Handler<C> = { name: own, occasion, options: optionsOf(options), run: runOf<C>(handle) }
+    return define(name, definition, [...handlers, handler], settings, [...faults, ...found])
   }
+  const event = (triggers: ReadonlyArray<Trigger>, options: unknown): Occasion => ({
+    _tag: "Event",
+    triggers,
+    changed: optionsOf(options).changed ?? null
+  })
   return {
     name,
     definition,
     handlers,
     settings,
-    on(trigger, options, handle) {
-      const changed = "changed" in options ? options.changed ?? null : null
-      return add({
-        name: options.as ?? trigger,
-        occasion: { _tag: "Event", triggers: [trigger], changed },
-        options,
-        run: handle
-      })
+    faults,
+    on: (trigger: Trigger, options: unknown, handle: unknown) =>
+      add("on", [trigger], options, handle, event([trigger], options)),
+    onAny: (some: ReadonlyArray<Trigger>, options: unknown, handle: unknown) => {
+      const triggers = Array.isArray(some) ? some : [some]
+      return add("onAny", triggers, options, handle, event(triggers, options))
     },
-    onAny(triggers, options, handle) {
-      if (triggers.length === 0) throw new Error(`plugin "${name}": handler "${options.as}" has no triggers`)
-      const changed = options.changed ?? null
-      return add({ name: options.as, occasion: { _tag: "Event", triggers, changed }, options, run: handle })
+    batch: (trigger: Trigger, options: unknown, handle: unknown) => {
+      // where they are missing it has a fault, and is not started
+      const { size = 1, within = 0 } = optionsOf(options)
+      return add("batch", [trigger], options, handle, { _tag: "Batch", triggers: [trigger], size, within })
     },
-    batch(trigger, options, handle) {
-      const { size, within } = options
-      if (!Number.isInteger(size) || size < 1) throw new Error(`plugin "${name}": a batch has a size of 1 or more`)
-      return add({
-        name: options.as ?? trigger,
-        occasion: { _tag: "Batch", triggers: [trigger], size, within },
-        options,
-        run: handle
-      })
-    },
-    every(interval, options, handle) {
-      return add({ name: options.as, occasion: { _tag: "Tick", every: interval }, options, run: handle })
-    },
-    with: (more) => define(name, definition, handlers, { ...settings, ...more })
+    every: (interval: Duration.Input, options: unknown, handle: unknown) =>
+      add("every", [], options, handle, { _tag: "Tick", every: interval }, interval),
+    with: (more) => define(name, definition, handlers, { ...settings, ...more }, [...faults, ...ofSettings(name, more)])
   }
 }
 
 /** A plugin without handlers yet. `name`: lower case, digits and hyphens; it keys deliveries and journal. */
-export const make = <C = {}>(name: string, definition: Definition<C> = {}): Plugin<C> => {
-  if (!named.test(name)) {
-    throw new Error(`"${name}" is no name of a plugin: use lower-case letters, digits and hyphens, a letter first`)
-  }
-  return define(name, definition, [], {})
-}
+export const make = <C = {}>(name: string, definition: Definition<C> = {}): Plugin<C> =>
+  define(
+    String(name),
+    typeof definition === "object" && definition !== null ? definition : {},
+    [],
+    {},
+    ofDefinition(name, definition)
+  )

@@ -82,6 +82,9 @@ const endless = 10_000
 
 /** A plugin as it is configured (`plugin.with({ values: … })`), in a world of its own. */
 export const make = <C>(plugin: Plugin<C>, setting: Setting = {}): Testing => {
+  if (plugin.faults.length > 0) {
+    throw new Error(plugin.faults.map(({ hint, message }) => `${message}. ${hint}.`).join("\n"))
+  }
   const world = new World(setting)
 
   type Act = (trial: Trial.Trial<C>) => Effect.Effect<void>

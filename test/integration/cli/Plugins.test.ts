@@ -110,6 +110,49 @@ describe("doctor with plugins", () => {
     }))
 })
 
+describe("a plugin with faults", () => {
+  const faulty = `Plugin.make("hasty", { needs: { writes: ["addTags"] } } as any)
+    .on("ats.tag.created", { timeout: "1 minit", attmpts: 3 } as any, async () => {})
+    .on("ats.tag.creatd" as any, {}, async () => {})
+    .on("ats.tag.deleted", {}, undefined as any)`
+  const faults = [
+    /plugin "hasty": needs\.writes "addTags" is not known.* Did you mean "addTag"\?/,
+    /handler "ats\.tag\.created": timeout "1 minit" is no length of time/,
+    /handler "ats\.tag\.created": attmpts is not known.* Did you mean "attempts"\?/,
+    /the trigger "ats\.tag\.creatd" does not exist.* Did you mean "ats\.tag\.created"\?/,
+    /handler "ats\.tag\.deleted": there is no handler/
+  ]
+
+  it("is named with each of them by the doctor, and nothing starts   (L23)", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await configured(start, directory, faulty)
+      const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
+      const { findings }: { readonly findings: ReadonlyArray<Finding> } = JSON.parse(stdout)
+      const problems = findings.filter(({ verdict }) => verdict === "problem")
+      const texts = problems.map(({ hint, message }) => `${message} ${hint}`)
+      assert.strictEqual(texts.length, faults.length, texts.join("\n"))
+      for (const [index, fault] of faults.entries()) assert.match(texts[index] ?? "", fault)
+      for (const text of texts) assert.include(text, "rollcall.config.ts, plugins[0]")
+      const begun = await start(["start", "--once"], environment, directory).ended
+      assert.deepStrictEqual([code, begun.code], [1, 1])
+      for (const fault of faults) assert.match(last(begun.stderr).message, fault)
+    }))
+
+  it("that are none: plain async functions are handlers as they are   (L23)", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await configured(
+        start,
+        directory,
+        `Plugin.make("plain").on("ats.tag.created", ${old}, async (event, { api }: Plugin.AsyncCapabilities) => {
+          process.stdout.write(api.integration + " " + event.model + "\\n")
+        }).with({ from: "oldest" })`
+      )
+      const { code, stderr, stdout } = await start(["start", "--once"], environment, directory).ended
+      assert.strictEqual(code, 0, stderr)
+      assert.include(stdout, "sandbox:everything ats.tag")
+    }))
+})
+
 describe("the help", () => {
   it("of plugins and dead letters names what there is, with examples", async () => {
     const helps = {

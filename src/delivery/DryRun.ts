@@ -118,6 +118,8 @@ const deliveriesOf = ({ deliveries }: Readable): Deliveries["Service"] => {
     story: never,
     redrive: never,
     discard: never,
+    openSteps: never,
+    answer: never,
     replay: never,
     switchedOff: impossible,
     set: never,

@@ -159,12 +159,14 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     return count
   }, locks.deliveries)
 
+  const revive = (ids: ReadonlyArray<number>, dueAt: number, fresh: string | null) =>
+    sql<Lane>`
+      UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
+        fresh = ${fresh === null ? sql`fresh` : fresh}
+      WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, lane`
+
   const redrive: Deliveries["Service"]["redrive"] = (ids, { dueAt, fresh }, act) =>
-    toDead(ids, act, (some) =>
-      sql<Lane>`
-        UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
-          fresh = ${fresh === null ? sql`fresh` : fresh}
-        WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`).pipe(attempt("redrive"))
+    toDead(ids, act, (some) => revive(some, dueAt, fresh)).pipe(attempt("redrive"))
 
   const discard: Deliveries["Service"]["discard"] = (ids, act) =>
     toDead(ids, act, (some) =>
@@ -199,5 +201,13 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     return change.pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, attempt("set"))
   }
 
-  return { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct: acted.after }
+  return {
+    service: { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct: acted.after },
+    /** A step of an open transaction: written down, and told to who waits for it once it is committed. */
+    record,
+    /** A step of an open transaction: tried again from `dueAt`, if it is dead. */
+    again: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), release)
+  }
 }
+
+export type DeadLetterTable = ReturnType<typeof make>

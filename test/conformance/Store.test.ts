@@ -12,6 +12,7 @@ import type { Store, StoreError } from "../../src/store/Store.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
+import { answerSuite } from "./DeliveryAnswers.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { storeSuite } from "./Store.ts"
 import { derivedSuite } from "./StoreDerived.ts"
@@ -37,6 +38,7 @@ const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>
   deliverySuite(name, layer)
   deliveryActSuite(name, layer)
   journalSuite(name, layer)
+  answerSuite(name, layer)
 }
 
 suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))

@@ -120,6 +120,9 @@ const planned = Effect.fnUntraced(function*(filter: Filter, hash: string) {
   return { letters, found }
 })
 
+const diedOf = (letters: ReadonlyArray<DeadLetter>) =>
+  new Map(letters.map(({ failure, id }): [number, number] => [id, failure.at]))
+
 const described = ({ ids, ...filter }: Filter): string =>
   Object.entries({ ...filter, ids: ids?.length }).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name} ${value}`]
@@ -173,7 +176,8 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   for (const [part, some] of parts.entries()) {
     count += yield* redrive(some.map(({ id }) => id), {
       dueAt: dueAt(part),
-      fresh: fresh ? `${hash}-${from}` : null
+      fresh: fresh ? `${hash}-${from}` : null,
+      died: diedOf(some)
     }, {
       at: from,
       act: "deadletters.redrive",
@@ -200,7 +204,7 @@ export const discard = Effect.fn("DeadLetters.discard")(function*(
       act: "deadletters.discard",
       target: `plan ${hash}`,
       detail: `${some.length} letters`
-    })
+    }, diedOf(some))
   }
   yield* tell("deadletters.discard", filter, found)
   return count

@@ -143,14 +143,25 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
 
   // ---- doing
 
+  /** Those of these that died at that time, and not again since. */
+  const diedAt = (ids: ReadonlyArray<number>, died: ReadonlyMap<number, number>) =>
+    sql<{ id: Integer; died_at: Integer }>`
+      SELECT id, died_at FROM deliveries WHERE id IN ${sql.in(ids)} AND state = 'dead'`.pipe(
+      Effect.map((rows) => rows.map((row) => [Number(row.id), Number(row.died_at)] as const)),
+      Effect.map((rows) => rows.flatMap(([id, at]) => died.get(id) === at ? [id] : []))
+    )
+
   /** Does it to those of these that are dead, lets what waited behind them go, and gives how many they were. */
   const toDead = Effect.fnUntraced(function*(
     ids: ReadonlyArray<number>,
+    died: ReadonlyMap<number, number> | undefined,
     act: AuditEntry,
     change: (some: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<Lane>, SqlError>
   ) {
     let count = 0
-    for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+    for (const asked of Arr.chunksOf(ids, rowsPerStatement)) {
+      const some = died === undefined ? asked : yield* diedAt(asked, died)
+      if (some.length === 0) continue
       const lanes = yield* change(some)
       yield* release(lanes)
       count += lanes.length
@@ -165,11 +176,11 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
         fresh = ${fresh === null ? sql`fresh` : fresh}
       WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, lane`
 
-  const redrive: Deliveries["Service"]["redrive"] = (ids, { dueAt, fresh }, act) =>
-    toDead(ids, act, (some) => revive(some, dueAt, fresh)).pipe(attempt("redrive"))
+  const redrive: Deliveries["Service"]["redrive"] = (ids, { died, dueAt, fresh }, act) =>
+    toDead(ids, died, act, (some) => revive(some, dueAt, fresh)).pipe(attempt("redrive"))
 
-  const discard: Deliveries["Service"]["discard"] = (ids, act) =>
-    toDead(ids, act, (some) =>
+  const discard: Deliveries["Service"]["discard"] = (ids, act, died) =>
+    toDead(ids, died, act, (some) =>
       sql<Lane>`
         DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`.pipe(
         Effect.tap(

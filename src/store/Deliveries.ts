@@ -354,14 +354,21 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** In the order of ids. */
   readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   readonly story: (id: number) => Effect.Effect<Story | null, StoreError>
-  /** Tried again from `dueAt`, with all their attempts; `fresh` as of a new delivery. Gives how many were dead. */
+  /**
+   * Tried again from `dueAt`, with all their attempts; `fresh` as of a new delivery; `died`: only those that died at that
+   * time, by id. Gives how many were dead.
+   */
   readonly redrive: (
     ids: ReadonlyArray<number>,
-    how: { readonly dueAt: number; readonly fresh: string | null },
+    how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
     act: AuditEntry
   ) => Effect.Effect<number, StoreError>
-  /** Given up for good: what is parked behind them goes on. Gives how many were dead. */
-  readonly discard: (ids: ReadonlyArray<number>, act: AuditEntry) => Effect.Effect<number, StoreError>
+  /** Given up for good: what is parked behind them goes on; `died` as for `redrive`. Gives how many were dead. */
+  readonly discard: (
+    ids: ReadonlyArray<number>,
+    act: AuditEntry,
+    died?: ReadonlyMap<number, number>
+  ) => Effect.Effect<number, StoreError>
   /** Open steps of `occasions` that an attempt at this dead letter would not simply repeat, the oldest first. */
   readonly openSteps: (
     delivery: number,

@@ -44,7 +44,7 @@ export type Answer<W extends WriteName> =
   | { readonly _tag: "CannotTell" }
 
 /** How long the API may take to show what was done, where no stream has learned better. */
-const settling = Duration.toMillis("5 minutes")
+export const settling = Duration.toMillis("5 minutes")
 /** Applications that are looked at for one candidate, pages for a new application. */
 const most = { applications: 50, pages: 40 }
 /** Clocks differ: a new application is looked for from this long before it was sent. */

@@ -55,9 +55,13 @@ const batchesOf = (batch: string): ReadonlyArray<string> => {
   return parts.map((_, index) => `b${parts.slice(0, parts.length - index).join(".")}`)
 }
 
+/** What a step is done once for that is done once per record for ever, or once per integration by the clock. */
+export const lastingOf = (integration: string, record: NonNullable<About["record"]>): string =>
+  record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
+
 /** What a step of this delivery is done once for. All integrations have their ticks at the same times   (L6). */
 export const occasionsOf = (
-  { batch, fresh, integration, subject }: Claimed
+  { batch, fresh, integration, subject }: Pick<Claimed, "batch" | "fresh" | "integration" | "subject">
 ): readonly [string, ...ReadonlyArray<string>] => {
   const own = fresh === null ? "" : `~${fresh}`
   if (batch !== null) {

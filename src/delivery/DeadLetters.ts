@@ -20,6 +20,7 @@ import {
   type HandlerName
 } from "../store/Deliveries.ts"
 import type { StoreError } from "../store/Store.ts"
+import * as Outcomes from "./Outcomes.ts"
 import { longestWait } from "./Retry.ts"
 
 export interface Filter extends Omit<DeadLetterQuery, "after" | "limit"> {
@@ -39,6 +40,8 @@ export interface Plan {
   readonly count: number
   /** Deliveries that wait behind them. */
   readonly parked: number
+  /** Letters that died because nobody knows the outcome of a write or step: sent again as they are, most die again. */
+  readonly unknown: number
   readonly shares: ReadonlyArray<Share>
 }
 
@@ -50,6 +53,12 @@ export class UnknownLetters extends Schema.TaggedError<UnknownLetters>()("Unknow
 
 /** What is dead is not what was counted. Nothing was done. */
 export class PlanOutdated extends Schema.TaggedError<PlanOutdated>()("PlanOutdated", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+/** A redrive without the journal might do again what may have happened. Nothing was done. */
+export class Unresolved extends Schema.TaggedError<Unresolved>()("Unresolved", {
   message: Schema.String,
   hint: Schema.String
 }) {}
@@ -78,6 +87,7 @@ const planOf = (letters: ReadonlyArray<DeadLetter>): Plan => ({
     .slice(0, 16),
   count: letters.length,
   parked: letters.reduce((sum, { parked }) => sum + parked, 0),
+  unknown: letters.filter(({ failure }) => failure.refusal === "OutcomeUnknown").length,
   shares: [...Map.groupBy(letters, ({ failure, handler, plugin }) => `${plugin} ${handler} ${failure.reason}`).values()]
     .map((group) => {
       const { failure: { reason }, handler, plugin } = group[0]!
@@ -110,6 +120,9 @@ const planned = Effect.fnUntraced(function*(filter: Filter, hash: string) {
   return { letters, found }
 })
 
+const diedOf = (letters: ReadonlyArray<DeadLetter>) =>
+  new Map(letters.map(({ failure, id }): [number, number] => [id, failure.at]))
+
 const described = ({ ids, ...filter }: Filter): string =>
   Object.entries({ ...filter, ids: ids?.length }).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name} ${value}`]
@@ -127,14 +140,32 @@ export interface Redriven {
   readonly to: number
 }
 
+/** Fails if the outcome of a write or step of one of these is unknown. */
+const settled = Effect.fnUntraced(function*(letters: ReadonlyArray<DeadLetter>) {
+  const unknown: Array<number> = []
+  for (const letter of letters) {
+    if ((yield* Outcomes.of(letter)).some(({ state }) => state !== "answered")) unknown.push(letter.id)
+  }
+  const [first] = unknown
+  if (first === undefined) return
+  return yield* new Unresolved({
+    message:
+      `of ${unknown.length} of these dead letters nobody knows whether a write or step happened, and without their ` +
+      `journal it might be done twice: ${unknown.slice(0, 20).join(", ")}${unknown.length > 20 ? ", …" : ""}`,
+    hint: `rollcall deadletters show ${first} shows what it was; say whether it happened with \`rollcall deadletters ` +
+      `resolve ${first} --happened\` or \`--did-not-happen\`, or redrive without --fresh`
+  })
+})
+
 /** Sends what was planned again, from now on, evenly `over` a time, a week at most. */
 export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   filter: Filter,
   hash: string,
   { fresh, over }: { readonly over: Duration.Duration; readonly fresh: boolean }
-): Effect.fn.Return<Redriven, PlanOutdated | StoreError, Deliveries> {
+): Effect.fn.Return<Redriven, PlanOutdated | Unresolved | StoreError, Deliveries> {
   const { redrive } = yield* Deliveries
   const { found, letters } = yield* planned(filter, hash)
+  if (fresh) yield* settled(letters)
   const from = yield* Clock.currentTimeMillis
   const length = Math.min(toMillis(over), longestWait)
   const moments = Math.max(1, Math.min(mostMoments, Math.ceil(length / 1000), letters.length))
@@ -145,7 +176,8 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   for (const [part, some] of parts.entries()) {
     count += yield* redrive(some.map(({ id }) => id), {
       dueAt: dueAt(part),
-      fresh: fresh ? `${hash}-${from}` : null
+      fresh: fresh ? `${hash}-${from}` : null,
+      died: diedOf(some)
     }, {
       at: from,
       act: "deadletters.redrive",
@@ -172,7 +204,7 @@ export const discard = Effect.fn("DeadLetters.discard")(function*(
       act: "deadletters.discard",
       target: `plan ${hash}`,
       detail: `${some.length} letters`
-    })
+    }, diedOf(some))
   }
   yield* tell("deadletters.discard", filter, found)
   return count

@@ -211,6 +211,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
       if (done === acts) return
       off = yield* deliveries.switchedOff
       acts = done
+      worker.giveBack(off)
     })
 
     const serve = Effect.gen(function*() {

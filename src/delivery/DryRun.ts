@@ -119,6 +119,8 @@ const deliveriesOf = ({ deliveries }: Readable): Deliveries["Service"] => {
     story: never,
     redrive: never,
     discard: never,
+    openSteps: never,
+    answer: never,
     replay: never,
     switchedOff: impossible,
     set: never,

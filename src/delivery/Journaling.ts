@@ -11,7 +11,7 @@ import type { Journal } from "../plugin/Capabilities.ts"
 import { Permanent } from "../plugin/Failure.ts"
 import type { Deliveries, StepKey } from "../store/Deliveries.ts"
 import type { StoreError } from "../store/Store.ts"
-import { type Attempt, CurrentStep, type Place } from "./Attempt.ts"
+import { type Attempt, CurrentStep, lastingOf, type Place } from "./Attempt.ts"
 import * as Refusals from "./Refusals.ts"
 
 type Step = Journal["Service"]["once"]
@@ -41,7 +41,13 @@ export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journ
         const result = yield* stored(deliveries.result(key))
         if (result !== null) return yield* known(result)
         if (declared) {
-          const intent = { ...key, integration: attempt.integration, write: null, again: false }
+          const intent = {
+            ...key,
+            integration: attempt.integration,
+            write: null,
+            onUnknown: "deadLetter",
+            again: false
+          } as const
           const begun = yield* stored(deliveries.begin(attempt.fence, intent))
           if (begun._tag === "Done") return yield* known(begun.result)
           if (begun._tag === "Unknown") return yield* Refusals.unknown(`step "${name}"`)
@@ -68,7 +74,7 @@ export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journ
     if (record === null) {
       return yield* new Permanent({ message: "oncePer counts by one record: a batch has several, use once" })
     }
-    return record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
+    return lastingOf(integration, record)
   })
 
   return {

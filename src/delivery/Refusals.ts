@@ -35,3 +35,11 @@ export const unknown = (what: string): Permanent =>
     message: `${what} was begun by an earlier attempt, and nobody knows whether it took effect`,
     refusal: "OutcomeUnknown"
   })
+
+export const unclear = (write: string): Permanent =>
+  new Permanent({
+    message:
+      `${write} was not sent: an operator said that such a write happened, with other content. Say of this one too ` +
+      "whether it happened",
+    refusal: "OutcomeUnknown"
+  })

@@ -302,6 +302,17 @@ export const make = (
     ...[...unconfigured.values()].flatMap((fault) => fault.plugin === plugin ? [fault.integration] : [])
   ]
 
+  /** What was claimed and has not begun goes back where its plugin is off by now. */
+  const giveBack = (off: ReadonlyArray<Switch>) => {
+    for (const desk of desks.values()) {
+      const except = isOff(off, desk.plugin.name) ? null : new Set(exceptFor(off, desk.plugin.name))
+      for (const job of desk.queue.splice(0)) {
+        if (except !== null && !except.has(job.members[0].integration)) desk.queue.push(job)
+        else conclude(desk, released(job.members))
+      }
+    }
+  }
+
   /** What each handler could take on now. */
   const wantsOf = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> =>
     [...desks.values()].flatMap((desk): ReadonlyArray<Want> => {
@@ -347,6 +358,7 @@ export const make = (
   return {
     wants,
     turned,
+    giveBack,
     start,
     /** Not yet settled in the store; `settled` says how many of them, the first ones, are. */
     outcomes: (): ReadonlyArray<Outcome> => [...outcomes],

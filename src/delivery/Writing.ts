@@ -69,6 +69,11 @@ export const make = (services: Services, attempt: Attempt) => {
     return lock.withPermits(1)(effect)
   }
 
+  /** In a named step for one record, a write of the same kind to the same target is the same one, whatever it says. */
+  const restates = ({ lasting, occasions: [occasion], step }: StepKey, name: string): boolean =>
+    !step.startsWith(name) && attempt.record !== null && attempt.record !== "tick" &&
+    (lasting || occasion.startsWith("e"))
+
   /** The transaction before a write goes out: fence, switch, budget, intent, and what is to be seen of it. */
   const begin = <W extends WriteName>(
     key: StepKey,
@@ -76,12 +81,21 @@ export const make = (services: Services, attempt: Attempt) => {
     again: boolean
   ): Effect.Effect<Begun, HandlerError> => {
     const { body, integration, params, write } = wanted
+    const onUnknown = ifUnknown(wanted)
     return stored(deliveries.begin(attempt.fence, {
       ...key,
-      ...(ifUnknown(wanted) === "deadLetter" && { kin: key.step.slice(0, key.step.lastIndexOf(":") + 1) }),
+      ...(onUnknown === "deadLetter" && {
+        kin: key.step.slice(0, key.step.lastIndexOf(":") + 1),
+        restates: restates(key, kinOf(wanted))
+      }),
+      onUnknown,
       integration,
       write: {
         name: write,
+        // typed where it is called, checked only when it is sent
+        params: Object.fromEntries(
+          Object.entries<unknown>(params).flatMap(([name, id]) => typeof id === "string" ? [[name, id]] : [])
+        ),
         plugin: plugin.name,
         perHour: plugin.definition.writesPerHour ?? usualBudget,
         depth: attempt.depth,
@@ -167,6 +181,8 @@ export const make = (services: Services, attempt: Attempt) => {
       }
       case "Unknown":
         return yield* resolve(key, wanted, begun.begunAt)
+      case "Unclear":
+        return yield* Refusals.unclear(wanted.write)
     }
   })
 

@@ -6,7 +6,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { failure } from "./PluginApi.ts"
-import { NotFound, NotNow, StoreAway } from "./Problem.ts"
+import { AnswerMalformed, NotFound, NotNow, StoreAway } from "./Problem.ts"
 import { Instant, Length, Limit, Model, page, PositiveInt } from "./Shape.ts"
 
 export const DeadLetterView = Schema.Struct({
@@ -62,6 +62,54 @@ export const DeadLetterView = Schema.Struct({
 })
 export type DeadLetterView = typeof DeadLetterView.Type
 
+/** A write or a step of which nobody knows whether it happened, and what to do about it. */
+export const OutcomeView = Schema.Struct({
+  outcome: Schema.String.annotate({ description: "Names it as it is shown here; `POST …/resolve` wants it" }),
+  /**
+   * `unsent`: asked for with other content than a write that an operator said happened. `running`: the attempt that sent
+   * it is under way. `answered`: by an operator; it can be corrected until a handler is given the answer.
+   */
+  state: Schema.Literals(["unknown", "unsent", "running", "answered"]),
+  step: Schema.String,
+  /** null: a step that is no write of the unified API. */
+  write: Schema.NullOr(Schema.String),
+  method: Schema.NullOr(Schema.String),
+  /** With the ids in it. null: a step, or begun by an earlier version. */
+  path: Schema.NullOr(Schema.String),
+  integration: Schema.NullOr(Schema.String),
+  sent_at: Instant,
+  /** The delivery that sent it, by now perhaps settled: what is done once per record may be an earlier one's. */
+  delivery: Schema.Number,
+  /** The model whose records come to show it; null: nothing that is read does. */
+  shows: Schema.NullOr(Model),
+  /** The first record that Rollcall saw showing it. */
+  seen: Schema.NullOr(Schema.Struct({ model: Model, record: Schema.String, at: Schema.String })),
+  /** Where to look, in words. */
+  look: Schema.String,
+  /** Commands that give the one answer or the other. */
+  commands: Schema.Struct({ happened: Schema.String, did_not_happen: Schema.String })
+}).annotate({
+  examples: [{
+    outcome: "5c1f0a9e2b7d",
+    state: "unknown",
+    step: "employee/createEmployee:tA1y…:9kQz…",
+    write: "createEmployee",
+    method: "POST",
+    path: "/hris/employees/form",
+    integration: "workday:acme",
+    sent_at: "2026-03-01T12:00:01.000Z",
+    delivery: 17,
+    shows: null,
+    seen: null,
+    look: "Nothing that Rollcall reads shows this: look in the system that workday:acme connects.",
+    commands: {
+      happened: "rollcall deadletters resolve 17 --outcome 5c1f0a9e2b7d --happened --id <id>",
+      did_not_happen: "rollcall deadletters resolve 17 --outcome 5c1f0a9e2b7d --did-not-happen"
+    }
+  }]
+})
+export type OutcomeView = typeof OutcomeView.Type
+
 export const StoryView = Schema.Struct({
   ...DeadLetterView.fields,
   attempted: Schema.Array(Schema.Struct({
@@ -85,7 +133,9 @@ export const StoryView = Schema.Struct({
     /** False: begun, and nobody knows what became of it. */
     done: Schema.Boolean,
     begun_at: Schema.String
-  }))
+  })),
+  /** What must be answered for before it goes on. */
+  outcomes: Schema.Array(OutcomeView)
 })
 export type StoryView = typeof StoryView.Type
 
@@ -114,12 +164,16 @@ export const PlanView = Schema.Struct({
   plan: Schema.String.annotate({ description: "Stands for exactly these letters, as they died" }),
   count: Schema.Number,
   parked: Schema.Number,
+  unknown: Schema.Number.annotate({
+    description: "Letters with a write or step of unknown outcome: answer with `POST …/resolve`, or they die again"
+  }),
   shares: Schema.Array(Schema.Struct(share))
 }).annotate({
   examples: [{
     plan: "5c1f0a9e2b7d4e63",
     count: 12,
     parked: 4,
+    unknown: 0,
     shares: [{ plugin: "webhook", handler: "ats.application.hired", reason: "Transient", count: 12 }]
   }]
 })
@@ -127,6 +181,14 @@ export type PlanView = typeof PlanView.Type
 
 export const RedriveView = Schema.Struct({ count: Schema.Number, from: Schema.String, to: Schema.String })
 export const DiscardView = Schema.Struct({ count: Schema.Number })
+export const ResolveView = Schema.Struct({
+  outcome: Schema.String,
+  happened: Schema.Boolean,
+  /** The dead letter is tried again: nothing else of it is without an answer. */
+  redriven: Schema.Boolean,
+  /** Outcomes that still have no answer. */
+  left: Schema.Number
+})
 
 const Over = Length.check(
   Schema.makeFilter((text) =>
@@ -167,11 +229,31 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
   }).annotate(
     OpenApi.Description,
     "Sends what was planned again, evenly `over` a time, a week at most, with what was journaled unless `fresh`. 409 if other " +
-      "letters match by now. Cut short, the rest is dead as before: plan again."
+      "letters match by now, and with `fresh` if the outcome of a write or step of one of them is unknown. Cut short, the rest is dead as before: plan again."
   ),
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(Planned),
     success: DiscardView,
     error: [NotNow, StoreAway]
-  }).annotate(OpenApi.Description, "Gives what was planned up for good; what waits behind it goes on.")
+  }).annotate(OpenApi.Description, "Gives what was planned up for good; what waits behind it goes on."),
+  HttpApiEndpoint.post("resolve", "/v1/deadletters/:id/resolve", {
+    params: { id: PositiveInt },
+    payload: Schema.Struct({
+      outcome: Schema.String.annotate({ description: "`outcome` as `GET /v1/deadletters/{id}` shows it" }),
+      happened: Schema.Boolean,
+      id: Schema.optionalKey(
+        Schema.String.annotate({ description: "The unified API's id of what the write created; only if it happened" })
+      ),
+      result: Schema.optionalKey(
+        Schema.Json.annotate({ description: "All that the write answered, or the step gave back, in place of `id`" })
+      )
+    }).annotate({ examples: [{ outcome: "5c1f0a9e2b7d", happened: true, id: "8Xi6iZrwusZqJmDGXs49GBmJ" }] }),
+    success: ResolveView,
+    error: [NotFound, AnswerMalformed, NotNow, StoreAway]
+  }).annotate(
+    OpenApi.Description,
+    "Says of a write or step of unknown outcome whether it happened. If it did, it gets its result, which the handler goes " +
+      "on with; if not, it is forgotten, and done again. With the last answer the dead letter is tried again. 409 if the " +
+      "outcome is not open any more, or the attempt that sent it is under way."
+  )
 )

@@ -1,6 +1,6 @@
 /**
- * `rollcall deadletters list | show | plan | redrive | discard`. Hides that what is sent again or given up is planned, shown
- * and confirmed first, unless a plan is given.
+ * `rollcall deadletters list | show | plan | redrive | discard | resolve`. Hides that what is sent again, given up or
+ * answered for is shown and confirmed first, unless it is named by its plan or outcome.
  */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -8,12 +8,13 @@ import * as Flag from "effect/cli/Flag"
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { failureReasons } from "../store/Deliveries.ts"
 import type { Client } from "./Client.ts"
 import { asked, type ClientOf, type ConfigFlag, json, print } from "./Commands.ts"
-import { DeadLetterView, DiscardView, PlanView, RedriveView, StoryView } from "./DeadLetterApi.ts"
-import { deadLetterTable, planText, storyText } from "./PluginScreen.ts"
+import { DeadLetterView, DiscardView, PlanView, RedriveView, ResolveView, StoryView } from "./DeadLetterApi.ts"
+import { deadLetterTable, outcomeText, planText, storyText } from "./PluginScreen.ts"
 import { page } from "./Shape.ts"
 
 const root = "/v1/deadletters"
@@ -21,6 +22,12 @@ const Listed = page(DeadLetterView)
 
 /** It was not said that this is meant. */
 export class NotConfirmed extends Schema.TaggedError<NotConfirmed>()("NotConfirmed", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+/** The answer is not one answer, or not JSON, or it is unclear for which outcome it is. */
+export class AnswerUnclear extends Schema.TaggedError<AnswerUnclear>()("AnswerUnclear", {
   message: Schema.String,
   hint: Schema.String
 }) {}
@@ -76,6 +83,12 @@ const given = Flag.String("plan").pipe(
   Flag.withMetavar("plan"),
   Flag.optional
 )
+const number = Argument.Int("id").pipe(
+  Argument.filter((value) => value > 0, (value) => `Expected the number of a dead letter, got ${value}`),
+  Argument.withDescription("Its number, as `rollcall deadletters list` shows it")
+)
+const confirmed = (message: string) =>
+  Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(Effect.catch(() => Effect.succeed(false)))
 const yes = Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask"), Flag.withDefault(false))
 
 export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientOf<E>) => {
@@ -95,10 +108,7 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientO
     if (!how.json) yield* print(planText(found))
     if (found.count === 0) return null
     if (how.yes) return found.plan
-    const ask = Prompt.run(Prompt.Confirm({ message: how.question, initial: false })).pipe(
-      Effect.catch(() => Effect.succeed(false))
-    )
-    if (!how.json && process.stdin.isTTY && (yield* ask)) return found.plan
+    if (!how.json && process.stdin.isTTY && (yield* confirmed(how.question))) return found.plan
     return yield* new NotConfirmed({
       message: "nothing was changed",
       hint: `Say --plan ${found.plan} to do exactly this, or --yes.`
@@ -127,10 +137,7 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientO
     )
 
   const show = Command.make("show", {
-    id: Argument.Int("id").pipe(
-      Argument.filter((value) => value > 0, (value) => `Expected the number of a dead letter, got ${value}`),
-      Argument.withDescription("Its number, as `rollcall deadletters list` shows it")
-    ),
+    id: number,
     json,
     config
   }, ({ config, id, json }) =>
@@ -138,7 +145,9 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientO
       const story = yield* (yield* client(config)).get(`${root}/${id}`, StoryView)
       yield* print(json ? JSON.stringify(story) : storyText(story))
     }).pipe(asked)).pipe(
-      Command.withDescription("Show the whole story of one: attempts, requests, what is journaled")
+      Command.withDescription(
+        "Show the whole story of one: attempts, requests, what is journaled, and which outcomes are unknown"
+      )
     )
 
   const plan = Command.make(
@@ -163,7 +172,8 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientO
     ),
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription(
-        "Forget what was journaled for these events: it is done again; what is done once per record for ever is not"
+        "Forget what was journaled for these events: it is done again; what is done once per record for ever is not. " +
+          "Refused while the outcome of a write or step is unknown: resolve it first"
       ),
       Flag.withDefault(false)
     ),
@@ -209,8 +219,120 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientO
       }).pipe(asked)
   ).pipe(Command.withDescription("Give dead letters up for good; what is parked behind them goes on"))
 
+  /** The outcome that was named, or the only one there is, shown and confirmed. */
+  const outcomeOf = Effect.fnUntraced(function*(
+    { get }: Client,
+    id: number,
+    how: {
+      readonly outcome: Option.Option<string>
+      readonly yes: boolean
+      readonly json: boolean
+      readonly question: string
+    }
+  ) {
+    if (Option.isSome(how.outcome)) return how.outcome.value
+    const { outcomes } = yield* get(`${root}/${id}`, StoryView)
+    const unknown = outcomes.filter(({ state }) => state !== "answered")
+    const [one, ...others] = unknown.length === 0 ? outcomes : unknown
+    if (one === undefined) {
+      return yield* new AnswerUnclear({
+        message: `of dead letter ${id} no outcome is unknown`,
+        hint: `rollcall deadletters show ${id} says why it died; redrive or discard it.`
+      })
+    }
+    if (others.length > 0) {
+      return yield* new AnswerUnclear({
+        message: `of dead letter ${id} ${others.length + 1} outcomes are unknown`,
+        hint: `Say which one: ${
+          [one, ...others].map(({ outcome, write }) => `--outcome ${outcome} (${write ?? "a step"})`).join(", ")
+        }.`
+      })
+    }
+    if (!how.json) yield* print(outcomeText(one))
+    if (how.yes || (!how.json && process.stdin.isTTY && (yield* confirmed(how.question)))) return one.outcome
+    return yield* new NotConfirmed({
+      message: "nothing was changed",
+      hint: `Say --outcome ${one.outcome} to answer for exactly this, or --yes.`
+    })
+  })
+
+  const resolve = Command.make("resolve", {
+    id: number,
+    happened: Flag.Boolean("happened").pipe(
+      Flag.withDescription("It happened: the handler goes on behind it and does not do it again"),
+      Flag.withDefault(false)
+    ),
+    didNotHappen: Flag.Boolean("did-not-happen").pipe(
+      Flag.withDescription("It did not happen: it is done again"),
+      Flag.withDefault(false)
+    ),
+    created: Flag.String("id").pipe(
+      Flag.withDescription(
+        "With --happened: the unified API's id of what the write created, where it answers with one"
+      ),
+      Flag.withMetavar("id"),
+      Flag.optional
+    ),
+    result: Flag.String("result").pipe(
+      Flag.withDescription("With --happened: all that the write answered, or the step gave back, in place of --id"),
+      Flag.withMetavar("json"),
+      Flag.optional
+    ),
+    outcome: Flag.String("outcome").pipe(
+      Flag.withDescription("Answer for what `rollcall deadletters show` shows under this name, and do not ask"),
+      Flag.withMetavar("outcome"),
+      Flag.optional
+    ),
+    yes,
+    json,
+    config
+  }, ({ config, created, didNotHappen, happened, id, json, outcome, result, yes }) =>
+    Effect.gen(function*() {
+      if (happened === didNotHappen) {
+        return yield* new AnswerUnclear({
+          message: "say whether it happened",
+          hint: "Give one of --happened and --did-not-happen."
+        })
+      }
+      const value = yield* Effect.fromResult(
+        Result.try({
+          try: (): Schema.Json | undefined => Option.isSome(result) ? JSON.parse(result.value) : undefined,
+          catch: () => new AnswerUnclear({ message: "--result is not JSON", hint: `Such as --result '{"id":"…"}'.` })
+        })
+      )
+      const running = yield* client(config)
+      const question = happened
+        ? "It happened, and is not to be done again?"
+        : "It did not happen, and is to be done again?"
+      const named = yield* outcomeOf(running, id, { outcome, yes, json, question })
+      const body = {
+        outcome: named,
+        happened,
+        ...(Option.isSome(created) && { id: created.value }),
+        ...(value !== undefined && { result: value })
+      }
+      const resolved = yield* running.post(`${root}/${id}/resolve`, body, ResolveView)
+      const next = resolved.redriven
+        ? `dead letter ${id} is sent again`
+        : `${resolved.left} more to be answered for before dead letter ${id} is sent again`
+      yield* print(json ? JSON.stringify(resolved) : `${happened ? "it happened" : "it did not happen"}: ${next}`)
+    }).pipe(asked)).pipe(
+      Command.withDescription(
+        "Say whether a write or step of unknown outcome happened, and send the dead letter again"
+      ),
+      Command.withExamples([
+        {
+          command: "rollcall deadletters resolve 17 --happened --id 8Xi6iZrwusZqJmDGXs49GBmJ",
+          description: "The other system shows the employee; shows what was sent, and asks"
+        },
+        { command: "rollcall deadletters resolve 17 --did-not-happen", description: "It is nowhere: send it again" }
+      ])
+    )
+
   return Command.make("deadletters").pipe(
-    Command.withDescription("Look at deliveries that plugins could not make, send them again or give them up"),
-    Command.withSubcommands([list, show, plan, redrive, discard])
+    Command.withDescription(
+      "Look at deliveries that plugins could not make, answer for unknown outcomes, send them again or give them up"
+    ),
+    Command.withSubcommands([list, show, plan, redrive, discard, resolve])
   )
 }

@@ -1,5 +1,5 @@
 /** How plugins, dry runs and dead letters look on a terminal. Pure. */
-import type { DeadLetterView, PlanView, StoryView } from "./DeadLetterApi.ts"
+import type { DeadLetterView, OutcomeView, PlanView, StoryView } from "./DeadLetterApi.ts"
 import type { PluginList, PluginView, ReplayView } from "./PluginApi.ts"
 import { paint, table } from "./Screen.ts"
 
@@ -127,6 +127,31 @@ const stepText = ({ begun_at, done, step, write }: StoryView["journal"][number])
     done ? "done, not done again" : `begun ${begun_at}, nobody knows what became of it`
   }`
 
+const outcomeStates: Readonly<Record<OutcomeView["state"], string>> = {
+  unknown: "nobody knows whether it happened",
+  unsent: "not sent: an operator said that such a write happened, with other content",
+  running: "the attempt that sent it is under way",
+  answered: "an operator answered for it"
+}
+
+/** A write or step of unknown outcome: what it was, and where to look. */
+export const outcomeText = (one: OutcomeView): string =>
+  [
+    `${paint("yellow", one.outcome)}: ${one.write ?? `step "${one.step}"`}: ${outcomeStates[one.state]}`,
+    ...(one.path === null ? [] : [`  ${one.method} ${one.path} in ${one.integration}`]),
+    ...(one.sent_at === null ? [] : [`  sent ${one.sent_at} by delivery ${one.delivery}`]),
+    `  ${one.look}`
+  ].join("\n")
+
+const openText = (one: OutcomeView): string =>
+  [
+    outcomeText(one),
+    ...(one.state === "running" ? [] : [
+      `  if it happened:       ${one.commands.happened}`,
+      `  if it did not happen: ${one.commands.did_not_happen}`
+    ])
+  ].join("\n")
+
 export const storyText = (story: StoryView): string =>
   [
     deadLetterTable([story]),
@@ -134,10 +159,11 @@ export const storyText = (story: StoryView): string =>
     story.journal.length === 0
       ? "nothing is journaled: sent again, it begins anew"
       : ["journaled:", ...story.journal.map(stepText)].join("\n"),
+    ...story.outcomes.map(openText),
     `send it again: rollcall deadletters redrive --id ${story.id}   give it up: rollcall deadletters discard --id ${story.id}`
   ].join("\n\n")
 
-export const planText = ({ count, parked, plan, shares }: PlanView): string =>
+export const planText = ({ count, parked, plan, shares, unknown }: PlanView): string =>
   count === 0
     ? "no dead letter matches"
     : [
@@ -145,5 +171,11 @@ export const planText = ({ count, parked, plan, shares }: PlanView): string =>
         ["PLUGIN", "HANDLER", "REASON", "DEAD"],
         shares.map(({ count, handler, plugin, reason }) => [plugin, handler, reason, many(count)])
       ),
-      `plan ${paint("bold", plan)}: ${counted(count, "dead letter")}, ${many(parked)} parked behind them`
+      `plan ${paint("bold", plan)}: ${counted(count, "dead letter")}, ${many(parked)} parked behind them`,
+      ...(unknown === 0 ? [] : [
+        `of ${
+          many(unknown)
+        } of them nobody knows whether a write or step happened: \`rollcall deadletters show <id>\` says ` +
+        "where to look, `resolve` takes the answer"
+      ])
     ].join("\n\n")

@@ -88,6 +88,13 @@ export class ReplayMalformed extends HttpApiError.Problem<ReplayMalformed>()("Re
   title: "This cannot be replayed"
 }, { hint: Schema.String }) {}
 
+/** 400: the answer to an unknown outcome does not fit the write. */
+export class AnswerMalformed extends HttpApiError.Problem<AnswerMalformed>()("AnswerMalformed", {
+  type: "urn:rollcall:problem:answer-malformed",
+  status: 400,
+  title: "This answer does not fit the write"
+}, { hint: Schema.String }) {}
+
 /** 409: not in this condition. */
 export class NotNow extends HttpApiError.Problem<NotNow>()("NotNow", {
   type: "urn:rollcall:problem:not-now",

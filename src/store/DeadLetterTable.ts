@@ -143,14 +143,25 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
 
   // ---- doing
 
+  /** Those of these that died at that time, and not again since. */
+  const diedAt = (ids: ReadonlyArray<number>, died: ReadonlyMap<number, number>) =>
+    sql<{ id: Integer; died_at: Integer }>`
+      SELECT id, died_at FROM deliveries WHERE id IN ${sql.in(ids)} AND state = 'dead'`.pipe(
+      Effect.map((rows) => rows.map((row) => [Number(row.id), Number(row.died_at)] as const)),
+      Effect.map((rows) => rows.flatMap(([id, at]) => died.get(id) === at ? [id] : []))
+    )
+
   /** Does it to those of these that are dead, lets what waited behind them go, and gives how many they were. */
   const toDead = Effect.fnUntraced(function*(
     ids: ReadonlyArray<number>,
+    died: ReadonlyMap<number, number> | undefined,
     act: AuditEntry,
     change: (some: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<Lane>, SqlError>
   ) {
     let count = 0
-    for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+    for (const asked of Arr.chunksOf(ids, rowsPerStatement)) {
+      const some = died === undefined ? asked : yield* diedAt(asked, died)
+      if (some.length === 0) continue
       const lanes = yield* change(some)
       yield* release(lanes)
       count += lanes.length
@@ -159,15 +170,17 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     return count
   }, locks.deliveries)
 
-  const redrive: Deliveries["Service"]["redrive"] = (ids, { dueAt, fresh }, act) =>
-    toDead(ids, act, (some) =>
-      sql<Lane>`
-        UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
-          fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
-        WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`).pipe(attempt("redrive"))
+  const revive = (ids: ReadonlyArray<number>, dueAt: number, fresh: string | null) =>
+    sql<Lane>`
+      UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
+        fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
+      WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, lane`
 
-  const discard: Deliveries["Service"]["discard"] = (ids, act) =>
-    toDead(ids, act, (some) =>
+  const redrive: Deliveries["Service"]["redrive"] = (ids, { died, dueAt, fresh }, act) =>
+    toDead(ids, died, act, (some) => revive(some, dueAt, fresh)).pipe(attempt("redrive"))
+
+  const discard: Deliveries["Service"]["discard"] = (ids, act, died) =>
+    toDead(ids, died, act, (some) =>
       sql<Lane>`
         DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, lane`.pipe(
         Effect.tap(
@@ -199,5 +212,13 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     return change.pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, attempt("set"))
   }
 
-  return { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct: acted.after }
+  return {
+    service: { backlog, deadLetters, story, redrive, discard, replay, switchedOff, set, awaitAct: acted.after },
+    /** A step of an open transaction: written down, and told to who waits for it once it is committed. */
+    record,
+    /** A step of an open transaction: tried again from `dueAt`, if it is dead. */
+    again: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), release)
+  }
 }
+
+export type DeadLetterTable = ReturnType<typeof make>

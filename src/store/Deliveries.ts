@@ -212,6 +212,8 @@ export interface Intent extends StepKey {
   /** A write of a plugin: refused while writes are stopped, or the hour's budget is used up. */
   readonly write: {
     readonly name: WriteName
+    /** The ids in its path, where it has any. */
+    readonly params?: Readonly<Record<string, string>>
     readonly plugin: string
     readonly perHour: number
     /** Of what it causes; see `Author`. */
@@ -224,6 +226,10 @@ export interface Intent extends StepKey {
    * which must not be sent beside it.
    */
   readonly kin?: string
+  /** Of a request with `kin`: an operator's answer for the other one counts for this one too. */
+  readonly restates?: boolean
+  /** What an attempt does that finds it begun and without a result; a dead letter without it. */
+  readonly onUnknown?: "repeat" | "ask" | "deadLetter"
   /** Although an earlier attempt began it: what became of that is known, or does not matter. */
   readonly again: boolean
 }
@@ -233,8 +239,43 @@ export type Begun =
   | { readonly _tag: "Done"; readonly result: Json }
   /** Begun by an earlier attempt, and never heard of again. */
   | { readonly _tag: "Unknown"; readonly begunAt: number }
+  /** An operator answered for a request in other words, and it is unclear whether this one is the same. It was not sent. */
+  | { readonly _tag: "Unclear" }
   | { readonly _tag: "Stopped" }
   | { readonly _tag: "Exhausted"; readonly until: number }
+
+/** A step without a result, or with one that an operator gave and no handler was given yet. */
+export interface OpenStep {
+  /** Names this step as it is now; another sending and another answer have other names. */
+  readonly name: string
+  readonly step: string
+  /** null: a step that is not a write. */
+  readonly write: WriteName | null
+  /** Where the write went; null of a step, and of a write that an earlier version of this program began. */
+  readonly target: { readonly integration: string; readonly params: Readonly<Record<string, string>> } | null
+  readonly begunAt: number
+  /** The delivery whose attempt began it. It may be settled by now. */
+  readonly delivery: number
+  /** `unsent`: see `Unclear`. `running`: the attempt that began it is under way. `answered`: by an operator. */
+  readonly state: "unknown" | "unsent" | "running" | "answered"
+  /** The first record that came to show the write while its outcome was unknown. */
+  readonly seen: { readonly model: Model; readonly id: string; readonly at: number } | null
+}
+
+/** What an operator says of an open step. */
+export type Answer =
+  /** `created`: ids of what the write brought into being. */
+  | { readonly _tag: "Happened"; readonly result: Json; readonly created: Readonly<Partial<Record<Model, string>>> }
+  | { readonly _tag: "DidNotHappen" }
+
+export type Answered =
+  /** `left`: open steps of the delivery that still have no answer. It is tried again when there is none. */
+  | { readonly _tag: "Answered"; readonly left: number }
+  /** The delivery is no dead letter (any more). */
+  | { readonly _tag: "NotDead" }
+  /** There is no open step of this name (any more). */
+  | { readonly _tag: "Outdated" }
+  | { readonly _tag: "Running" }
 
 // ---- for operators ------------------------------------------------------------------------------------------------
 
@@ -364,14 +405,35 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** In the order of ids. */
   readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   readonly story: (id: number) => Effect.Effect<Story | null, StoreError>
-  /** Tried again from `dueAt`, with all their attempts; `fresh` as of a new delivery. Gives how many were dead. */
+  /**
+   * Tried again from `dueAt`, with all their attempts; `fresh` as of a new delivery; `died`: only those that died at that
+   * time, by id. Gives how many were dead.
+   */
   readonly redrive: (
     ids: ReadonlyArray<number>,
-    how: { readonly dueAt: number; readonly fresh: string | null },
+    how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
     act: AuditEntry
   ) => Effect.Effect<number, StoreError>
-  /** Given up for good: what is parked behind them goes on. Gives how many were dead. */
-  readonly discard: (ids: ReadonlyArray<number>, act: AuditEntry) => Effect.Effect<number, StoreError>
+  /** Given up for good: what is parked behind them goes on; `died` as for `redrive`. Gives how many were dead. */
+  readonly discard: (
+    ids: ReadonlyArray<number>,
+    act: AuditEntry,
+    died?: ReadonlyMap<number, number>
+  ) => Effect.Effect<number, StoreError>
+  /** Open steps of `occasions` that an attempt at this dead letter would not simply repeat, the oldest first. */
+  readonly openSteps: (
+    delivery: number,
+    occasions: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyArray<OpenStep>, StoreError>
+  /** Gives the open step of this name an answer, and tries the dead letter again from `dueAt` if it was the last one. */
+  readonly answer: (
+    delivery: number,
+    occasions: ReadonlyArray<string>,
+    name: string,
+    answer: Answer,
+    dueAt: number,
+    act: AuditEntry
+  ) => Effect.Effect<Answered, StoreError>
   /** Delivers again, behind what the lanes hold. */
   readonly replay: (deliveries: ReadonlyArray<NewDelivery>, act: AuditEntry) => Effect.Effect<void, StoreError>
   /** What is switched off. */

@@ -13,6 +13,7 @@ import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { writes } from "../api/Writes.ts"
 import { anyRecord, candidateIn, type Expectation, named, type Open, type OwnWrite } from "../domain/Expectation.ts"
 import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
@@ -152,7 +153,14 @@ export const ofStream = (sql: SqlClient, stream: number, model: Model): Reading 
         Arr.chunksOf(keys, rowsPerStatement),
         (some) => sql<ExpectationRow>`SELECT * FROM expectations WHERE ${open} AND key IN ${sql.in(some)} ORDER BY id`
       ).pipe(Effect.map((rows) => rows.flat().map(toOpen(model))), step("expectations")),
-    meet: Effect.fnUntraced(function*({ everywhere, id, met }, record) {
+    meet: Effect.fnUntraced(function*({ delivery, everywhere, id, met, name, write }, record) {
+      if (writes[name].shows?.model === model) {
+        const seen = JSON.stringify({ model, id: record, at: yield* Clock.currentTimeMillis })
+        // the journal first, as whoever begins and finishes writes does   (X13)
+        yield* sql`
+          UPDATE journal SET seen = ${seen} WHERE delivery = ${Number(delivery)} AND done = 0 AND seen IS NULL
+            AND handler || '/' || occasion || '/' || step = ${write}`
+      }
       yield* everywhere
         ? sql`UPDATE expectations SET met = ${JSON.stringify([...met, record])} WHERE id = ${id}`
         : sql`DELETE FROM expectations WHERE id = ${id}`

@@ -17,6 +17,7 @@ import { expectations } from "./migrations/0008_expectations.ts"
 import { erasures } from "./migrations/0009_erasures.ts"
 import { crashes } from "./migrations/0014_crashes.ts"
 import { batchesAndTicks } from "./migrations/0015_batches_and_ticks.ts"
+import { answers } from "./migrations/0016_answers.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
@@ -31,7 +32,8 @@ const migrations = {
   "0008_expectations": expectations,
   "0009_erasures": erasures,
   "0014_crashes": crashes,
-  "0015_batches_and_ticks": batchesAndTicks
+  "0015_batches_and_ticks": batchesAndTicks,
+  "0016_answers": answers
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -5,6 +5,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as AnswerTable from "./AnswerTable.ts"
 import { attempt } from "./Attempt.ts"
 import * as DeadLetterTable from "./DeadLetterTable.ts"
 import { Deliveries } from "./Deliveries.ts"
@@ -36,10 +37,13 @@ const make = Effect.gen(function*() {
       attempt("applicationsOf")
     )
 
+  const expectations = ExpectationTable.make(sql)
+  const deadLetters = DeadLetterTable.make(sql, { insert, release })
   return Deliveries.of({
     ...table,
-    ...StepTable.make(sql, ownership, ExpectationTable.make(sql)),
-    ...DeadLetterTable.make(sql, { insert, release }),
+    ...StepTable.make(sql, ownership, expectations),
+    ...AnswerTable.make(sql, deadLetters, expectations),
+    ...deadLetters.service,
     content,
     applicationsOf
   })

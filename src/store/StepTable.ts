@@ -8,6 +8,7 @@
  * Gotchas
  * - A step of a half of a batch may stand in the journal of the whole: it is looked for under every occasion.
  * - Who began a step may be settled long before the others that look for it: a replay, the other half of a batch.
+ * - What operators say of steps without a result is in `AnswerTable`.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -24,9 +25,12 @@ import type { Integer } from "./Rows.ts"
 import type { StoreError } from "./Store.ts"
 
 const hourMillis = 3_600_000
+/** Claim of what was never sent. */
+export const unsent = 0
 
 /** One write, sent once or again, among all there are. */
-const writeOf = ({ handler, step }: StepKey, occasion: string): string => `${handler}/${occasion}/${step}`
+export const writeOf = ({ handler, step }: Pick<StepKey, "handler" | "step">, occasion: string): string =>
+  `${handler}/${occasion}/${step}`
 
 export const make = (
   sql: SqlClient,
@@ -55,15 +59,20 @@ export const make = (
     )
 
   const fromStep = (
-    { claim, delivery }: Fence,
-    { handler, lasting, occasions: [occasion], step }: StepKey,
-    details: { readonly write: string | null; readonly begunAt: number; readonly result: string | null }
+    { claim, delivery }: Pick<Fence, "claim" | "delivery">,
+    { handler, integration, lasting, occasions: [occasion], onUnknown, step, write }:
+      & StepKey
+      & Partial<Pick<Intent, "integration" | "onUnknown" | "write">>,
+    details: { readonly begunAt: number; readonly result: string | null }
   ) => ({
     handler,
     occasion,
     step,
     lasting: lasting ? 1 : 0,
-    write_name: details.write,
+    write_name: write?.name ?? null,
+    integration: integration ?? null,
+    params: write == null ? null : JSON.stringify(write.params ?? {}),
+    on_unknown: onUnknown ?? null,
     delivery,
     claim,
     begun_at: details.begunAt,
@@ -83,13 +92,41 @@ export const make = (
     }
   )
 
+  /**
+   * Of a request in other words than one that an operator said happened, while no handler was given that answer: it is
+   * given to this one, or kept back until an operator has said of this one too whether it happened.
+   */
+  const restated = Effect.fnUntraced(function*(intent: Intent, kin: string, now: number) {
+    const { handler, occasions, restates } = intent
+    const [answer] = yield* sql<{ occasion: string; step: string; result: string | null; delivery: Integer }>`
+      SELECT occasion, step, result, delivery FROM journal
+      WHERE handler = ${handler} AND occasion IN ${sql.in(occasions)} AND answered = 1
+        AND substr(step, 1, length(${kin})) = ${kin} ORDER BY begun_at, step`
+    if (answer === undefined) return null
+    const { delivery, occasion, step } = answer
+    yield* sql`
+      UPDATE journal SET answered = 2 WHERE handler = ${handler} AND occasion = ${occasion} AND step = ${step}`
+    const result = restates === true ? answer.result ?? "null" : null
+    // no attempt has this claim: nobody but an operator says what becomes of it
+    yield* sql`INSERT INTO journal ${
+      sql.insert(fromStep({ delivery: Number(delivery), claim: unsent }, intent, { begunAt: now, result }))
+    }`
+    return result === null ? { _tag: "Unclear" } as const : { _tag: "Done", result } as const
+  })
+
   const begin: Deliveries["Service"]["begin"] = Effect.fnUntraced(
     function*(fence, intent): Effect.fn.Return<Begun, StoreError | SqlError> {
       yield* held(fence)
       const now = yield* Clock.currentTimeMillis
-      const [known] = yield* sql<{ occasion: string; done: Integer; result: string | null; begun_at: Integer }>`
-        SELECT occasion, done, result, begun_at FROM journal WHERE ${of(intent)} ORDER BY done DESC`
-      if (known !== undefined && Number(known.done) === 1) return { _tag: "Done", result: known.result ?? "null" }
+      const [known] = yield* sql<
+        { occasion: string; done: Integer; result: string | null; begun_at: Integer; answered: Integer }
+      >`SELECT occasion, done, result, begun_at, answered FROM journal WHERE ${of(intent)} ORDER BY done DESC`
+      if (known !== undefined && Number(known.done) === 1) {
+        if (Number(known.answered) === 1) {
+          yield* sql`UPDATE journal SET answered = 2 WHERE ${of(intent)} AND answered = 1`
+        }
+        return { _tag: "Done", result: known.result ?? "null" }
+      }
       if (known !== undefined && !intent.again) return { _tag: "Unknown", begunAt: Number(known.begun_at) }
       const { handler, kin, occasions, write } = intent
       if (known === undefined && kin !== undefined) {
@@ -97,6 +134,8 @@ export const make = (
           SELECT begun_at FROM journal WHERE handler = ${handler} AND occasion IN ${sql.in(occasions)} AND done = 0
             AND substr(step, 1, length(${kin})) = ${kin} AND NOT (${by(fence)})`
         if (other !== undefined) return { _tag: "Unknown", begunAt: Number(other.begun_at) }
+        const answered = yield* restated(intent, kin, now)
+        if (answered !== null) return answered
       }
       if (write !== null) {
         const [stopped] = yield* sql`SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''`
@@ -105,7 +144,7 @@ export const make = (
         if (!(yield* spend({ ...intent, write }, hour))) return { _tag: "Exhausted", until: (hour + 1) * hourMillis }
       }
       if (known === undefined) {
-        const row = fromStep(fence, intent, { write: write?.name ?? null, begunAt: now, result: null })
+        const row = fromStep(fence, intent, { begunAt: now, result: null })
         yield* sql`INSERT INTO journal ${sql.insert(row)}`
       } else {
         yield* sql`
@@ -138,7 +177,7 @@ export const make = (
       }
       if (finished.length > 0) return
       const begunAt = yield* Clock.currentTimeMillis
-      yield* sql`INSERT INTO journal ${sql.insert(fromStep(fence, key, { write: null, begunAt, result }))}
+      yield* sql`INSERT INTO journal ${sql.insert(fromStep(fence, key, { begunAt, result }))}
         ON CONFLICT (handler, occasion, step) DO NOTHING`
     },
     locks.deliveries,

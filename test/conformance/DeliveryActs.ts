@@ -261,6 +261,36 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "a dead letter that died again since is neither redriven nor discarded (L4)",
+      Effect.gen(function*() {
+        const { claim, deliveries, owner } = yield* begun(["a", "b"])
+        const die = (at: number) =>
+          Effect.flatMap(claim, (claimed) =>
+            deliveries.turn(
+              owner,
+              claimed.map(({ id }) => ({
+                _tag: "Dead",
+                deliveries: [id],
+                attempts: 1,
+                attempted: { ...attempted, failure: { ...attempted.failure, at } }
+              })),
+              []
+            ))
+        yield* die(1)
+        const letters = yield* deliveries.deadLetters({ limit: 9 })
+        const [first, second] = letters.map(({ id }) => id)
+        if (first === undefined || second === undefined) return assert.fail("nothing is dead")
+        const died = new Map([[first, 1], [second, 1]])
+        const how = { dueAt: 0, fresh: null }
+        assert.strictEqual(yield* deliveries.redrive([first], how, act), 1)
+        yield* die(2)
+        assert.strictEqual(yield* deliveries.discard([first], act, died), 0)
+        assert.strictEqual(yield* deliveries.redrive([first, second], { ...how, died }, act), 1)
+        assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 9 })).map(({ id }) => id), [first])
+      })
+    )
+
+    test(
       "switches are off until they are switched on, however often that is said",
       Effect.gen(function*() {
         const deliveries = yield* Deliveries

@@ -12,6 +12,7 @@ import type { Store, StoreError } from "../../src/store/Store.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
+import { answerSuite } from "./DeliveryAnswers.ts"
 import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { storeSuite } from "./Store.ts"
@@ -39,6 +40,7 @@ const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>
   deliveryActSuite(name, layer)
   deliveryCrashSuite(name, layer)
   journalSuite(name, layer)
+  answerSuite(name, layer)
 }
 
 suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))

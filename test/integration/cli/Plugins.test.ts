@@ -157,7 +157,7 @@ describe("the help", () => {
   it("of plugins and dead letters names what there is, with examples", async () => {
     const helps = {
       plugins: ["new", "list", "show", "on", "off", "stop-writes", "resume-writes", "replay"],
-      deadletters: ["list", "show", "plan", "redrive", "discard"],
+      deadletters: ["list", "show", "plan", "redrive", "discard", "resolve"],
       "plugins replay": ["--from", "--to", "--integration", "--dry-run", "--fresh", "--limit", "Then do it"],
       "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Many, gently"]
     }

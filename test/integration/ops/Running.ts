@@ -19,6 +19,7 @@ import * as Processing from "../../../src/domain/Processing.ts"
 import type { Dependency } from "../../../src/ops/Overview.ts"
 import * as Server from "../../../src/ops/Server.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
+import { Source } from "../../../src/source/Source.ts"
 import type { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
@@ -35,6 +36,8 @@ export interface Options {
   readonly dependencies?: ReadonlyArray<Dependency>
   /** Delivered to by the real engine. */
   readonly plugins?: ReadonlyArray<Plugin<unknown>>
+  /** What the API does with their writes; it offers none by default. */
+  readonly write?: Source["Service"]["write"]
 }
 
 const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
@@ -46,14 +49,25 @@ export const control = (api: Scripted.ScriptedApi) =>
     Layer.provide(Scripted.layer(api))
   )
 
-const delivering = (plugins: ReadonlyArray<Plugin<unknown>>, api: Scripted.ScriptedApi) =>
+const delivering = (
+  plugins: ReadonlyArray<Plugin<unknown>>,
+  api: Scripted.ScriptedApi,
+  write: Options["write"]
+) =>
   Operating.layer(plugins).pipe(
     Layer.provideMerge(Delivery.layer({ plugins, retention: Duration.days(7) })),
-    Layer.provide([Scripted.layer(api), NodeHttpClient.layerNodeHttp])
+    Layer.provide(
+      Layer.effect(Source, Effect.map(Source, (source) => write === undefined ? source : { ...source, write })).pipe(
+        Layer.provide(Scripted.layer(api))
+      )
+    ),
+    Layer.provide(NodeHttpClient.layerNodeHttp)
   )
 
 /** The API over whatever store is provided. */
-export const server = ({ api = Scripted.make(), dependencies = [], plugins = [], port = 0, token }: Options = {}) =>
+export const server = (
+  { api = Scripted.make(), dependencies = [], plugins = [], port = 0, token, write }: Options = {}
+) =>
   Server.layer({
     host: "127.0.0.1",
     port,
@@ -62,7 +76,7 @@ export const server = ({ api = Scripted.make(), dependencies = [], plugins = [],
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(
     Layer.provideMerge(control(api)),
-    Layer.provideMerge(plugins.length === 0 ? Plugins.none : delivering(plugins, api))
+    Layer.provideMerge(plugins.length === 0 ? Plugins.none : delivering(plugins, api, write))
   )
 
 export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))

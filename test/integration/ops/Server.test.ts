@@ -260,6 +260,7 @@ describe("what is going on", () => {
         "/v1/deadletters/plan",
         "/v1/deadletters/redrive",
         "/v1/deadletters/discard",
+        "/v1/deadletters/{id}/resolve",
         "/health/live",
         "/health/ready"
       ])

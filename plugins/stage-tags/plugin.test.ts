@@ -37,10 +37,12 @@ describe("stage-tags", () => {
     const testing = Testing.make(plugin)
     const run = await testing.deliver(Testing.event("ats.application.created", { after: at("a1", applied) }))
     assert.deepStrictEqual(writesOf(run), ["addTag Stage: Applied"])
-    const tagged = Testing.event("ats.application.created", {
-      after: at("a2", applied, { candidate: { id: "c2", tags: tags("Stage: Applied") }, candidate_id: "c2" })
+    const candidate = { id: "c1", tags: tags("vip", "Stage: Applied") }
+    const renamed = Testing.event("ats.application.updated", {
+      before: at("a1", applied, { candidate }),
+      after: at("a1", { ...applied, id: "st9" }, { candidate })
     })
-    assert.deepStrictEqual(writesOf(await testing.deliver(tagged)), [])
+    assert.deepStrictEqual(writesOf(await testing.deliver(renamed)), [])
   })
 
   it("changes the tag with the stage, and leaves other tags alone", async () => {
@@ -100,19 +102,40 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(event)), [])
   })
 
-  it("does not hide that the API refuses to remove a tag which is still there", async () => {
-    const refused: Testing.Setting = { faults: [{ on: "removeTag", fail: "Rejected" }] }
-    const still = await Testing.make(plugin, refused).deliver(moved("a1", applied, interview, ["Stage: Applied"]))
-    assert.propertyVal(still.failure, "refusal", "Rejected")
+  it("writes the tags of the stages that an application enters and leaves, whatever the API shows (L2)", async () => {
+    const offer = { id: "st3", name: "Offer" }
+    // the list still shows the tag of the stage before the last one
+    const run = await Testing.make(plugin).deliver(moved("a1", interview, offer, ["Stage: Applied"], 3))
+    assert.deepStrictEqual(writesOf(run), [
+      "addTag Stage: Offer",
+      "removeTag Stage: Applied",
+      "removeTag Stage: Interview"
+    ])
+    const back = await Testing.make(plugin).deliver(moved("a1", interview, applied, ["Stage: Applied"], 3))
+    assert.deepStrictEqual(writesOf(back), ["addTag Stage: Applied", "removeTag Stage: Interview"])
   })
 
-  it("L5: cut off at any moment, the candidate carries what they should, nothing was sent twice", async () => {
+  it("asks for five minutes whether a tag that the API refuses to remove is gone, then gives up (L2)", async () => {
+    const refused = (times: number): Testing.Setting => ({ faults: [{ on: "removeTag", fail: "Rejected", times }] })
+    const event = moved("a1", applied, interview, ["Stage: Applied"])
+    const still = await Testing.make(plugin, refused(1_000)).deliver(event)
+    assert.propertyVal(still.failure, "refusal", "Rejected")
+    assert.strictEqual(still.deliveries[0]?.attempts, 11)
+    const late = await Testing.make(plugin, refused(9)).deliver(event)
+    assert.deepStrictEqual([late.failure, late.deliveries[0]?.attempts], [null, 10])
+    const denied: Testing.Setting = { faults: [{ on: "removeTag", fail: "PermissionMissing" }] }
+    assert.strictEqual((await Testing.make(plugin, denied).deliver(event)).deliveries[0]?.attempts, 1)
+  })
+
+  it("L5: cut off at any moment, the candidate carries what they should, and only what was not answered is sent twice", async () => {
     const event = moved("a1", applied, interview, ["Stage: Applied"])
     const crashes = await Testing.make(plugin).crashes(event)
     assert.isAbove(crashes.length, 5)
     for (const { at, run } of crashes) {
       assert.isNull(run.failure, at)
-      assert.deepStrictEqual(writesOf(run).sort(), ["addTag Stage: Interview", "removeTag Stage: Applied"], at)
+      const sent = writesOf(run)
+      assert.sameMembers([...new Set(sent)], ["addTag Stage: Interview", "removeTag Stage: Applied"], at)
+      assert.strictEqual(sent.length, /^(add|remove)Tag: done, its answer not kept$/.test(at) ? 3 : 2, at)
     }
   })
 })

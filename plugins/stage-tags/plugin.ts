@@ -7,10 +7,14 @@
  * 2. Tags that stand for no stage are never touched
  *
  * Gotchas
+ * - The API's lists lag behind writes. A tag that this plugin added for one event and has to remove for the next one is not
+ *   shown yet, and one that it removed is shown still.
  * - Tagging changes the candidate that an application shows, which is none of the changes that are listened to: no loop.
  */
 import * as Plugin from "#plugin"
+import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
@@ -46,21 +50,31 @@ const shownNow = Effect.fnUntraced(function*(candidate: string, seen: Applicatio
 const tagsOf = (shown: Application["candidate"]): ReadonlySet<string> =>
   new Set(shown?.tags?.flatMap(({ name }) => name ?? []))
 
-/** A second time changes nothing, and before each we look what is there: no need to wait until the first must show. */
+/** A second time changes nothing: no need to wait until the first must show. */
 const again = { onUnknown: "repeat" } as const
 
-/** What is refused because the tag is gone already is done: somebody was quicker. */
+/** So long after a write the API's lists may still show what was before it. */
+const lag = { longest: Duration.minutes(5), ask: Duration.seconds(30) }
+
+/**
+ * A refusal may mean that the tag is gone already, removed by an earlier event. Then the API stops showing it after a
+ * while; if it does not, the refusal is the failure of this delivery.
+ */
 const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen: Application) {
   const api = yield* Plugin.Api
   yield* api.removeTag(candidate, { tag: { name } }, again).pipe(
-    Effect.catchTag(
-      "Permanent",
-      (failure) =>
-        Effect.flatMap(
-          shownNow(candidate, seen),
-          (shown) => tagsOf(shown).has(name) ? Effect.fail(failure) : Effect.void
+    Effect.catchTag("Permanent", (failure) =>
+      Effect.gen(function*() {
+        if (!tagsOf(yield* shownNow(candidate, seen)).has(name)) return
+        if (failure.refusal !== "Rejected") return yield* failure
+        const refusedAt = yield* Plugin.Journal.once(
+          `refused ${candidate} ${name}`,
+          Schema.Number,
+          Clock.currentTimeMillis
         )
-    )
+        const since = (yield* Clock.currentTimeMillis) - refusedAt
+        return yield* since < Duration.toMillis(lag.longest) ? Plugin.RateLimited.after(lag.ask) : failure
+      }))
   )
 })
 
@@ -71,31 +85,60 @@ const standing = Effect.fnUntraced(function*(settings: Settings, candidate: stri
   return { applications, wanted: [...new Set(wanted)].sort() }
 })
 
-/** Brings the tags to what the applications say; `last`: the application that showed the candidate last. */
-const settle: (settings: Settings, candidate: string, last: Application) => Plugin.Handled = Effect.fnUntraced(
-  function*(settings, candidate, last) {
-    const api = yield* Plugin.Api
+const Names = Schema.Array(Schema.String)
+
+/** A candidate whose application entered a stage or left one; tags of stages, null: of none. */
+interface Moved {
+  readonly candidate: string
+  readonly entered: string | null
+  readonly left: string | null
+  /** As it showed the candidate last. */
+  readonly application: Application
+}
+
+/** Brings the tags to what the applications say. */
+const settle = Effect.fnUntraced(function*(settings: Settings, { application, candidate, entered, left }: Moved) {
+  const api = yield* Plugin.Api
+  /** May have been added or removed a moment ago: written whatever the API shows. */
+  const unsure = new Set(entered === null ? [] : [entered])
+  for (let round = 0;; round++) {
     const { applications, wanted } = yield* standing(settings, candidate)
-    const seen = applications[0] ?? last
+    const seen = applications[0] ?? application
     const shown = yield* shownNow(candidate, seen)
     if (shown?.remote_deleted_at != null) return
     const has = tagsOf(shown)
-    for (const name of wanted) if (!has.has(name)) yield* api.addTag(candidate, { tag: { name } }, again)
-    for (const name of has) if (!wanted.includes(name) && isOurs(settings, name)) yield* remove(candidate, name, seen)
+    const add = wanted.filter((name) => !has.has(name) || unsure.has(name))
+    const carried = new Set([...has, ...unsure, ...left === null ? [] : [left]])
+    const gone = [...carried].filter((name) => isOurs(settings, name) && !wanted.includes(name))
+    const names = [...add, ...gone]
+    // what an attempt wrote that was cut off here may not be shown either
+    const begun = yield* Plugin.Journal.once(`round ${round} ${candidate}`, Names, Effect.succeed(names))
+    for (const name of begun) unsure.add(name)
+    if (begun.some((name) => !names.includes(name))) continue
+    for (const name of add) yield* api.addTag(candidate, { tag: { name } }, again)
+    for (const name of gone) yield* remove(candidate, name, seen)
     // another application may have moved meanwhile, and its handler may have been quicker than this one
     const now = yield* standing(settings, candidate)
-    if (now.wanted.join("\n") !== wanted.join("\n")) yield* settle(settings, candidate, last)
+    if (now.wanted.join("\n") === wanted.join("\n")) return
   }
-)
+})
 
 export default Plugin.make("stage-tags", { config, needs: { writes: ["addTag", "removeTag"] } }).onAny(
   ["ats.application.created", "ats.application.updated", "ats.application.deleted"],
   { as: "tags", changed: ["outcome", "current_stage_id", "current_stage", "candidate_id"] },
   Effect.fn("StageTags.tags")(function*(event, settings) {
-    const shown = [event.before, event.after].filter((application) => application?.candidate_id != null)
-    const byCandidate = new Map(shown.map((application) => [application?.candidate_id, application]))
-    for (const [candidate, seen] of byCandidate) {
-      if (candidate != null && seen != null) yield* settle(settings, candidate, seen)
+    const { after, before } = event
+    const candidates = new Set([before?.candidate_id, after?.candidate_id].filter((id) => id != null))
+    for (const candidate of candidates) {
+      const [was, is] = [before, after].map((state) => state?.candidate_id === candidate ? state : null)
+      const [left, entered] = [was, is].map((state) => state == null ? null : tagOf(settings, state) ?? null)
+      const application = is ?? was
+      if (application == null) continue
+      yield* settle(settings, {
+        candidate,
+        application,
+        ...left === entered ? { left: null, entered: null } : { left: left ?? null, entered: entered ?? null }
+      })
     }
   })
 )

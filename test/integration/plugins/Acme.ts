@@ -57,6 +57,9 @@ export interface Acme {
   readonly deliveries: Deliveries["Service"]
   /** Reads every stream once. */
   readonly read: Effect.Effect<void>
+  /** The applications that handlers are shown stay as they are now, whatever is written, until `catchUp`. */
+  readonly lag: Effect.Effect<void>
+  readonly catchUp: Effect.Effect<void>
   /** Delivers until nothing is left to do, or until killed; as if it were some time `later`. */
   readonly deliver: (
     plugins: ReadonlyArray<Plugin<any>>,
@@ -91,6 +94,20 @@ export const make = Effect.gen(function*() {
   const store = Context.get(services, Store)
   const capture = Context.get(services, Capture.Capture)
 
+  let lagging: ReadonlyArray<Shown> | null = null
+  const source = Context.get(services, Source)
+  const lists = Context.add(services, Source, {
+    ...source,
+    page: (request) =>
+      Effect.map(
+        source.page(request),
+        (page) =>
+          lagging === null || request.priority !== "write" || request.model !== "ats.application"
+            ? page
+            : { ...page, results: lagging.filter(({ id }) => request.ids?.includes(String(id))) }
+      )
+  })
+
   const acme: Acme = {
     sandbox,
     records: (model) => Effect.map(Effect.orDie(sandbox.truth(model)), (records) => records as ReadonlyArray<Shown>),
@@ -100,11 +117,19 @@ export const make = Effect.gen(function*() {
       Effect.orDie,
       Effect.asVoid
     ),
+    lag: Effect.suspend(() =>
+      Effect.map(acme.records("ats.application"), (records) => {
+        lagging = records
+      })
+    ),
+    catchUp: Effect.sync(() => {
+      lagging = null
+    }),
     deliver: Effect.fnUntraced(function*(plugins, doom = never(), later = 0) {
       const own = yield* Scope.make()
       const built = yield* Layer.buildWithScope(
         Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
-          Layer.provide(Layer.succeedContext(mortal(services, doom))),
+          Layer.provide(Layer.succeedContext(mortal(lists, doom))),
           Layer.provide(Layer.succeed(Clock.Clock, ahead(yield* Clock.Clock, later)))
         ),
         own

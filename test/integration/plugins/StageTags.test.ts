@@ -27,6 +27,9 @@ const settle = Effect.fnUntraced(function*(acme: Acme.Acme, doom?: Acme.Doom) {
   yield* acme.read
   yield* acme.deliver([stageTags], doom)
 })
+/** As if it were done so much later, by a process that was started then. */
+const later = (acme: Acme.Acme, minutes: number) => acme.deliver([stageTags], Acme.never(), `${minutes} minutes`)
+
 const writes = ({ sandbox }: Acme.Acme) =>
   Effect.map(sandbox.requests, (requests) => requests.filter(({ path }) => path.endsWith("/tags")).length)
 
@@ -78,6 +81,74 @@ describe("stage-tags, over HTTP", () => {
       for (const _ of [1, 2, 3]) yield* settle(acme)
       assert.strictEqual(yield* writes(acme), before)
     })))
+
+  for (const route of [["Interview", "Offer"], ["Interview", "Applied"]]) {
+    it.live(`leaves no stale tag if lists lag behind writes while a candidate moves to ${route.join(" and ")} (L2)`, () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { acme, applies, moves } = yield* company
+        const id = yield* applies("Applied")
+        yield* settle(acme)
+        yield* acme.lag
+        for (const stage of route) {
+          yield* moves(id, stage)
+          yield* settle(acme)
+        }
+        yield* acme.catchUp
+        yield* later(acme, 2)
+        assert.deepStrictEqual(yield* tagsOf(acme, id), route.slice(-1))
+        assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
+        assert.deepStrictEqual(yield* acme.deliveries.backlog, [])
+      })))
+  }
+
+  it.live("leaves no stale tag if lists lag behind the writes for another application of the candidate (L2)", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { acme, applies, moves } = yield* company
+      const first = yield* applies("Applied")
+      yield* settle(acme)
+      const { id: candidate } = yield* candidateOf(acme, first)
+      const second = yield* applies("Interview", { candidate })
+      yield* settle(acme)
+      yield* acme.lag
+      yield* moves(first, "Offer")
+      yield* settle(acme)
+      yield* moves(second, "Applied")
+      yield* settle(acme)
+      yield* moves(first, "Final round")
+      yield* settle(acme)
+      yield* acme.catchUp
+      yield* later(acme, 2)
+      assert.sameMembers(yield* tagsOf(acme, first), ["Final round", "Applied"])
+      assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
+    })))
+
+  it.live(
+    "leaves no stale tag if lists lag, whenever it is killed (L5)",
+    () =>
+      Effect.scoped(Effect.gen(function*() {
+        const { acme, applies, moves } = yield* company
+        let count = 0
+        for (let at = 0;; at++) {
+          const id = yield* applies("Applied")
+          yield* settle(acme)
+          yield* acme.lag
+          yield* moves(id, "Interview")
+          yield* settle(acme)
+          yield* moves(id, "Offer")
+          const doom = { ...Acme.never(), at }
+          yield* settle(acme, doom)
+          yield* acme.deliver([stageTags])
+          yield* acme.catchUp
+          yield* later(acme, 2 * (at + 1))
+          if (doom.label === null) break
+          count++
+          assert.deepStrictEqual(yield* tagsOf(acme, id), ["Offer"], doom.label)
+        }
+        assert.isAbove(count, 8)
+        assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
+      })),
+    120_000
+  )
 
   it.live(
     "L5: whoever is killed at whatever moment, the tags are right in the end",

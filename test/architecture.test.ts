@@ -52,7 +52,7 @@ const layers: ReadonlyArray<Layer> = [
     name: "publish",
     files: /^publish\//,
     imports: [...ports, "domain", "api", "schema"],
-    packages: /^(kafkajs|node:crypto)$/
+    packages: /^(kafkajs|node:(crypto|net|tls))$/
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },

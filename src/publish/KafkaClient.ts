@@ -21,8 +21,9 @@ import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
-import { type BatchTooLarge, faultOf, isLoading } from "./KafkaFault.ts"
+import { type BatchTooLarge, faultOf, isCutOff, isLoading } from "./KafkaFault.ts"
 import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
+import * as Probe from "./KafkaProbe.ts"
 import { SinkError, Unreachable } from "./Sink.ts"
 
 export interface KafkaConnection {
@@ -106,6 +107,20 @@ const patiently = <A>(effect: Effect.Effect<A, SinkError | BatchTooLarge>): Effe
     Effect.catchTag("BatchTooLarge", Effect.die)
   )
 
+/** Says why connections are closed, if it is the protocol. */
+const explained =
+  ({ brokers, ssl }: KafkaConnection) => <A>(effect: Effect.Effect<A, SinkError>): Effect.Effect<A, SinkError> =>
+    Effect.catch(effect, (error) =>
+      Effect.gen(function*() {
+        const { reason } = error
+        if (reason._tag !== "Unreachable" || !isCutOff(reason)) return yield* error
+        const advice = yield* Probe.advice(brokers[0] ?? "", ssl)
+        if (advice === null) return yield* error
+        return yield* new SinkError({
+          reason: new Unreachable({ message: reason.message, cause: reason.cause, advice })
+        })
+      }))
+
 const leave = (client: { readonly disconnect: () => Promise<void> }): Effect.Effect<void> =>
   Effect.tryPromise(() => client.disconnect()).pipe(Effect.timeout(disconnecting), Effect.ignore)
 
@@ -155,7 +170,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
           return await use(admin)
         }),
       leave
-    ).pipe(patiently)
+    ).pipe(patiently, explained(connection))
 
   const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
     let usable = true

@@ -17,6 +17,12 @@ const permissions =
   "Read on groups rollcall-relay-*, Write and Describe on transactional ids rollcall-relay-*."
 const credentials = "check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD."
 const topics = "correct ROLLCALL_TOPIC, or create the topics yourself as the broker's rules demand."
+const certificate =
+  "KAFKA_SSL is on, and the broker's certificate is not trusted: give its authority's certificate in NODE_EXTRA_CA_CERTS, or " +
+  "name the broker in KAFKA_BROKERS as its certificate does."
+const coordinator =
+  "No broker coordinates transactions. If that does not pass by itself, this cluster has no transactions (no " +
+  "__transaction_state topic, or fewer brokers than its replication factor): mend that, or set ROLLCALL_KAFKA_TRANSACTIONS=off."
 const transactions = "this broker has no transactions as Rollcall needs them: set ROLLCALL_KAFKA_TRANSACTIONS=off."
 
 /** By the name kafkajs gives the broker's error, or by the name of its own. */
@@ -37,6 +43,16 @@ const refusals: Readonly<Record<string, string>> = {
   UNSUPPORTED_VERSION: transactions,
   INVALID_TRANSACTION_TIMEOUT: transactions,
   KafkaJSServerDoesNotSupportApiKey: transactions
+}
+/** What may pass by itself, but needs somebody if it does not: by error code, or by the name of kafkajs' error. */
+const advices: Readonly<Record<string, string>> = {
+  KafkaJSGroupCoordinatorNotFound: coordinator,
+  DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
+  SELF_SIGNED_CERT_IN_CHAIN: certificate,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificate,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificate,
+  CERT_HAS_EXPIRED: certificate,
+  ERR_TLS_CERT_ALTNAME_INVALID: certificate
 }
 /** 90 is PRODUCER_FENCED, which kafkajs does not know by name. */
 const fences: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", 90])
@@ -85,8 +101,17 @@ export const faultOf = (doing: string, error: unknown): SinkError | BatchTooLarg
     const hint = refusals[String(fault.type)] ?? refusals[String(fault.name)]
     if (hint !== undefined) return new SinkError({ reason: new Refused({ message, hint }) })
   }
-  return new SinkError({ reason: new Unreachable({ message, cause: error }) })
+  const advice = chain.map((fault) => advices[String(fault.code)] ?? advices[String(fault.name)]).find(Boolean)
+  return new SinkError({
+    reason: new Unreachable({ message, cause: error, ...(advice === undefined ? {} : { advice }) })
+  })
 }
+
+/** A connection was closed before it was of use: by a broker that goes away, or by one that speaks another protocol. */
+export const isCutOff = ({ cause }: Unreachable): boolean =>
+  chainOf(cause).some(({ code, name }) =>
+    name === "KafkaJSConnectionClosedError" || (name === "KafkaJSConnectionError" && code !== "ECONNREFUSED")
+  )
 
 /** The broker is there and will answer in a moment. */
 export const isLoading = (fault: SinkError | BatchTooLarge): boolean => {

@@ -16,11 +16,15 @@ import type { StreamKey } from "../domain/Model.ts"
 /** The sink is away: keep the position, try again. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
   message: Schema.String,
-  cause: Schema.Defect()
+  cause: Schema.Defect(),
+  /** What to do, where that is known better than from the fact alone. */
+  advice: Schema.optionalKey(Schema.String)
 }) {
   readonly retryable = true
-  readonly hint =
-    "Kafka does not answer; events wait in the log and go out in order when it is back. Check KAFKA_BROKERS."
+  get hint(): string {
+    const advice = this.advice ?? "Check KAFKA_BROKERS."
+    return `Kafka does not answer; events wait in the log and go out in order when it is back. ${advice}`
+  }
 }
 /** Another relay took over: this one stops. */
 export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { message: Schema.String }) {

@@ -39,6 +39,7 @@ import * as Call from "./Call.ts"
 import * as Circuits from "./Circuits.ts"
 import * as Failures from "./Failures.ts"
 import * as Governor from "./Governor.ts"
+import * as Outages from "./Outages.ts"
 import {
   Inactive,
   KeyRefused,
@@ -78,6 +79,7 @@ export interface Options {
 interface Governed extends Account {
   readonly governor: Governor.Governor
   readonly circuits: Circuits.Circuits
+  readonly outages: Outages.Outages
   /** A refusal for the rate limit slows down the whole account. */
   readonly slowDown: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
 }
@@ -237,10 +239,11 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
       for (const [name, account] of Object.entries(options.accounts)) {
         const governor = yield* Governor.make({ concurrency: options.concurrency ?? 8, retryBase })
         const circuits = yield* Circuits.make({ firstPause: Duration.times(retryBase, 10) })
+        const outages = yield* Outages.make(name)
         const throttled = Metric.update(Metric.withAttributes(throttles, { account: name }), 1)
         const slowDown = (retryAfter: Duration.Duration | null) =>
           Effect.all([governor.throttled(retryAfter), throttled, tellPause(name, retryAfter)], { discard: true })
-        accounts.set(name, { ...account, governor, circuits, slowDown })
+        accounts.set(name, { ...account, governor, circuits, outages, slowDown })
       }
       const noteWarnings = Warnings.make()
 
@@ -304,6 +307,7 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
             Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.disconnected(error))),
             Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
             measured(call.endpoint),
+            account.outages.watch(integration),
             account.circuits.guard(integration), // whether it is asked at all
             account.governor.run(integration, call.priority, call.live), // whose turn it is
             // the account's pause is the wait

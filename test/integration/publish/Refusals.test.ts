@@ -1,0 +1,88 @@
+import { assert, describe, layer as suite } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { execFile } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import * as Kafka from "../../../src/publish/Kafka.ts"
+import { Sink } from "../../../src/publish/Sink.ts"
+import * as Broker from "../kafka/Broker.ts"
+
+const { missing } = Broker
+
+/** A broker whose second port speaks TLS, and which can coordinate no transaction: it would need two brokers more. */
+const broker = Layer.unwrap(Effect.gen(function*() {
+  const folder = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-tls-"))),
+    (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
+  )
+  const keys = join(folder, "keys.p12")
+  const options =
+    `-genkeypair -alias broker -keyalg RSA -storetype PKCS12 -keystore ${keys} -storepass secret-keys -dname CN=localhost`
+  yield* Effect.promise(() => promisify(execFile)("keytool", options.split(" ")))
+  return Broker.layerWith(`
+listener.security.protocol.map=PLAIN:PLAINTEXT,SASL:SSL,CONTROLLER:PLAINTEXT
+ssl.keystore.location=${keys}
+ssl.keystore.password=secret-keys
+ssl.keystore.type=PKCS12
+transaction.state.log.replication.factor=3
+`)
+}))
+
+const opened = Effect.fnUntraced(function*(brokers: ReadonlyArray<string> | null, ssl: boolean, transactions = true) {
+  const options = { brokers: brokers ?? [], ssl, transactions, topic: `refusals-${randomUUID()}.{model}` }
+  const sink = Context.get(yield* Layer.build(Kafka.layer(options)), Sink)
+  return yield* sink.open({ store: "k3f9a2c1", lineage: 1 })
+})
+
+describe.skipIf(missing !== null)(
+  `what keeps Kafka from being used${missing === null ? "" : ` (skipped: ${missing})`}`,
+  () => {
+    suite(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+      it.effect(
+        "a cluster without transactions says how to do without them, and without them it works (X10)",
+        () =>
+          Effect.gen(function*() {
+            const { brokers } = yield* Broker.Broker
+            const { message } = yield* Effect.flip(opened(brokers, false))
+            assert.include(message, "ROLLCALL_KAFKA_TRANSACTIONS=off")
+            assert.isNull(yield* opened(brokers, false, false))
+          }),
+        60_000
+      )
+
+      it.effect("plaintext to a TLS port says so (X10)", () =>
+        Effect.gen(function*() {
+          const { sasl } = yield* Broker.Broker
+          const { message } = yield* Effect.flip(opened(sasl, false))
+          assert.include(message, `${sasl?.[0]} speaks TLS and KAFKA_SSL is off`)
+        }), 60_000)
+
+      it.effect("TLS to a plaintext port says so (X10)", () =>
+        Effect.gen(function*() {
+          const { brokers } = yield* Broker.Broker
+          const { message } = yield* Effect.flip(opened(brokers, true))
+          assert.include(message, `${brokers[0]} speaks plaintext and KAFKA_SSL is on`)
+        }), 60_000)
+
+      it.effect("a certificate that is not trusted says how to trust it (X10)", () =>
+        Effect.gen(function*() {
+          const { sasl } = yield* Broker.Broker
+          const { message } = yield* Effect.flip(opened(sasl, true))
+          assert.include(message, "NODE_EXTRA_CA_CERTS")
+        }), 60_000)
+
+      it.effect("a broker that is not there is told as that", () =>
+        Effect.gen(function*() {
+          for (const ssl of [true, false]) {
+            const { message } = yield* Effect.flip(opened(["127.0.0.1:1"], ssl))
+            assert.include(message, "Check KAFKA_BROKERS")
+          }
+        }), 60_000)
+    })
+  }
+)

@@ -1,0 +1,107 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
+import { TestClock } from "effect/testing"
+import * as Outages from "../../../src/source/Outages.ts"
+import { Rejected, SourceError, Transient } from "../../../src/source/Source.ts"
+import { Source } from "../../../src/source/Source.ts"
+import { finished, type Reply, request, success, withReplies } from "./Replies.ts"
+
+/** Log lines with the second at which each came. */
+const logged = () => {
+  const lines: Array<{ readonly second: number; readonly text: string; readonly data: object }> = []
+  const logger = Logger.make<unknown, void>(({ date, fiber, message }) => {
+    lines.push({
+      second: date.getTime() / 1000,
+      text: String(message),
+      data: { ...fiber.getRef(References.CurrentLogAnnotations) }
+    })
+  })
+  return { lines, layer: Logger.layer([logger]) }
+}
+
+const down = Effect.fail(new SourceError({ reason: new Transient({ code: null, message: "ECONNREFUSED" }) }))
+const refuses = Effect.fail(new SourceError({ reason: new Rejected({ code: null, message: "status 400" }) }))
+
+describe("Outages", () => {
+  it.effect("an API that refuses connections is logged within five seconds, once, and once when it answers again", () => {
+    const { layer, lines } = logged()
+    const refused: Reply = {
+      failure: Object.assign(new Error("connect"), { code: "ECONNREFUSED", syscall: "connect" })
+    }
+    const replies = withReplies(...Array.from({ length: 8 }, () => refused), success)
+    return Effect.gen(function*() {
+      const { page } = yield* Source
+      const first = yield* finished(yield* Effect.forkChild(page(request)))
+      assert.isTrue(Exit.isFailure(first))
+      assert.isAbove(lines.length, 0)
+      assert.isAtMost(lines[0]!.second, 5)
+      const second = yield* finished(yield* Effect.forkChild(page(request)))
+      assert.isTrue(Exit.isSuccess(second))
+      assert.deepStrictEqual(lines.map(({ text }) => text.split(";")[0]), [
+        "the API does not answer",
+        "the API answers again"
+      ])
+      assert.deepStrictEqual(lines[0]?.data, { account: "eu", fault: "the connection failed (ECONNREFUSED)" })
+    }).pipe(Effect.provide(replies.layer), Effect.provide(layer))
+  })
+
+  const watching = Effect.map(
+    Outages.make("eu"),
+    ({ watch }) => (answer: Effect.Effect<void, SourceError>, of = "a:1") => Effect.exit(watch(of)(answer))
+  )
+
+  it.effect("a failure that is over within three seconds is not logged; a refusal is an answer", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const ask = yield* watching
+      for (const answer of [Effect.void, refuses]) {
+        yield* ask(down)
+        yield* TestClock.adjust("2 seconds")
+        yield* ask(answer)
+        yield* TestClock.adjust("10 seconds")
+      }
+      assert.deepStrictEqual(lines, [])
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("one integration that fails beside another that answers is one outage", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const ask = yield* watching
+      for (let round = 0; round < 5; round++) {
+        yield* ask(down)
+        yield* ask(Effect.void, "b:2")
+        yield* TestClock.adjust("1 minute")
+      }
+      assert.strictEqual(lines.length, 1)
+      yield* ask(Effect.void)
+      assert.strictEqual(lines.length, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("an integration that is no longer read does not keep the next outage from being logged", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const ask = yield* watching
+      yield* ask(down, "gone:1")
+      yield* TestClock.adjust("2 hours")
+      yield* ask(Effect.void)
+      yield* ask(down)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(lines.filter(({ text }) => text.startsWith("the API does not answer")).length, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("an interrupted request says nothing", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const ask = yield* watching
+      yield* ask(Effect.interrupt)
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(lines, [])
+    }).pipe(Effect.provide(layer))
+  })
+})

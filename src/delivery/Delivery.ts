@@ -187,11 +187,11 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     const turn = Effect.fnUntraced(function*(more: boolean) {
       const now = yield* Clock.currentTimeMillis
       const outcomes = worker.outcomes()
-      const wants = draining.isOpen() ? [] : worker.wants(now, off)
-      const { alone, claimed, next } = yield* deliveries.turn(owner, outcomes, wants)
+      const wanted = draining.isOpen() ? null : worker.wants(now, off)
+      const { alone, claimed, next } = yield* deliveries.turn(owner, outcomes, wanted?.wants ?? [])
       worker.settled(outcomes.length)
       yield* worker.start(claimed)
-      const atOnce = worker.turned(wants, claimed.length, alone)
+      const atOnce = wanted !== null && worker.turned(now, wanted, claimed, alone)
       yield* tell(!more && !atOnce && worker.isIdle() && claimed.length === 0)
       return atOnce ? now : Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now))
     })

@@ -14,6 +14,7 @@ import { Permanent } from "../plugin/Failure.ts"
 import type { Published } from "../plugin/Reception.ts"
 import type { Store, StoreError } from "../store/Store.ts"
 import type { Accounts } from "./Accounts.ts"
+import { contained } from "./Containment.ts"
 import * as Ports from "./DryRun.ts"
 import { failureOf } from "./Failing.ts"
 import * as Job from "./Job.ts"
@@ -104,6 +105,7 @@ const rehearse = Effect.fn("Rehearsal.rehearse")(function*(
   const exit = yield* configurationOf(plugin, integration).pipe(
     Effect.mapError(({ message }) => new Permanent({ message })),
     Effect.flatMap((values) => Job.run({ accounts, store, ...ports, replacing: new Map() }, attempt, job, values)),
+    contained({ plugin: plugin.name, handler: handler.name, delivery: 0 }),
     Effect.exit
   )
   attempt.end()

@@ -19,6 +19,7 @@ import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
 import type { Published } from "../plugin/Reception.ts"
 import { aloneAfter, type Claimed, type Failure, type Outcome, type Switch, type Want } from "../store/Deliveries.ts"
 import type { Owner, StoreError } from "../store/Store.ts"
+import * as Alone from "./Alone.ts"
 import type * as Attempt from "./Attempt.ts"
 import * as Breaker from "./Breaker.ts"
 import { contained } from "./Containment.ts"
@@ -49,8 +50,11 @@ const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
   boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
 })
 
-/** A delivery that must run with no other beside it: there is none, one waits until nothing else runs, or it runs. */
-type Alone = "none" | "waits" | "runs"
+/** What is to be claimed now, by handler. */
+interface Wanted {
+  readonly asked: Alone.Asked
+  readonly wants: ReadonlyArray<Want>
+}
 
 /** What is at hand for one handler. */
 interface Desk extends Subscription {
@@ -95,8 +99,7 @@ export const make = (
   const configured = new Map<string, unknown>()
   let ended = Deferred.makeUnsafe<void>()
   let stopping = false
-  // who died before us may have left one
-  let alone: Alone = "waits"
+  const alone = Alone.make()
 
   const isFree = () => [...desks.values()].every(({ held }) => held === 0)
   const push = (outcome: Outcome) => {
@@ -314,7 +317,7 @@ export const make = (
   }
 
   /** What each handler could take on now. */
-  const wantsOf = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> =>
+  const wantsOf = (now: number, off: ReadonlyArray<Switch>, asked: Alone.Asked): ReadonlyArray<Want> =>
     [...desks.values()].flatMap((desk): ReadonlyArray<Want> => {
       const { breaker, concurrency, gathering, handler, held, key, plugin } = desk
       const size = handler.occasion._tag === "Batch" ? handler.occasion.size : null
@@ -324,7 +327,7 @@ export const make = (
         handler: key,
         most,
         careful: Math.max(0, concurrency - held),
-        alone: alone === "waits",
+        alone: asked === "one that must run alone",
         size,
         except: exceptFor(off, plugin.name),
         farthest: farthest(handler.options, gathering)
@@ -332,28 +335,16 @@ export const make = (
     })
 
   /** While a delivery waits to run alone nothing else is begun, and what has not begun is given back. */
-  const wants = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> => {
-    if (alone !== "none" && !isFree()) {
-      for (const desk of desks.values()) clear(desk)
-      return []
-    }
-    if (alone === "runs") alone = "none"
-    const found = wantsOf(now, off)
-    if (found.length === 0) alone = "none"
-    return found
+  const wants = (now: number, off: ReadonlyArray<Switch>): Wanted => {
+    const asked = alone.ask(now, isFree())
+    if (asked !== "nothing") return { asked, wants: wantsOf(now, off, asked) }
+    for (const desk of desks.values()) clear(desk)
+    return { asked, wants: [] }
   }
 
-  /** What came of these wants: how many were claimed, and whether one must run alone. Gives whether to ask again at once. */
-  const turned = (wants: ReadonlyArray<Want>, claimed: number, found: boolean): boolean => {
-    const [first] = wants
-    if (first === undefined) return false
-    if (first.alone === true) {
-      alone = claimed > 0 ? "runs" : "none"
-      return claimed === 0
-    }
-    alone = found ? "waits" : "none"
-    return found && isFree()
-  }
+  /** What came of them. Gives whether to ask again at once. */
+  const turned = (now: number, { asked }: Wanted, claimed: ReadonlyArray<Claimed>, found: boolean): boolean =>
+    alone.answer(now, asked, claimed.length > 0, found, isFree())
 
   return {
     wants,
@@ -377,10 +368,13 @@ export const make = (
     isIdle: () => outcomes.length === 0 && isFree(),
     /** When a handler that rests is to be tried again; one that may be tried waits for something to try. */
     wakeAt: (now: number): number =>
-      Math.min(...[...desks.values()].flatMap(({ breaker, held }) => {
-        const rest = breaker.resting()
-        return rest === null || held > 0 || rest.until <= now ? [] : [rest.until]
-      })),
+      Math.min(
+        alone.wakeAt(now),
+        ...[...desks.values()].flatMap(({ breaker, held }) => {
+          const rest = breaker.resting()
+          return rest === null || held > 0 || rest.until <= now ? [] : [rest.until]
+        })
+      ),
     /** What runs may go on, nothing else is begun. */
     drain: () => {
       for (const desk of desks.values()) clear(desk)

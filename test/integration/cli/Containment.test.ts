@@ -150,6 +150,22 @@ describe("a handler that would end the process", () => {
     60_000
   )
 
+  it("what a dry run leaves behind fails the dry run only   (L20)", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await configured(
+        start,
+        directory,
+        beside(`setTimeout(() => { throw new Error("lost") }, 10); await new Promise((done) => setTimeout(done, 100))`)
+      )
+      const service = start(["start"], environment, directory)
+      await service.says(/a delivery was given up/, "stderr")
+      const replay = ["plugins", "replay", "poison", "ats.tag.created", "--from", "2020-01-01T00:00:00Z", "--dry-run"]
+      const { code, stderr, stdout } = await start(replay, environment, directory).ended
+      assert.strictEqual(code, 0, stderr)
+      assert.match(stdout, /thrown in a timer or a callback/)
+      assert.strictEqual((await service.stop()).code, 0)
+    }), 60_000)
+
   it(
     "an error that belongs to no attempt ends the process, and the last line of the log says so   (L20)",
     () =>

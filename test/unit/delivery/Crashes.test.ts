@@ -1,6 +1,7 @@
 /** Deliveries with which processes end: each process here is taken over from while it runs what never comes to an end. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Alone from "../../../src/delivery/Alone.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { aloneAfter } from "../../../src/store/Deliveries.ts"
 import * as Rig from "./Rig.ts"
@@ -127,4 +128,77 @@ describe("deliveries with which a process ends", () => {
         })
       )
     }))
+
+  it.effect("of a batch only the one that is to blame is given up, and the deaths are few   (L7, L21)", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      yield* taken(
+        rig,
+        Effect.gen(function*() {
+          const seen = noting(new Set(["c"]))
+          const plugin = Plugin.make("p")
+            .batch(
+              "ats.tag.created",
+              { size: 8, within: "1 second" },
+              (events) => Effect.forEach(events, ({ recordId }) => seen.handle(recordId), { discard: true })
+            )
+            .with({ from: "oldest" })
+          const ids = ["a", "b", "c", "d", "e", "f", "g", "h"]
+          for (const id of ids) yield* rig.append(id, tag)
+          const letters = rig.deliveries.deadLetters({ limit: 10 })
+          const left = Effect.map(
+            rig.deliveries.backlog,
+            (rows) => rows.reduce((sum, { due, later, running }) => sum + due + later + running, 0)
+          )
+          let deaths = 0
+          while ((yield* left) > 0 || deaths === 0) {
+            if (deaths++ > 20) return assert.fail("it does not come to an end")
+            seen.running.clear()
+            yield* rig.start([plugin])
+            yield* rig.until(
+              () => Effect.all([left, Effect.sync(() => seen.running.has("c"))]),
+              ([left, poisoned]) => left === 0 || poisoned
+            )
+          }
+          assert.deepStrictEqual((yield* letters).map(({ event, failure }) => [event?.id, failure.reason]), [
+            ["c", "ProcessEnded"]
+          ])
+          assert.sameMembers([...new Set(seen.done)], ids.filter((id) => id !== "c"))
+          // four of the whole, and one of each half with it in it: of 4, of 2, of 1
+          assert.isAtMost(deaths, 8)
+        })
+      )
+    }))
+})
+
+describe("the turn of one that must run alone", () => {
+  it("comes once nothing else runs; it is waited for a minute at most, and again ten minutes later   (L21)", () => {
+    const alone = Alone.make()
+    const minute = 60_000
+    assert.strictEqual(alone.ask(0, true), "one that must run alone")
+    assert.isTrue(alone.answer(0, "one that must run alone", false, false, true))
+    assert.strictEqual(alone.ask(0, true), "others")
+    // there is one, and something runs
+    assert.isFalse(alone.answer(0, "others", true, true, false))
+    assert.deepStrictEqual([alone.ask(1, false), alone.wakeAt(1)], ["nothing", minute])
+    assert.strictEqual(alone.ask(minute, false), "others")
+    assert.isFalse(alone.answer(minute, "others", true, true, false))
+    assert.deepStrictEqual([alone.ask(minute + 1, false), alone.wakeAt(minute + 1)], ["others", 11 * minute])
+    // nothing runs any more: it need not wait
+    assert.isTrue(alone.answer(2 * minute, "others", false, true, true))
+    assert.strictEqual(alone.ask(2 * minute, true), "one that must run alone")
+    assert.isFalse(alone.answer(2 * minute, "one that must run alone", true, false, false))
+    assert.strictEqual(alone.ask(20 * minute, false), "nothing")
+    // between two of them the others have a turn
+    assert.strictEqual(alone.ask(21 * minute, true), "others")
+  })
+
+  it("does not wait for a clock that was set back   (W4, L21)", () => {
+    const alone = Alone.make()
+    const day = 86_400_000
+    alone.answer(day, "others", true, true, false)
+    assert.strictEqual(alone.ask(0, false), "others")
+    assert.isFalse(alone.answer(0, "others", true, true, false))
+    assert.isAtMost(alone.wakeAt(0), 600_000)
+  })
 })

@@ -1,0 +1,51 @@
+/**
+ * When a delivery that must run alone gets its turn: one with which the process has ended before (see `aloneAfter`). Hides that
+ * the others wait for it, and that it waits for them.
+ *
+ * Gotchas
+ * - An attempt may take as long as its handler's time-out says: the others do not wait longer than a minute for it to end.
+ *   Then all go on for ten, and it is tried again.
+ * - Between two that run alone the others have a turn.
+ */
+
+/** For how long nothing is begun, and for how long everything is if that was in vain; ms. */
+const patience = { wait: 60_000, rest: 600_000 }
+
+/** What is to be claimed now. */
+export type Asked = "nothing" | "one that must run alone" | "others"
+
+/** Times are our clock, ms. `isFree`: nothing runs. */
+export const make = () => {
+  // the process before this one may have left one
+  let state: "none" | "waits" | "runs" = "waits"
+  let until = Infinity
+  let from = 0
+  /** Not until a clock that was set back has caught up   (W4). */
+  const rests = (now: number) => now < from && from - now <= patience.rest
+
+  return {
+    ask: (now: number, isFree: boolean): Asked => {
+      if (isFree) {
+        if (state === "runs") state = "none"
+      } else if (state === "waits" && (now >= until || until - now > patience.wait)) {
+        state = "none"
+        from = now + patience.rest
+      }
+      return state === "none" ? "others" : isFree ? "one that must run alone" : "nothing"
+    },
+    /** What came of it: whether any was claimed, and one is due that must run alone. Gives whether to ask again at once. */
+    answer: (now: number, asked: Asked, claimed: boolean, found: boolean, isFree: boolean): boolean => {
+      if (asked === "nothing") return false
+      if (asked === "one that must run alone") {
+        state = claimed ? "runs" : "none"
+        return !claimed
+      }
+      state = found && (isFree || !rests(now)) ? "waits" : "none"
+      until = now + patience.wait
+      return state === "waits" && isFree
+    },
+    wakeAt: (now: number): number => state === "waits" ? until : rests(now) ? from : Infinity
+  }
+}
+
+export type Alone = ReturnType<typeof make>

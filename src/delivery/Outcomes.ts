@@ -171,11 +171,12 @@ export const resolve = Effect.fn("Outcomes.resolve")(function*(
   if (step === undefined) return yield* new AnswerRefused(refused.Outdated)
   const answer = yield* answerOf(step, said)
   const now = yield* Clock.currentTimeMillis
-  const early = step.begunAt + settling
-  if (answer._tag === "DidNotHappen" && step.state === "unknown" && now < early) {
+  // a clock that was set back since says nothing of how long ago it was   (W4)
+  const isEarly = Math.abs(now - step.begunAt) < settling
+  if (answer._tag === "DidNotHappen" && step.state === "unknown" && isEarly) {
     return yield* new AnswerRefused({
       message: "it was sent less than five minutes ago: what is not shown yet may have happened",
-      hint: `look again, and answer from ${new Date(early).toISOString()} on`
+      hint: `look again, and answer from ${new Date(step.begunAt + settling).toISOString()} on`
     })
   }
   const act = {

@@ -11,4 +11,16 @@ describe("plugins in a process that dies", () => {
         assert.isAbove(lived.deaths, 0)
       }))
   }
+
+  it.effect("L5: have each effect exactly once where somebody answers for what nobody knows", () =>
+    Effect.gen(function*() {
+      let answers = 0
+      for (const seed of [1000, 1001, 1012, 1017]) {
+        const lived = yield* Effect.scoped(live({ seed, records: 10, events: 100, deadly: 0.01, answered: true }))
+        assert.deepStrictEqual(violations(lived), [], `seed ${seed}`)
+        assert.deepStrictEqual(lived.letters.filter(({ failure }) => failure.message !== "poison"), [], `seed ${seed}`)
+        answers += lived.answers
+      }
+      assert.isAbove(answers, 0)
+    }))
 })

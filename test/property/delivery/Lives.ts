@@ -16,7 +16,9 @@ import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
+import type { WriteName } from "../../../src/api/Writes.ts"
 import { Delivery } from "../../../src/delivery/Delivery.ts"
+import * as Outcomes from "../../../src/delivery/Outcomes.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { Chance } from "../../../src/sandbox/Chance.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
@@ -31,6 +33,8 @@ export interface Size {
   readonly events: number
   /** Chance of dying at each step of a port. */
   readonly deadly: number
+  /** Somebody says of every unknown outcome, truthfully, whether it happened. */
+  readonly answered?: boolean
 }
 
 const integrations = ["greenhouse:acme", "lever:beta"]
@@ -213,6 +217,28 @@ const sourceOf = (chance: Chance, effects: Effects): SourcePort.Source["Service"
   })
 }
 
+/** What really became of each write of unknown outcome, as somebody finds who looks. Gives how many answers were given. */
+const answer = Effect.fnUntraced(function*(deliveries: Deliveries["Service"], { employees, links, tags }: Effects) {
+  let answers = 0
+  for (const letter of yield* deliveries.deadLetters({ limit: 10_000 })) {
+    const { event, failure, id, integration } = letter
+    if (failure.refusal !== "OutcomeUnknown" || event === null) continue
+    const record = `${integration}/${event.id}`
+    const truth: Partial<Record<WriteName, boolean>> = {
+      addResultLink: links.has(`${record}@${event.version}`),
+      createEmployee: employees.has(record),
+      addTag: tags.has(`${integration}/c-${event.id}`)
+    }
+    for (const { name, write } of yield* Outcomes.of(letter)) {
+      const happened = write !== null && truth[write] === true
+      const created = happened && write === "createEmployee" ? { id: `employee of ${record}` } : {}
+      const given = yield* Effect.result(Outcomes.resolve(id, name, { happened, ...created }))
+      if (given._tag === "Success") answers++
+    }
+  }
+  return answers
+}, (effect, deliveries) => Effect.provideService(effect, Deliveries, deliveries))
+
 /** Appends a few changes at a time, all kinds mixed. */
 const historyOf = (chance: Chance, { events, records }: Size): ReadonlyArray<Happened> => {
   const versions = new Map<string, number>()
@@ -232,6 +258,8 @@ export interface Lived {
   readonly backlog: ReadonlyArray<Pick<Backlog, "due" | "later" | "running" | "waiting">>
   readonly parked: number
   readonly deaths: number
+  /** What was said of unknown outcomes. */
+  readonly answers: number
 }
 
 const realTurn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
@@ -336,8 +364,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     from = next
     yield* settle(2, never)
   }
-  // an end has to come: from here on nobody dies, until there is nothing left to do
-  deadly = 0
+  if (size.answered !== true) deadly = 0
   const nothingLeft = Effect.map(
     deliveries.backlog,
     (backlog) => backlog.every(({ due, later, running }) => due + later + running === 0)
@@ -347,8 +374,26 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     ([handlers, { newest }]) =>
       handlers.length > 0 && handlers.every(({ handler, position }) => handler === "regular" || position === newest)
   )
-  const ended = yield* settle(4_000, Effect.zipWith(nothingLeft, positions, (a, b) => a && b))
-  if (!ended) return yield* Effect.die(new Error(`seed ${size.seed}: it did not come to an end`))
+  let answers = 0
+  const isEnd = Effect.zipWith(nothingLeft, positions, (a, b) => a && b)
+  for (let round = 0; size.answered === true && round < 30; round++) {
+    yield* settle(40, isEnd)
+    yield* TestClock.adjust("10 minutes")
+    const given = yield* answer(deliveries, effects)
+    answers += given
+    if (given === 0 && round > 5) break
+  }
+  // an end has to come: from here on nobody dies, until there is nothing left to do
+  deadly = 0
+  for (let ended = false; !ended;) {
+    if (!(yield* settle(4_000, isEnd))) {
+      return yield* Effect.die(new Error(`seed ${size.seed}: it did not come to an end`))
+    }
+    yield* TestClock.adjust("10 minutes")
+    const given = size.answered === true ? yield* answer(deliveries, effects) : 0
+    answers += given
+    ended = given === 0
+  }
   yield* TestClock.adjust("2 minutes")
   yield* settle(4, never)
   const letters = yield* deliveries.deadLetters({ limit: 10_000 })
@@ -359,7 +404,8 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     letters,
     backlog,
     parked: letters.reduce((sum, { parked }) => sum + parked, 0),
-    deaths
+    deaths,
+    answers
   }
   return lived
 }, Effect.provide(Logger.layer([])))

@@ -174,10 +174,9 @@ const kafkaFindings = (settings: Config.Settings, input: Input, own: Kafka) =>
       log
     )
     if (log === null || topics.obstacle !== null) return { ...topics, divergence: null }
-    const elsewhere = publishedElsewhere(log, published, log)
-    if (elsewhere !== null) return { ...topics, divergence: elsewhere }
     const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, log)
-    return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(after, upTo) }) }
+    const diverged = divergence(published, { ...log, eventIds: yield* eventIds(after, upTo) })
+    return { ...topics, divergence: diverged ?? publishedElsewhere(log, published, log) }
   })
 
 const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][number]) => ({

@@ -54,6 +54,8 @@ export interface KafkaOptions extends KafkaConnection {
 }
 
 const eventPartitions = 6
+/** How often the ends of all topics are compared while progress is told, ns. Whether they exist is asked each time. */
+const comparing = 60_000_000_000n
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
   description: "Events too large for the sink, published as stubs that point at the event log",
@@ -67,6 +69,8 @@ interface Session {
   readonly topics: Map<string, TopicFacts>
   /** What the broker remembers of each, as this store published it in this lineage. */
   readonly memory: Map<string, Control.TopicMemory>
+  /** When the ends of all topics were compared last: by `open`, then now and then. Monotonic ns. */
+  comparedAt: bigint
   /** Topics that have more partitions than are used: how many, and whether that was told. */
   readonly widened: Map<string, { readonly partitions: number; readonly told: boolean }>
 }
@@ -132,8 +136,8 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     Effect.flatMap(found, (reason) => reason === null ? Effect.void : new SinkError({ reason }))
 
   /** Of topics to which nothing was published it says nothing; nor of progress, which is told again when it is asked for. */
-  const demandWhole = (session: Session, topics: ReadonlyArray<string>) =>
-    demand(Ledger.missing(client, session.memory, topics))
+  const demandWhole = (session: Session, topics: ReadonlyArray<string>, closeness?: Ledger.Closeness) =>
+    demand(Ledger.missing(client, session.memory, topics, closeness))
 
   const tellWidened = Effect.fnUntraced(function*({ memory, widened }: Session) {
     for (const [topic, { partitions, told }] of widened) {
@@ -222,7 +226,8 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
       return used
     }
     const producer = yield* Effect.interruptible(client.producer(transactionalId, keys))
-    const begun: Session = { producer, topics: new Map(), memory, widened }
+    const comparedAt = yield* Clock.monotonicTimeNanos
+    const begun: Session = { producer, topics: new Map(), memory, comparedAt, widened }
     return begun
   })
 
@@ -275,7 +280,10 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     const session = yield* current
     // what is told is that everything is there: topics of streams without an event since the start are looked at too
     const events = streams.flatMap((stream) => topicsOf(options, stream)).map(({ name }) => name)
-    yield* demandWhole(session, [...session.topics.keys(), ...events])
+    const now = yield* Clock.monotonicTimeNanos
+    const isTime = now - session.comparedAt > comparing
+    yield* demandWhole(session, [...session.topics.keys(), ...events], isTime ? "ends" : "existence")
+    if (isTime) session.comparedAt = now
     const messages = streams.map((stream) => progressMessage(identity, options.topic, stream))
     yield* sendWith(session.producer, inSends(messages, limitOf(session)))
   })

@@ -15,7 +15,7 @@ import * as Schedule from "effect/Schedule"
 import type { Appended, KafkaClient } from "./KafkaClient.ts"
 import type { TopicMemory } from "./KafkaControl.ts"
 import { controlTopicOf } from "./KafkaMessage.ts"
-import { endsOf } from "./KafkaTopics.ts"
+import { endsOf, present } from "./KafkaTopics.ts"
 import { Refused, type SinkError } from "./Sink.ts"
 
 type Memory = ReadonlyMap<string, TopicMemory>
@@ -53,12 +53,26 @@ export const lost = (topic: string, { events, first, last }: TopicMemory, isTher
       "If the topic was to go because its integration was erased, leave that out of the configuration and start again."
   })
 
-const look = Effect.fnUntraced(function*(client: KafkaClient, memory: Memory, topics: ReadonlyArray<string>) {
+/** How closely to look: whether topics are there, or whether they are as long as they were too. */
+export type Closeness = "existence" | "ends"
+
+const look = Effect.fnUntraced(function*(
+  client: KafkaClient,
+  memory: Memory,
+  topics: ReadonlyArray<string>,
+  closeness: Closeness
+) {
   const known = [...new Set(topics)].flatMap((topic) => {
     const own = memory.get(topic)
     return own !== undefined && own.ends.some((end) => end > 0) ? [[topic, own] as const] : []
   })
-  const ends = yield* endsOf(client, known.map(([topic]) => topic))
+  const names = known.map(([topic]) => topic)
+  if (closeness === "existence") {
+    const there = yield* present(client, names)
+    const [gone] = known.filter(([topic]) => !there.has(topic))
+    return gone === undefined ? null : lost(...gone, false)
+  }
+  const ends = yield* endsOf(client, names)
   for (const [topic, own] of known) {
     const now = ends.get(topic)
     if (now === undefined) return lost(topic, own, false)
@@ -71,9 +85,10 @@ const look = Effect.fnUntraced(function*(client: KafkaClient, memory: Memory, to
 export const missing = (
   client: KafkaClient,
   memory: Memory,
-  topics: ReadonlyArray<string>
+  topics: ReadonlyArray<string>,
+  closeness: Closeness = "ends"
 ): Effect.Effect<Refused | null, SinkError> =>
-  Effect.repeat(look(client, memory, topics), {
+  Effect.repeat(look(client, memory, topics, closeness), {
     until: (found) => found === null,
     times: 4,
     schedule: Schedule.spaced("1 second")

@@ -98,22 +98,29 @@ const partitionsOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
     return new Map(topics.map(({ name, partitions }) => [name, partitions.length]))
   })
 
-/** By name of each topic that is there: the offset behind the last committed message of each partition. */
-export const endsOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
+/** Which of these topics are there: one request, however many they are. */
+export const present = (client: KafkaClient, names: ReadonlyArray<string>) =>
   names.length === 0
-    ? Effect.succeed<ReadonlyMap<string, ReadonlyArray<number>>>(new Map())
-    : client.admin("reading how far topics go", async (admin) => {
-      const existing = new Set(await admin.listTopics())
-      const ends = new Map<string, ReadonlyArray<number>>()
-      for (const name of names.filter((name) => existing.has(name))) {
-        const offsets = await admin.fetchTopicOffsets(name)
-        ends.set(
-          name,
-          offsets.toSorted((one, other) => one.partition - other.partition).map(({ high }) => Number(high))
-        )
-      }
-      return ends
+    ? Effect.succeed<ReadonlySet<string>>(new Set())
+    : client.admin("listing topics", async (admin) => {
+      const listed = new Set(await admin.listTopics())
+      return new Set(names.filter((name) => listed.has(name)))
     })
+
+/** By name of each topic that is there: the offset behind the last committed message of each partition. Three requests a topic. */
+export const endsOf = Effect.fnUntraced(function*(client: KafkaClient, names: ReadonlyArray<string>) {
+  const existing = yield* present(client, names)
+  if (existing.size === 0) return new Map<string, ReadonlyArray<number>>()
+  const ends = yield* client.admin(
+    "reading how far topics go",
+    (admin) =>
+      Promise.all(Array.from(existing, async (name): Promise<readonly [string, ReadonlyArray<number>]> => {
+        const offsets = await admin.fetchTopicOffsets(name)
+        return [name, offsets.toSorted((one, other) => one.partition - other.partition).map(({ high }) => Number(high))]
+      }))
+  )
+  return new Map(ends)
+})
 
 const factsOf = Effect.fnUntraced(function*(client: KafkaClient, topics: ReadonlyArray<KafkaTopic>) {
   const names = topics.map((topic) => topic.name)

@@ -25,7 +25,7 @@ import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import { digestOf, type LogEntry } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
-import { type Owner, Store, type StoreError } from "../store/Store.ts"
+import { type Owner, publishingStart, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
 import {
   type Published,
@@ -219,7 +219,8 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const whereToGoOn = Effect.fnUntraced(function*(owner: Owner, published: Published | null) {
     const saved = yield* store.readerPosition(reader)
     const facts = yield* factsFor(published, saved)
-    const fault = publishedElsewhere(identity, published, facts) ?? divergence(published, facts)
+    const start = yield* store.readerPosition(publishingStart)
+    const fault = divergence(published, facts) ?? publishedElsewhere(identity, published, { saved, start })
     if (fault !== null) return yield* new Diverged({ message: fault })
     if (published?.lineage === identity.lineage) {
       yield* store.saveReaderPosition(owner, reader, published.position)
@@ -229,6 +230,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     if (saved > 0 || facts.oldest <= 1) return saved
     yield* Effect.logWarning(`the log begins at position ${facts.oldest}: what was before is not published`)
     const before = facts.oldest - 1
+    yield* store.saveReaderPosition(owner, publishingStart, before)
     yield* store.saveReaderPosition(owner, reader, before)
     return before
   })

@@ -79,18 +79,18 @@ export const foreignTo = (identity: LogIdentity | null, published: Published | n
 }
 
 /**
- * Why a store that was adopted in a later lineage than what is there must not go on from its saved position, in words: it
- * published events of this lineage, and not here. null when it may.
+ * Why a store must not go on from its saved position, in words: it published events of this lineage, and they are not here.
+ * null when it may. `start`: the position behind which publishing begins.
  */
 export const publishedElsewhere = (
   identity: LogIdentity,
   published: Published | null,
-  log: { readonly saved: number; readonly oldest: number }
-): string | null =>
-  published === null || published.store === identity.store || log.saved === 0 || log.saved < log.oldest
-    ? null
-    : `the topics were written by store ${published.store}, and this store, ${identity.store}, published up to position ` +
-      `${log.saved} to others`
+  { saved, start }: { readonly saved: number; readonly start: number }
+): string | null => {
+  if (saved <= start || published?.store === identity.store) return null
+  const there = published === null ? "nothing was published" : `store ${published.store} published last`
+  return `this store published up to position ${saved}, and not to these topics: there ${there}`
+}
 
 /** Of a batch without silent rows between its events; undefined for an empty one. */
 export const reachedBy = (

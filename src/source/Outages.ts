@@ -8,6 +8,7 @@
  * Gotchas
  * - An outage lasts until every integration that failed has answered: one that fails beside others that answer is one outage, not
  *   one per request.
+ * - What the account itself is asked is rarely asked again: any answer ends its failure.
  * - An integration that is no longer read never answers again: after an hour without a request it counts no more.
  */
 import * as Cause from "effect/Cause"
@@ -21,8 +22,9 @@ import type { SourceError } from "./Source.ts"
 
 /** Watches requests of one account. */
 export interface Outages {
+  /** null: a request of the account itself, such as for its tools. */
   readonly watch: (
-    integration: string
+    integration: string | null
   ) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -42,8 +44,8 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-  /** When each integration failed last. */
-  const failing = new Map<string, number>()
+  /** When each integration failed last; null: the account itself. */
+  const failing = new Map<string | null, number>()
   let outage: { logged: boolean; message: string } | null = null
 
   const begin = Effect.fnUntraced(function*(begun: NonNullable<typeof outage>) {
@@ -55,7 +57,7 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
     )
   })
 
-  const note = (integration: string, failure: string | null): Effect.Effect<unknown> => {
+  const note = (integration: string | null, failure: string | null): Effect.Effect<unknown> => {
     if (failure !== null) {
       failing.set(integration, now())
       if (outage !== null) {
@@ -66,6 +68,7 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
       return Effect.forkIn(begin(outage), scope)
     }
     failing.delete(integration)
+    failing.delete(null)
     for (const [other, at] of failing) if (now() - at > forgotten) failing.delete(other)
     if (outage === null || failing.size > 0) return Effect.void
     const { logged } = outage

@@ -307,7 +307,7 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
             Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.disconnected(error))),
             Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
             measured(call.endpoint),
-            account.outages.watch(integration),
+            account.outages.watch(call.integration),
             account.circuits.guard(integration), // whether it is asked at all
             account.governor.run(integration, call.priority, call.live), // whose turn it is
             // the account's pause is the wait

@@ -13,6 +13,8 @@ export interface Examination {
 export interface StoredLog extends LogIdentity {
   /** Saved position of the relay; 0 = none. */
   readonly saved: number
+  /** Position behind which publishing begins (`publishingStart`). */
+  readonly start: number
   /** Oldest position that is read. */
   readonly oldest: number
 }

@@ -5,14 +5,15 @@ import { attempt } from "./Attempt.ts"
 import type { Examination, StoredLog } from "./Examination.ts"
 import { notNewer, table } from "./Migrations.ts"
 import { look, onlyReading, type Options } from "./Postgres.ts"
-import type { StoreError } from "./Store.ts"
+import { publishingStart, type StoreError } from "./Store.ts"
 
 const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
   yield* notNewer(newest?.id ?? 0)
   const [row] = yield* sql<StoredLog>`
     SELECT m.store, m.lineage, c.pruned + 1 AS oldest,
-      coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved
+      coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved,
+      coalesce((SELECT position FROM readers WHERE name = ${publishingStart}), 0) AS start
     FROM meta m CROSS JOIN log_counter c`
   return row ?? null
 })

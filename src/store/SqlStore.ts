@@ -31,7 +31,7 @@ import {
   toState
 } from "./Rows.ts"
 import type { AuditEntry, PendingStatus } from "./State.ts"
-import { Incompatible, type Owner, Store, StoreError, type StreamTx } from "./Store.ts"
+import { Incompatible, type Owner, publishingStart, Store, StoreError, type StreamTx } from "./Store.ts"
 import * as StreamTransaction from "./StreamTransaction.ts"
 
 /** What belongs to one stream, beside the log. */
@@ -277,7 +277,11 @@ const make = Effect.gen(function*() {
       Effect.flatMap((raised) =>
         raised.length === 0 ? Effect.void : Effect.andThen(
           sql`UPDATE log_counter SET pruned = position`,
-          sql`UPDATE readers SET position = (SELECT position FROM log_counter)`
+          sql`
+            INSERT INTO readers (name, position) SELECT ${publishingStart}, 0 WHERE TRUE
+            ON CONFLICT (name) DO NOTHING`.pipe(
+            Effect.andThen(sql`UPDATE readers SET position = (SELECT position FROM log_counter)`)
+          )
         )
       ),
       Effect.asVoid,

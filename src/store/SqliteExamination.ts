@@ -17,7 +17,7 @@ import { attempt } from "./Attempt.ts"
 import type { Examination, StoredLog } from "./Examination.ts"
 import { notNewer, table } from "./Migrations.ts"
 import { applicationId, codes, foreign, toOpenError, unwritable, valueOf } from "./Sqlite.ts"
-import { StoreError } from "./Store.ts"
+import { publishingStart, StoreError } from "./Store.ts"
 
 const patienceMillis = 1000
 
@@ -66,6 +66,7 @@ const logIn = (reader: DatabaseSync): StoredLog => ({
   store: String(valueOf(reader, "SELECT store FROM meta")),
   lineage: Number(valueOf(reader, "SELECT lineage FROM meta")),
   saved: Number(valueOf(reader, "SELECT position FROM readers WHERE name = 'relay'") ?? 0),
+  start: Number(valueOf(reader, `SELECT position FROM readers WHERE name = '${publishingStart}'`) ?? 0),
   oldest: Number(valueOf(reader, "SELECT pruned + 1 FROM log_counter"))
 })
 

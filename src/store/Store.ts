@@ -135,6 +135,12 @@ export interface LogQuery {
   readonly model?: string | undefined
 }
 
+/**
+ * Name under which `readerPosition` gives the position behind which publishing begins: where the lineage does, 0 in the first, or later
+ * where retention had taken events before there was anything to publish to.
+ */
+export const publishingStart = "publishing"
+
 // ---- the port -----------------------------------------------------------------------------------------------------
 
 /** What a transaction on one stream can do. Valid only inside its `transact`. */
@@ -372,7 +378,7 @@ export class Store extends Context.Service<Store, {
 
   /**
    * Begins the log anew in a later lineage: no row before this moment is read any more, and every reader stands at its
-   * beginning. Positions go on. Whoever has the store open keeps the identity it knows. Not later than now: nothing happens.
+   * beginning, `publishingStart` too. Positions go on. Whoever has the store open keeps the identity it knows. Not later than now: nothing happens.
    */
   readonly raise: (owner: Owner, lineage: number) => Effect.Effect<void, StoreError>
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
-import { Store, type StoreError } from "../../src/store/Store.ts"
+import { publishingStart, Store, type StoreError } from "../../src/store/Store.ts"
 import { all, begin, created, eventOf, ids, reasonOf, skills, tags } from "./StoreSamples.ts"
 
 export const lineageSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
@@ -21,6 +21,7 @@ export const lineageSuite = (name: string, layer: Layer.Layer<Store, StoreError>
         assert.deepStrictEqual(yield* store.log(all), [])
         assert.deepStrictEqual(yield* store.logRange, { oldest: 21, newest: 20 })
         assert.strictEqual(yield* store.readerPosition("relay"), 20)
+        assert.strictEqual(yield* store.readerPosition(publishingStart), 20)
         assert.strictEqual((yield* store.records(tags, null, 100)).records.length, 20)
         yield* write([created("new")])
         assert.deepStrictEqual((yield* store.log(all)).map((entry) => entry.position), [21])

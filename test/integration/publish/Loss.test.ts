@@ -1,4 +1,5 @@
 import { assert, describe, layer as suite } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -61,6 +62,19 @@ const stopped = ({ status }: Relay["Service"]) =>
   Effect.repeat(status, { until: ({ state }) => state === "stopped", schedule: Schedule.spaced("50 millis") }).pipe(
     Effect.map(({ reason }) => reason!)
   )
+
+/** As if so many minutes had gone by. */
+const inMinutes = (minutes: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Clock.Clock, (clock) =>
+    Effect.provideService(effect, Clock.Clock, {
+      currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
+      currentTimeMillis: clock.currentTimeMillis,
+      currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
+      currentTimeNanos: clock.currentTimeNanos,
+      monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe() + BigInt(minutes) * 60_000_000_000n,
+      monotonicTimeNanos: Effect.map(clock.monotonicTimeNanos, (time) => time + BigInt(minutes) * 60_000_000_000n),
+      sleep: (duration) => clock.sleep(duration)
+    }))
 
 const file = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-loss-"))),
@@ -148,6 +162,18 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
           const { reason } = yield* Effect.flip(sink.report(identity, [progress]))
           assert.strictEqual(reason._tag, "Refused")
           assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
+          yield* admin((admin) =>
+            admin.createTopics({
+              topics: [{
+                topic: state,
+                numPartitions: 6,
+                configEntries: [{ name: "cleanup.policy", value: "compact" }]
+              }],
+              waitForLeaders: true
+            })
+          )
+          const again = yield* Effect.flip(sink.report(identity, [progress]).pipe(inMinutes(2)))
+          assert.include(again.reason.message, `topic ${state} was deleted and made again`)
         }),
       60_000
     )

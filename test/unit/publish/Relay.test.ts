@@ -224,9 +224,26 @@ describe("Relay", () => {
       yield* first.reached(10)
       yield* first.end
       const stopped = yield* once(yield* Effect.provideService(start(broker), Store, adopted), "stopped")
-      assert.include(stopped.reason?.message, "published up to position 10 to others")
+      assert.include(
+        stopped.reason?.message,
+        "this store published up to position 10, and not to these topics: there store another"
+      )
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(broker.events, [])
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a store that published, and of which the whole log was pruned since, does not go on where nothing is (X14)", () =>
+    Effect.gen(function*() {
+      const broker = new Memory.MemoryBroker()
+      const store = yield* Store
+      yield* append(10)
+      const first = yield* start(broker)
+      yield* first.reached(10)
+      yield* first.end
+      yield* store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 10 })
+      assert.strictEqual((yield* store.logRange).oldest, 11)
+      const stopped = yield* once(yield* start(new Memory.MemoryBroker()), "stopped")
+      assert.include(stopped.reason?.message, "there nothing was published")
     }).pipe(Effect.provide(store)))
 
   it.effect("X18: another event at the sink's position stops the relay", () =>

@@ -50,7 +50,8 @@ describe("Outages", () => {
 
   const watching = Effect.map(
     Outages.make("eu"),
-    ({ watch }) => (answer: Effect.Effect<void, SourceError>, of = "a:1") => Effect.exit(watch(of)(answer))
+    ({ watch }) => (answer: Effect.Effect<void, SourceError>, of: string | null = "a:1") =>
+      Effect.exit(watch(of)(answer))
   )
 
   it.effect("a failure that is over within three seconds is not logged; a refusal is an answer", () => {
@@ -92,6 +93,21 @@ describe("Outages", () => {
       yield* ask(down)
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(lines.filter(({ text }) => text.startsWith("the API does not answer")).length, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("any answer ends a failure of the account itself, which is rarely asked anything", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const ask = yield* watching
+      yield* ask(down, null)
+      yield* ask(down)
+      yield* TestClock.adjust("1 minute")
+      yield* ask(Effect.void)
+      assert.deepStrictEqual(lines.map(({ text }) => text.split(";")[0]), [
+        "the API does not answer",
+        "the API answers again"
+      ])
     }).pipe(Effect.provide(layer))
   })
 

@@ -263,7 +263,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "copies.reduce((best, other) => isBefore(other, best) && copies.length === 0 ? other : best)"
   ], [
     "capture/Candidates.ts",
-    "if (head !== undefined && isOlder(copy.changedAtMs, head.changedAt)) continue",
+    "if (head !== undefined && isOlder(copy.changedAtMs, floorOf(head, published, others.areAll(id)))) continue",
     ""
   ]),
   mutant("candidate-dies-along", "a candidate outlives its applications", [

@@ -2,6 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import { Capture } from "../../../src/capture/Capture.ts"
 import { operate } from "../../../src/capture/Operation.ts"
 import { newReading } from "../../../src/capture/Pages.ts"
 import { poll } from "../../../src/capture/Poll.ts"
@@ -9,10 +12,11 @@ import { joined } from "../../../src/capture/Seams.ts"
 import { sweep } from "../../../src/capture/Sweep.ts"
 import { nextTurn } from "../../../src/capture/Turn.ts"
 import { completeTo } from "../../../src/domain/Watermark.ts"
-import { Rejected } from "../../../src/source/Source.ts"
+import { NotReady, Rejected } from "../../../src/source/Source.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { confirmInterval, type Rig, scenario } from "./Rig.ts"
+import { integration, running, stateOf, streamsOf } from "./Capturing.ts"
+import { confirmInterval, type Rig, scenario, start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
 const ids = ["a", "b", "c", "d", "e", "f", "g", "h"]
@@ -248,4 +252,76 @@ describe("Seams", () => {
       const at = (now: number) => joined(reading, answer, { complete: 0, now, owner: rig.stream.owner }).seam
       assert.deepStrictEqual([at(Duration.toMillis("61 minutes")), at(0)], [undefined, "pause"])
     })))
+
+  it.effect("`start --once` ends although every page of the list comes after a pause, and the stream is live then (P9)", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        yield* Fiber.interrupt(started)
+        api.pageSize = 1
+        const capture = yield* Capture
+        yield* capture.operate({ integration, model: "ats.application" }, { act: "backfill" })
+        yield* TestClock.adjust("1 hour")
+        api.intercept = (request, answer) =>
+          Effect.as(Effect.sleep(request.updatedAfter === null ? "6 minutes" : 0), answer)
+        const from = api.requests.length
+        const once = yield* Effect.forkChild(capture.once)
+        yield* TestClock.adjust("3 hours")
+        assert.deepStrictEqual(yield* Fiber.join(once), [])
+        const whole = api.requests.slice(from).filter(({ ids, updatedAfter }) => ids === null && updatedAfter === null)
+        assert.strictEqual(whole.length, 4 * 2)
+        assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
+      })
+    ))
+
+  for (const between of ["pause", "block", "rewind", "take out"] as const) {
+    it.effect(`a backfill ends, whatever happens during its second pass: ${between} (P9)`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          const key = { integration, model: "ats.application" } as const
+          const capture = yield* Capture
+          api.pageSize = 1
+          yield* TestClock.adjust("5 minutes")
+          api.meanwhile = ({ cursor }) => {
+            if (cursor === "1") api.put(start, { id: "b", title: "moves", changed_at: "2026-03-02T12:00:00.000Z" })
+          }
+          api.intercept = (request, answer) =>
+            Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
+          yield* capture.operate(key, { act: "backfill" })
+          for (let second = 0; second < 60; second++) {
+            if ((yield* stateOf("ats.application")).lastSweep?.again !== true) yield* TestClock.adjust("1 second")
+          }
+          assert.isTrue((yield* stateOf("ats.application")).lastSweep?.again)
+          switch (between) {
+            case "pause":
+              yield* capture.operate(key, { act: "pause" })
+              yield* TestClock.adjust("1 hour")
+              yield* capture.operate(key, { act: "resume" })
+              break
+            case "block": {
+              const { intercept } = api
+              api.intercept = () => Scripted.refuse(new NotReady({ code: null, message: "not yet" }))
+              yield* TestClock.adjust("1 hour")
+              assert.strictEqual((yield* stateOf("ats.application")).phase, "backfilling")
+              api.intercept = intercept
+              break
+            }
+            case "rewind":
+              yield* capture.operate(key, { act: "rewind", to: start })
+              break
+            case "take out":
+              yield* capture.assign(integration, [])
+              yield* TestClock.adjust("1 hour")
+              yield* capture.assign(integration, streamsOf(["ats.application"]))
+          }
+          for (let second = 0; second < 300; second++) yield* TestClock.adjust("1 second")
+          const state = yield* stateOf("ats.application")
+          // where the second pass had begun, it has a long pause in it
+          const passes = between === "pause" || between === "block" ? 3 : 2
+          assert.deepStrictEqual([state.phase, state.lastSweep?.pass, state.lastSweep?.again], ["live", passes, false])
+          assert.isNotNull(completeTo(state))
+        })
+      ))
+  }
 })

@@ -349,10 +349,19 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return answer
   })
 
+  /** All passes of it: of those that one process reads, the fourth is the last. The poll that follows makes it complete. */
+  const backfill = Effect.fnUntraced(function*(held: Held) {
+    for (;;) {
+      const { backfilledAt, sweep } = yield* stateOf(held)
+      if (backfilledAt !== null && sweep?.backfill !== true) return
+      yield* sweepUntil(held, never)
+    }
+  })
+
   const readOnce = Effect.fnUntraced(function*(held: Held) {
     const state = yield* stateOf(held)
     if (state.paused) return
-    if (state.phase !== "live" && !isWhole(held)) yield* sweepUntil(held, never)
+    if (!isWhole(held)) yield* backfill(held)
     yield* pollNow(held)
     if (!isWhole(held)) yield* refreshes(held, never)
   })

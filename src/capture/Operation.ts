@@ -4,7 +4,7 @@
  *
  * Gotchas
  * - A poll under way goes on to its end and then sets P := W as always: after a rewind that is the time rewound to, and
- *   the next poll reads from there.
+ *   the next poll reads from there. What was reported to be complete stays reported: it is only read again.
  * - A new backfill asks anew what is old: what turns up in it was there before, and is no new hire (B3). That holds from the
  *   moment of the act on, for a reading under way too: nothing is old that began before a time that nobody knows yet.
  */
@@ -12,10 +12,11 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { streamName } from "../domain/Model.ts"
-import { readClock } from "../domain/Watermark.ts"
+import { readClock, reported } from "../domain/Watermark.ts"
 import type { StreamState } from "../store/State.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { isWhole, newReading, type Stream } from "./Pages.ts"
+import { afresh } from "./Seams.ts"
 
 export const acts = ["pause", "resume", "poll", "sweep", "backfill"] as const
 export type Act =
@@ -38,7 +39,7 @@ const refuse = (message: string, hint: string) => new ActRefused({ message, hint
 const opened = (state: StreamState, now: number, backfill: boolean): StreamState => {
   const underWay = { ...state, reading: state.reading + 1 }
   const sweep = newReading(underWay, "sweep", { from: null, startedAt: now, backfill })
-  return { ...state, reading: sweep.id, sweep }
+  return { ...state, ...afresh(state), reading: sweep.id, sweep }
 }
 
 const done = (stream: Stream, state: StreamState, act: Act, now: number): StreamState | ActRefused => {
@@ -50,7 +51,7 @@ const done = (stream: Stream, state: StreamState, act: Act, now: number): Stream
   if (state.watermark === null) return refuse("the stream was never read", "its first backfill begins by itself")
   if (act.act !== "rewind") {
     const { complete } = readClock(state.offsets, { serverTime: null, requestedAt: now, duration: 0 })
-    return opened({ ...state, backfilledAt: null, backfillStartedAt: complete }, now, true)
+    return opened({ ...state, phase: "backfilling", backfilledAt: null, backfillStartedAt: complete }, now, true)
   }
   if (isWhole(stream)) return refuse("its list only ever comes whole", "every reading of it is complete already")
   if (act.to < 0) return refuse("that lies before 1970", "begin a sweep: it reads everything")
@@ -72,7 +73,7 @@ export const operate = Effect.fn("Operation.operate")(function*(
     stream.owner,
     stream.key,
     Effect.fnUntraced(function*(tx) {
-      const after = done(stream, tx.state, act, now)
+      const after = done(stream, reported(tx.state), act, now)
       if (after instanceof ActRefused) return yield* after
       yield* tx.save(after)
       yield* tx.record({ at: now, act: `streams.${act.act}`, target: streamName(stream.key), detail })

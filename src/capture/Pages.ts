@@ -17,6 +17,7 @@ import { driftOf } from "../domain/Drift.ts"
 import type * as Guard from "../domain/Guard.ts"
 import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
+import { reported } from "../domain/Watermark.ts"
 import { type Page, type Priority, Source, type SourceError } from "../source/Source.ts"
 import type { Balance, Reading, StreamState } from "../store/State.ts"
 import { type Owner, Store, type StoreError, type StreamTx } from "../store/Store.ts"
@@ -128,7 +129,7 @@ export const commitPage = Effect.fnUntraced(function*(
     stream.owner,
     stream.key,
     Effect.fnUntraced(function*(tx) {
-      const state = processedBy(tx.state, stream.processing)
+      const state = processedBy(reported(tx.state), stream.processing)
       const begun = options.begin?.(state) ?? state
       const occasion: Occasion = {
         stream: { ...begun, model: stream.key.model },

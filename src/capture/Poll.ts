@@ -30,6 +30,7 @@ import {
 } from "./Pages.ts"
 import { settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
+import { settled } from "./Seams.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
 const restarts = 2
@@ -78,13 +79,14 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
         concludeWith((state) => state) :
         (tx, state, occasion, committed) => {
           const whole = counted(read, committed)
-          return release(tx, {
+          const polled: StreamState = {
             ...answered(healthy(state), whole),
             offsets,
             previous: state.watermark,
             watermark: Math.max(state.watermark ?? watermark, watermark),
             lastPoll: { ...whole, endedAt }
-          }, occasion)
+          }
+          return release(tx, settled(polled), occasion)
         }
     })
     return counted(read, committed)

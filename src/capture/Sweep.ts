@@ -8,7 +8,8 @@
  *    controls says so, and is staged as deleted when a second one, spaced in time, agrees   (D2, D3, D15)
  *
  * Gotchas
- * - A sweep is resumed after a restart: all it needs stands in the stream's state and in the heads' marks.
+ * - A sweep is resumed after a restart: all it needs stands in the stream's state and in the heads' marks. What slid past the
+ *   cursor meanwhile is met by the pass that follows (`Seams.ts`).
  * - The first answer of the backfill sets the watermark, so polls run between its pages.
  * - A list that only ever comes whole is never asked for named records: its complete readings, spaced, are the confirms;
  *   they move its watermark, since it has no polls.
@@ -36,6 +37,7 @@ import {
 } from "./Pages.ts"
 import { controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
+import { following, isOvertaken, joined, settled } from "./Seams.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
 export interface SweepOptions {
@@ -45,7 +47,7 @@ export interface SweepOptions {
   readonly yieldTurn: Effect.Effect<boolean>
 }
 
-/** Begins or resumes the stream's sweep; false = it gave way and is still open. */
+/** Begins or resumes the stream's sweep, one pass over its list; false = it gave way and is still open. */
 export const sweep = Effect.fn("Sweep.run")(function*(
   stream: Stream,
   options: SweepOptions
@@ -73,11 +75,8 @@ const begin = Effect.fnUntraced(function*(stream: Stream) {
     stream.key,
     Effect.fnUntraced(function*({ forgiveOwed, save, state }) {
       if (state.sweep !== null) return state.sweep
-      const reading = newReading(state, "sweep", {
-        from: null,
-        startedAt: now,
-        backfill: state.backfilledAt === null
-      })
+      const details = { from: null, startedAt: now, backfill: state.backfilledAt === null }
+      const reading = { ...newReading(state, "sweep", details), ...following(state) }
       if ((yield* forgiveOwed) > 0) yield* save({ ...state, reading: reading.id, sweep: reading })
       return reading
     })
@@ -129,21 +128,24 @@ const readAll = Effect.fnUntraced(function*(
   const report = reportProgress(stream, expected, yield* Clock.currentTimeMillis)
   const commit = Effect.fnUntraced(function*(reading: Reading, page: Page) {
     const last = page.next === null
-    const committed = yield* commitPage(stream, page.results, reading, {
+    const now = yield* Clock.currentTimeMillis
+    let read = reading
+    yield* commitPage(stream, page.results, reading, {
       decisive: false,
       begin: (state) => begun(healthy(state), reading, page),
       conclude: (tx, state, occasion, committed) =>
-        concludeWith((state) => ({
-          ...state,
-          backfilledAt: last && reading.backfill ? readClock(state.offsets, page).complete : state.backfilledAt,
-          sweep: isSuperseded(state, reading) ? state.sweep : {
-            ...counted(reading, committed),
-            complete: state.sweep?.complete ?? null,
-            phase: last ? "confirm" : "pages"
+        concludeWith((state) => {
+          const complete = state.sweep?.complete ?? readClock(state.offsets, page).complete
+          read = joined(counted(reading, committed), page, { complete, now, owner: stream.owner })
+          if (isSuperseded(state, reading)) return state
+          const isBackfilled = last && reading.backfill && read.again !== true
+          return {
+            ...state,
+            backfilledAt: isBackfilled ? readClock(state.offsets, page).complete : state.backfilledAt,
+            sweep: { ...read, complete, phase: last ? "confirm" : "pages" }
           }
-        }))(tx, state, occasion, committed)
+        })(tx, state, occasion, committed)
     })
-    const read = counted(reading, committed)
     yield* report(read)
     return read
   })
@@ -186,29 +188,38 @@ const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
       const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
       const swept: StreamState = {
         ...state,
-        phase: "live",
         sweep: isSuperseded(state, reading) ? state.sweep : null,
         lastSweep: ended,
         ...deaf ? { polls: "nothing" } : {}
       }
-      const released = yield* release(tx, isWhole(stream) ? polled(swept, ended) : swept, occasion)
+      const read = isWhole(stream) ? polled(swept, ended) : swept
+      const released = yield* release(tx, isOvertaken(reading, state) ? settled(read) : read, occasion)
       unseen = yield* unconfirmed(tx, reading.id, stream.derives === null ? [] : [stream.derives.model])
       return released
     })
   })
   if (deaf) yield* Gauges.pollsAnswered(stream.key, "nothing")
   yield* Gauges.writesUnconfirmed(stream.key, unseen)
-  yield* Gauges.readingEnded(stream.key, reading.backfill ? "backfill" : "sweep", "complete")
+  const kind = reading.backfill ? "backfill" : "sweep"
+  yield* Gauges.readingEnded(stream.key, kind, reading.again === true ? "repeated" : "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
   const log = isWhole(stream) && !reading.backfill ? Effect.logDebug : Effect.logInfo
-  yield* log(reading.backfill ? "backfill complete" : "sweep complete").pipe(Effect.annotateLogs({
+  const what = reading.again === true ? `${kind} may have skipped records, the list is read again` : `${kind} complete`
+  yield* log(what).pipe(Effect.annotateLogs({
     stream: stream.key.integration,
     model: stream.key.model,
     records: reading.balance.read,
     pages: reading.pages,
-    took: Duration.format(Duration.millis(Math.max(0, now - reading.startedAt)))
+    took: Duration.format(Duration.millis(Math.max(0, now - reading.startedAt))),
+    ...reading.again === true && reading.seam !== undefined ? { why: seams[reading.seam] } : {}
   }))
 })
+
+const seams: Record<NonNullable<Reading["seam"]>, string> = {
+  change: "records changed while it was read",
+  pause: "there was a long pause between two of its pages",
+  restart: "another process had read the first of its pages"
+}
 
 /** What the end of a poll does, for the list that has none. */
 const polled = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => ({

@@ -53,9 +53,8 @@ const due = (stream: InTurn, state: StreamState, now: number) => {
   const pollAt = state.watermark === null
     ? now + interval
     : lastRead + interval * (state.polls === "everything" ? gentle : 1)
-  const sweepAt = state.watermark === null || state.sweep !== null || stream.owes === "sweep"
-    ? -Infinity
-    : sweptAt + sweepInterval
+  const isOwed = state.sweep !== null || state.backfilledAt === null || state.lastSweep?.again === true
+  const sweepAt = state.watermark === null || isOwed || stream.owes === "sweep" ? -Infinity : sweptAt + sweepInterval
   const ended = Math.max(state.lastPoll?.endedAt ?? 0, state.lastSweep?.endedAt ?? 0)
   const away = state.watermark !== null && now - (ended || (state.sweep?.startedAt ?? now)) > memory
   return { pollAt, sweepAt, away }

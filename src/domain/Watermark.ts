@@ -59,12 +59,26 @@ export const readClock = (offsets: ReadonlyArray<number>, sample: ClockSample): 
   return { complete: outOfLine ? Math.min(byTheirs, byOurs) : byTheirs, offsets: next, outOfLine }
 }
 
-/** Until when every change of a stream is published or pending: server ms; null before its backfill is complete. */
+/**
+ * Until when every change of a stream is published or pending: server ms; null while its backfill is not complete. Never earlier
+ * than what was reported before: a rewind and a wider margin only read again what was complete.
+ */
 export const completeTo = (stream: {
+  readonly phase: "starting" | "backfilling" | "live"
   readonly backfilledAt: number | null
   readonly previous: number | null
   readonly margin: number
-}): number | null => stream.backfilledAt === null || stream.previous === null ? null : stream.previous - stream.margin
+  readonly reportedTo?: number
+}): number | null =>
+  stream.phase !== "live" || stream.backfilledAt === null || stream.previous === null
+    ? null
+    : Math.max(stream.previous - stream.margin, stream.reportedTo ?? -Infinity)
+
+/** The stream remembers what can be reported of it now. */
+export const reported = <S extends Parameters<typeof completeTo>[0]>(stream: S): S => {
+  const reportedTo = completeTo(stream)
+  return reportedTo === null || reportedTo === stream.reportedTo ? stream : { ...stream, reportedTo }
+}
 
 /** With its zone, UTC where it names none; an offset of hours alone is none that an engine reads. */
 const zoned = (text: string): string => {

@@ -175,7 +175,8 @@ const sizeOf = (records: Records): number => [...records.values()].reduce((sum, 
 const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
   streams.reduce((sum, view) => {
     const expected = truth.get(view.stream)?.size ?? 0
-    return sum + (view.phase === "live" ? expected : Math.min(expected, view.progress?.records ?? 0))
+    const isKnown = view.phase === "live" || (view.progress?.pass ?? 1) > 1
+    return sum + (isKnown ? expected : Math.min(expected, view.progress?.records ?? 0))
   }, 0)
 
 /** Shows the bar until every stream is live; on a terminal it moves, elsewhere it is a line every two seconds. */

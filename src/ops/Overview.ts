@@ -36,6 +36,7 @@ const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: num
   const rate = records / Math.max(1, (now - sweep.startedAt) / 1000)
   return {
     kind: backfilledAt === null ? "backfill" : "sweep",
+    pass: sweep.pass ?? 1,
     records,
     pages: sweep.pages,
     started_at: instant(sweep.startedAt),

@@ -171,10 +171,10 @@ export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyA
 }
 
 /** `sweep: 3,050 read, 1,220/s, 2 s left` */
-const readingOf = ({ kind, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
+const readingOf = ({ kind, pass, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
   const rate = `${Math.round(progress.records_per_second).toLocaleString("en")}/s`
   const left = progress.seconds_left === null ? "" : `, ${seconds(progress.seconds_left)} left`
-  return `${kind}: ${records.toLocaleString("en")} read, ${rate}${left}`
+  return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${records.toLocaleString("en")} read, ${rate}${left}`
 }
 
 const condition = (stream: StreamView): string => {

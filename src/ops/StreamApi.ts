@@ -9,6 +9,8 @@ import { Instant, Model, page } from "./Shape.ts"
 
 const Progress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
+  /** The list is read again where it changed, or Rollcall was restarted, while it was read. */
+  pass: Schema.Number,
   records: Schema.Number,
   pages: Schema.Number,
   started_at: Schema.String,
@@ -27,7 +29,7 @@ export const StreamView = Schema.Struct({
   failing: Schema.NullOr(Schema.Struct({ count: Schema.Number, message: Schema.String, since: Schema.String })),
   watermark: Instant,
   lineage: Schema.Number,
-  /** Every change up to then is in the log or pending; null before the backfill is complete. */
+  /** Every change up to then is in the log or pending; null before the backfill is complete. Never earlier than it was. */
   complete_to: Instant,
   /** Of the log: what made that so lies at or before it. */
   position: Schema.String,
@@ -90,7 +92,7 @@ export const operation = HttpApiGroup.make("operation").add(
   }).annotate(
     OpenApi.Description,
     "Sets the watermark back: the next poll reads from there, less the margin. What it meets and is published already " +
-      "makes no event."
+      "makes no event. `complete_to` stays as it is."
   ),
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: Model },

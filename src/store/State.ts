@@ -72,6 +72,20 @@ export interface Reading {
   readonly fruitless?: number
   /** A cursor it came by: only a list that leads in a circle comes by there again. */
   readonly mark?: string | null
+  /** Of a sweep: how often the list was read in a row, this time included; absent = 1. */
+  readonly pass?: number
+  /** How many of these passes one process read without a long pause. */
+  readonly inOneGo?: number
+  /** When its newest page was committed (our clock, ms), and the epoch of the process that did. */
+  readonly pagedAt?: number
+  readonly pagedBy?: number
+  /**
+   * The worst reason why it may have skipped a record: a record changed meanwhile, there was a long pause between two pages, or
+   * another process read on.
+   */
+  readonly seam?: "change" | "pause" | "restart"
+  /** The list has to be read again for that reason. */
+  readonly again?: boolean
 }
 
 /** Everything durable about one stream but its records. */
@@ -102,7 +116,9 @@ export interface StreamState extends StreamKey {
   readonly heard?: number
   /** Newest samples of (server clock − our clock), ms. */
   readonly offsets: ReadonlyArray<number>
-  /** Server ms: start and end of the first sweep. */
+  /** Until when the stream was reported to be complete, server ms: never lower within a lineage. */
+  readonly reportedTo?: number
+  /** Server ms: start of the first sweep, and end of the last pass of it. */
   readonly backfillStartedAt: number | null
   readonly backfilledAt: number | null
   /** Last reading id given. */

@@ -45,6 +45,8 @@ export interface Delivery {
   readonly table: Table
   readonly request: PageRequest
   readonly copies: ReadonlyArray<Copy>
+  /** What belonged on the page, or behind it, and a fault kept away. */
+  readonly hidden: ReadonlyArray<Row>
   readonly last: boolean
   /** Server ms at which the request was made. */
   readonly requestedAt: number
@@ -65,6 +67,7 @@ export interface Effected {
 interface Draft {
   copies: Array<Copy>
   next: string | null
+  hidden: ReadonlyArray<Row>
 }
 
 const detail = { code: null, message: "simulated" }
@@ -220,6 +223,7 @@ export class FaultyApi {
         table,
         request,
         copies: draft.copies,
+        hidden: draft.hidden,
         last: draft.next === null,
         requestedAt: serverRequestedAt,
         met: met.map(({ fault }) => fault)
@@ -280,11 +284,9 @@ export class FaultyApi {
       ? this.#setting.pageSize
       : Math.max(1, Math.floor(this.#setting.pageSize / 2))
     const order = place.order === 0 ? this.requests : place.order
-    const rows = this.#ordered(table, order).filter((row) =>
-      (asked === null || asked.has(row.id)) &&
-      (request.updatedAfter === null || fault("deaf") !== undefined || this.#after(row, request.updatedAfter)) &&
-      fault("mute") === undefined
-    )
+    const all = this.#ordered(table, order).filter((row) => asked === null || asked.has(row.id))
+    const matching = all.filter((row) => request.updatedAfter === null || this.#after(row, request.updatedAfter))
+    const rows = fault("mute") !== undefined ? [] : fault("deaf") !== undefined ? all : matching
     const stable = this.#setting.order === "stable"
     const from = stable ? rows.findIndex((row) => row.serial > place.at) : place.at
     const selected = from < 0 ? [] : rows.slice(from, from + size)
@@ -293,10 +295,18 @@ export class FaultyApi {
     const next = (at: number) => `${at}.${place.page + 1}.${order}`
     const draft: Draft = {
       copies: selected.map((row) => ({ row, state: row.shown.length - 1, named: true })),
-      next: more ? next(end) : null
+      next: more ? next(end) : null,
+      hidden: []
     }
     for (const active of met) this.#spoil(table, draft, active, () => next(place.at), request.cursor)
-    return draft
+    if (request.ids !== null || fault("emptyPage") !== undefined) return draft
+    const shown = new Set(
+      draft.copies.flatMap(({ named, row, state }) => named && state === row.shown.length - 1 ? [row] : [])
+    )
+    // places in the list that was asked for are no places in another
+    const isOther = fault("mute") !== undefined || fault("deaf") !== undefined
+    const due = isOther ? matching : draft.next === null ? (from < 0 ? [] : rows.slice(from)) : selected
+    return { ...draft, hidden: due.filter((row) => !shown.has(row)) }
   }
 
   #spoil(table: Table, draft: Draft, fault: Active, again: () => string, cursor: string | null): void {
@@ -342,8 +352,14 @@ export class FaultyApi {
   }
 
   #ordered(table: Table, order: number): ReadonlyArray<Row> {
-    if (this.#setting.order === "stable") return [...table.rows].sort((a, b) => a.serial - b.serial)
-    if (this.#setting.order !== "shuffled") return table.rows
+    const { order: by } = this.#setting
+    if (by === "toEnd" || by === "toFront") return table.rows
+    if (by !== "shuffled") {
+      const sorted = [...table.rows].sort((a, b) =>
+        by === "byId" || by === "byIdDescending" ? (a.id < b.id ? -1 : 1) : a.serial - b.serial
+      )
+      return by === "byIdDescending" || by === "byCreationDescending" ? sorted.reverse() : sorted
+    }
     const rank = (row: Row) => Math.imul(row.serial + order * 7919, 0x9e3779b1) >>> 0
     return [...table.rows].sort((a, b) => rank(a) - rank(b))
   }

@@ -159,7 +159,41 @@ export const planOf = (seed: number): Plan => {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(chance.next() * (setting.duration - step.at)) })
     }
   }
-  return withPlugins({ seed, setting, steps: steps.sort((a, b) => a.at - b.at), writes: [], replays: [] })
+  return withPlugins(withBrokenBackfill({ seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }))
+}
+
+/** Of lists that are paged by place, some are in an order in which no change moves a record. */
+const withOrder = (seed: number, setting: Setting): Setting => {
+  const chance = new Chance(hash(`order ${seed}`))
+  if (chance.happens(0.6)) return setting
+  return { ...setting, order: chance.pick(["byCreation", "byCreationDescending", "byId", "byIdDescending"]) }
+}
+
+/** In some worlds the process dies in the middle of the backfill, and the list moves before the next one reads on. */
+const withBrokenBackfill = (plan: Plan): Plan => {
+  const chance = new Chance(hash(`broken backfill ${plan.seed}`))
+  const { setting, steps } = plan
+  const sorted = (all: ReadonlyArray<Step>) => ({ ...plan, steps: [...all].sort((a, b) => a.at - b.at) })
+  if (chance.happens(0.7)) return sorted(steps)
+  const deaths = Array.from({ length: chance.int(1, 3) }, (): Trouble => ({
+    at: chance.int(0, 2_000),
+    trouble: chance.pick(["killAfterCommit", "killAfterCommit", "killBeforeCommit"]),
+    count: chance.int(1, 8),
+    value: chance.next()
+  }))
+  const moves = Array.from({ length: chance.int(4, 12) }, (): Mutation => ({
+    at: Math.floor(chance.next() ** 2 * 10 * minute),
+    mutation: chance.pick(["edit", "edit", "edit", "stir", "flag", "vanish", "create"]),
+    stream: chance.int(0, setting.streams.length - 1),
+    who: chance.next() ** 2,
+    value: chance.next(),
+    lag: 0,
+    midway: chance.happens(0.3)
+  }))
+  return {
+    ...sorted([...steps, ...deaths, ...moves]),
+    setting: { ...setting, records: Math.max(setting.records, 10), pageSize: Math.min(setting.pageSize, 4) }
+  }
 }
 
 /**

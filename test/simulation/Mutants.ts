@@ -40,6 +40,16 @@ export const mutants: ReadonlyArray<Mutant> = [
     "previous: state.watermark,",
     "previous: Math.max(state.watermark ?? watermark, watermark),"
   ]),
+  mutant("no-second-pass", "a backfill that may have skipped records is not complete before another pass", [
+    "capture/Seams.ts",
+    "  if (seam === undefined || pages === 1) return false\n",
+    "  if (seam !== undefined || pages >= 1) return false\n"
+  ]),
+  mutant("restart-unseen", "a restart between two pages of a backfill calls for another pass", [
+    "capture/Seams.ts",
+    '  if (pagedBy !== epoch) return "restart"\n',
+    "  if (pagedBy !== epoch) return undefined\n"
+  ]),
   mutant("client-clock", "the watermark comes from the server's clock", [
     "domain/Watermark.ts",
     "  const known = knownOffset(offsets)\n",
@@ -258,7 +268,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "copies.reduce((best, other) => isBefore(other, best) && copies.length === 0 ? other : best)"
   ], [
     "capture/Candidates.ts",
-    "if (head !== undefined && isOlder(copy.changedAtMs, head.changedAt)) continue",
+    "if (head !== undefined && isOlder(copy.changedAtMs, floorOf(head, published, others.areAll(id)))) continue",
     ""
   ]),
   mutant("candidate-dies-along", "a candidate outlives its applications", [

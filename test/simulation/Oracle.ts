@@ -10,6 +10,7 @@ import type { LogEntry, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { Pending } from "../../src/store/State.ts"
 import type { Owner } from "../../src/store/Store.ts"
 import { candidateIn, Candidates, model as candidateModel } from "./Candidates.ts"
+import { Claims } from "./Claims.ts"
 import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"
 import type { Delivery, Effected } from "./FaultyApi.ts"
@@ -47,6 +48,7 @@ export class Oracle implements Witness {
   /** By integration. */
   #candidates = new Map<string, Candidates>()
   readonly #readings: Readings
+  readonly #claims: Claims
   readonly #publishing = new Publishing()
   readonly #echoes = new Echoes()
   readonly #epochs = new Map<string, number>()
@@ -59,12 +61,14 @@ export class Oracle implements Witness {
     this.#time = time
     this.#setting = setting
     this.#readings = new Readings(setting)
+    this.#claims = new Claims(setting)
     this.#streams = new Map(world.tables.map((table) => [nameOf(table), streamOf(table)]))
     this.#blank = this.#memory()
   }
 
   delivered(process: Process, delivery: Delivery): void {
     this.#readings.delivered(process, delivery, this.#time.now)
+    this.#claims.delivered(process, delivery, this.#time.now)
     handedOut(this.#streams.get(nameOf(delivery.table))!, delivery.copies, this.#time.now)
   }
 
@@ -120,6 +124,7 @@ export class Oracle implements Witness {
       if (state === "approved" || state === "cancelled") stream.holds.delete(id)
     }
     this.#readings.committed(process, stream, written.before, written.after, report)
+    this.#claims.committed(process, stream, written.before, written.after, report)
   }
 
   /** null: some stream has not polled yet, a copy would be of next to nothing. */
@@ -148,6 +153,7 @@ export class Oracle implements Witness {
     this.#candidates = new Map([...memory.candidates].map(([integration, own]) => [integration, own.copy()]))
     this.#approved = new Set(memory.approved)
     this.#readings.forget()
+    this.#claims.forget()
     this.#epochs.clear()
   }
 
@@ -179,6 +185,7 @@ export class Oracle implements Witness {
     }
     for (const key of anew.keys()) report("X11", `${key} was adopted and never published`)
     this.#readings.forget()
+    this.#claims.forget()
     this.#epochs.clear()
   }
 

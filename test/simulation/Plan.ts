@@ -216,8 +216,19 @@ export interface Setting {
   /** Our clock − theirs. */
   readonly skew: number
   readonly pageSize: number
-  /** Where a changed record goes: to the end or the front of its list, nowhere, or every reading has its own order. */
-  readonly order: "toEnd" | "toFront" | "stable" | "shuffled"
+  /**
+   * Where a changed record goes: to the end or the front of its list, or nowhere, in a list by creation or by id, or every reading has
+   * its own order. Only `stable` is paged by serial number, all others by place: what leaves them moves all that is behind it.
+   */
+  readonly order:
+    | "toEnd"
+    | "toFront"
+    | "stable"
+    | "shuffled"
+    | "byCreation"
+    | "byCreationDescending"
+    | "byId"
+    | "byIdDescending"
   /** `updated_after`: `>=` or `>`, and the resolution it is compared with. */
   readonly inclusive: boolean
   readonly resolution: 1 | 1000

@@ -68,6 +68,8 @@ export class Table {
   readonly rows: Array<Row> = []
   readonly byId = new Map<string, Row>()
   readonly announced: Array<Announced> = []
+  /** When a row left its place in the list, and nothing that is shown tells so. Server ms. */
+  readonly slides: Array<number> = []
   /** Switched off in the scope configuration. */
   hidden: string | null = null
   serial = 0
@@ -136,7 +138,7 @@ export class World {
       if (row === undefined) return false
       row.stamp = undefined
       change(row)
-      this.#touch(table, row, at)
+      this.#touch(table, row, at, now)
       this.#note(table, row, now, true)
       return true
     }
@@ -146,6 +148,7 @@ export class World {
     const vanish = (row: Row): boolean => {
       row.gone = true
       table.rows.splice(table.rows.indexOf(row), 1)
+      table.slides.push(now)
       this.#note(table, row, now, false)
       return true
     }
@@ -230,7 +233,7 @@ export class World {
         const rows = table.rows.filter((row) => row.deletedAt !== null && !row.blank)
         return each(rows, (row) => {
           row.blank = true
-          if (step.value < 0.5) this.#touch(table, row, at)
+          if (step.value < 0.5) this.#touch(table, row, at, now)
           this.#note(table, row, now, step.value < 0.5)
           return true
         })
@@ -248,7 +251,7 @@ export class World {
         // whether the service dates such a change is not known: both
         const announced = step.who < 0.5
         return each([...table.rows], (row) => {
-          if (announced) this.#touch(table, row, at)
+          if (announced) this.#touch(table, row, at, now)
           this.#note(table, row, now, announced)
           return true
         })
@@ -395,10 +398,11 @@ export class World {
     return linked
   }
 
-  #touch(table: Table, row: Row, at: number): void {
+  #touch(table: Table, row: Row, at: number, now: number): void {
     row.changedAt = Math.max(at, row.changedAt)
     row.matchedAt = Math.max(at, row.matchedAt)
-    if (this.#order === "stable" || this.#order === "shuffled" || row.gone) return
+    if ((this.#order !== "toEnd" && this.#order !== "toFront") || row.gone) return
+    if (at < now || row.stamp !== undefined) table.slides.push(now)
     table.rows.splice(table.rows.indexOf(row), 1)
     if (this.#order === "toEnd") table.rows.push(row)
     else table.rows.unshift(row)

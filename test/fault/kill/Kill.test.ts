@@ -7,18 +7,21 @@ const kills = 50
 
 describe(`SIGKILL at ${kills} random moments under load (seed ${seed})`, () => {
   it.live(
-    "X1, X2, X5, X6: the fold equals the world but for what is pending, and what a reader saw never changes or vanishes",
+    "X1, X2, X5, X6, P9: the fold equals the world but for what is pending, what a reader saw never changes or vanishes, and nothing is called complete that is not",
     () =>
       Effect.gen(function*() {
-        const { digests, events, exitCode, findings, follower, history, oracle, pending, world } = yield* Lives.run({
-          kills,
-          integrations: 3,
-          lifetime: [50, 750]
-        })
+        const { claims, digests, events, exitCode, findings, follower, history, oracle, pending, world } = yield* Lives
+          .run({
+            kills,
+            integrations: 3,
+            lifetime: [50, 750]
+          })
         assert.deepStrictEqual(oracle.breaches.slice(0, 5), [])
         const differences = oracle.differences(world, pending)
         assert.deepStrictEqual(differences.slice(0, 5).map(({ key, why }) => [key, why, ...history(key)]), [])
 
+        assert.deepStrictEqual(claims.broken.slice(0, 5), [])
+        assert.isAbove(claims.heard, 100)
         assert.deepStrictEqual(follower.complaints.slice(0, 5), [])
         const rewritten = [...follower.seen].filter(([position, seen]) => digests.get(position) !== seen)
         assert.deepStrictEqual(rewritten.slice(0, 5), [])

@@ -37,7 +37,7 @@ const say = (text: string) => process.stderr.write(`${text}\n`)
 const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
-const reportOf = ({ digests, events, exitCode, findings, follower, oracle, pending, world }: Lives.Outcome) => {
+const reportOf = ({ claims, digests, events, exitCode, findings, follower, oracle, pending, world }: Lives.Outcome) => {
   const differences = oracle.differences(world, pending)
   const recoveries = findings.lives.flatMap(({ recovery }) => recovery ?? []).sort((one, other) => one - other)
   const where = Map.groupBy(findings.lives, ({ after }) => after)
@@ -60,7 +60,9 @@ const reportOf = ({ digests, events, exitCode, findings, follower, oracle, pendi
     ghosts: differences.filter(({ why }) => why === "the world has it not").length,
     doubles: count(/event id was there before|nothing changed/) + follower.complaints.length + rewritten,
     outOfOrder: count(/follows version|follows position|previous|was not there|was there/),
-    breaches: oracle.breaches.slice(0, 5),
+    claims: claims.heard,
+    falseClaims: claims.broken.length,
+    breaches: [...oracle.breaches.slice(0, 5), ...claims.broken.slice(0, 5)],
     recovery: {
       starts: recoveries.length,
       p50: quantile(recoveries, 0.5),
@@ -71,8 +73,8 @@ const reportOf = ({ digests, events, exitCode, findings, follower, oracle, pendi
     // of the last quarter of an hour: on a busy machine everybody is slow
     loadPerCore: Math.round((loadavg()[2] ?? 0) * 10 / availableParallelism()) / 10
   }
-  const { doubles, ghosts, lost, outOfOrder, recovery } = report
-  const faults = lost + ghosts + doubles + outOfOrder + oracle.breaches.length
+  const { doubles, falseClaims, ghosts, lost, outOfOrder, recovery } = report
+  const faults = lost + ghosts + doubles + outOfOrder + falseClaims + oracle.breaches.length
   return { ...report, ok: faults === 0 && recovery.max < slowest && exitCode === 0 }
 }
 
@@ -107,6 +109,7 @@ const text = (report: ReturnType<typeof reportOf>): string =>
       ["ghosts", String(report.ghosts)],
       ["doubles", String(report.doubles)],
       ["versions out of order", String(report.outOfOrder)],
+      ["`complete_to` read from a running process / of these false", `${report.claims} / ${report.falseClaims}`],
       ["starts that reached a page", String(report.recovery.starts)],
       [
         "recovery, process start to first page committed: p50 / p95 / max",

@@ -19,6 +19,7 @@ import type { FaultSettings } from "../../../src/sandbox/Faults.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
+import { Claims } from "./Claims.ts"
 import { digest, type Event, Follower } from "./Follower.ts"
 import { folder, seed } from "./Home.ts"
 import { type Contents, keyOf, Oracle } from "./Oracle.ts"
@@ -89,6 +90,8 @@ export interface Outcome {
   /** What happened to a record in the world, and when. */
   readonly history: (key: string) => ReadonlyArray<string>
   readonly pending: ReadonlySet<string>
+  /** How often a stream said how far it is complete, and where that was not so. */
+  readonly claims: { readonly heard: number; readonly broken: ReadonlyArray<string> }
   readonly identity: LogIdentity
   /** Exit code of the last process, asked to end. */
   readonly exitCode: number | null
@@ -115,6 +118,7 @@ export const run = Effect.fnUntraced(function*(
     ...settings
   })
   const follower = new Follower()
+  const claims = new Claims()
   const findings: Findings = { backfills: 0, sweeps: 0, unborn: 0, approvals: 0, lives: [] }
 
   const connectedBy = (number: number) => 1 + Math.floor(number * count / kills)
@@ -134,6 +138,7 @@ export const run = Effect.fnUntraced(function*(
     const connected = connectedBy(number)
     const isNew = number === 0 || connected > connectedBy(number - 1)
     yield* sandbox.faults({ faults: isNew ? slowness : weather })
+    claims.look(sandbox)
     const service = yield* launch(environment(sandbox.integrations.slice(0, connected)))
     if (isNew) yield* cutBackfill(service)
     else if (chance.happens(0.2)) {
@@ -147,6 +152,7 @@ export const run = Effect.fnUntraced(function*(
       const isApproved = yield* approveAll(url)
       if (isApproved) findings.approvals++
       yield* Effect.sleep(isApproved ? chance.int(0, 30) : chance.int(...lifetime))
+      claims.hear(yield* streams(url))
       if (chance.happens(0.2)) yield* wave(sandbox, sandbox.integrations[chance.int(0, connected - 1)] ?? "")
     }
     yield* mustLive(service)
@@ -168,10 +174,13 @@ export const run = Effect.fnUntraced(function*(
 
   yield* sandbox.faults({})
   yield* sandbox.freeze
+  claims.look(sandbox)
   const service = yield* launch(environment(sandbox.integrations))
   const url = yield* service.url
+  claims.hear(yield* streams(url))
   const followed = yield* following(follower, url)
   yield* quiet(url)
+  claims.hear(yield* streams(url))
   const { digests, events, next } = yield* wholeLog(url)
   yield* last(url, next)
   yield* Effect.promise(() => untilSeen(follower, events.length))
@@ -182,18 +191,24 @@ export const run = Effect.fnUntraced(function*(
   for (const event of events) oracle.add(event)
   const store = Context.get(yield* Layer.build(Sqlite.layer({ file })), Store)
   const rows = yield* store.pendingRows({ limit: 100_000 })
+  const pending = new Set(rows.map(keyOf))
+  const world = contentsOf(sandbox)
   return {
     findings,
     follower,
     events,
     digests,
     oracle,
-    world: contentsOf(sandbox),
+    world,
+    claims: {
+      heard: claims.size,
+      broken: claims.broken(events, new Map([...world].filter(([key]) => !pending.has(key))))
+    },
     history: (key) =>
       sandbox.world.log.filter((mutation) => keyOf(mutation) === key).map(({ at, kind }) =>
         `${new Date(at).toISOString()} ${kind}`
       ),
-    pending: new Set([...rows.map(keyOf), ...undecided(sandbox, oracle.contents, new Set(rows.map(keyOf)))]),
+    pending: new Set([...pending, ...undecided(sandbox, oracle.contents, pending)]),
     identity: store.identity,
     exitCode
   }

@@ -40,6 +40,7 @@ const turnIn = ({ jitter, last, owes, pollAsked, ...situation }: Situation) => {
   const state: StreamState = {
     ...fresh,
     watermark: live ? now : null,
+    backfilledAt: live ? now : null,
     sweep: situation.sweepingSince === null ? null : reading("sweep", situation.sweepingSince),
     lastPoll: ended("poll", situation.polledAt),
     lastSweep: ended("sweep", situation.sweptAt),

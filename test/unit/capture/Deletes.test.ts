@@ -55,6 +55,7 @@ describe("Deletes", () => {
       rig.api.pageSize = 1
       yield* rig.put({ id: "a" })
       yield* rig.put({ id: "b" })
+      yield* rig.wait("10 minutes")
       rig.api.intercept = (request, page) =>
         Effect.succeed(request.cursor === null ? page : { ...page, serverTime: page.serverTime! + 24 * 60 * minute })
       yield* rig.sweep

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { Capture } from "../../../src/capture/Capture.ts"
 import type { Act } from "../../../src/capture/Operation.ts"
+import { completeTo } from "../../../src/domain/Watermark.ts"
 import { type PageRequest, Unsupported } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { capturing, integration, running, stateOf } from "./Capturing.ts"
@@ -195,6 +196,34 @@ describe("what an operator asks for", () => {
         assert.deepStrictEqual(entries.map(({ id, kind, origin }) => [id, kind, origin]), [["a", "updated", "poll"]])
         const { previous, watermark } = yield* stateOf("ats.application")
         assert.isBelow(previous!, watermark!)
+      })
+    ))
+
+  it.effect("rewind leaves what was reported to be complete as it was, during another backfill too (W15)", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        yield* TestClock.adjust("5 hours")
+        const before = completeTo(yield* stateOf("ats.application"))!
+        yield* operate({ act: "rewind", to: start })
+        assert.strictEqual(completeTo(yield* stateOf("ats.application")), before)
+        const told: Array<number> = []
+        for (let minute = 0; minute < 20; minute++) {
+          yield* TestClock.adjust("1 minute")
+          told.push(completeTo(yield* stateOf("ats.application"))!)
+        }
+        assert.deepStrictEqual(told, [...told].sort((a, b) => a - b))
+        assert.isAtLeast(told[0]!, before)
+        assert.isAbove(told.at(-1)!, before, "it goes on")
+
+        const latest = told.at(-1)!
+        api.intercept = (request, answer) =>
+          Effect.as(Effect.sleep(request.updatedAfter === null ? "30 seconds" : 0), answer)
+        yield* operate({ act: "backfill" })
+        yield* operate({ act: "rewind", to: start })
+        assert.isNull(completeTo(yield* stateOf("ats.application")), "records may be missing until it is done")
+        while (completeTo(yield* stateOf("ats.application")) === null) yield* TestClock.adjust("1 second")
+        assert.isAtLeast(completeTo(yield* stateOf("ats.application"))!, latest)
       })
     ))
 

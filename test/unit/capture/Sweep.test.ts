@@ -26,6 +26,7 @@ describe("Sweep", () => {
   it.effect("the backfill's events are `created` version 1, origin backfill, without transitions; the watermark is its first answer's", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "HIRED" })
+      yield* rig.wait("10 minutes")
       rig.api.pageSize = 2
       rig.api.meanwhile = (request) => {
         if (request.cursor === "2") rig.api.skew = 60_000
@@ -37,9 +38,10 @@ describe("Sweep", () => {
         ["a", "b", "c"].map(() => ["created", 1, "backfill", "[]"])
       )
       const state = yield* rig.state
-      assert.strictEqual(state.phase, "live")
-      assert.strictEqual(state.watermark, start - 1000)
+      assert.strictEqual(state.watermark, start + 600_000 - 1000)
       assert.strictEqual(state.previous, state.watermark)
+      yield* rig.poll
+      assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
   it.effect("B2: a record created while the backfill runs is found once, origin not backfill", () =>

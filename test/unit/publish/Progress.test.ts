@@ -1,10 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
+import { hours, minutes } from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
+import { operate } from "../../../src/capture/Operation.ts"
+import type { Stream } from "../../../src/capture/Pages.ts"
 import { parsePosition } from "../../../src/domain/ChangeEvent.ts"
+import * as Guard from "../../../src/domain/Guard.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
 import { progressMessage } from "../../../src/publish/KafkaMessage.ts"
 import * as Memory from "../../../src/publish/Memory.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
@@ -19,7 +24,10 @@ const margin = 300_000
 /** A log to which readings are committed: some records, and the time up to which their stream is then complete. */
 const begin = Effect.fnUntraced(function*(states: Partial<StreamState> = { backfilledAt: 1 }) {
   const store = yield* Store
-  yield* store.ensureStreams([stateOf(tags, { margin, ...states }), stateOf(skills, { margin, ...states })])
+  yield* store.ensureStreams([
+    stateOf(tags, { margin, phase: "live", ...states }),
+    stateOf(skills, { margin, phase: "live", ...states })
+  ])
   const owner = yield* store.claim("capture")
   let records = 0
   return (key: typeof tags, count: number, completeTo: number) =>
@@ -69,12 +77,38 @@ describe("progress", () => {
       assert.deepStrictEqual(reports.map(brief).slice(1), ["hris.skill 2000 at 3"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
+  it.effect("never says less of a stream than it said, though it was rewound (W15)", () =>
+    Effect.gen(function*() {
+      const hour = 3_600_000
+      const stream: Omit<Stream, "owner"> = {
+        key: { ...tags, model: "ats.tag" },
+        settings: { ...tags, model: "ats.tag", account: "default", interval: minutes(1), sweepInterval: hours(6) },
+        processing: Processing.plain("ats.tag"),
+        derives: null,
+        overlapMin: minutes(5),
+        guard: Guard.thresholds
+      }
+      const commit = yield* begin()
+      yield* commit(tags, 1, 100 * hour)
+      const { relay, reports } = yield* start(new Memory.MemoryBroker())
+      yield* relay.reached(1)
+      yield* operate({ ...stream, owner: yield* (yield* Store).claim("capture") }, { act: "rewind", to: 10 * hour })
+      yield* seconds(60)
+      assert.deepStrictEqual(reports.map(({ completeTo }) => completeTo), [100 * hour])
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
   it.effect("what is derived is as complete as what it is derived of, once it was filled", () =>
     Effect.gen(function*() {
       const store = yield* Store
       const applications = { ...tags, model: "ats.application" } as const
       const candidates = { ...tags, model: "ats.candidate" } as const
-      const complete = { margin, backfilledAt: 1, previous: 1000 + margin, watermark: 1000 + margin }
+      const complete = {
+        margin,
+        phase: "live",
+        backfilledAt: 1,
+        previous: 1000 + margin,
+        watermark: 1000 + margin
+      } as const
       yield* store.ensureStreams([stateOf(applications, complete), stateOf(candidates)])
       const owner = yield* store.claim("capture")
       const { relay, reports } = yield* start(new Memory.MemoryBroker())

@@ -1,0 +1,113 @@
+/**
+ * What a stream claims of its own completeness: that every record which was there by `complete_to`, and still is, is published or
+ * pending (I1, P9); and that the claim never goes back (W15).
+ *
+ * Gotchas
+ * - A record that no page showed although it belonged there, because of a fault of the API, is not missed by the service.
+ * - One that two passes of a backfill skipped, each read in one go, may be missing until the next sweep: docs/operating.md says so.
+ *   So may one that slid past the cursor because another record left the list, or moved in it, without a trace.
+ */
+import { completeTo } from "../../src/domain/Watermark.ts"
+import type { StreamState } from "../../src/store/State.ts"
+import type { Delivery } from "./FaultyApi.ts"
+import { nameOf, type Report, type Stream } from "./Known.ts"
+import type { Setting } from "./Plan.ts"
+import type { Process } from "./Process.ts"
+import type { Row } from "./World.ts"
+
+/** One reading of the whole list. Server ms. */
+interface Pass {
+  readonly startedAt: number
+  endedAt: number
+  /** Another process had read the first pages. */
+  readonly resumed: boolean
+}
+
+/** What a `Date` that is believed may be wrong by. */
+const slack = 60_000
+const passesInOneGo = 2
+const mostPasses = 4
+
+export class Claims {
+  readonly #setting: Setting
+  /** By process and stream: the pass under way. */
+  readonly #open = new Map<string, Pass>()
+  /** By stream: passes that ended since the backfill began. */
+  readonly #ended = new Map<string, Array<Pass>>()
+  /** By stream: ids of records that a fault kept from a page. */
+  readonly #hidden = new Map<string, Set<string>>()
+
+  constructor(setting: Setting) {
+    this.#setting = setting
+  }
+
+  delivered({ number }: Process, { hidden, request, requestedAt, table }: Delivery, now: number): void {
+    const known = this.#hidden.get(nameOf(table)) ?? new Set()
+    this.#hidden.set(nameOf(table), known)
+    for (const { id } of hidden) known.add(id)
+    if (request.ids !== null || request.updatedAfter !== null) return
+    const key = `${number} ${nameOf(table)}`
+    const open = request.cursor === null ? undefined : this.#open.get(key)
+    if (open === undefined) {
+      this.#open.set(key, { startedAt: requestedAt, endedAt: now, resumed: request.cursor !== null })
+    } else open.endedAt = now
+  }
+
+  /** The store is another one. */
+  forget(): void {
+    this.#open.clear()
+  }
+
+  committed({ number }: Process, stream: Stream, before: StreamState, after: StreamState, report: Report): void {
+    const name = nameOf(stream.table)
+    const to = completeTo(after)
+    const earlier = before.lineage === after.lineage ? completeTo(before) : null
+    if (to !== null && earlier !== null && to < earlier) report("W15", `complete_to went back by ${earlier - to} ms`)
+    const pass = this.#open.get(`${number} ${name}`)
+    const ended = this.#ended.get(name) ?? []
+    this.#ended.set(name, ended)
+    if (to !== null && to !== earlier) {
+      const passes = pass === undefined ? ended : [...ended.filter((other) => other !== pass), pass]
+      this.#check(stream, to, passes, report)
+    }
+    if (after.lastSweep?.id !== before.lastSweep?.id && pass !== undefined) ended.push(pass)
+  }
+
+  #check(stream: Stream, to: number, passes: ReadonlyArray<Pass>, report: Report): void {
+    for (const row of stream.table.byId.values()) {
+      const since = presentSince(row)
+      const wasThere = since !== null && (isInitial(stream, row, since) || since <= to - slack)
+      if (!wasThere || stream.pending.has(row.id) || (stream.records.get(row.id)?.after ?? null) !== null) continue
+      if (this.#hidden.get(nameOf(stream.table))?.has(row.id) === true) continue
+      if (isInitial(stream, row, since) ? this.#mayBeSkipped(stream, passes) : this.#isLate(stream, row, since)) {
+        continue
+      }
+      report("I1", `${row.id} was there by complete_to and is neither published nor pending`)
+    }
+  }
+
+  #mayBeSkipped({ table }: Stream, passes: ReadonlyArray<Pass>): boolean {
+    const inOneGo = passes.filter(({ resumed }) => !resumed)
+    const last = passes.at(-1)
+    if (last === undefined || last.resumed) return false
+    if (inOneGo.length >= passesInOneGo || passes.length >= mostPasses) return true
+    return table.slides.some((at) => at >= last.startedAt && at <= last.endedAt)
+  }
+
+  /** Shown later than polls look back (W3). */
+  #isLate({ table }: Stream, { id }: Row, since: number): boolean {
+    return table.announced.some((change) =>
+      change.id === id && change.visible >= since && change.visible - change.stamp > this.#setting.overlapMin - slack
+    )
+  }
+}
+
+/** Server ms; null: it is not there now. */
+const presentSince = ({ shown }: Row): number | null => {
+  const gone = shown.findLastIndex(({ live }) => !live)
+  return shown[gone + 1]?.at ?? null
+}
+
+/** It was in the list before its backfill began: polls need not show it. */
+const isInitial = ({ since }: Stream, { shown }: Row, presentSince: number): boolean =>
+  since !== null && presentSince < since && shown[0]!.at === presentSince

@@ -1,0 +1,327 @@
+/** Lists whose cursor is a place, in the order of `changed_at`: a record that changes moves to the end, all behind it slide forward. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import { Capture } from "../../../src/capture/Capture.ts"
+import { operate } from "../../../src/capture/Operation.ts"
+import { newReading } from "../../../src/capture/Pages.ts"
+import { poll } from "../../../src/capture/Poll.ts"
+import { joined } from "../../../src/capture/Seams.ts"
+import { sweep } from "../../../src/capture/Sweep.ts"
+import { nextTurn } from "../../../src/capture/Turn.ts"
+import { completeTo } from "../../../src/domain/Watermark.ts"
+import { NotReady, Rejected } from "../../../src/source/Source.ts"
+import type { StreamState } from "../../../src/store/State.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { integration, running, stateOf, streamsOf } from "./Capturing.ts"
+import { confirmInterval, type Rig, scenario, start } from "./Rig.ts"
+import * as Scripted from "./ScriptedApi.ts"
+
+const ids = ["a", "b", "c", "d", "e", "f", "g", "h"]
+
+/** Eight records that last changed a while ago, on pages of two. */
+const listed = Effect.fnUntraced(function*(rig: Rig) {
+  for (const id of ids) yield* rig.put({ id, title: "old" })
+  yield* rig.wait("1 hour")
+  rig.api.pageSize = 2
+})
+
+/** Changes a record, which moves to the end of its list. */
+const move = Effect.fnUntraced(function*(rig: Rig, id: string) {
+  rig.api.rows.delete(id)
+  yield* rig.put({ id, title: "new" })
+})
+
+/** One page of the sweep that is open or due; true: that was its last. */
+const page = (rig: Rig, stream = rig.stream) => sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(true) })
+
+/** The same stream as the next process holds it. */
+const restarted = Effect.fnUntraced(function*(rig: Rig) {
+  const owner = yield* (yield* Store).claim("capture")
+  return { ...rig.stream, owner }
+})
+
+const known = (rig: Rig) => Effect.map(rig.events, (events) => [...new Set(events.map(({ id }) => id))].sort())
+
+const turnOf = (rig: Rig, state: StreamState) =>
+  nextTurn({ ...rig.stream, pollAsked: false, last: "sweep", owes: "done", jitter: 0 }, state, state.lastSweep!.endedAt)
+
+/** Moves a record that was read, whenever the second page of a list is asked for. */
+const restless = (rig: Rig) => {
+  rig.api.meanwhile = (request) => {
+    if (request.cursor !== "2") return
+    const [first] = rig.api.rows.keys()
+    const held = rig.api.rows.get(first!)!
+    rig.api.rows.delete(first!)
+    const now = Date.parse("2026-03-01T13:00:00Z")
+    rig.api.rows.set(first!, { ...held, row: { ...held.row, changed_at: new Date(now).toISOString() }, matchedAt: now })
+  }
+}
+
+describe("Seams", () => {
+  it.effect("a backfill that a restart cut in two is neither live nor complete before another pass (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      yield* page(rig)
+      // the process is down, and a record that was read moves behind the cursor
+      yield* rig.wait("1 minute")
+      yield* move(rig, "a")
+      const next = yield* restarted(rig)
+      while (!(yield* page(rig, next))) yield* rig.wait("1 second")
+      assert.deepStrictEqual(yield* known(rig), ids.filter((id) => id !== "c"), "c slid past the cursor")
+      const state = yield* rig.state
+      assert.deepStrictEqual([state.phase, completeTo(state)], ["backfilling", null])
+      assert.strictEqual(turnOf(rig, state).turn, "sweep", "at once")
+      while (!(yield* page(rig, next))) yield* rig.wait("1 second")
+      assert.deepStrictEqual(yield* known(rig), ids)
+      yield* poll(next)
+      const c = (yield* rig.events).find(({ id }) => id === "c")!
+      assert.deepStrictEqual([c.kind, c.origin, c.transitions], ["created", "backfill", "[]"])
+      const after = yield* rig.state
+      assert.strictEqual(after.phase, "live")
+      assert.isNotNull(completeTo(after))
+    })))
+
+  it.effect("a restart is a seam although nothing that was read shows a change: what left the list leaves no trace (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      yield* page(rig)
+      rig.api.vanish("a")
+      const next = yield* restarted(rig)
+      while (!(yield* page(rig, next)));
+      assert.notInclude(yield* known(rig), "c")
+      assert.strictEqual((yield* rig.state).phase, "backfilling")
+      while (!(yield* page(rig, next)));
+      assert.include(yield* known(rig), "c")
+      yield* poll(next)
+      assert.strictEqual((yield* rig.state).phase, "live")
+    })))
+
+  it.effect("a backfill in which nothing changes is one pass, however many pages it has (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      yield* rig.sweep
+      assert.strictEqual(rig.api.requests.length, 4)
+      yield* rig.poll
+      assert.strictEqual((yield* rig.state).phase, "live")
+    })))
+
+  it.effect("a backfill is complete after the poll that follows it: a record that changes may move in front of the cursor (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      // newest first: what changes while the first page is read moves before it
+      rig.api.meanwhile = (request) => {
+        if (request.cursor !== "2") return
+        const held = rig.api.rows.get("h")!
+        const now = Date.parse("2026-03-01T13:00:00Z")
+        const changed = { ...held, row: { ...held.row, changed_at: new Date(now).toISOString() }, matchedAt: now }
+        const others = [...rig.api.rows].filter(([id]) => id !== "h")
+        rig.api.rows.clear()
+        for (const [id, other] of [["h", changed] as const, ...others]) rig.api.rows.set(id, other)
+      }
+      yield* rig.sweep
+      assert.notInclude(yield* known(rig), "h")
+      assert.deepStrictEqual([(yield* rig.state).phase, completeTo(yield* rig.state)], ["backfilling", null])
+      rig.api.meanwhile = () => {}
+      yield* rig.poll
+      assert.include(yield* known(rig), "h")
+      assert.strictEqual((yield* rig.state).phase, "live")
+      assert.isNotNull(completeTo(yield* rig.state))
+    })))
+
+  it.effect("a list on one page has no seam, whatever changes (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ids) yield* rig.put({ id })
+      yield* rig.sweep
+      assert.strictEqual((yield* rig.state).phase, "live")
+    })))
+
+  it.effect("a backfill of a list that changes all the time ends with its second pass (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      restless(rig)
+      yield* rig.sweep
+      assert.deepStrictEqual([(yield* rig.state).phase, (yield* known(rig)).length], ["backfilling", 7])
+      yield* rig.sweep
+      yield* rig.poll
+      assert.deepStrictEqual([(yield* rig.state).phase, (yield* known(rig)).length], ["live", 8])
+      assert.strictEqual((yield* rig.state).lastSweep?.pass, 2)
+    })))
+
+  it.effect("a long pause between two pages is a seam, and a list that is always read with pauses ends with its fourth pass (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      for (const pass of [1, 2, 3, 4]) {
+        while (!(yield* page(rig))) yield* rig.wait("6 minutes")
+        yield* rig.poll
+        assert.strictEqual((yield* rig.state).phase, pass < 4 ? "backfilling" : "live")
+      }
+    })))
+
+  it.effect("a pass that restarts cut in two never ends a backfill (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      for (let pass = 1; pass <= 6; pass++) {
+        yield* page(rig, yield* restarted(rig))
+        const next = yield* restarted(rig)
+        while (!(yield* page(rig, next)));
+        assert.strictEqual((yield* rig.state).phase, "backfilling")
+      }
+      const last = yield* restarted(rig)
+      yield* sweep(last, { confirmInterval, yieldTurn: Effect.succeed(false) })
+      yield* poll(last)
+      assert.strictEqual((yield* rig.state).phase, "live")
+    })))
+
+  it.effect("a pass whose cursor expired begins at the first page and is the same pass (P5, P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      restless(rig)
+      yield* rig.sweep
+      rig.api.intercept = (request, answer) =>
+        request.cursor === "4"
+          ? Scripted.refuse(new Rejected({ code: null, message: "expired" }))
+          : Effect.succeed(answer)
+      yield* Effect.flip(rig.sweep)
+      assert.isNull((yield* rig.state).sweep)
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.sweep
+      yield* rig.poll
+      const state = yield* rig.state
+      assert.deepStrictEqual([state.phase, state.lastSweep?.pass], ["live", 2])
+    })))
+
+  it.effect("a later sweep that a restart cut in two is repeated once, at once, and says nothing less meanwhile (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      yield* rig.sweep
+      yield* rig.poll
+      yield* rig.wait("6 hours")
+      const before = completeTo(yield* rig.state)
+      let stream = rig.stream
+      for (const again of [true, false]) {
+        yield* page(rig, stream)
+        stream = yield* restarted(rig)
+        while (!(yield* page(rig, stream)));
+        const state = yield* rig.state
+        assert.deepStrictEqual([state.phase, completeTo(state), state.lastSweep?.again], ["live", before, again])
+        const { turn } = nextTurn(
+          { ...rig.stream, pollAsked: false, last: "sweep", owes: "done", jitter: 0 },
+          { ...state, lastPoll: { ...state.lastSweep!, kind: "poll" } },
+          state.lastSweep!.endedAt
+        )
+        assert.strictEqual(turn, again ? "sweep" : "rest")
+      }
+    })))
+
+  it.effect("a later sweep during which records change is not repeated: polls bring these (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      yield* rig.sweep
+      restless(rig)
+      yield* rig.sweep
+      const { lastSweep } = yield* rig.state
+      assert.deepStrictEqual([lastSweep?.seam, lastSweep?.again], ["change", false])
+    })))
+
+  it.effect("a new backfill asked for during a follow-up pass counts its passes from the first (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      restless(rig)
+      yield* rig.sweep
+      yield* page(rig)
+      yield* operate(rig.stream, { act: "backfill" })
+      yield* rig.sweep
+      assert.deepStrictEqual([(yield* rig.state).backfilledAt, (yield* rig.state).lastSweep?.pass], [null, undefined])
+      yield* rig.sweep
+      assert.isNotNull((yield* rig.state).backfilledAt)
+    })))
+
+  it.effect("our clock that is set back between two pages measures no pause it cannot know (W4)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const state = yield* rig.state
+      const reading = {
+        ...newReading(state, "sweep", { from: null, startedAt: 0, backfill: true }),
+        pages: 2,
+        pagedAt: Duration.toMillis("1 hour"),
+        pagedBy: rig.stream.owner.epoch
+      }
+      const answer = { results: [], next: "x", serverTime: 0, requestedAt: 0, duration: 0 }
+      const at = (now: number) => joined(reading, answer, { complete: 0, now, owner: rig.stream.owner }).seam
+      assert.deepStrictEqual([at(Duration.toMillis("61 minutes")), at(0)], [undefined, "pause"])
+    })))
+
+  it.effect("`start --once` ends although every page of the list comes after a pause, and the stream is live then (P9)", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api, started) {
+        yield* Fiber.interrupt(started)
+        api.pageSize = 1
+        const capture = yield* Capture
+        yield* capture.operate({ integration, model: "ats.application" }, { act: "backfill" })
+        yield* TestClock.adjust("1 hour")
+        api.intercept = (request, answer) =>
+          Effect.as(Effect.sleep(request.updatedAfter === null ? "6 minutes" : 0), answer)
+        const from = api.requests.length
+        const once = yield* Effect.forkChild(capture.once)
+        yield* TestClock.adjust("3 hours")
+        assert.deepStrictEqual(yield* Fiber.join(once), [])
+        const whole = api.requests.slice(from).filter(({ ids, updatedAfter }) => ids === null && updatedAfter === null)
+        assert.strictEqual(whole.length, 4 * 2)
+        assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
+      })
+    ))
+
+  for (const between of ["pause", "block", "rewind", "take out"] as const) {
+    it.effect(`a backfill ends, whatever happens during its second pass: ${between} (P9)`, () =>
+      running(
+        ["ats.application"],
+        Effect.fnUntraced(function*(api) {
+          const key = { integration, model: "ats.application" } as const
+          const capture = yield* Capture
+          api.pageSize = 1
+          yield* TestClock.adjust("5 minutes")
+          api.meanwhile = ({ cursor }) => {
+            if (cursor === "1") api.put(start, { id: "b", title: "moves", changed_at: "2026-03-02T12:00:00.000Z" })
+          }
+          api.intercept = (request, answer) =>
+            Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
+          yield* capture.operate(key, { act: "backfill" })
+          for (let second = 0; second < 60; second++) {
+            if ((yield* stateOf("ats.application")).lastSweep?.again !== true) yield* TestClock.adjust("1 second")
+          }
+          assert.isTrue((yield* stateOf("ats.application")).lastSweep?.again)
+          switch (between) {
+            case "pause":
+              yield* capture.operate(key, { act: "pause" })
+              yield* TestClock.adjust("1 hour")
+              yield* capture.operate(key, { act: "resume" })
+              break
+            case "block": {
+              const { intercept } = api
+              api.intercept = () => Scripted.refuse(new NotReady({ code: null, message: "not yet" }))
+              yield* TestClock.adjust("1 hour")
+              assert.strictEqual((yield* stateOf("ats.application")).phase, "backfilling")
+              api.intercept = intercept
+              break
+            }
+            case "rewind":
+              yield* capture.operate(key, { act: "rewind", to: start })
+              break
+            case "take out":
+              yield* capture.assign(integration, [])
+              yield* TestClock.adjust("1 hour")
+              yield* capture.assign(integration, streamsOf(["ats.application"]))
+          }
+          for (let second = 0; second < 300; second++) yield* TestClock.adjust("1 second")
+          const state = yield* stateOf("ats.application")
+          // where the second pass had begun, it has a long pause in it
+          const passes = between === "pause" || between === "block" ? 3 : 2
+          assert.deepStrictEqual([state.phase, state.lastSweep?.pass, state.lastSweep?.again], ["live", passes, false])
+          assert.isNotNull(completeTo(state))
+        })
+      ))
+  }
+})

@@ -6,7 +6,7 @@ import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../domain/ChangeEvent.ts"
-import { attempt } from "./Attempt.ts"
+import { attempt, MayBeLong } from "./Attempt.ts"
 import { initial } from "./migrations/0001_initial.ts"
 import { integrations } from "./migrations/0002_integrations.ts"
 import { holds } from "./migrations/0003_holds.ts"
@@ -44,6 +44,7 @@ export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
 export const migrate: Effect.Effect<LogIdentity, StoreError, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
+    Effect.provideService(MayBeLong, true),
     attempt("migrate"),
     Effect.catchTag("MigrationError", (error) =>
       Effect.fail(

@@ -14,7 +14,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { attempt, step } from "./Attempt.ts"
+import { attempt, MayBeLong, step } from "./Attempt.ts"
 import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
 import type { ExpectationTable } from "./ExpectationTable.ts"
 import * as Locks from "./Locks.ts"
@@ -176,6 +176,7 @@ export const make = (
           UNION ALL SELECT handler, 'b' || ${cut(".", sql.literal("batch"))} FROM deliveries WHERE batch IS NOT NULL
         ) RETURNING handler`.pipe(
       Effect.map((rows) => rows.length),
+      Effect.provideService(MayBeLong, true),
       attempt("prune")
     )
 

@@ -156,8 +156,6 @@ const pluginsDependency = ({ delivering }: Plugins.Plugins["Service"]): Dependen
   problem: Effect.map(delivering, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
 })
 
-const captureDependency = ({ heldUp }: Capture.Capture["Service"]): Dependency => ({ name: "reading", problem: heldUp })
-
 const relayDependency = (relay: Relay["Service"]): Dependency => ({
   name: "kafka",
   problem: Effect.map(relay.status, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
@@ -166,12 +164,11 @@ const relayDependency = (relay: Relay["Service"]): Dependency => ({
 export const serverLayer = ({ accounts, http, input }: Plan) =>
   Layer.unwrap(
     Effect.map(
-      Effect.all([Capture.Capture, Effect.serviceOption(Relay), Plugins.Plugins]),
-      ([capture, relay, plugins]) =>
+      Effect.all([Effect.serviceOption(Relay), Plugins.Plugins]),
+      ([relay, plugins]) =>
         Server.layer({
           ...http,
           dependencies: [
-            captureDependency(capture),
             ...Option.toArray(Option.map(relay, relayDependency)),
             pluginsDependency(plugins)
           ],

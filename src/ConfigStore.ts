@@ -43,9 +43,13 @@ const check = (place: Place, url: URL): void => {
   }
   // passed over as others are, nothing would be encrypted
   if (searchParams.has("ssl")) place.fault("asks for ssl, which nobody here knows", "Write sslmode=require instead")
+  // passed over as others are, the tables would be where nobody looks for them
+  if (searchParams.has("schema")) {
+    place.fault("names a schema", 'Leave `schema` out: the tables are always in the schema "rollcall" of the database')
+  }
   if (!all("port", isPort)) place.fault("has a port that is none", "Use a number from 1 to 65535")
   if (!all("connect_timeout", (seconds) => /^\d+$/.test(seconds))) {
-    place.fault("has a connect_timeout that is none", "Use a whole number of seconds, or 0 to wait for ever")
+    place.fault("has a connect_timeout that is none", "Use a whole number of seconds; more than 15 are 15, and so is 0")
   }
 }
 

@@ -82,8 +82,6 @@ export class Capture extends Context.Service<Capture, {
   readonly operate: (key: StreamKey, act: Act) => Effect.Effect<StreamState, ActRefused | UnknownStream | StoreError>
   /** Compares what is published of one stream with a full reading of it and waits for the end. */
   readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, ReadingError | UnknownStream>
-  /** Why nothing that is read can be committed at present, null while it can   (X10). */
-  readonly heldUp: Effect.Effect<string | null>
 }>()("rollcall/capture/Capture") {}
 
 /** What a stream's loop remembers between two steps; all that matters stands in the store. */
@@ -104,6 +102,8 @@ interface Held extends Stream, InTurn {
 }
 
 const backPressurePause = 5_000
+/** Until the store is tried again, ms. What is wrong with it the store itself logs (X10). */
+const storePause = 2_000
 /** How often a paused stream looks whether it still is; who resumes it here wakes it. */
 const pausedPause = 60_000
 
@@ -210,10 +210,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
           Effect.catch((error) => Effect.as(remember(held, error), 0))
         )
       ).pipe(
-        // who only looked what there is to do has not written anything
-        Effect.tap((wait) => wait === 0 ? headway.storeIs(null) : Effect.void),
         Effect.catchTag("StoreError", (error) =>
-          error.reason.retryable ? Effect.as(headway.storeIs(error), 2_000) : Effect.fail(error)),
+          error.reason.retryable ? Effect.succeed(storePause) : Effect.fail(error)),
         Effect.flatMap((wait) =>
           wait > 0
             ? Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(wait))), held.called.await)
@@ -222,7 +220,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       )
     )
 
-  const deciding = { while: (error: StoreError) => error.reason.retryable, schedule: Schedule.spaced("2 seconds") }
+  const deciding = { while: (error: StoreError) => error.reason.retryable, schedule: Schedule.spaced(storePause) }
 
   const decide = (held: Held) =>
     exclusively(held, Effect.suspend(() => held.left.isOpen() ? Effect.void : carryOut(held)))
@@ -395,8 +393,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       yield* held.called.open
       return state
     }),
-    audit: (key) => asked(key, (held) => audit(held, pollNow(held))),
-    heldUp: headway.heldUp
+    audit: (key) => asked(key, (held) => audit(held, pollNow(held)))
   })
 })
 

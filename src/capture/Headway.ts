@@ -1,9 +1,6 @@
-/**
- * What keeps reading from going on: a store that is away, or too much that nobody has published yet. Each is told once when
- * it begins and once when it is over, however many streams meet it.
- */
+/** Keeps reading from running ahead of what is published: logged once when it begins and once when it is over. */
 import * as Effect from "effect/Effect"
-import type { Store, StoreError } from "../store/Store.ts"
+import type { Store } from "../store/Store.ts"
 
 /** Reading waits while this reader of the log is more than `limit` events behind (X10). */
 export interface BackPressure {
@@ -13,7 +10,6 @@ export interface BackPressure {
 
 export const make = (store: Store["Service"], backPressure: BackPressure | null) => {
   let waiting = false
-  let away: string | null = null
   return {
     /** Whether whoever publishes is too far behind for anything more to be read. */
     backedUp: Effect.gen(function*() {
@@ -28,17 +24,6 @@ export const make = (store: Store["Service"], backPressure: BackPressure | null)
         )
       }
       return full
-    }),
-    /** The store failed so, or answers (null). */
-    storeIs: (error: StoreError | null): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        if ((away === null) === (error === null)) return Effect.void
-        away = error?.message ?? null
-        return error === null
-          ? Effect.logInfo("store available again")
-          : Effect.annotateLogs(Effect.logError("store unavailable"), { why: error.message })
-      }),
-    /** How the store failed, null while it answers. */
-    heldUp: Effect.sync(() => away)
+    })
   }
 }

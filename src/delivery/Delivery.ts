@@ -121,10 +121,9 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     const before = yield* SubscriptionRef.get(status)
     const state = reason.retryable ? "waiting" : "stopped"
     const message = `the store is ${reason._tag.toLowerCase()}`
-    if (before.state !== state) {
-      yield* (reason.retryable ? Effect.logWarning : Effect.logError)(
-        `delivering ${reason.retryable ? "waits" : "stopped"}: ${message} (${reason.hint})`
-      )
+    // what passes the store itself logs
+    if (before.state !== state && !reason.retryable) {
+      yield* Effect.logError(`delivering stopped: ${message} (${reason.hint})`)
     }
     const since = before.state === state && before.reason !== null
       ? before.reason.since

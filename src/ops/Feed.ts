@@ -183,11 +183,14 @@ const json = (text: string) => HttpServerResponse.text(text, { contentType: "app
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
-/** Answers 503 and logs why. */
+/** Answers 503. An outage of the store is logged where it is noticed, once; what else is wrong with it is logged here. */
 export const orStoreAway = (error: StoreError) =>
-  Effect.logError("request failed for want of the store").pipe(
-    Effect.annotateLogs({ fault: error.message }),
-    Effect.andThen(Effect.fail(new StoreAway({ detail: error.reason.hint })))
+  Effect.fail(new StoreAway({ detail: error.reason.hint })).pipe(
+    error.reason._tag === "Unavailable" ?
+      (answer) => answer :
+      Effect.tapError(() =>
+        Effect.annotateLogs(Effect.logError("request failed for want of the store"), { fault: error.message })
+      )
   )
 
 export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>

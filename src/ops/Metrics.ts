@@ -10,9 +10,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
-import { type Overview, overview } from "./Overview.ts"
+import { Store } from "../store/Store.ts"
+import type { Overview } from "./Overview.ts"
+import { Picture } from "./Picture.ts"
 import type { PluginList } from "./PluginApi.ts"
-import * as Plugins from "./Plugins.ts"
 
 const freshness = Metric.gauge("rollcall_stream_freshness_seconds", {
   description: "Seconds between now and the watermark up to which the stream is complete"
@@ -45,6 +46,10 @@ const resting = Metric.gauge("rollcall_handler_resting", {
 })
 const stopped = Metric.gauge("rollcall_plugin_writes_stopped", {
   description: "1 while an operator keeps all plugins from writing to the API"
+})
+
+const unavailable = Metric.gauge("rollcall_store_unavailable_seconds", {
+  description: "How long the store has not answered or not been written to; 0 while it is well"
 })
 
 const pluginGauges = Effect.fnUntraced(function*({ items, writes }: PluginList) {
@@ -82,14 +87,24 @@ const streamGauges = ({ holds, streams }: Overview) =>
     ])
   })
 
-/** Prometheus text format. Without the store: what the process counted. */
+const storeGauge = Effect.gen(function*() {
+  const { outage } = yield* Store
+  const [now, found] = [yield* Clock.currentTimeMillis, yield* outage]
+  yield* Metric.update(unavailable, found === null ? 0 : Math.max(0, now - found.since) / 1000)
+})
+
+/** Prometheus text format. While the store does not answer: streams and plugins as they were last read. */
 export const scrape = Effect.gen(function*() {
+  const { overview, plugins } = yield* Picture
   const own = yield* PrometheusMetrics.format()
-  const stored = yield* Effect.flatMap(overview, streamGauges).pipe(
-    Effect.andThen(Effect.flatMap(Plugins.list, pluginGauges)),
-    Effect.andThen(PrometheusMetrics.format()),
-    Effect.provideService(Metric.MetricRegistry, new Map()),
-    Effect.orElseSucceed(() => "")
-  )
+  const stored = yield* Effect.gen(function*() {
+    yield* storeGauge
+    const gauges = [
+      Effect.flatMap(overview, ({ value }) => streamGauges(value)),
+      Effect.flatMap(plugins, ({ value }) => pluginGauges(value))
+    ]
+    yield* Effect.forEach(gauges, (gauge) => Effect.ignore(gauge), { concurrency: "unbounded" })
+    return yield* PrometheusMetrics.format()
+  }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   return own + stored
 })

@@ -8,7 +8,8 @@ import { derivedRegistry, isDerived, type StreamKey, streamName } from "../domai
 import type { StoreError } from "../store/Store.ts"
 import { Api } from "./Api.ts"
 import * as Feed from "./Feed.ts"
-import { overview } from "./Overview.ts"
+import { type Overview, overview } from "./Overview.ts"
+import { Picture } from "./Picture.ts"
 import { NotFound, NotNow, SourceAway } from "./Problem.ts"
 
 const notFound = (key: StreamKey): NotFound => {
@@ -24,13 +25,18 @@ const notFound = (key: StreamKey): NotFound => {
   })
 }
 
-/** The stream as it is now. */
-export const viewOf = Effect.fnUntraced(function*(key: StreamKey) {
-  const stream = streamName(key)
-  const { streams } = yield* Effect.catchTag(overview, "StoreError", Feed.orStoreAway)
-  const view = streams.find((view) => view.stream === stream)
-  return view ?? (yield* notFound(key))
-})
+const find = (key: StreamKey, { streams }: Overview) => {
+  const view = streams.find(({ stream }) => stream === streamName(key))
+  return view === undefined ? Effect.fail(notFound(key)) : Effect.succeed(view)
+}
+
+/** The stream as it is now; fails within a second where the store does not answer. */
+export const viewOf = (key: StreamKey) =>
+  Effect.flatMap(Picture, ({ overview }) => overview).pipe(
+    Effect.flatMap(({ stale, value }) => stale === null ? Effect.succeed(value) : Effect.fail(stale)),
+    Effect.catchTag("StoreError", Feed.orStoreAway),
+    Effect.flatMap((all) => find(key, all))
+  )
 
 const done = Effect.fnUntraced(function*(key: StreamKey, act: Act) {
   const { operate } = yield* Capture
@@ -41,7 +47,7 @@ const done = Effect.fnUntraced(function*(key: StreamKey, act: Act) {
       StoreError: (error: StoreError) => Feed.orStoreAway(error)
     })
   )
-  return yield* viewOf(key)
+  return yield* find(key, yield* Effect.catchTag(overview, "StoreError", Feed.orStoreAway))
 })
 
 export const layer = HttpApiBuilder.group(Api, "operation", (handlers) =>

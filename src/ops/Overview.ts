@@ -13,7 +13,7 @@ import { formatPosition } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
 import { completeTo, knownOffset } from "../domain/Watermark.ts"
 import type { IntegrationState, StreamState } from "../store/State.ts"
-import { type ListedHold, Store } from "../store/Store.ts"
+import { type ListedHold, type Outage, Store, type StoreError } from "../store/Store.ts"
 import type { IntegrationView } from "./Api.ts"
 import type { HoldView } from "./HoldApi.ts"
 import type { Check } from "./Problem.ts"
@@ -158,20 +158,36 @@ const waiting = (stream: StreamView): string =>
     ? `${stream.stream} waits for its first answer`
     : `${stream.stream} failed ${stream.failing.count} times since ${stream.failing.since}: ${stream.failing.message}`
 
-/** The store, the streams, then the given ones; each with its reason. */
-export const readiness = Effect.fnUntraced(function*(dependencies: ReadonlyArray<Dependency>) {
-  const checks: Array<typeof Check.Type> = yield* Effect.match(overview, {
-    onFailure: (error) => [{ name: "store", ok: false, reason: error.message }],
-    onSuccess: ({ streams }) => [
-      { name: "store", ok: true, reason: null },
-      ...streams.filter((stream) => !started(stream) || stream.blocked !== null).map((stream) => ({
-        name: `stream ${stream.stream}`,
-        ok: started(stream),
-        reason: stream.blocked === null
-          ? waiting(stream)
-          : `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
-      }))
-    ]
+/** Why the store cannot be used and since when, in words; null while it answers. */
+export const outageText = (outage: Outage | null): string | null =>
+  outage === null ? null : `${outage.message}, since ${instant(outage.since)}; ${outage.hint}`
+
+/**
+ * The store, the streams, then the given ones; each with its reason. `seen`: the overview, as it was last read where the
+ * store does not answer.
+ */
+export const readiness = Effect.fnUntraced(function*(
+  seen: Effect.Effect<{ readonly value: Overview; readonly stale: StoreError | null }, StoreError>,
+  dependencies: ReadonlyArray<Dependency>
+) {
+  const { outage } = yield* Store
+  const storeIs = Effect.fnUntraced(function*(fault: StoreError | null) {
+    const reason = outageText(yield* outage) ?? (fault === null ? null : fault.reason.hint)
+    return { name: "store", ok: reason === null, reason }
+  })
+  const checks: Array<typeof Check.Type> = yield* Effect.matchEffect(seen, {
+    onFailure: (error) => Effect.map(storeIs(error), (store) => [store]),
+    onSuccess: ({ stale, value: { streams } }) =>
+      Effect.map(storeIs(stale), (store) => [
+        store,
+        ...streams.filter((stream) => !started(stream) || stream.blocked !== null).map((stream) => ({
+          name: `stream ${stream.stream}`,
+          ok: started(stream),
+          reason: stream.blocked === null
+            ? waiting(stream)
+            : `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
+        }))
+      ])
   })
   for (const { name, problem } of dependencies) {
     const reason = yield* problem

@@ -29,7 +29,7 @@ import type { Capture } from "../capture/Capture.ts"
 import type { Integrations as Control } from "../capture/Integrations.ts"
 import type { Plugins as PluginControl } from "../delivery/Plugins.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
-import type { Store } from "../store/Store.ts"
+import { Store } from "../store/Store.ts"
 import { Api } from "./Api.ts"
 import * as DeadLetters from "./DeadLetters.ts"
 import * as Feed from "./Feed.ts"
@@ -38,7 +38,8 @@ import * as Integrations from "./Integrations.ts"
 import * as Malformed from "./Malformed.ts"
 import { scrape } from "./Metrics.ts"
 import * as Operations from "./Operations.ts"
-import { type Dependency, overview, readiness } from "./Overview.ts"
+import { type Dependency, outageText, readiness } from "./Overview.ts"
+import { Picture } from "./Picture.ts"
 import * as Plugins from "./Plugins.ts"
 import { BodyRefused, Defect, HostRefused, NotReady, OriginRefused, TokenRequired } from "./Problem.ts"
 import { statusPage } from "./StatusPage.ts"
@@ -134,8 +135,8 @@ const failures = HttpRouter.middleware(
 const state = HttpApiBuilder.group(Api, "state", (handlers) =>
   handlers
     .handle("streams", () =>
-      overview.pipe(
-        Effect.map(({ streams }) => ({ items: streams, next: null })),
+      Effect.flatMap(Picture, ({ overview }) => overview).pipe(
+        Effect.map(({ at, value: { streams } }) => ({ items: streams, next: null, as_of: new Date(at).toISOString() })),
         Effect.catchTag("StoreError", Feed.orStoreAway)
       ))
     .handle("stream", ({ params }) => Operations.viewOf(params)))
@@ -145,8 +146,10 @@ const health = (dependencies: ReadonlyArray<Dependency>) =>
     handlers
       .handle("live", () => Effect.succeed({ status: "live" as const }))
       .handle("ready", () =>
-        Effect.flatMap(readiness(dependencies), (checks) => {
-          const missing = checks.filter((check) => !check.ok)
+        Effect.flatMap(Effect.flatMap(Picture, ({ overview }) => readiness(overview, dependencies)), (checks) => {
+          const missing = checks.filter((check) =>
+            !check.ok
+          )
           return missing.length === 0
             ? Effect.succeed({ status: "ready" as const, checks })
             : Effect.fail(new NotReady({ detail: missing.map((check) => check.reason).join("; "), checks }))
@@ -170,7 +173,11 @@ const documentation = HttpRouter.use(Effect.fnUntraced(function*(router) {
 const home = HttpRouter.add(
   "GET",
   "/",
-  Effect.zipWith(overview, Plugins.list, statusPage).pipe(
+  Effect.gen(function*() {
+    const { overview, plugins } = yield* Picture
+    const [streams, delivering] = yield* Effect.all([overview, plugins], { concurrency: "unbounded" })
+    return statusPage(streams.value, delivering.value, outageText(yield* (yield* Store).outage))
+  }).pipe(
     Effect.catchTag(
       "StoreError",
       (error) => Effect.flatMap(Effect.flip(Feed.orStoreAway(error)), HttpServerRespondable.toResponse)
@@ -255,6 +262,7 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
     disableListenLog: true,
     routerConfig: { maxParamLength: longestParameter }
   }).pipe(
+    Layer.provide(Picture.layer),
     Layer.merge(address),
     Layer.provide(http)
   )

@@ -67,7 +67,9 @@ const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
 
 export const statusPage = (
   { holds, streams }: Overview,
-  plugins: PluginList
+  plugins: PluginList,
+  /** Why the store does not answer; what is shown is then as it was last read. */
+  outage: string | null
 ): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.html(`<!doctype html>
 <html lang="en">
@@ -85,7 +87,7 @@ export const statusPage = (
 <p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
 <a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> ·
 <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
-${holdsOf(holds)}<table>
+${outage === null ? "" : `<p><strong>Shown as last read: ${escape(outage)}</strong></p>`}${holdsOf(holds)}<table>
 <thead><tr><th>integration<th>model<th>condition<th>reading<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">fresh</tr></thead>
 <tbody>${streams.map(row).join("\n")}</tbody>
 </table>

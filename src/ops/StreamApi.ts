@@ -48,6 +48,9 @@ export const StreamView = Schema.Struct({
 })
 export type StreamView = typeof StreamView.Type
 
+/** `as_of`: when this was read from the store; while the store does not answer, it is as it was last read. */
+const StreamList = Schema.Struct({ ...page(StreamView).fields, as_of: Schema.String })
+
 /** What is published of a stream beside what the API shows. Ids only, never content. */
 export const AuditView = Schema.Struct({
   stream: Schema.String,
@@ -65,7 +68,7 @@ export const AuditView = Schema.Struct({
 export type AuditView = typeof AuditView.Type
 
 export const state = HttpApiGroup.make("state").add(
-  HttpApiEndpoint.get("streams", "/v1/streams", { success: page(StreamView), error: StoreAway }),
+  HttpApiEndpoint.get("streams", "/v1/streams", { success: StreamList, error: StoreAway }),
   HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
     params: { integration: Schema.String, model: Model },
     success: StreamView,

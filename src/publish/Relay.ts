@@ -195,13 +195,16 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const { identity } = store
   const status = yield* SubscriptionRef.make<RelayStatus>({ position: 0, told: 0, state: "starting", reason: null })
   let failures = 0
+  /** The state that was logged last and has not ended. */
+  let logged: RelayStatus["state"] | null = null
   /** Done when someone waits to hear that all is told. */
   let hurried = Deferred.makeUnsafe<void>()
 
   const advance = Effect.fnUntraced(function*(position: number, newlyTold?: number) {
     failures = 0
-    const { state, told } = yield* SubscriptionRef.get(status)
-    if (state === "waiting" || state === "stopped") yield* Effect.logInfo("publishing again")
+    const { told } = yield* SubscriptionRef.get(status)
+    if (logged !== null) yield* Effect.logInfo("publishing again")
+    logged = null
     yield* SubscriptionRef.set(status, { position, told: newlyTold ?? told, state: "running", reason: null })
     yield* Metric.update(positionGauge, position)
     const { newest } = yield* store.logRange
@@ -328,7 +331,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     const state = next === "wait" ? "waiting" : "stopped"
     const message = messageOf(fault)
     const { hint } = fault._tag === "Diverged" ? fault : fault.reason
-    if (before.state !== state) {
+    // what passes the store itself logs
+    if (logged !== state && !(fault._tag === "StoreError" && next === "wait")) {
+      logged = state
       yield* (next === "wait" ? Effect.logWarning : Effect.logError)(
         `${next === "wait" ? "publishing waits" : "publishing stopped"}: ${message} (${hint})`
       )

@@ -4,18 +4,26 @@
  * Gotchas
  * - The database's own words stay in `cause`; `StoreError.message` never repeats them   (I11)
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreError, Unavailable } from "./Store.ts"
+import { faultOf, type Kind } from "./StoreFault.ts"
 
 /** Ten tries within about five seconds: another process' transaction lasts milliseconds. */
 const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 9 }))
 
-/** Locked, deadlocked, serialization failure: the same work may succeed the next time. */
+/** Whether statements may take minutes, as those of a migration do. They have a limit too. */
+export const MayBeLong = Context.Reference<boolean>("rollcall/store/MayBeLong", { defaultValue: () => false })
+
+/** What took its time already: the next try would take as long, and whoever waits should know before that. */
+const waited: ReadonlySet<Kind | undefined> = new Set(["silent", "exhausted"])
+
+/** Locked, deadlocked, serialization failure, connection lost: the same work may succeed the next time. */
 const isConflict = (error: unknown): boolean => {
   const cause = error instanceof StoreError && error.reason._tag === "Unavailable" ? error.reason.cause : error
-  return isSqlError(cause) && cause.isRetryable
+  return isSqlError(cause) && cause.isRetryable && !waited.has(faultOf(cause)?.kind)
 }
 
 /** One step inside a transaction: on a conflict the whole transaction is tried again, not the step. */

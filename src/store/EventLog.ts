@@ -17,7 +17,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import { attempt, step } from "./Attempt.ts"
+import { attempt, MayBeLong, step } from "./Attempt.ts"
 import * as Locks from "./Locks.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
 import * as Signal from "./Signal.ts"
@@ -181,7 +181,7 @@ export const make = (sql: SqlClient) => {
       if (done) return total
       yield* Effect.yieldNow
     }
-  })
+  }, Effect.provideService(MayBeLong, true))
 
   /** One bounded transaction of `dropErased`, behind `after`; where it stopped, null at the end. */
   const dropSome = Effect.fnUntraced(
@@ -234,7 +234,7 @@ export const make = (sql: SqlClient) => {
       yield* Effect.yieldNow
     }
     return total
-  })
+  }, Effect.provideService(MayBeLong, true))
 
   /**
    * Inside a transaction: takes everything but position and event id from the newest rows of a stream, and deletes those

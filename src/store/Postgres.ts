@@ -4,17 +4,19 @@
  * Invariants
  * 1. A commit that fails did not happen: where the connection is lost meanwhile, the server is asked what became of it
  * 2. Whoever is silent inside a transaction for five seconds loses it, and every lock it holds   (X21)
- * 3. What a server says of values stays here: errors tell its code and where, never what a row holds   (I11)
+ * 3. A server or proxy that falls silent is waited for only so long: see `Limits`   (X10)
  *
  * Gotchas
  * - Everything lies in a schema of its own, `rollcall`: other programs may use the same database.
- * - The settings of a session travel with its start: a pooler that shares sessions between transactions refuses them.
+ * - The settings of a session travel with its start. A pooler may drop them, or share sessions: see `greet`, `unshared`.
  * - A statement of many values is not kept prepared: each pattern of nulls would be one more plan of thousands of values.
  */
 import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import * as PgTypes from "@effect/sql-pg/PgTypes"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Reactivity from "effect/reactivity/Reactivity"
@@ -23,37 +25,54 @@ import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { Connection } from "effect/sql/SqlConnection"
-import {
-  ConnectionError,
-  ConstraintError,
-  DeadlockError,
-  LockTimeoutError,
-  SerializationError,
-  SqlError,
-  type SqlErrorReason,
-  UnknownError
-} from "effect/sql/SqlError"
+import type { Acquirer, Connection } from "effect/sql/SqlConnection"
+import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
-import { attempt, step } from "./Attempt.ts"
+import { attempt, MayBeLong, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
+import * as Health from "./Health.ts"
 import { table } from "./Migrations.ts"
+import { exhausted, isLost, pooled, timedOut, toSqlError, unsettled } from "./PostgresFault.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
+import { faultOf, type Kind } from "./StoreFault.ts"
 
 export interface Options {
   /** `postgres://user:password@host:port/database`, as libpq reads it: `?sslmode=require` encrypts. */
   readonly url: Redacted.Redacted
   /** What it is called where people read it: without the login. */
   readonly name: string
+  /** Shorter ones are for tests. */
+  readonly limits?: Partial<Limits>
 }
 
+/**
+ * How long is waited at most. Longer than a server may take: for a statement's lock it waits `lockWait`. A session whose
+ * statement was given up is not used again; the driver may take five seconds more to let go of it.
+ */
+export interface Limits {
+  /** For a session: one that is free, or a new one. The driver gives a new one five seconds, or `connect_timeout`. */
+  readonly connection: Duration.Duration
+  readonly statement: Duration.Duration
+  /** For a statement of a migration or of pruning. */
+  readonly long: Duration.Duration
+}
+
+const usualLimits: Limits = {
+  connection: Duration.seconds(15),
+  statement: Duration.seconds(20),
+  long: Duration.minutes(15)
+}
+
+const maxConnections = 10
 const schema = "rollcall"
 /** What it is known by: `pg_xact_status` and what else is used came with it. */
 const oldest = 13
 
 /** Longer than a page takes, shorter than people wait. */
 const idleInTransaction = "5s"
+/** How long a new session has for its first answer. */
+const greeting = Duration.seconds(5)
 /** Longer than a holder may be idle: it is met only where somebody works on. */
 const lockWait = "10s"
 
@@ -66,62 +85,7 @@ const sessionSettings = {
 
 const mostPreparedValues = 64
 
-// ---- errors -------------------------------------------------------------------------------------------------------
-
-/** An error as the server tells it. */
-interface Told extends Error {
-  readonly code: string
-  readonly table?: string
-  readonly constraint?: string
-}
-
-const isTold = (cause: unknown): cause is Told =>
-  cause instanceof Error && "code" in cause && typeof cause.code === "string" && "severity" in cause
-
-/** Classes of SQLSTATE whose message may quote a value: data, constraints, and what functions raise. */
-const quoting = /^(21|22|23|44|P0)/
-/** The server ended the session, or begins none: silent for too long, going down, starting, full. */
-const ended = /^(25P0[34]|57P0[1235]|53300)$/
-
-const withoutValues = ({ code, constraint, message, table }: Told): Error =>
-  Object.assign(new Error(quoting.test(code) ? `SQLSTATE ${code}` : message), {
-    code,
-    ...(table === undefined ? {} : { table }),
-    ...(constraint === undefined ? {} : { constraint })
-  })
-
-const reasonOf = ({ _tag, cause, message = "", operation = "query" }: SqlErrorReason): SqlErrorReason => {
-  const told = isTold(cause)
-  // of what was sent or read, only the line itself is known to quote nothing
-  const plain = _tag === "ConnectionError" ? cause : new Error(message)
-  const props = { cause: told ? withoutValues(cause) : plain, message, operation }
-  if (told && ended.test(cause.code)) return new ConnectionError(props)
-  switch (_tag) {
-    case "ConnectionError":
-      return new ConnectionError(props)
-    case "DeadlockError":
-      return new DeadlockError(props)
-    case "SerializationError":
-      return new SerializationError(props)
-    case "LockTimeoutError":
-    case "StatementTimeoutError":
-      return new LockTimeoutError(props)
-    case "UniqueViolation":
-    case "ConstraintError":
-      return new ConstraintError(props)
-    default:
-      return new UnknownError(props)
-  }
-}
-
-const toSqlError = (error: SqlError): SqlError => new SqlError({ reason: reasonOf(error.reason) })
-
-/** Whether the server has the transaction no more, or cannot be asked. */
-const isLost = (error: SqlError): boolean => error.reason._tag === "ConnectionError"
-const codeOf = ({ reason: { cause } }: SqlError): unknown =>
-  cause instanceof Error && "code" in cause ? cause.code : undefined
-
-// ---- the client ---------------------------------------------------------------------------------------------------
+// ---- sessions ---------------------------------------------------------------------------------------------------
 
 const types = PgTypes.makeRegistry()
 // positions, times and hashes are made as numbers: none is beyond what a number holds
@@ -132,14 +96,64 @@ types.register(PgTypes.OID.int8, {
 
 const rollback = "ROLLBACK"
 
-const connect = (session: PgConnection.PgConnection): Connection => {
+const unmended: ReadonlySet<Kind> = new Set(["login", "missing", "encryption", "pooled", "unsettled", "denied"])
+
+const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
+
+/** What a person has to mend before it can begin is told apart from what passes. */
+const toOpenError = (error: SqlError): StoreError | SqlError => {
+  const fault = faultOf(error)
+  return fault !== null && unmended.has(fault.kind) ? misconfigured(`${fault.message}; ${fault.hint}`) : error
+}
+
+/** What sessions have in common. */
+interface Shared {
+  readonly pool: PgPool.PgPool
+  readonly name: string
+  readonly health: Health.Health["Service"]
+  readonly limits: Limits
+  /** Counts what happens in all sessions. No clock: it could be set back. */
+  moment: number
+  /** When each session last answered. */
+  readonly answered: WeakMap<PgConnection.PgConnection, number>
+  /** A session that did not answer after that is not used again. */
+  suspectUntil: number
+  /** The server's process of each session. */
+  readonly backends: WeakMap<PgConnection.PgConnection, number>
+}
+
+const connect = (shared: Shared, base: PgConnection.PgConnection, session: PgConnection.PgConnection): Connection => {
+  const { health, limits, name, pool } = shared
+
+  /** Whoever reads a session through a proxy that fell silent waits for ever: what took too long is given up. */
+  const given = Effect.fnUntraced(function*(begunAt: number) {
+    // the sessions that were idle meanwhile are likely to be as dead as this one
+    shared.suspectUntil = Math.max(shared.suspectUntil, begunAt)
+    yield* pool.invalidate(base)
+    return yield* timedOut(name)
+  })
+
   const query = (sql: string, params: ReadonlyArray<unknown>) =>
-    session.query(sql, params, params.length <= mostPreparedValues).pipe(
-      Effect.map(({ rows }) => rows),
-      Effect.mapError(toSqlError),
-      // with its connection a transaction is gone
-      Effect.catchIf((error) => sql === rollback && isLost(error), () => Effect.succeed([]))
-    )
+    Effect.withFiber<ReadonlyArray<PgConnection.Row>, SqlError>((fiber) => {
+      const mayBeLong = fiber.getRef(MayBeLong)
+      const begunAt = ++shared.moment
+      return session.query(sql, params, params.length <= mostPreparedValues).pipe(
+        Effect.map(({ rows }) => {
+          shared.answered.set(base, ++shared.moment)
+          return rows
+        }),
+        Effect.mapError((error) => toSqlError(name, error)),
+        Effect.timeoutOrElse({
+          duration: mayBeLong ? limits.long : limits.statement,
+          orElse: () => given(begunAt)
+        }),
+        (statement) => health.observe(statement, mayBeLong),
+        // a session keeps the setting that it began with, and the server that it began at
+        Effect.tapError((error) => faultOf(error)?.kind === "readOnly" ? pool.invalidate(base) : Effect.void),
+        // with its session a transaction is gone
+        Effect.catchIf(() => sql === rollback, () => Effect.as(pool.invalidate(base), []))
+      )
+    })
   const rows: Connection["execute"] = (sql, params, transformRows) =>
     transformRows === undefined ? query(sql, params) : Effect.map(query(sql, params), transformRows)
   const values: Connection["executeValues"] = (sql, params) =>
@@ -154,20 +168,90 @@ const connect = (session: PgConnection.PgConnection): Connection => {
   }
 }
 
-const borrow = (acquire: PgPool.PgPool["get"]) => Effect.mapBoth(acquire, { onSuccess: connect, onFailure: toSqlError })
+/**
+ * What is asked of each new session before it is used: whether the settings that it began with have reached the server.
+ * A pooler that drops them would let the tables be made in another schema, and locks be held for ever.
+ */
+const greet = (shared: Shared, session: PgConnection.PgConnection) => {
+  const { answered, backends, name } = shared
+  const wanted = Object.entries(sessionSettings)
+  const names = wanted.map(([setting]) => setting)
+  const asked = names.map((_, index) => `current_setting($${index + 1}) AS s${index}`)
+  return session.query(`SELECT pg_backend_pid() AS pid, ${asked.join(", ")}`, names, false).pipe(
+    Effect.mapError((error) => toSqlError(name, error)),
+    Effect.timeoutOrElse({ duration: greeting, orElse: () => Effect.fail(timedOut(name)) }),
+    Effect.flatMap(({ rows: [row] }) => {
+      if (wanted.some(([, value], index) => row?.[`s${index}`] !== value)) return Effect.fail(unsettled(name))
+      answered.set(session, ++shared.moment)
+      backends.set(session, Number(row?.["pid"]))
+      return Effect.succeed(session)
+    }),
+    Effect.tapError(() => shared.pool.invalidate(session))
+  )
+}
+
+/** A session that may be used, until the scope closes; with `pin` it is kept for a transaction. */
+const borrow = (shared: Shared, { pin }: { readonly pin: boolean }): Acquirer => {
+  const { answered, health, limits, name, pool } = shared
+  const next: Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> = pool.get.pipe(
+    Effect.mapError((error) => toSqlError(name, error)),
+    Effect.flatMap((session) => {
+      const answeredAt = answered.get(session)
+      if (answeredAt === undefined) return greet(shared, session)
+      return answeredAt <= shared.suspectUntil
+        ? Effect.andThen(pool.invalidate(session), next)
+        : Effect.succeed(session)
+    })
+  )
+  return next.pipe(
+    Effect.timeoutOrElse({ duration: limits.connection, orElse: () => Effect.fail(exhausted(name)) }),
+    Effect.tapError(health.failed),
+    Effect.flatMap((session) =>
+      pin
+        ? Effect.map(session.pin, (pinned) => connect(shared, session, pinned))
+        : Effect.succeed(connect(shared, session, session))
+    )
+  )
+}
+
+/**
+ * Fails where a pooler lends one session of the server to several clients in turn: what a session prepares or is set to
+ * would be another client's. Two sessions that are open at once then meet the same process of the server, or a session
+ * meets another one than before.
+ */
+const unshared = (shared: Shared) => {
+  const { backends, limits, name, pool } = shared
+  const session = Effect.mapError(pool.get, (error) => toSqlError(name, error))
+  return Effect.scoped(Effect.gen(function*() {
+    const first = yield* session
+    yield* greet(shared, first)
+    const before = backends.get(first)
+    if (before === first.processId) return
+    const second = yield* session
+    yield* greet(shared, second)
+    yield* greet(shared, first)
+    if (backends.get(first) !== before || backends.get(second) === before) return yield* pooled(name)
+  })).pipe(
+    Effect.timeoutOrElse({ duration: limits.connection, orElse: () => Effect.fail(exhausted(name)) }),
+    Effect.mapError(toOpenError)
+  )
+}
 
 const soon = Schedule.spaced("200 millis")
 
-/** Commits; where the connection is lost meanwhile, the server is asked over another one, for as long as it takes. */
-const commitWith = (pool: PgPool.PgPool) => {
+/**
+ * Commits; where the connection is lost meanwhile, or is silent for too long, the server is asked over another one, for
+ * as long as it takes.
+ */
+const commitWith = (shared: Shared) => {
   const outcome = (transaction: unknown) =>
     Effect.flatMap(
-      borrow(pool.get),
+      borrow(shared, { pin: false }),
       (connection) => connection.execute("SELECT pg_xact_status($1::xid8) AS status", [transaction], undefined)
     ).pipe(
       Effect.scoped,
       Effect.map(([row]) => row?.status),
-      Effect.retry({ while: isLost, schedule: soon }),
+      Effect.retry({ while: (error) => faultOf(error) !== null, schedule: soon }),
       Effect.repeat({ while: (status) => status === "in progress", schedule: soon }),
       Effect.interruptible
     )
@@ -178,25 +262,13 @@ const commitWith = (pool: PgPool.PgPool) => {
         Effect.catchIf((error) => isLost(error) && row?.id != null, (lost) =>
           Effect.flatMap(outcome(row?.id), (became) => became === "committed" ? Effect.void : Effect.fail(lost)))
       )
+      if (row?.id != null) {
+        yield* shared.health.wrote
+      }
     })
 }
 
 // ---- opening a database -------------------------------------------------------------------------------------------
-
-const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
-
-/** What a person can mend is said in words, the rest is the database's own error. */
-const toOpenError = (name: string) => (error: SqlError): StoreError | SqlError => {
-  switch (codeOf(error)) {
-    case "28000":
-    case "28P01":
-      return misconfigured(`${name} refuses the login; check user and password, and who the server lets in`)
-    case "3D000":
-      return misconfigured(`the database ${name} does not exist; create it, or name another one`)
-    default:
-      return error
-  }
-}
 
 interface Found {
   readonly version: number
@@ -217,7 +289,7 @@ export const look = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: 
       NOT pg_is_in_recovery() AND coalesce(
         has_schema_privilege(namespace, 'CREATE'), has_database_privilege(current_database(), 'CREATE')) AS writable
     FROM (SELECT to_regnamespace(${schema})::oid, to_regclass(${`${schema}.${table}`})::oid) AS x (namespace, migrations)`
-    .pipe(Effect.mapError(toOpenError(name)))
+    .pipe(Effect.mapError(toOpenError))
   if (found === undefined) return yield* misconfigured(`${name} does not answer like PostgreSQL`)
   const { encoding, foreign, version, writable } = found
   if (version < oldest) {
@@ -237,42 +309,62 @@ export const look = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: 
   return found
 })
 
-const connected = (options: Options, settings: Readonly<Record<string, string>>) =>
+const connected = (options: Options, health: Health.Health["Service"], beginTransaction: string) =>
   Effect.gen(function*() {
+    const limits = { ...usualLimits, ...options.limits }
     const pool = yield* PgPool.make({
       url: options.url,
       types,
       applicationName: "rollcall",
       keepAlive: "30 seconds",
-      startupParameters: settings
+      maxConnections,
+      startupParameters: sessionSettings
     })
+    const shared: Shared = {
+      pool,
+      name: options.name,
+      health,
+      limits,
+      moment: 0,
+      answered: new WeakMap(),
+      suspectUntil: 0,
+      backends: new WeakMap()
+    }
+    yield* attempt("open")(unshared(shared))
     return yield* SqlClient.make({
-      acquirer: borrow(pool.get),
-      transactionAcquirer: borrow(pool.reserve),
+      acquirer: borrow(shared, { pin: false }),
+      transactionAcquirer: borrow(shared, { pin: true }),
       compiler: PgClient.makeCompiler(),
       driver: "sql-pg",
-      commit: commitWith(pool),
+      beginTransaction,
+      commit: commitWith(shared),
       onCommitFailure: (connection) => Effect.asVoid(connection.execute(rollback, [], undefined)),
       prepareTransactionControls: true,
       spanAttributes: [["db.system.name", "postgresql"]]
     })
   })
 
-const provided = <E>(made: Effect.Effect<SqlClient.SqlClient, E | SqlError, Scope.Scope | Reactivity.Reactivity>) =>
-  Layer.provide(Layer.effect(SqlClient.SqlClient, step("open")(made)), Reactivity.layer)
-
-/** A client that cannot write. */
+/** A client whose transactions cannot write. */
 export const onlyReading = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  provided(connected(options, { ...sessionSettings, default_transaction_read_only: "on" }))
+  Layer.effect(SqlClient.SqlClient, step("open")(connected(options, Health.none, "BEGIN READ ONLY"))).pipe(
+    Layer.provide(Reactivity.layer)
+  )
 
 /** A client of as many connections as are used at once, to a database that can be a store. */
-export const client = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  provided(Effect.tap(connected(options, sessionSettings), (sql) =>
+export const client = (options: Options): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
+  Layer.effectContext(
     Effect.gen(function*() {
-      const { made } = yield* look(sql, options.name)
-      // of several that make it at once, one does
-      if (!made) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
-    }).pipe(attempt("open"))))
+      const health = Health.make(options.name)
+      const sql = yield* connected(options, health, "BEGIN")
+      yield* Effect.gen(function*() {
+        const { made } = yield* look(sql, options.name)
+        // of several that make it at once, one does
+        if (!made) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
+      }).pipe(attempt("open"))
+      yield* Effect.forkScoped(health.watch)
+      return Context.make(SqlClient.SqlClient, sql).pipe(Context.add(Health.Health, health))
+    }).pipe(step("open"))
+  ).pipe(Layer.provide(Reactivity.layer))
 
 /**
  * The store in a database, made there if there is none.

@@ -18,13 +18,20 @@ const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   return row ?? null
 })
 
+/** Runs in one transaction that cannot write. */
+const reading = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(use(sql))).pipe(
+    attempt("examine"),
+    Effect.provide(onlyReading(options))
+  )
+
 /** Fails as opening the store would. */
 export const examine = (options: Options): Effect.Effect<Examination, StoreError> =>
-  Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    const { exists } = yield* look(sql, options.name)
-    return { exists, locked: false, log: exists ? yield* log(sql) : null }
-  }).pipe(attempt("examine"), Effect.provide(onlyReading(options)))
+  reading(options, (sql) =>
+    Effect.gen(function*() {
+      const { exists } = yield* look(sql, options.name)
+      return { exists, locked: false, log: exists ? yield* log(sql) : null }
+    }))
 
 /** Ids of the events of the log behind one position up to another. */
 export const eventIds = (
@@ -32,13 +39,9 @@ export const eventIds = (
   after: number,
   upTo: number
 ): Effect.Effect<ReadonlyArray<string>, StoreError> =>
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) =>
+  reading(options, (sql) =>
+    Effect.map(
       sql<{ id: string }>`
-      SELECT event_id AS id FROM events WHERE position > ${after} AND position <= ${upTo} ORDER BY position`
-  ).pipe(
-    Effect.map((rows) => rows.map(({ id }) => id)),
-    attempt("examine"),
-    Effect.provide(onlyReading(options))
-  )
+        SELECT event_id AS id FROM events WHERE position > ${after} AND position <= ${upTo} ORDER BY position`,
+      (rows) => rows.map(({ id }) => id)
+    ))

@@ -12,6 +12,7 @@ import { Deliveries } from "./Deliveries.ts"
 import * as DeliveryTable from "./DeliveryTable.ts"
 import * as EventLog from "./EventLog.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
+import type { Health } from "./Health.ts"
 import * as Ownership from "./Ownership.ts"
 import * as SqlStore from "./SqlStore.ts"
 import * as StepTable from "./StepTable.ts"
@@ -53,7 +54,7 @@ const make = Effect.gen(function*() {
 export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store> = Layer.effect(Deliveries, make)
 
 /** Both ports over a database; deliveries find their tables made. */
-export const ports: Layer.Layer<Store | Deliveries, StoreError, SqlClient.SqlClient> = Layer.provideMerge(
+export const ports: Layer.Layer<Store | Deliveries, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
   layer,
   SqlStore.layer
 )

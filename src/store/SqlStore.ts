@@ -14,6 +14,7 @@ import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import * as EventLog from "./EventLog.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
+import { Health } from "./Health.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as Locks from "./Locks.ts"
 import { migrate } from "./Migrations.ts"
@@ -51,6 +52,7 @@ const missing = ({ integration, model }: StreamKey): StoreError =>
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
+  const { outage } = yield* Health
   const { identity, isNew } = yield* migrate
   const log = EventLog.make(sql)
   const holds = HoldTable.make(sql)
@@ -292,6 +294,7 @@ const make = Effect.gen(function*() {
   return Store.of({
     identity,
     isNew,
+    outage,
     claim,
     integrations,
     saveIntegration,
@@ -326,4 +329,4 @@ const make = Effect.gen(function*() {
 })
 
 /** Migrates the database, then serves the port from it. */
-export const layer: Layer.Layer<Store, StoreError, SqlClient.SqlClient> = Layer.effect(Store, make)
+export const layer: Layer.Layer<Store, StoreError, SqlClient.SqlClient | Health> = Layer.effect(Store, make)

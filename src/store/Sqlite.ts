@@ -10,6 +10,7 @@
  *   briefly here, and again, without blocking, by who runs the transaction.
  * - Rows of one statement are held in memory together, `stream` included; `values` wants columns of different names.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Reactivity from "effect/reactivity/Reactivity"
@@ -25,12 +26,15 @@ import { dirname } from "node:path"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 import { attempt, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
+import * as Health from "./Health.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
+import { type Kind, StoreFault } from "./StoreFault.ts"
 
 /** "Roll": marks a file as ours. */
 export const applicationId = 0x526f6c6c
 
+const begin = "BEGIN IMMEDIATE"
 const busyMillis = 100
 /** As long as a transaction of a process that is well may last. */
 const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 4 }))
@@ -39,14 +43,41 @@ const pageBytes = 8192
 const cacheKibibytes = 16_384
 const preparedStatements = 64
 
+const resultCodes: Readonly<Record<number, Kind>> = {
+  3: "denied",
+  5: "locked",
+  6: "locked",
+  7: "exceeded",
+  8: "readOnly",
+  10: "disk",
+  11: "damaged",
+  13: "full",
+  14: "unopenable",
+  23: "denied",
+  26: "damaged"
+}
+
+/** `code` with or without what extends it. */
+export const ofResultCode = (code: number): Kind | null =>
+  (code & 0xff) === 19 ? null : resultCodes[code & 0xff] ?? "refused"
+
+const codeOf = (cause: unknown): number | undefined =>
+  cause instanceof Error && "errcode" in cause ? Number(cause.errcode) : undefined
+
 /** The driver's `errcode` is what the classification knows as `errno`. */
-const toSqlError = (operation: string) => (cause: unknown): SqlError =>
-  new SqlError({
+const toSqlError = (file: string, operation: string) => (cause: unknown): SqlError => {
+  const errno = codeOf(cause)
+  const kind = errno === undefined ? "refused" : ofResultCode(errno)
+  const fault = kind === null
+    ? cause
+    : new StoreFault(kind, file, errno === undefined ? undefined : String(errno), cause)
+  return new SqlError({
     reason: classifySqliteError(
-      cause instanceof Error && "errcode" in cause ? Object.assign(cause, { errno: cause.errcode }) : cause,
+      errno !== undefined && fault instanceof Error ? Object.assign(fault, { errno }) : fault,
       { message: `the database failed to ${operation}`, operation }
     )
   })
+}
 
 // ---- opening a file -----------------------------------------------------------------------------------------------
 
@@ -61,8 +92,8 @@ export const unwritable = (file: string) =>
 /** What a person can mend is said in words, the rest is the database's own error. */
 export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError => {
   if (cause instanceof StoreError) return cause
-  const code = cause instanceof Error && "errcode" in cause ? Number(cause.errcode) & 0xff : undefined
-  switch (code) {
+  const code = codeOf(cause)
+  switch (code === undefined ? undefined : code & 0xff) {
     case codes.notADatabase:
       return misconfigured(`${file} is not a SQLite database; name another file for the store`)
     case codes.cannotOpen:
@@ -72,7 +103,7 @@ export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlE
     case codes.readOnly:
       return unwritable(file)
     default:
-      return toSqlError("open")(cause)
+      return toSqlError(file, "open")(cause)
   }
 }
 
@@ -143,8 +174,10 @@ const preparedCache = (database: DatabaseSync) => {
 
 type Row = Record<string, unknown>
 
-const connect = (database: DatabaseSync): Connection => {
+const connect = (database: DatabaseSync, file: string, health: Health.Health["Service"]): Connection => {
   const prepare = preparedCache(database)
+  const changes = () => Number(valueOf(database, "SELECT total_changes()"))
+  let changesBefore = 0
   const run = (sql: string, params: ReadonlyArray<unknown>): ReadonlyArray<Row> => {
     const { statement, yields } = prepare(sql)
     const values = params as ReadonlyArray<SQLInputValue>
@@ -152,11 +185,18 @@ const connect = (database: DatabaseSync): Connection => {
     statement.run(...values)
     return []
   }
-  const rows: Connection["execute"] = (sql, params, transformRows) =>
-    Effect.try({
-      try: () => transformRows === undefined ? run(sql, params) : transformRows(run(sql, params)),
-      catch: toSqlError("execute")
-    })
+  const rows: Connection["execute"] = (sql, params, transformRows) => {
+    const result = health.observe(Effect.try({
+      try: () => {
+        if (sql === begin) changesBefore = changes()
+        return transformRows === undefined ? run(sql, params) : transformRows(run(sql, params))
+      },
+      catch: toSqlError(file, "execute")
+    }))
+    return sql === "COMMIT"
+      ? Effect.tap(result, () => changes() > changesBefore ? health.wrote : Effect.void)
+      : result
+  }
   const values: Connection["executeValues"] = (sql, params) =>
     Effect.map(rows(sql, params, undefined), (all) => all.map((row) => Object.values(row)))
   return {
@@ -170,29 +210,32 @@ const connect = (database: DatabaseSync): Connection => {
 }
 
 /** A client of one connection to `file`, made if it does not exist. */
-export const client = (options: { readonly file: string }): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  Layer.effect(
-    SqlClient.SqlClient,
+export const client = (
+  { file }: { readonly file: string }
+): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
+  Layer.effectContext(
     Effect.gen(function*() {
-      const database = yield* open(options.file)
-      return yield* SqlClient.make({
+      const database = yield* open(file)
+      const health = Health.make(file)
+      const sql = yield* SqlClient.make({
         ...SqlClient.makeSqliteAcquirers({
-          connection: Effect.succeed(connect(database)),
+          connection: Effect.succeed(connect(database, file, health)),
           semaphore: yield* Semaphore.make(1),
           isTransaction: () => database.isTransaction
         }),
         compiler: Statement.makeCompilerSqlite(),
         driver: "node-sqlite",
-        beginTransaction: "BEGIN IMMEDIATE",
+        beginTransaction: begin,
         prepareTransactionControls: true,
         spanAttributes: [["db.system.name", "sqlite"]]
       })
+      return Context.make(SqlClient.SqlClient, sql).pipe(Context.add(Health.Health, health))
     })
   ).pipe(Layer.provide(Reactivity.layer))
 
 /** Returns once no other process holds the write lock; says so when it has to wait. A frozen holder keeps it (X21). */
 const unlocked = (sql: SqlClient.SqlClient, file: string) => {
-  const tried = sql`SELECT 1`.pipe(Effect.asVoid, sql.withTransaction)
+  const tried = sql`SELECT 1`.pipe(Effect.asVoid, sql.withTransaction, Effect.provideService(Health.Observed, false))
   const waiting = Effect.logWarning("waiting for the store: another process is writing to it").pipe(
     Effect.annotateLogs({
       store: file,

@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { attempt, step } from "./Attempt.ts"
+import { attempt, MayBeLong, step } from "./Attempt.ts"
 import * as BatchMembers from "./BatchMembers.ts"
 import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
 import type { ExpectationTable } from "./ExpectationTable.ts"
@@ -220,6 +220,7 @@ export const make = (
         ) RETURNING handler`.pipe(
       Effect.map((rows) => rows.length),
       Effect.tap(members.prune),
+      Effect.provideService(MayBeLong, true),
       attempt("prune")
     )
 

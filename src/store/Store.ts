@@ -30,6 +30,7 @@ import type {
   Release,
   StreamState
 } from "./State.ts"
+import { faultOf } from "./StoreFault.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
@@ -42,7 +43,7 @@ export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Sche
     return `another process owns "${this.scope}" now; this one stops writing. Nothing is lost. A store is for one process: if both are meant to run, give each its own.`
   }
 }
-/** The database is away, locked, full or read-only: nothing was committed, try again later. */
+/** The database cannot be used now (see `StoreFault`), or too many want the same rows: nothing was committed, try later. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   operation: Schema.String,
   cause: Schema.Defect()
@@ -51,7 +52,10 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
     return true
   }
   get hint(): string {
-    return "the store did not answer or refused to write; check that it is reachable and that its disk has room."
+    const fault = faultOf(this.cause)
+    return fault === null
+      ? "the store could not do this now, because others change the same rows; it is tried again."
+      : `${fault.message}; ${fault.hint}.`
   }
 }
 /** The configured place holds no store and none can be made there: the message says what to do. */
@@ -82,6 +86,13 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
 }
 
 // ---- what it is given, and gives ----------------------------------------------------------------------------------
+
+/** Why the store cannot be used; `since` is our clock, ms. */
+export interface Outage {
+  readonly message: string
+  readonly hint: string
+  readonly since: number
+}
 
 export interface Owner {
   readonly scope: string
@@ -242,6 +253,8 @@ export class Store extends Context.Service<Store, {
   readonly identity: LogIdentity
   /** Whether there was no store here before it was opened. */
   readonly isNew: boolean
+  /** Why the store cannot be used now, from memory; null while it answers. */
+  readonly outage: Effect.Effect<Outage | null>
 
   /** Takes `scope` over and fences whoever had it (I10). */
   readonly claim: (scope: string) => Effect.Effect<Owner, StoreError>

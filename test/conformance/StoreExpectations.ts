@@ -6,6 +6,7 @@ import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { expectationsOf } from "../../src/domain/Expectation.ts"
 import * as ExpectationTable from "../../src/store/ExpectationTable.ts"
+import type { Health } from "../../src/store/Health.ts"
 import * as SqlStore from "../../src/store/SqlStore.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { stateOf, Stop } from "./StoreSamples.ts"
@@ -27,7 +28,7 @@ const begin = Effect.gen(function*() {
 
 export const expectationSuite = (
   name: string,
-  place: Effect.Effect<Layer.Layer<SqlClient, StoreError>, never, Scope.Scope>
+  place: Effect.Effect<Layer.Layer<SqlClient | Health, StoreError>, never, Scope.Scope>
 ) =>
   describe(`expectations of a store (${name})`, () => {
     const opened = Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(SqlStore.layer, client)))

@@ -11,6 +11,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Deliveries } from "../../src/store/Deliveries.ts"
+import { Health } from "../../src/store/Health.ts"
 import * as SqlDeliveries from "../../src/store/SqlDeliveries.ts"
 import * as Sqlite from "../../src/store/Sqlite.ts"
 import * as SqlStore from "../../src/store/SqlStore.ts"
@@ -22,7 +23,7 @@ export class Backup {
   readonly #scope = Effect.runSync(Scope.make())
   #directory: string | null = null
   #copies = 0
-  #services: Context.Context<Store | Deliveries | SqlClient.SqlClient>
+  #services: Context.Context<Store | Deliveries | SqlClient.SqlClient | Health>
 
   constructor(time: VirtualTime) {
     this.#time = time
@@ -58,7 +59,7 @@ export class Backup {
 
   /** As whoever starts next finds it: a store tells its identity once. */
   reopen(): void {
-    const client = Context.pick(SqlClient.SqlClient)(this.#services)
+    const client = Context.pick(SqlClient.SqlClient, Health)(this.#services)
     const layer = SqlDeliveries.layer.pipe(
       Layer.provideMerge(SqlStore.layer),
       Layer.provide(Layer.succeedContext(client))
@@ -71,7 +72,7 @@ export class Backup {
     if (this.#directory !== null) rmSync(this.#directory, { recursive: true })
   }
 
-  #open(file: string): Context.Context<Store | Deliveries | SqlClient.SqlClient> {
+  #open(file: string): Context.Context<Store | Deliveries | SqlClient.SqlClient | Health> {
     const layer = SqlDeliveries.layer.pipe(
       Layer.provideMerge(SqlStore.layer),
       Layer.provideMerge(Sqlite.client({ file }))

@@ -100,7 +100,7 @@ export const launch = (
         createInterface(child.stdio[2] as Readable).on("line", (line) => {
           lines.push(line)
           news.emit("line")
-          if (lines.length > 50) lines.shift()
+          if (lines.length > 500) lines.shift()
           const fact: { message?: string; url?: string } = line.startsWith("{") ? JSON.parse(line) : {}
           if (fact.message === "started" && fact.url !== undefined) resolve(fact.url)
         }).on("close", () => reject(new Error(`the service ended before it had started:\n${lines.join("\n")}`)))

@@ -246,7 +246,11 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
 
     const refused = [
       ["whose password is wrong", (url: URL) => (url.password = "wr0ng-s3cret"), /refuses the login/],
-      ["that does not exist", (url: URL) => (url.pathname = "/nowhere"), /\/nowhere does not exist; create it/]
+      [
+        "that does not exist",
+        (url: URL) => (url.pathname = "/nowhere"),
+        /does not exist \(.*\/nowhere, 3D000\); create it/
+      ]
     ] as const
     for (const [what, change, message] of refused) {
       it.live(`I11: of a database ${what} where it is and what to do, and never the password`, () =>

@@ -25,7 +25,7 @@ import { existsSync, readdirSync } from "node:fs"
 import { chown, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { isAbsolute, join } from "node:path"
 import { promisify } from "node:util"
 
 const external = process.env["DATABASE_URL"]
@@ -50,18 +50,18 @@ if (missing !== null && process.env["CI"] === "true") throw new Error(`these tes
 const asRoot = process.getuid?.() === 0
 const idOf = (option: string) => Number(execFileSync("id", [option, "postgres"], { encoding: "utf8" }))
 
-/** Ends with its parent; as root it becomes another user first. */
-const asServer = (program: string, args: ReadonlyArray<string>): [string, ReadonlyArray<string>] => [
+/** A program of the server, or one at a path: ends with its parent; as root it becomes another user first. */
+export const asServer = (program: string, args: ReadonlyArray<string>): [string, ReadonlyArray<string>] => [
   "setpriv",
   [
     ...asRoot ? ["--reuid=postgres", "--regid=postgres", "--clear-groups"] : [],
     "--pdeathsig=SIGQUIT",
-    join(programs ?? "", program),
+    isAbsolute(program) ? program : join(programs ?? "", program),
     ...args
   ]
 ]
 
-const freePort = Effect.promise(() =>
+export const freePort = Effect.promise(() =>
   new Promise<number>((resolve, reject) => {
     const server = createServer().once("error", reject).listen(0, "127.0.0.1", () => {
       const address = server.address()
@@ -70,7 +70,7 @@ const freePort = Effect.promise(() =>
   })
 )
 
-const folder = Effect.acquireRelease(
+export const folder = Effect.acquireRelease(
   Effect.promise(async () => {
     const path = await mkdtemp(join(tmpdir(), "rollcall-pg-"))
     if (asRoot) await chown(path, idOf("-u"), idOf("-g"))

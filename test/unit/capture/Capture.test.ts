@@ -266,7 +266,7 @@ describe("Capture", () => {
       )
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
-  it.effect("X10: while the store is away nothing moves, which is told once; afterwards everything is there, once", () => {
+  it.effect("X10: while the store is away nothing moves; afterwards everything is there, once", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => {
       lines.push(String(message))
@@ -296,17 +296,13 @@ describe("Capture", () => {
         api.put(start + 5 * 60_000, { id: "c", title: "y" })
         yield* TestClock.adjust("10 minutes")
         assert.deepStrictEqual(yield* stateOf("ats.application"), before)
-        assert.include((yield* capture.heldUp) ?? "", "its disk has room")
         away = false
         yield* TestClock.adjust("2 minutes")
-        assert.isNull(yield* capture.heldUp)
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
         const log = (yield* store.log({ after: 0, limit: 9 })).filter((entry) => entry.model === "ats.application")
         assert.deepStrictEqual(log.map((entry) => entry.id), ["a", "b", "c"])
-        assert.deepStrictEqual(lines.filter((line) => line.startsWith("store ")), [
-          "store unavailable",
-          "store available again"
-        ])
+        // the store itself logs what is wrong with it
+        assert.deepStrictEqual(lines.filter((line) => line.includes("store")), [])
       }).pipe(
         Effect.provide(
           capturing(["ats.application", "ats.tag"]).pipe(

@@ -102,6 +102,7 @@ describe("Config", () => {
     ["ROLLCALL_STORE", "postgres://u:p4ss@db/x?sslmode=p4ss", /an sslmode that there is not/, /require, verify-ca/],
     ["DATABASE_URL", "postgres://u:p4ss@db/x?sslmode=require&sslmode=p4ss", /an sslmode/, /disable/],
     ["DATABASE_URL", "postgres://u:p4ss@db/x?ssl=true", /asks for ssl/, /sslmode=require/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?schema=hr", /names a schema/, /schema "rollcall"/],
     ["DATABASE_URL", "postgres://u:p4%ss@db/x", /a % that begins no code/, /%25/],
     ["DATABASE_URL", "postgres:///x?host=/run&port=p4ss", /a port that is none/, /65535/],
     ["DATABASE_URL", "postgres://u@db/x?connect_timeout=p4ss", /a connect_timeout that is none/, /seconds/],

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import * as SqlClient from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -172,6 +173,36 @@ describe("a SQLite store", () => {
         yield* consistent
       }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))))
     }))
+
+  it.effect("names a damaged file as such, with what to do, and does not quote it (X10, I11)", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      const filled = Effect.gen(function*() {
+        const store = yield* Store
+        yield* store.ensureStreams([stateOf(tags)])
+        const owner = yield* store.claim("capture")
+        for (let number = 0; number < 200; number++) {
+          const after = JSON.stringify({ id: `r${number}`, secret: "Erika".repeat(500) })
+          yield* store.transact(owner, tags, (tx) => tx.write([changeOf(headOf(`r${number}`), "created", { after })]))
+        }
+      })
+      yield* Effect.provide(filled, Sqlite.layer({ file }))
+      const bytes = readFileSync(file)
+      bytes.fill(0xff, Math.floor(bytes.length * 0.8))
+      writeFileSync(file, bytes)
+      const { message, reason } = yield* Effect.gen(function*() {
+        const store = yield* Store
+        const error = yield* Effect.flip(store.log({ after: 0, limit: 200 }))
+        assert.match((yield* store.outage)?.message ?? "", /damaged/)
+        return error
+      }).pipe(Effect.provide(Sqlite.layer({ file })))
+      assert.strictEqual(reason._tag, "Unavailable")
+      assert.match(
+        message,
+        /the database is damaged \(.*rollcall\.db, \d+\); stop Rollcall, keep a copy, restore a backup/
+      )
+      assert.notInclude(message, "Erika")
+    }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
   it.effect("X21: who serves waits while another process holds the store, says so once, and goes on", () => {
     const lines: Array<string> = []

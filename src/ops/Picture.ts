@@ -1,0 +1,108 @@
+/**
+ * What the store shows, for requests that must be answered whether it answers or not: read anew for each, or, where that
+ * takes too long or fails, as it was last read.
+ *
+ * Invariants
+ * 1. Nobody waits longer than `patience`, and while a reading hangs nobody waits at all   (X10)
+ * 2. What is read anew shows everything that was committed before it was asked for
+ *
+ * Gotchas
+ * - A reading that takes too long is not interrupted: a statement that is interrupted is waited for. It ends by its own
+ *   limit, and what it finds is remembered.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import type { Plugins as PluginControl } from "../delivery/Plugins.ts"
+import { Store, StoreError, Unavailable } from "../store/Store.ts"
+import { StoreFault } from "../store/StoreFault.ts"
+import { type Overview, overview } from "./Overview.ts"
+import type { PluginList } from "./PluginApi.ts"
+import * as Plugins from "./Plugins.ts"
+
+/** How long a request waits for the store. */
+const patience = Duration.millis(700)
+
+export interface Seen<A> {
+  readonly value: A
+  /** When it was read; our clock, ms. */
+  readonly at: number
+  /** Why it was not read anew; null when it was. */
+  readonly stale: StoreError | null
+}
+
+/** What is read, or was; fails where it was never read. */
+type Remembered<A> = Effect.Effect<Seen<A>, StoreError>
+
+const late = new StoreError({
+  reason: new Unavailable({ operation: "overview", cause: new StoreFault("silent", "the store") })
+})
+
+export const remembered = Effect.fnUntraced(function*<A, R>(read: Effect.Effect<A, StoreError, R>) {
+  const scope = yield* Scope.Scope
+  const context = yield* Effect.context<R>()
+  const running = new Set<{ readonly begunAt: number }>()
+  let last: { readonly value: A; readonly at: number } | null = null
+
+  const begin = (begunAt: number) => {
+    const one = { begunAt }
+    running.add(one)
+    return read.pipe(
+      Effect.provideContext(context),
+      Effect.tap((value) =>
+        Effect.sync(() => {
+          if (last === null || last.at <= begunAt) last = { value, at: begunAt }
+        })
+      ),
+      Effect.ensuring(Effect.sync(() => running.delete(one))),
+      Effect.forkIn(scope)
+    )
+  }
+
+  const orLast = (why: StoreError): Remembered<A> =>
+    Effect.suspend(() => last === null ? Effect.fail(why) : Effect.succeed({ ...last, stale: why }))
+
+  const get: Remembered<A> = Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    if ([...running].some(({ begunAt }) => now - begunAt > Duration.toMillis(patience))) return yield* orLast(late)
+    const answer = yield* Effect.timeoutOption(Fiber.await(yield* begin(now)), patience)
+    if (Option.isNone(answer)) return yield* orLast(late)
+    if (Exit.isSuccess(answer.value)) return { value: answer.value.value, at: now, stale: null }
+    return yield* Effect.catch(Effect.failCause(answer.value.cause), orLast)
+  })
+  return get
+})
+
+/** Of a stream whose watermark stands still, freshness goes on growing. */
+const aged = ({ streams, ...rest }: Overview, millis: number): Overview => ({
+  ...rest,
+  streams: streams.map((stream) => ({
+    ...stream,
+    freshness_seconds: stream.freshness_seconds === null ? null : stream.freshness_seconds + millis / 1000
+  }))
+})
+
+export class Picture extends Context.Service<Picture, {
+  readonly overview: Remembered<Overview>
+  readonly plugins: Remembered<PluginList>
+}>()("rollcall/ops/Picture") {
+  static readonly layer: Layer.Layer<Picture, never, Store | PluginControl> = Layer.effect(
+    Picture,
+    Effect.gen(function*() {
+      const read = yield* remembered(overview)
+      return Picture.of({
+        overview: Effect.flatMap(
+          read,
+          (seen) => Effect.map(Clock.currentTimeMillis, (now) => ({ ...seen, value: aged(seen.value, now - seen.at) }))
+        ),
+        plugins: yield* remembered(Plugins.list)
+      })
+    })
+  )
+}

@@ -1,0 +1,197 @@
+/** The whole service while its database is silent, away, closed or read-only: what it answers, what it logs, how it ends. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as Home from "../../fault/kill/Home.ts"
+import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
+import { launch, type Service } from "../../fault/kill/Service.ts"
+import * as Server from "./Server.ts"
+import { type SilentProxy, silentProxy } from "./SilentProxy.ts"
+
+const { missing } = Server
+const { database } = Server.ofFile()
+
+/** A service on a database of its own, as a user of its own, behind a proxy. */
+const begin = Effect.gen(function*() {
+  const url = yield* database
+  const name = new URL(url).pathname.slice(1)
+  yield* Effect.acquireRelease(
+    Server.say(url, `CREATE ROLE ${name} LOGIN PASSWORD 's3cret'`),
+    () => Effect.ignore(Effect.andThen(Server.say(url, `DROP OWNED BY ${name}`), Server.say(url, `DROP ROLE ${name}`)))
+  )
+  yield* Server.say(url, `GRANT CREATE ON DATABASE ${name} TO ${name}`)
+  const proxy = yield* silentProxy(Object.assign(new URL(url), { username: name, password: "s3cret" }).href)
+  const { sandbox, settings: { ROLLCALL_STORE: _, ...settings } } = yield* Home.make({ speed: 400 })
+  const service = yield* launch({ ...settings, DATABASE_URL: proxy.url })
+  const api = yield* service.url
+  yield* quiet(api)
+  return { url, name, proxy, sandbox, service, api }
+})
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+  readonly millis: number
+}
+
+/** An answer, and how long it took. */
+const get = (url: string) =>
+  Effect.promise(async (): Promise<Answer> => {
+    const since = Date.now()
+    const response = await fetch(url, { signal: AbortSignal.timeout(10_000) })
+    return { status: response.status, text: await response.text(), millis: Date.now() - since }
+  })
+
+const occurrences = (log: string, text: string) => log.split(`"message":"${text}"`).length - 1
+
+/** Everything the world has was published once. */
+const isComplete = Effect.fnUntraced(function*(api: string, sandbox: Home.Home["sandbox"]) {
+  yield* sandbox.freeze
+  yield* quiet(api)
+  const { differences, oracle } = yield* judge(api, contentsOf(sandbox, Home.models))
+  assert.deepStrictEqual(oracle.breaches, [])
+  assert.deepStrictEqual(differences, [])
+})
+
+const assertLog = (service: Service, cause: RegExp) => {
+  const log = service.log()
+  assert.strictEqual(occurrences(log, "store unavailable"), 1, log)
+  assert.strictEqual(occurrences(log, "store available again"), 1, log)
+  assert.strictEqual(occurrences(log, "request failed for want of the store"), 0, log)
+  assert.match(log, cause)
+}
+
+/** Says something to the server, not to the database, which may refuse it. */
+const administer = (url: string, sql: string) =>
+  Server.say(Object.assign(new URL(url), { pathname: "/postgres" }).href, sql)
+
+interface Faulty {
+  readonly url: string
+  readonly name: string
+  readonly proxy: SilentProxy
+}
+
+const closeSessions = ({ name, url }: Faulty) =>
+  administer(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
+
+const altering = (of: "DATABASE" | "ROLE", change: string, back: string) => ({
+  begin: (all: Faulty) => Effect.andThen(administer(all.url, `ALTER ${of} ${all.name} ${change}`), closeSessions(all)),
+  end: ({ name, url }: Faulty) => administer(url, `ALTER ${of} ${name} ${back}`)
+})
+
+/** What a database does, and what the service says of it. */
+const outages = [
+  {
+    what: "is read-only",
+    cause: "the database is read-only",
+    remedy: "default_transaction_read_only",
+    ...altering("DATABASE", "SET default_transaction_read_only = on", "RESET default_transaction_read_only")
+  },
+  {
+    what: "refuses the login",
+    cause: "the database refuses the login",
+    remedy: "check user and password",
+    ...altering("ROLE", "PASSWORD 'another'", "PASSWORD 's3cret'")
+  },
+  {
+    what: "has no free connection",
+    cause: "the database server has no free connection",
+    remedy: "max_connections",
+    ...altering("ROLE", "CONNECTION LIMIT 0", "CONNECTION LIMIT -1")
+  },
+  {
+    what: "is down",
+    cause: "the database server cannot be reached",
+    remedy: "check that it runs",
+    begin: ({ proxy }: Faulty) => Effect.sync(proxy.close),
+    end: ({ proxy }: Faulty) => Effect.sync(proxy.open)
+  }
+]
+
+describe.skipIf(missing !== null)(
+  `a service whose database fails${missing === null ? "" : `, skipped: ${missing}`}`,
+  () => {
+    it.live(
+      "answers within a second while the database is silent, is not ready and says since when, and goes on once it answers (X10)",
+      () =>
+        Effect.gen(function*() {
+          const { api, proxy, sandbox, service } = yield* begin
+          yield* get(`${api}/metrics`)
+          const before = JSON.parse((yield* get(`${api}/v1/streams`)).text)
+          const silentSince = Date.now()
+          proxy.fail("lossy")
+          yield* service.says("store unavailable")
+          // long before a statement is given up
+          assert.isBelow(Date.now() - silentSince, 12_000)
+          for (let times = 0; times < 3; times++) {
+            const [live, ready, streams, metrics] = yield* Effect.all(
+              ["/health/live", "/health/ready", "/v1/streams", "/metrics"].map((path) => get(`${api}${path}`)),
+              { concurrency: "unbounded" }
+            )
+            for (const { millis } of [live, ready, streams, metrics] as Array<Answer>) assert.isBelow(millis, 1_000)
+            assert.deepStrictEqual([live?.status, ready?.status, streams?.status, metrics?.status], [
+              200,
+              503,
+              200,
+              200
+            ])
+            const since = Date.parse(/does not answer \([^)]*\), since (\S+?Z)/.exec(ready?.text ?? "")?.[1] ?? "")
+            assert.closeTo(since, silentSince, 3_000)
+            const { as_of, items } = JSON.parse(streams?.text ?? "")
+            assert.isAtMost(Date.parse(as_of), silentSince + 1_000)
+            assert.lengthOf(items, before.items.length)
+            assert.isAbove(Number(/^rollcall_store_unavailable_seconds (\S+)$/m.exec(metrics?.text ?? "")?.[1]), 1)
+            assert.include(metrics?.text, "rollcall_records_live{")
+          }
+          yield* Effect.sleep("25 seconds")
+          proxy.heal()
+          const healedAt = Date.now()
+          yield* service.says("store available again")
+          assert.isBelow(Date.now() - healedAt, 30_000)
+          assert.strictEqual((yield* get(`${api}/health/ready`)).status, 200)
+          yield* isComplete(api, sandbox)
+          assertLog(service, /the database does not answer \(postgres:/)
+          assert.strictEqual(yield* service.end("SIGTERM"), 0)
+        }),
+      150_000
+    )
+
+    it.live(
+      `names the cause, the database and the remedy where it ${
+        outages.map(({ what }) => what).join(", ")
+      }, logs each outage once, and goes on (X10, I11)`,
+      () =>
+        Effect.gen(function*() {
+          const { api, name, proxy, sandbox, service, url } = yield* begin
+          const until = (status: number, text: string) =>
+            get(`${api}/health/ready`).pipe(
+              Effect.repeat({
+                until: (ready) => ready.status === status && ready.text.includes(text),
+                schedule: Schedule.spaced("300 millis")
+              }),
+              Effect.timeoutOrElse({
+                duration: "45 seconds",
+                orElse: () => Effect.die(new Error(`not ${status} with "${text}":\n${service.log()}`))
+              })
+            )
+          for (const { begin, cause, end, remedy } of outages) {
+            yield* begin({ name, proxy, url })
+            const { text } = yield* until(503, cause)
+            assert.include(text, remedy)
+            assert.include(text, `${new URL(proxy.url).host}/${name}`)
+            yield* Effect.sleep("3 seconds")
+            yield* end({ name, proxy, url })
+            yield* until(200, "")
+          }
+          yield* isComplete(api, sandbox)
+          const log = service.log()
+          assert.strictEqual(occurrences(log, "store unavailable"), outages.length, log)
+          assert.strictEqual(occurrences(log, "store available again"), outages.length, log)
+          for (const { cause } of outages) assert.strictEqual(log.split(`"why":"${cause}`).length - 1, 1, log)
+          assert.notInclude(log, "s3cret")
+          assert.strictEqual(yield* service.end("SIGTERM"), 0)
+        }),
+      240_000
+    )
+  }
+)

@@ -1,0 +1,78 @@
+/**
+ * A real PgBouncer in front of a test's database.
+ *
+ * Invariants
+ * 1. It belongs to the scope that asked for it, and does not outlive the process that started it.
+ *
+ * Gotchas
+ * - PgBouncer refuses to run as root: there it runs as `postgres`, as the server does.
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { spawn, spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import * as Server from "./Server.ts"
+
+const program = [...(process.env["PATH"] ?? "").split(":"), "/usr/sbin"]
+  .map((place) => join(place, "pgbouncer"))
+  .find((path) => existsSync(path))
+
+/** Why there is none on this machine; null when there is one. With `CI=true` its absence is a failure. */
+export const missing: string | null = Server.missing ??
+  (program === undefined || spawnSync("setpriv", ["--version"]).status !== 0 ? "no pgbouncer" : null)
+if (missing !== null && process.env["CI"] === "true") throw new Error(`these tests need PgBouncer: ${missing}`)
+
+export interface Options {
+  readonly mode: "session" | "transaction"
+  /** Settings of sessions that it drops; all others it refuses. */
+  readonly ignored: ReadonlyArray<string>
+}
+
+/** The address of the same database behind a PgBouncer. */
+export const pooled = (database: string, { ignored, mode }: Options) =>
+  Effect.gen(function*() {
+    const { hostname, password, pathname, port, username } = new URL(database)
+    const path = yield* Server.folder
+    const ownPort = yield* Server.freePort
+    const settings = {
+      listen_addr: "127.0.0.1",
+      listen_port: ownPort,
+      unix_socket_dir: "",
+      auth_type: "scram-sha-256",
+      auth_file: join(path, "users"),
+      pool_mode: mode,
+      default_pool_size: 20,
+      ignore_startup_parameters: ignored.join(",")
+    }
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
+    const own = pathname.slice(1)
+    const places = [`${own} = host=${hostname} port=${port || 5432} dbname=${own}`]
+    yield* Effect.promise(async () => {
+      await writeFile(join(path, "users"), `"${username}" "${decodeURIComponent(password)}"\n`, { mode: 0o644 })
+      await writeFile(
+        join(path, "config"),
+        ["[databases]", ...places, "[pgbouncer]", ...lines, ""].join("\n"),
+        { mode: 0o644 }
+      )
+    })
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const [command, args] = Server.asServer(program ?? "", [join(path, "config")])
+        return spawn(command, args, { cwd: path, stdio: "ignore" })
+      }),
+      (bouncer) =>
+        Effect.callback<void>((resume) => {
+          if (bouncer.exitCode !== null || bouncer.signalCode !== null) return resume(Effect.void)
+          bouncer.once("exit", () => resume(Effect.void))
+          bouncer.kill("SIGQUIT")
+        })
+    )
+    const url = Object.assign(new URL(database), { hostname: "127.0.0.1", port: String(ownPort) }).href
+    yield* Server.say(url, "SELECT 1").pipe(
+      Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 200 }))),
+      Effect.orDie
+    )
+    return url
+  })

@@ -1,0 +1,157 @@
+/** The store in PostgreSQL behind a proxy that falls silent: what is waited for, how long, and what is then the case. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Redacted from "effect/Redacted"
+import { SqlClient } from "effect/sql/SqlClient"
+import { MayBeLong } from "../../../src/store/Attempt.ts"
+import * as Postgres from "../../../src/store/Postgres.ts"
+import * as SqlStore from "../../../src/store/SqlStore.ts"
+import { Store } from "../../../src/store/Store.ts"
+import { all, created, reasonOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
+import * as Server from "./Server.ts"
+import { type Fault, silentProxy } from "./SilentProxy.ts"
+
+const { missing } = Server
+const { database } = Server.ofFile()
+
+/** A statement is given up after a second; the driver takes up to five more to let go of its connection, or to make one. */
+const limits = { connection: Duration.seconds(6), statement: Duration.seconds(1), long: Duration.seconds(3) }
+const bound = 12_000
+
+const open = (url: string) =>
+  Effect.map(
+    Layer.build(
+      Layer.fresh(Layer.provideMerge(
+        SqlStore.layer,
+        Postgres.client({ url: Redacted.make(url), name: "postgres://test/silence", limits })
+      ))
+    ),
+    (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
+  )
+
+const behindProxy = Effect.gen(function*() {
+  const url = yield* database
+  const proxy = yield* silentProxy(url)
+  const { sql, store } = yield* open(proxy.url)
+  yield* store.ensureStreams([stateOf(tags)])
+  const owner = yield* store.claim("capture")
+  return { proxy, sql, store, owner, url }
+})
+
+/** How long it took, ms. */
+const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    const since = Date.now()
+    return Effect.map(Effect.exit(effect), (exit) => ({ exit, millis: Date.now() - since }))
+  })
+
+const collected = () => {
+  const lines: Array<string> = []
+  return { lines, layer: Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]) }
+}
+
+describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `, skipped: ${missing}`}`, () => {
+  for (const fault of ["frozen", "lossy"] as const satisfies ReadonlyArray<Fault>) {
+    it.live(
+      `fails every statement within its limit behind a ${fault} proxy, and serves the first one after it healed (X10)`,
+      () => {
+        const { layer, lines } = collected()
+        return Effect.gen(function*() {
+          const { owner, proxy, sql, store } = yield* behindProxy
+          // several sessions are idle when the silence begins
+          yield* Effect.all(Array.from({ length: 6 }, () => sql`SELECT pg_sleep(0.3)`), { concurrency: "unbounded" })
+          proxy.fail(fault)
+          const { exit, millis } = yield* timed(store.streams)
+          assert.strictEqual(reasonOf(exit), "Unavailable")
+          assert.isBelow(millis, bound)
+          const before = Date.now()
+          const outage = yield* store.outage
+          assert.match(outage?.message ?? "", /does not answer \(postgres:\/\/test\/silence\)/)
+          assert.isBelow(outage?.since ?? Infinity, before)
+          const again = yield* timed(store.transact(owner, tags, (tx) => tx.write([created("lost")])))
+          assert.strictEqual(reasonOf(again.exit), "Unavailable")
+          assert.isBelow(again.millis, bound)
+          proxy.heal()
+          // the sessions that were idle are as dead as those that were given up
+          const healed = yield* timed(store.transact(owner, tags, (tx) => tx.write([created("a")])))
+          assert.isTrue(Exit.isSuccess(healed.exit))
+          assert.isBelow(healed.millis, 500)
+          for (let times = 0; times < 12; times++) {
+            const { exit, millis } = yield* timed(store.streams)
+            assert.isTrue(Exit.isSuccess(exit))
+            assert.isBelow(millis, 500)
+          }
+          assert.isNull(yield* store.outage)
+          assert.deepStrictEqual((yield* store.log(all)).map(({ id }) => id), ["a"])
+          assert.deepStrictEqual(lines, ["store unavailable", "store available again"])
+        }).pipe(Effect.provide(layer))
+      },
+      40_000
+    )
+
+    for (const heard of [true, false]) {
+      it.live(
+        `a ${fault} proxy: a transaction whose COMMIT ${
+          heard ? "arrived and was not answered" : "did not arrive"
+        } has the outcome that its caller is given (I2)`,
+        () =>
+          Effect.gen(function*() {
+            const { owner, proxy, store } = yield* behindProxy
+            const runs: Array<string> = []
+            const committing = yield* Effect.forkChild(Effect.exit(store.transact(owner, tags, (tx) =>
+              Effect.gen(function*() {
+                runs.push(`r${runs.length}`)
+                yield* tx.write([created(runs.at(-1) ?? "")])
+                // what is sent next is the question for the transaction's name, then the commit
+                if (runs.length === 1) proxy.fail(fault, { nth: 2, heard })
+              }))))
+            yield* Effect.sleep("7 seconds")
+            assert.isUndefined(committing.pollUnsafe())
+            proxy.heal()
+            const exit = yield* Fiber.join(committing)
+            assert.strictEqual(Exit.isSuccess(exit), heard)
+            const ids = (yield* store.log(all)).map(({ id }) =>
+              id
+            )
+            assert.deepStrictEqual([runs, ids], [["r0"], heard ? ["r0"] : []])
+            yield* store.transact(owner, tags, (tx) => tx.write([created("next")]))
+            assert.deepStrictEqual((yield* store.log(all)).map(({ id }) => id), [...ids, "next"])
+          }),
+        40_000
+      )
+    }
+  }
+
+  it.live(
+    "does not let a claim that arrives late fence the one that was made since (I10)",
+    () =>
+      Effect.gen(function*() {
+        const { proxy, sql, store } = yield* behindProxy
+        yield* sql`SELECT 1`
+        proxy.fail("frozen")
+        assert.strictEqual(reasonOf(yield* Effect.exit(store.claim("relay"))), "Unavailable")
+        proxy.heal()
+        const owner = yield* store.claim("relay")
+        yield* Effect.sleep("6 seconds")
+        yield* store.saveReaderPosition(owner, "relay", 1)
+        assert.strictEqual(owner.epoch, 1)
+      }),
+    30_000
+  )
+
+  it.live("gives a statement that may be long its own limit, and no longer", () =>
+    Effect.gen(function*() {
+      const { sql } = yield* open(yield* database)
+      const slow = (seconds: number) => Effect.provideService(sql`SELECT pg_sleep(${seconds})`, MayBeLong, true)
+      assert.isTrue(Exit.isSuccess(yield* Effect.exit(slow(1.5))))
+      const { exit, millis } = yield* timed(slow(30))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.isBelow(millis, 4_500)
+    }), 20_000)
+})

@@ -1,0 +1,99 @@
+/** What requests are given while the store is slow, hangs or fails. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import { remembered } from "../../../src/ops/Picture.ts"
+import { StoreError, Unavailable } from "../../../src/store/Store.ts"
+import { StoreFault } from "../../../src/store/StoreFault.ts"
+
+const failure = new StoreError({
+  reason: new Unavailable({ operation: "overview", cause: new StoreFault("full", "here") })
+})
+
+/** A store whose value counts readings, and how the next ones go. */
+const scripted = Effect.gen(function*() {
+  let readings = 0
+  let how: Effect.Effect<void, StoreError> = Effect.void
+  const get = yield* remembered(Effect.suspend(() => {
+    const reading = ++readings
+    return Effect.as(how, reading)
+  }))
+  return {
+    get,
+    readings: () => readings,
+    next: (effect: Effect.Effect<void, StoreError>) => {
+      how = effect
+    }
+  }
+})
+
+/** What it gives, and after how many ms. */
+const timed = <A, E>(get: Effect.Effect<A, E>) =>
+  Effect.gen(function*() {
+    const begunAt = yield* Clock.currentTimeMillis
+    const fiber = yield* Effect.forkChild(
+      Effect.zip(Effect.result(get), Effect.map(Clock.currentTimeMillis, (now) => now - begunAt))
+    )
+    yield* TestClock.adjust("1 second")
+    return yield* Fiber.join(fiber)
+  })
+
+describe("the picture of a store", () => {
+  it.effect("is read anew for each request while the store answers", () =>
+    Effect.gen(function*() {
+      const { get } = yield* scripted
+      assert.deepStrictEqual(yield* get, { value: 1, at: 0, stale: null })
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* get, { value: 2, at: 5_000, stale: null })
+    }))
+
+  it.effect("is the last one, within a second, while the store hangs, and nothing piles up (X10)", () =>
+    Effect.gen(function*() {
+      const { get, next, readings } = yield* scripted
+      yield* get
+      const stuck = yield* Deferred.make<void>()
+      next(Deferred.await(stuck))
+      const [first, waited] = yield* timed(get)
+      assert.deepInclude(first, { _tag: "Success" })
+      assert.strictEqual(waited, 700)
+      for (let times = 0; times < 50; times++) {
+        const seen = yield* get
+        assert.deepStrictEqual([seen.value, seen.at], [1, 0])
+        assert.match(seen.stale?.reason.hint ?? "", /does not answer/)
+      }
+      assert.strictEqual(readings(), 2)
+      next(Effect.void)
+      yield* Deferred.succeed(stuck, undefined)
+      yield* TestClock.adjust("1 second")
+      assert.deepInclude(yield* get, { value: 3, stale: null })
+    }))
+
+  it.effect("is the last one with the reason while the store fails, and the reason where there is none", () =>
+    Effect.gen(function*() {
+      const { get, next } = yield* scripted
+      next(Effect.fail(failure))
+      assert.strictEqual(yield* Effect.flip(get), failure)
+      next(Effect.void)
+      yield* get
+      next(Effect.fail(failure))
+      assert.deepStrictEqual(yield* get, { value: 2, at: 0, stale: failure })
+    }))
+
+  it.effect("is not set back by a reading that began earlier and ended later", () =>
+    Effect.gen(function*() {
+      const { get, next } = yield* scripted
+      const slow = yield* Deferred.make<void>()
+      next(Deferred.await(slow))
+      const early = yield* Effect.forkChild(get)
+      yield* TestClock.adjust("100 millis")
+      next(Effect.void)
+      assert.deepInclude(yield* get, { value: 2, at: 100 })
+      yield* Deferred.succeed(slow, undefined)
+      assert.deepInclude(yield* Fiber.join(early), { value: 1, stale: null })
+      next(Effect.fail(failure))
+      assert.deepInclude(yield* get, { value: 2, at: 100 })
+    }))
+})

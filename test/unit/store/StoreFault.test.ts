@@ -1,0 +1,107 @@
+/** Which fault each code of a database means, and what its message says. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
+import { step } from "../../../src/store/Attempt.ts"
+import { ofConnection, ofSqlState, toSqlError } from "../../../src/store/PostgresFault.ts"
+import { ofResultCode } from "../../../src/store/Sqlite.ts"
+import { faultOf, type Kind, kinds, sortOf, StoreFault } from "../../../src/store/StoreFault.ts"
+
+const store = "postgres://db.example/hr"
+
+describe("faults of a store", () => {
+  it.each<[code: string, kind: Kind | null]>([
+    ["08006", "lost"],
+    ["25P03", "lost"],
+    ["57P01", "lost"],
+    ["57P03", "starting"],
+    ["53300", "crowded"],
+    ["28P01", "login"],
+    ["28000", "login"],
+    ["3D000", "missing"],
+    ["42501", "denied"],
+    ["25006", "readOnly"],
+    ["53100", "full"],
+    ["58030", "disk"],
+    ["XX001", "damaged"],
+    ["XX002", "damaged"],
+    ["58P01", "damaged"],
+    ["55P03", "locked"],
+    ["57014", "silent"],
+    ["53200", "exceeded"],
+    ["26000", "pooled"],
+    ["42P05", "pooled"],
+    ["42P01", "refused"],
+    ["54000", "refused"],
+    ["40001", null],
+    ["40P01", null],
+    ["23505", null],
+    ["22P02", null]
+  ])("SQLSTATE %s is %s", (code, kind) => {
+    assert.strictEqual(ofSqlState(code), kind)
+  })
+
+  it.each<[code: string | undefined, isMade: boolean, kind: Kind]>([
+    ["ECONNREFUSED", false, "unreachable"],
+    ["ENOTFOUND", false, "unreachable"],
+    ["ENOENT", false, "unreachable"],
+    ["ECONNRESET", true, "lost"],
+    ["EPIPE", true, "lost"],
+    [undefined, true, "lost"],
+    ["ETIMEDOUT", true, "silent"],
+    ["DEPTH_ZERO_SELF_SIGNED_CERT", false, "encryption"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", false, "encryption"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", false, "encryption"],
+    ["EPROTO", false, "encryption"]
+  ])("a connection's %s (made: %s) is %s", (code, isMade, kind) => {
+    assert.strictEqual(ofConnection(code, isMade), kind)
+  })
+
+  it.each<[code: number, kind: Kind | null]>([
+    [5, "locked"],
+    [261, "locked"],
+    [8, "readOnly"],
+    [1032, "readOnly"],
+    [10, "disk"],
+    [778, "disk"],
+    [11, "damaged"],
+    [267, "damaged"],
+    [13, "full"],
+    [14, "unopenable"],
+    [26, "damaged"],
+    [1, "refused"],
+    [19, null],
+    [2067, null]
+  ])("SQLite's %i is %s", (code, kind) => {
+    assert.strictEqual(ofResultCode(code), kind)
+  })
+
+  it.each(kinds.map((kind) => [kind]))("%s names its cause, the store and what to do", (kind) => {
+    const fault = new StoreFault(kind, store, "C0DE")
+    assert.include(fault.message, sortOf(kind).what)
+    assert.include(fault.message, `(${store}, C0DE)`)
+    assert.isAbove(fault.hint.length, 10)
+    assert.strictEqual(new Set(kinds.map((each) => sortOf(each).what)).size, kinds.length)
+  })
+
+  it.each([
+    ["a connection that timed out", "PgConnection: Connection timed out", undefined, "silent"],
+    ["a server without TLS", "PgConnection: Server refused TLS", undefined, "encryption"],
+    ["a server that is down", "PgConnection: Failed to connect", "ECONNREFUSED", "unreachable"]
+  ])("%s is told by what the driver says", (_, message, code, kind) => {
+    const cause = Object.assign(new Error("secret"), code === undefined ? {} : { code })
+    const error = toSqlError(
+      store,
+      new SqlError({ reason: new ConnectionError({ cause, message, operation: "connect" }) })
+    )
+    assert.strictEqual(faultOf(error)?.kind, kind)
+  })
+
+  it.effect("reach the caller of the store with cause, store and remedy, and nothing else of what the database said (I11)", () =>
+    Effect.gen(function*() {
+      const told = Object.assign(new Error("relation of Erika"), { code: "53100", severity: "ERROR" })
+      const error = toSqlError(store, new SqlError({ reason: new UnknownError({ cause: told }) }))
+      const { message } = yield* Effect.flip(step("write")(Effect.fail(error)))
+      assert.strictEqual(message, `Unavailable: the disk of the database is full (${store}, 53100); make room on it.`)
+    }))
+})

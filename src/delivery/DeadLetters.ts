@@ -150,8 +150,8 @@ const settled = Effect.fnUntraced(function*(letters: ReadonlyArray<DeadLetter>) 
   if (first === undefined) return
   return yield* new Unresolved({
     message:
-      `of ${unknown.length} of these dead letters nobody knows whether a write or step happened, and without their ` +
-      `journal it might be done twice: ${unknown.slice(0, 20).join(", ")}${unknown.length > 20 ? ", …" : ""}`,
+      `${unknown.length} of these dead letters have a write or step of unknown outcome, which a redrive without the ` +
+      `journal might do twice: ${unknown.slice(0, 20).join(", ")}${unknown.length > 20 ? ", …" : ""}`,
     hint: `rollcall deadletters show ${first} shows what it was; say whether it happened with \`rollcall deadletters ` +
       `resolve ${first} --happened\` or \`--did-not-happen\`, or redrive without --fresh`
   })

@@ -1,5 +1,5 @@
 /**
- * Writes and steps of a dead letter whose outcome nobody knows, and the answers of operators: "it happened", with an id if
+ * Writes and steps of a dead letter whose outcome is unknown, and the answers of operators: "it happened", with an id if
  * it created something, or "it did not happen".
  *
  * Invariants

@@ -39,7 +39,6 @@ export const unknown = (what: string): Permanent =>
 export const unclear = (write: string): Permanent =>
   new Permanent({
     message:
-      `${write} was not sent: an operator said that such a write happened, with other content. Say of this one too ` +
-      "whether it happened",
+      `${write} was not sent: an operator said that such a write happened, with other content. Answer for this one too`,
     refusal: "OutcomeUnknown"
   })

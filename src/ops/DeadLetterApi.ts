@@ -62,7 +62,7 @@ export const DeadLetterView = Schema.Struct({
 })
 export type DeadLetterView = typeof DeadLetterView.Type
 
-/** A write or a step of which nobody knows whether it happened, and what to do about it. */
+/** A write or step of unknown outcome, and what to do about it. */
 export const OutcomeView = Schema.Struct({
   outcome: Schema.String.annotate({ description: "Names it as it is shown here; `POST …/resolve` wants it" }),
   /**

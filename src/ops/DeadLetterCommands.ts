@@ -236,13 +236,13 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, client: ClientO
     const [one, ...others] = unknown.length === 0 ? outcomes : unknown
     if (one === undefined) {
       return yield* new AnswerUnclear({
-        message: `of dead letter ${id} no outcome is unknown`,
+        message: `dead letter ${id} has no unknown outcome`,
         hint: `rollcall deadletters show ${id} says why it died; redrive or discard it.`
       })
     }
     if (others.length > 0) {
       return yield* new AnswerUnclear({
-        message: `of dead letter ${id} ${others.length + 1} outcomes are unknown`,
+        message: `dead letter ${id} has ${others.length + 1} unknown outcomes`,
         hint: `Say which one: ${
           [one, ...others].map(({ outcome, write }) => `--outcome ${outcome} (${write ?? "a step"})`).join(", ")
         }.`

@@ -128,7 +128,7 @@ const stepText = ({ begun_at, done, step, write }: StoryView["journal"][number])
   }`
 
 const outcomeStates: Readonly<Record<OutcomeView["state"], string>> = {
-  unknown: "nobody knows whether it happened",
+  unknown: "outcome unknown",
   unsent: "not sent: an operator said that such a write happened, with other content",
   running: "the attempt that sent it is under way",
   answered: "an operator answered for it"
@@ -173,9 +173,7 @@ export const planText = ({ count, parked, plan, shares, unknown }: PlanView): st
       ),
       `plan ${paint("bold", plan)}: ${counted(count, "dead letter")}, ${many(parked)} parked behind them`,
       ...(unknown === 0 ? [] : [
-        `of ${
-          many(unknown)
-        } of them nobody knows whether a write or step happened: \`rollcall deadletters show <id>\` says ` +
+        `${many(unknown)} of them have a write or step of unknown outcome: \`rollcall deadletters show <id>\` says ` +
         "where to look, `resolve` takes the answer"
       ])
     ].join("\n\n")

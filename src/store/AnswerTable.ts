@@ -1,5 +1,5 @@
 /**
- * Steps of the journal whose outcome nobody knows, and what operators say of them.
+ * Steps of the journal with an unknown outcome, and the answers that operators give.
  *
  * Invariants
  * 1. An answer changes the step that the operator saw, as it was then: not one that was sent again, answered or finished

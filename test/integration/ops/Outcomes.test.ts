@@ -124,7 +124,10 @@ describe("rollcall deadletters resolve", () => {
           shown,
           /^ *if it did not happen: rollcall deadletters resolve \d+ --outcome \w+ --did-not-happen$/m
         )
-        assert.include((yield* rollcall("deadletters", "plan")).stdout, "of 1 of them nobody knows whether")
+        assert.include(
+          (yield* rollcall("deadletters", "plan")).stdout,
+          "1 of them have a write or step of unknown outcome"
+        )
         const neither = yield* rollcall("deadletters", "resolve", id)
         assert.deepStrictEqual([neither.code, neither.stderr.includes("one of --happened and --did-not-happen")], [
           1,
@@ -132,7 +135,7 @@ describe("rollcall deadletters resolve", () => {
         ])
         const unsure = yield* rollcall("deadletters", "resolve", id, "--happened", "--id", "A1")
         assert.deepStrictEqual([unsure.code, /Say --outcome \w+ to answer/.test(unsure.stderr)], [1, true])
-        assert.include(unsure.stdout, "createApplication: nobody knows whether it happened")
+        assert.include(unsure.stdout, "createApplication: outcome unknown")
         const json = yield* rollcall("deadletters", "resolve", id, "--happened", "--result", "{")
         assert.deepStrictEqual([json.code, json.stderr.includes("--result is not JSON")], [1, true])
         const without = yield* rollcall(...command.split(" "))

@@ -44,7 +44,7 @@ import { plugins } from "./ops/PluginCommands.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
-import { divergence, evidence, Relay } from "./publish/Relay.ts"
+import { divergence, Relay } from "./publish/Relay.ts"
 import { Store } from "./store/Store.ts"
 
 /** Of this package: one folder up, from the sources and from what is built of them. */
@@ -166,15 +166,19 @@ const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 const kafkaFindings = (settings: Config.Settings, input: Input, own: Kafka) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
-    const { eventIds, examine } = yield* examinationOf(settings.store)
+    const { chainAt, examine } = yield* examinationOf(settings.store)
     const log = yield* Effect.orElseSucceed(Effect.map(examine, ({ log }) => log), () => null)
     const { published, ...topics } = yield* kafka.examine(
       kafkaOptions(own, (yield* planOf(settings, input)).streams),
       log?.store ?? null
     )
     if (log === null) return { ...topics, divergence: null }
-    const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, log)
-    return { ...topics, divergence: divergence(published, { ...log, eventIds: yield* eventIds(after, upTo) }) }
+    // a store that is yet to be migrated has no chain: it is compared once it is
+    const chain = yield* Effect.option(chainAt(published?.position ?? 0))
+    return {
+      ...topics,
+      divergence: Option.isNone(chain) ? null : divergence(published, { ...log, chain: chain.value })
+    }
   })
 
 const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][number]) => ({

@@ -4,7 +4,8 @@
  * Invariants
  * 1. A commit that fails did not happen: where the connection is lost meanwhile, the server is asked what became of it
  * 2. Whoever is silent inside a transaction for five seconds loses it, and every lock it holds   (X21)
- * 3. What a server says of values stays here: errors tell its code and where, never what a row holds   (I11)
+ * 3. Nothing is read from or written to a copy that lacks a commit of this process: see `Witness`   (X14)
+ * 4. What a server says of values stays here: errors tell its code and where, never what a row holds   (I11)
  *
  * Gotchas
  * - Everything lies in a schema of its own, `rollcall`: other programs may use the same database.
@@ -40,6 +41,7 @@ import type { Deliveries } from "./Deliveries.ts"
 import { table } from "./Migrations.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
+import * as Witness from "./Witness.ts"
 
 export interface Options {
   /** `postgres://user:password@host:port/database`, as libpq reads it: `?sslmode=require` encrypts. */
@@ -154,31 +156,70 @@ const connect = (session: PgConnection.PgConnection): Connection => {
   }
 }
 
-const borrow = (acquire: PgPool.PgPool["get"]) => Effect.mapBoth(acquire, { onSuccess: connect, onFailure: toSqlError })
+/** What a process of this server notes of its commits. */
+const dialect: Witness.Dialect = {
+  ready: "SELECT 1 WHERE to_regclass('witness') IS NOT NULL",
+  wrote: "pg_current_xact_id_if_assigned() IS NOT NULL",
+  transaction: "pg_current_xact_id_if_assigned()::text",
+  server: "pg_postmaster_start_time()::text",
+  forget: `DELETE FROM witness WHERE process NOT IN (SELECT process FROM witness WHERE noted >= CURRENT_DATE - 30)`
+}
+
+/** Sessions that may be used: `get` for one statement, `reserve` for a transaction. */
+const sessionsOf = (pool: PgPool.PgPool, witness: Witness.Witness | null) => {
+  const lend = (pin: boolean) =>
+    Effect.gen(function*() {
+      const session = yield* Effect.mapError(pool.get, toSqlError)
+      const connection = connect(pin ? yield* session.pin : session)
+      // whoever answers here now need not be who answers the next connection
+      if (witness !== null) yield* Effect.tapError(witness.verify(session, connection), () => pool.invalidate(session))
+      return connection
+    })
+  return { get: lend(false), reserve: lend(true) }
+}
+type Sessions = ReturnType<typeof sessionsOf>
 
 const soon = Schedule.spaced("200 millis")
 
-/** Commits; where the connection is lost meanwhile, the server is asked over another one, for as long as it takes. */
-const commitWith = (pool: PgPool.PgPool) => {
-  const outcome = (transaction: unknown) =>
-    Effect.flatMap(
-      borrow(pool.get),
-      (connection) => connection.execute("SELECT pg_xact_status($1::xid8) AS status", [transaction], undefined)
-    ).pipe(
-      Effect.scoped,
-      Effect.map(([row]) => row?.status),
-      Effect.retry({ while: isLost, schedule: soon }),
-      Effect.repeat({ while: (status) => status === "in progress", schedule: soon }),
-      Effect.interruptible
-    )
-  return (connection: Connection) =>
-    Effect.gen(function*() {
-      const [row] = yield* connection.execute("SELECT pg_current_xact_id_if_assigned()::text AS id", [], undefined)
-      yield* connection.execute("COMMIT", [], undefined).pipe(
-        Effect.catchIf((error) => isLost(error) && row?.id != null, (lost) =>
-          Effect.flatMap(outcome(row?.id), (became) => became === "committed" ? Effect.void : Effect.fail(lost)))
+/** A server that never knew a transaction, because it was promoted or set back, has not committed it. */
+const unknownTransaction = "22023"
+
+/**
+ * Commits; where the connection is lost meanwhile, the server is asked over another one, for as long as it takes. It has
+ * committed what it shows: a server that was promoted may have given the transaction's name to another one.
+ */
+const commitWith = ({ get }: Sessions, witness: Witness.Witness) => {
+  const isCommitted = ({ process, serial, slot, transaction }: Witness.Note) =>
+    Effect.flatMap(get, (connection) =>
+      connection.execute(
+        `SELECT pg_xact_status($1::xid8) AS status,
+          (SELECT serial FROM witness WHERE process = $2 AND slot = ${slot}) AS serial`,
+        [transaction, process],
+        undefined
+      )).pipe(
+        Effect.scoped,
+        Effect.map(([row]) => ({
+          ended: row?.status !== "in progress",
+          committed: Number(row?.serial ?? 0) >= serial
+        })),
+        Effect.catchIf(
+          (error) => codeOf(error) === unknownTransaction,
+          () => Effect.succeed({ ended: true, committed: false })
+        ),
+        Effect.retry({ while: isLost, schedule: soon }),
+        Effect.repeat({ until: ({ ended }) => ended, schedule: soon }),
+        Effect.map(({ committed }) => committed),
+        Effect.interruptible
       )
-    })
+  return (connection: Connection) =>
+    witness.committing(connection, (note) =>
+      connection.execute("COMMIT", [], undefined).pipe(
+        Effect.asVoid,
+        Effect.catchIf(
+          (error) => isLost(error) && note !== null,
+          (lost) => Effect.flatMap(isCommitted(note!), (committed) => committed ? Effect.void : Effect.fail(lost))
+        )
+      ))
 }
 
 // ---- opening a database -------------------------------------------------------------------------------------------
@@ -237,7 +278,11 @@ export const look = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: 
   return found
 })
 
-const connected = (options: Options, settings: Readonly<Record<string, string>>) =>
+const connected = (
+  options: Options,
+  settings: Readonly<Record<string, string>>,
+  { writes }: { readonly writes: boolean }
+) =>
   Effect.gen(function*() {
     const pool = yield* PgPool.make({
       url: options.url,
@@ -246,12 +291,14 @@ const connected = (options: Options, settings: Readonly<Record<string, string>>)
       keepAlive: "30 seconds",
       startupParameters: settings
     })
+    const witness = writes ? Witness.make(dialect) : null
+    const sessions = sessionsOf(pool, witness)
     return yield* SqlClient.make({
-      acquirer: borrow(pool.get),
-      transactionAcquirer: borrow(pool.reserve),
+      acquirer: sessions.get,
+      transactionAcquirer: sessions.reserve,
       compiler: PgClient.makeCompiler(),
       driver: "sql-pg",
-      commit: commitWith(pool),
+      ...(witness === null ? {} : { commit: commitWith(sessions, witness) }),
       onCommitFailure: (connection) => Effect.asVoid(connection.execute(rollback, [], undefined)),
       prepareTransactionControls: true,
       spanAttributes: [["db.system.name", "postgresql"]]
@@ -263,11 +310,11 @@ const provided = <E>(made: Effect.Effect<SqlClient.SqlClient, E | SqlError, Scop
 
 /** A client that cannot write. */
 export const onlyReading = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  provided(connected(options, { ...sessionSettings, default_transaction_read_only: "on" }))
+  provided(connected(options, { ...sessionSettings, default_transaction_read_only: "on" }, { writes: false }))
 
 /** A client of as many connections as are used at once, to a database that can be a store. */
 export const client = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  provided(Effect.tap(connected(options, sessionSettings), (sql) =>
+  provided(Effect.tap(connected(options, sessionSettings, { writes: true }), (sql) =>
     Effect.gen(function*() {
       const { made } = yield* look(sql, options.name)
       // of several that make it at once, one does

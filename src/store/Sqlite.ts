@@ -169,17 +169,24 @@ const connect = (database: DatabaseSync): Connection => {
   }
 }
 
-/** A client of one connection to `file`, made if it does not exist. */
+/** One connection to `file`, made if it does not exist. */
+export const session = (file: string) =>
+  Effect.map(open(file), (database) => ({
+    connection: connect(database),
+    isTransaction: () => database.isTransaction
+  }))
+
+/** A client of one connection to `file`. */
 export const client = (options: { readonly file: string }): Layer.Layer<SqlClient.SqlClient, StoreError> =>
   Layer.effect(
     SqlClient.SqlClient,
     Effect.gen(function*() {
-      const database = yield* open(options.file)
+      const { connection, isTransaction } = yield* session(options.file)
       return yield* SqlClient.make({
         ...SqlClient.makeSqliteAcquirers({
-          connection: Effect.succeed(connect(database)),
+          connection: Effect.succeed(connection),
           semaphore: yield* Semaphore.make(1),
-          isTransaction: () => database.isTransaction
+          isTransaction
         }),
         compiler: Statement.makeCompilerSqlite(),
         driver: "node-sqlite",

@@ -47,6 +47,7 @@ const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = 
   permission: 0.4,
   rival: 0.5,
   storeRestored: 0.8,
+  storeFailedOver: 0.8,
   adopt: 0.2
 }
 
@@ -154,12 +155,16 @@ export const planOf = (seed: number): Plan => {
     const step: Trouble = { at: at(), trouble: trouble(), count: chance.int(0, 6), value: chance.next() }
     if (step.trouble !== "clock" || clock === "set") steps.push(step)
     // a restored store may find out the same again, or not: then somebody has to say what counts
-    if (step.trouble === "storeRestored" && chance.happens(0.6)) {
+    const isOlder = step.trouble === "storeRestored" || step.trouble === "storeFailedOver"
+    if (isOlder && chance.happens(0.6)) {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(chance.next() * (setting.duration - step.at)) })
     }
   }
   return withPlugins({ seed, setting, steps: steps.sort((a, b) => a.at - b.at), writes: [] })
 }
+
+/** After these the store is another one, or counts as one. */
+const replacing: ReadonlySet<TroubleKind> = new Set(["storeRestored", "storeFailedOver", "adopt"])
 
 /**
  * Of the worlds with applications some have plugins; they take twice as long. There no store is restored or adopted: what they wrote is in the world
@@ -172,9 +177,7 @@ const withPlugins = (plan: Plan): Plan => {
   return {
     ...plan,
     setting: { ...plan.setting, plugins: true },
-    steps: plan.steps.filter((step) =>
-      !("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "adopt")
-    ),
+    steps: plan.steps.filter((step) => !("trouble" in step) || !replacing.has(step.trouble)),
     writes: Array.from({ length: 12 }, (_, index) => index + 1).filter(() => chance.happens(0.3)).map((number) => ({
       number,
       meets: chance.pick(writeFaults)

@@ -129,6 +129,8 @@ export const troubles = [
   "sinkUnsure",
   /** The store is replaced by a copy made up to an hour ago (X14, X18). */
   "storeRestored",
+  /** A copy made up to an hour ago, or just now, answers in place of the store while the process runs (X14, X18). */
+  "storeFailedOver",
   /** Somebody adopts the store, restored or not, as it is (X11, X14). */
   "adopt",
   /** Our clock is set. */

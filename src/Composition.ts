@@ -104,17 +104,11 @@ export const storeLayer = (
 export const examinationOf = (store: StorePlace) =>
   Effect.promise(async () => {
     if (store._tag === "Postgres") {
-      const { eventIds, examine } = await import("./store/PostgresExamination.ts")
-      return {
-        examine: examine(store),
-        eventIds: (after: number, upTo: number) => eventIds(store, after, upTo)
-      }
+      const { chainAt, examine } = await import("./store/PostgresExamination.ts")
+      return { examine: examine(store), chainAt: (position: number) => chainAt(store, position) }
     }
-    const { eventIds, examine } = await import("./store/SqliteExamination.ts")
-    return {
-      examine: examine(store.file),
-      eventIds: (after: number, upTo: number) => eventIds(store.file, after, upTo)
-    }
+    const { chainAt, examine } = await import("./store/SqliteExamination.ts")
+    return { examine: examine(store.file), chainAt: (position: number) => chainAt(store.file, position) }
   })
 
 export const loadKafka = Effect.promise(() => import("./publish/Kafka.ts"))

@@ -44,7 +44,7 @@ import { plugins } from "./ops/PluginCommands.ts"
 import { interrupted, main, service, tool } from "./ops/Running.ts"
 import * as Server from "./ops/Server.ts"
 import { streams } from "./ops/StreamCommands.ts"
-import { divergence, evidence, Relay } from "./publish/Relay.ts"
+import { divergence, Relay } from "./publish/Relay.ts"
 import { publishedElsewhere } from "./publish/Sink.ts"
 import { Store } from "./store/Store.ts"
 
@@ -167,15 +167,16 @@ const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
 const kafkaFindings = (settings: Config.Settings, input: Input, own: Kafka) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
-    const { eventIds, examine } = yield* examinationOf(settings.store)
+    const { chainAt, examine } = yield* examinationOf(settings.store)
     const log = yield* Effect.orElseSucceed(Effect.map(examine, ({ log }) => log), () => null)
     const { published, ...topics } = yield* kafka.examine(
       kafkaOptions(own, (yield* planOf(settings, input)).streams),
       log
     )
     if (log === null || topics.obstacle !== null) return { ...topics, divergence: null }
-    const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, log)
-    const diverged = divergence(published, { ...log, eventIds: yield* eventIds(after, upTo) })
+    // a store that is yet to be migrated has no chain: it is compared once it is
+    const chain = yield* Effect.option(chainAt(published?.position ?? 0))
+    const diverged = Option.isNone(chain) ? null : divergence(published, { ...log, chain: chain.value })
     return { ...topics, divergence: diverged ?? publishedElsewhere(log, published, log) }
   })
 

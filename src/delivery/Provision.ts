@@ -156,9 +156,9 @@ const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service
 
 const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
   const at = (position: string) => {
-    const number = parsePosition(store.identity, position)
-    return typeof number === "number"
-      ? Effect.succeed(number)
+    const place = parsePosition(store.identity, position)
+    return typeof place === "object"
+      ? Effect.succeed(place.position)
       : Effect.fail(new Permanent({ message: `"${position}" is no position of this log` }))
   }
   return {

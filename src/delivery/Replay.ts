@@ -60,7 +60,16 @@ export const rangeOf = Effect.fnUntraced(function*(
         "take one that this process gave"
       )
     }
-    if (position !== "malformed") return { position, exact: true }
+    if (position !== "malformed") {
+      const { chains: [chain] } = yield* store.chains([position.position])
+      if (position.chain !== null && position.chain !== chain && position.position >= kept.oldest) {
+        return yield* malformed(
+          `the log holds another event at ${text}: the store was restored from an older copy`,
+          "take a position that this process gave, or a time"
+        )
+      }
+      return { position: position.position, exact: true }
+    }
     const at = instantOf(text)
     if (at === null) {
       return yield* malformed(`"${text}" is neither a position nor a time`, "write one such as 2026-03-01T12:00:00Z")

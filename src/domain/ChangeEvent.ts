@@ -8,7 +8,7 @@
  * Gotchas
  * - `before` and `after` are JSON *texts*: what was stored is spliced into what is published, never parsed again.
  */
-import { createHash } from "node:crypto"
+import { createHash, hash } from "node:crypto"
 import type { Model } from "./Model.ts"
 
 export type Kind = "created" | "updated" | "deleted"
@@ -51,6 +51,8 @@ export interface NewEvent {
 export interface LogEntry extends NewEvent {
   /** Gap-free, 1, 2, 3 … */
   readonly position: number
+  /** Digest of this row and all rows before it: see `chainOf`. */
+  readonly chain: string
   readonly integration: string
   readonly model: Model
   /** Content before the change; null on `created`. */
@@ -65,15 +67,38 @@ export interface LogIdentity {
   readonly lineage: number
 }
 
-/** Positions are opaque strings to readers; this is their only spelling. */
-export const formatPosition = (identity: LogIdentity, position: number): string =>
-  `${identity.store}-${identity.lineage}-${position}`
+/** The chain of a log before its first row. */
+export const genesis = ""
 
-/** The number in a position, `"foreign"` if it belongs to another store or lineage, `"malformed"` if it is none. */
-export const parsePosition = (identity: LogIdentity, text: string): number | "foreign" | "malformed" => {
-  const match = /^([0-9a-z]+)-(\d{1,9})-(\d{1,15})$/.exec(text)
+/**
+ * The chain at a row: a digest (128 bits, base64url) of the chain at the row before it and of this row's event id. Two logs
+ * with the same chain at a position hold the same events up to there, in the same order   (X14, X18).
+ */
+export const chainOf = (previous: string, eventId: string): string =>
+  hash("sha256", `${previous} ${eventId}`, "base64url").slice(0, 22)
+
+/** A place in the log. */
+export interface Place {
+  /** Of the last row before it; 0 = before the first. */
+  readonly position: number
+  /** At that row; null: not given, the place cannot be told from the same number in another copy of the store. */
+  readonly chain: string | null
+}
+
+/**
+ * Positions are opaque strings to readers; this is their only spelling. Readers resume from positions that carry the chain;
+ * without it a position only refers to a row.
+ */
+export const formatPosition = (identity: LogIdentity, position: number, chain?: string): string =>
+  `${identity.store}-${identity.lineage}-${position}${chain === undefined || chain === genesis ? "" : `-${chain}`}`
+
+/** The place that a position names, `"foreign"` if it belongs to another store or lineage, `"malformed"` if it is none. */
+export const parsePosition = (identity: LogIdentity, text: string): Place | "foreign" | "malformed" => {
+  const match = /^([0-9a-z]+)-(\d{1,9})-(\d{1,15})(?:-([\w-]{22}))?$/.exec(text)
   if (match === null) return "malformed"
-  return match[1] === identity.store && Number(match[2]) === identity.lineage ? Number(match[3]) : "foreign"
+  return match[1] === identity.store && Number(match[2]) === identity.lineage
+    ? { position: Number(match[3]), chain: match[4] ?? null }
+    : "foreign"
 }
 
 /** Event id: same inputs, same id; other content, other id (I4). `canonicalAfter` is the canonical hash or null. */
@@ -86,10 +111,6 @@ export const eventIdOf = (
   createHash("sha256")
     .update(JSON.stringify([key.lineage, key.integration, key.model, key.id, version, kind, canonicalAfter]))
     .digest("base64url")
-
-/** One word for many event ids in their order. */
-export const digestOf = (eventIds: ReadonlyArray<string>): string =>
-  createHash("sha256").update(eventIds.join("\n")).digest("base64url")
 
 const encodeSource = (integration: string): string =>
   `/integrations/${encodeURIComponent(integration).replaceAll("%3A", ":").replaceAll("%40", "@")}`
@@ -115,7 +136,7 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   lineage: entry.lineage,
   recordversion: entry.version,
   origin: entry.origin,
-  position: formatPosition(identity, entry.position),
+  position: formatPosition(identity, entry.position, entry.chain),
   partitionkey: partitionKey(entry)
 })
 

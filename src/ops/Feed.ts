@@ -4,7 +4,8 @@
  *
  * Invariants
  * 1. A reader that continues from `next`, `id` or `position` misses no event, whatever it filters by   (I1, I5, R4)
- * 2. A position that cannot be continued without a gap is answered with 410, never with what happens to be there
+ * 2. A position that cannot be continued without a gap is answered with 410, never with what happens to be there: also one of
+ *    a log that was restored from an older copy and has grown past it with other events   (X14, X18)
  *
  * Gotchas
  * - The newest position is read *before* the rows: a filtered page that is not full then proves that nothing up to
@@ -15,7 +16,14 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { cloudEventTextOf, formatPosition, type LogEntry, parsePosition } from "../domain/ChangeEvent.ts"
+import {
+  cloudEventTextOf,
+  formatPosition,
+  genesis,
+  type LogEntry,
+  parsePosition,
+  type Place
+} from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { Api } from "./Api.ts"
@@ -33,55 +41,65 @@ interface Filter {
 
 const startAgain = "read GET /v1/records for the current state and continue from its position, or leave `after` away"
 
-const keptAfter = Effect.fnUntraced(function*(position: number) {
-  const { oldest } = yield* (yield* Store).logRange
-  if (position >= oldest - 1) return
-  return yield* new PositionGone({ detail: "what follows this position is no longer kept", hint: startAgain })
+/** Fails where the log cannot be continued from `place`. Gives the chain there. */
+const continued = Effect.fnUntraced(function*({ chain, position }: Place) {
+  const { chains: [found = null], newest, oldest } = yield* (yield* Store).chains([position])
+  const gone = (detail: string) => new PositionGone({ detail, hint: startAgain })
+  if (position > newest) {
+    return yield* gone("the log ends before this position: the store was restored from an older copy")
+  }
+  if (position < oldest - 1) return yield* gone("what follows this position is no longer kept")
+  if (chain !== null && chain !== found) {
+    return yield* gone("the log holds other events up to this position: the store was restored from an older copy")
+  }
+  return found ?? genesis
 })
 
-/** The number of a position given by a reader. */
+/** Where a reader resumes, proven to be a place of this log. */
+type From = Pick<LogEntry, "position" | "chain">
+
+/** The place of a position given by a reader. */
 const resume = Effect.fnUntraced(function*(after: string | undefined) {
   const store = yield* Store
-  const { newest, oldest } = yield* store.logRange
-  if (after === undefined) return Math.max(oldest - 1, 0)
-  if (after === "latest") return newest
-  const position = parsePosition(store.identity, after)
-  if (position === "malformed") {
+  if (after === undefined || after === "latest") {
+    const { chain, newest, oldest } = yield* store.chains([])
+    if (after === "latest") return { position: newest, chain }
+    const position = Math.max(oldest - 1, 0)
+    return { position, chain: yield* continued({ position, chain: null }) }
+  }
+  const place = parsePosition(store.identity, after)
+  if (place === "malformed") {
     return yield* new PositionMalformed({ detail: "give back a position as Rollcall gave it, or `latest`" })
   }
-  if (position === "foreign") {
+  if (place === "foreign") {
     return yield* new PositionGone({
       detail: "the position belongs to another store, or to a lineage that was replaced",
       hint: startAgain
     })
   }
-  yield* keptAfter(position)
-  if (position > newest) {
-    return yield* new PositionGone({
-      detail: "the log ends before this position: the store was restored from an older copy",
-      hint: startAgain
-    })
-  }
-  return position
+  return { position: place.position, chain: yield* continued(place) }
 })
 
 const readLog = Effect.fnUntraced(function*(
-  after: number,
+  after: From,
   limit: number,
   filter: Filter,
   textOf: (entry: LogEntry) => string
 ) {
   const store = yield* Store
-  const { newest } = yield* store.logRange
+  const newest = yield* store.chains([])
   const { full, rows, texts } = yield* Page.fill(
     limit,
-    (last, limit) => store.log({ after: last?.position ?? after, limit, ...filter }),
+    (last, limit) => store.log({ after: last?.position ?? after.position, limit, ...filter }),
     textOf
   )
   // asked behind the rows: what was pruned while they were read is missing among them
-  yield* keptAfter(after)
-  const last = rows.at(-1)?.position ?? after
-  return { texts, next: full ? last : Math.max(last, newest) }
+  yield* continued(after)
+  const { chain, position } = rows.at(-1) ?? after
+  const next: From = full || position >= newest.newest
+    ? { position, chain }
+    : { position: newest.newest, chain: newest.chain }
+  return { texts, next }
 })
 
 /**
@@ -100,30 +118,32 @@ const unmetBy = Effect.fnUntraced(function*({ integration, model }: Filter) {
 
 // ---- GET /v1/events -----------------------------------------------------------------------------------------------
 
-const eventPage = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
+const eventPage = Effect.fnUntraced(function*(after: From, limit: number, filter: Filter) {
   const { identity } = yield* Store
   const { next, texts } = yield* readLog(after, limit, filter, (entry) => cloudEventTextOf(identity, entry))
   const hint = texts.length === 0 ? yield* unmetBy(filter) : null
   const hinted = hint === null ? "" : `,"hint":${JSON.stringify(hint)}`
-  return json(`{"events":[${texts.join(",")}],"next":"${formatPosition(identity, next)}"${hinted}}`)
+  return json(
+    `{"events":[${texts.join(",")}],"next":"${formatPosition(identity, next.position, next.chain)}"${hinted}}`
+  )
 })
 
 /**
  * Server-sent events from after a position on, without end. The next rows are read when the reader has taken these: a
  * slow one holds back only itself, and is cut off where the log was pruned before it came (I1).
  */
-const eventStream = Effect.fnUntraced(function*(after: number, limit: number, filter: Filter) {
+const eventStream = Effect.fnUntraced(function*(after: From, limit: number, filter: Filter) {
   const store = yield* Store
-  const sse = (entry: LogEntry) =>
-    `id: ${formatPosition(store.identity, entry.position)}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
-  const step = (after: number): Effect.Effect<readonly [string, number], StoreError | PositionGone, Store> =>
+  const idOf = ({ chain, position }: From) => formatPosition(store.identity, position, chain)
+  const sse = (entry: LogEntry) => `id: ${idOf(entry)}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
+  const step = (after: From): Effect.Effect<readonly [string, From], StoreError | PositionGone, Store> =>
     Effect.flatMap(readLog(after, limit, filter, sse), ({ next, texts }) => {
       if (texts.length > 0) return Effect.succeed([texts.join(""), next])
-      return store.awaitLog(next).pipe(
+      return store.awaitLog(next.position).pipe(
         Effect.timeoutOption(heartbeat),
         // The id moves a filtering reader on in the log although nothing matched: it would be too old one day.
         Effect.map((news) => [
-          Option.isSome(news) ? "" : `: nothing new\nid: ${formatPosition(store.identity, next)}\n\n`,
+          Option.isSome(news) ? "" : `: nothing new\nid: ${idOf(next)}\n\n`,
           next
         ])
       )
@@ -168,8 +188,8 @@ const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | u
   const { full, rows, texts } = yield* Page.fill(
     limit,
     (last, count) =>
-      Effect.map(store.records(key, last?.id ?? bookmark?.id ?? null, count), ({ position, records }) => {
-        first ||= formatPosition(store.identity, position)
+      Effect.map(store.records(key, last?.id ?? bookmark?.id ?? null, count), ({ chain, position, records }) => {
+        first ||= formatPosition(store.identity, position, chain)
         return records
       }),
     ({ content, id, lineage, version }: CurrentRow) =>

@@ -106,7 +106,7 @@ export const overview = Effect.gen(function*() {
   const now = yield* Clock.currentTimeMillis
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
   const standing = yield* store.standing
-  const position = formatPosition(store.identity, standing.position)
+  const position = formatPosition(store.identity, standing.position, standing.chain)
   const states = standing.streams.filter((state) => state.retired !== true && isReadable(state))
   const streams = states.map((state): StreamView => {
     const stream = streamName(state)

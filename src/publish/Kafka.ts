@@ -2,7 +2,7 @@
  * The sink that publishes to Kafka: one transaction per batch, which also writes down how far it came.
  *
  * Invariants
- * 1. Events and the control record `{store, lineage, position, eventId}` become visible together: readers with
+ * 1. Events and the control record `{store, lineage, position, chain}` become visible together: readers with
  *    `read_committed` see each event once, whenever we die   (X4)
  * 2. After `open` no older publisher under the same template can commit, be it of this store or another   (I10, X15)
  * 3. The events of a record stay in one partition when partitions are added to its topic   (I5, K2)

@@ -35,10 +35,8 @@ const LastPublished = Schema.fromJsonString(
   Schema.Struct({
     store: Schema.String,
     lineage: Schema.Int,
-    after: Schema.Int,
     position: Schema.Int,
-    eventId: Schema.String,
-    digest: Schema.String
+    chain: Schema.String
   })
 )
 

@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. Where the sink stands decides where to go on: a crash between the sink's commit and ours publishes nothing twice.
- * 2. What the sink holds must be what this log holds up to that position, or nothing is published   (X14, X18)
+ * 2. What the sink holds must be what this log holds up to that position, or nothing is published: compared with every read,
+ *    so also where another copy of the store answers a relay that runs   (X14, X18)
  * 3. Of two relays of one store one has effect: the store's claim and the sink's fence see to it   (I10, X15)
  *
  * Gotchas
@@ -23,9 +24,9 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
-import { digestOf, type LogEntry } from "../domain/ChangeEvent.ts"
+import { genesis, type LogEntry } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
-import { type Owner, publishingStart, Store, type StoreError } from "../store/Store.ts"
+import { type LogRange, type Owner, publishingStart, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
 import {
   type Published,
@@ -67,37 +68,37 @@ class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Sch
     "the store that published last, or stop Rollcall and let `rollcall store adopt` publish this one anew, in a later lineage."
 }
 
-/** What a log says of itself to who compares it with a sink. */
-export interface LogFacts {
+/** What is compared of a log with what a sink holds. */
+export interface LogFacts extends LogRange {
   readonly lineage: number
   /** Position that was noted after publishing; 0 = none. */
   readonly saved: number
-  /** Oldest position that is read. */
-  readonly oldest: number
-  /** Ids of the events in `evidence`. */
-  readonly eventIds: ReadonlyArray<string>
+  /** At the sink's position: see `Store.chains`. */
+  readonly chain: string | null
 }
 
-/** The part of the log, behind one position up to another, that is compared with what a sink holds. */
-export const evidence = (
-  { after, position }: Published,
-  { saved }: { readonly saved: number }
-): { readonly after: number; readonly upTo: number } => ({
-  after: saved < position ? after : position - 1,
-  upTo: position
-})
-
 /** The positions behind what is published that are no longer read, in words; null when there are none   (I1). */
-const gap = (position: number, { oldest }: LogFacts): string | null =>
+const gap = (position: number, { oldest }: LogRange): string | null =>
   position > 0 && position < oldest - 1
     ? `positions ${position + 1} to ${oldest - 1} were not published and are no longer kept`
     : null
 
+/** Why this log does not continue what was published up to `reached`, in words; null when it does. */
+const parted = (
+  reached: Reached,
+  { chain, ...range }: Pick<LogFacts, "oldest" | "newest" | "chain">
+): string | null => {
+  const { position } = reached
+  if (position > range.newest) return `the sink holds position ${position}, the log ends at ${range.newest}`
+  return gap(position, range) ?? (chain === reached.chain
+    ? null
+    : `position ${position} of the sink is another event in the log, or comes after others`)
+}
+
 /**
- * Why what the sink holds cannot be of this log, or is not followed by it, in words; null when it is. A log that noted the
- * sink's position is told by the event there. One that did not may have died before: then it lacks one batch at most, and has
- * that very batch. A restored one may have another event before the one at the position, or not know of an earlier batch
- * (X14, X18).
+ * Why what the sink holds cannot be of this log, or is not followed by it, in words; null when it is. The chain proves every
+ * event up to the sink's position, whatever the log itself noted of it: a log that died before noting it is the same log, and
+ * a restored one is not, unless it holds the same events in the same order   (X4, X14, X18).
  */
 export const divergence = (published: Published | null, log: LogFacts): string | null => {
   if (published === null) {
@@ -106,15 +107,9 @@ export const divergence = (published: Published | null, log: LogFacts): string |
       ? `position ${log.saved} was published, the sink knows of none`
       : gap(log.saved, log)
   }
-  const { after, digest, eventId, lineage, position } = published
+  const { lineage } = published
   if (lineage > log.lineage) return `the sink holds lineage ${lineage} of this store, the store is at ${log.lineage}`
-  if (lineage < log.lineage) return gap(log.saved, log)
-  if (log.saved < after) return `the sink holds position ${position}, the store knows of ${log.saved}`
-  const last = log.eventIds.at(-1)
-  if (last === undefined) return `position ${position} of the sink is missing in the log`
-  return last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)
-    ? gap(position, log)
-    : `position ${position} of the sink is another event in the log, or comes after others`
+  return lineage < log.lineage ? gap(log.saved, log) : parted(published, log)
 }
 
 type RelayFault = SinkError | StoreError | Diverged
@@ -178,6 +173,7 @@ const consequence = (fault: RelayFault): "wait" | "stop" | "stopAndLook" => {
   switch (fault.reason._tag) {
     case "Unreachable":
     case "Unavailable":
+    case "Replaced":
       return "wait"
     case "Refused":
       return "stopAndLook"
@@ -208,34 +204,31 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     yield* SubscriptionRef.set(status, { position, told: newlyTold ?? told, state: "running", reason: null })
     yield* Metric.update(positionGauge, position)
     const { newest } = yield* store.logRange
-    yield* Metric.update(lagGauge, Math.max(0, newest - position))
+    yield* Metric.update(lagGauge, newest - position)
   })
 
-  const factsFor = Effect.fnUntraced(function*(published: Published | null, saved: number) {
-    const { oldest } = yield* store.logRange
-    const { after, upTo } = published === null ? { after: 0, upTo: 0 } : evidence(published, { saved })
-    const eventIds = upTo > after ? yield* store.eventIds(after, upTo) : []
-    return { lineage: identity.lineage, saved, oldest, eventIds }
-  })
+  const demand = (fault: string | null) => fault === null ? Effect.void : Effect.fail(new Diverged({ message: fault }))
 
-  /** The position to go on from, once it is sure that the sink holds this log. */
+  /** The place to go on from, once it is sure that the sink holds this log. */
   const whereToGoOn = Effect.fnUntraced(function*(owner: Owner, published: Published | null) {
     const saved = yield* store.readerPosition(reader)
-    const facts = yield* factsFor(published, saved)
     const start = yield* store.readerPosition(publishingStart)
-    const fault = divergence(published, facts) ?? publishedElsewhere(identity, published, { saved, start })
-    if (fault !== null) return yield* new Diverged({ message: fault })
+    const { chains, newest, oldest } = yield* store.chains([published?.position ?? 0])
+    const facts: LogFacts = { lineage: identity.lineage, saved, oldest, newest, chain: chains[0] ?? null }
+    yield* demand(divergence(published, facts) ?? publishedElsewhere(identity, published, { saved, start }))
     if (published?.lineage === identity.lineage) {
       yield* store.saveReaderPosition(owner, reader, published.position)
-      return published.position
+      return published
     }
     if (identity.lineage > 1) yield* reconcile
-    if (saved > 0 || facts.oldest <= 1) return saved
-    yield* Effect.logWarning(`the log begins at position ${facts.oldest}: what was before is not published`)
-    const before = facts.oldest - 1
-    yield* store.saveReaderPosition(owner, publishingStart, before)
-    yield* store.saveReaderPosition(owner, reader, before)
-    return before
+    const position = saved > 0 ? saved : Math.max(0, oldest - 1)
+    if (position !== saved) {
+      yield* Effect.logWarning(`the log begins at position ${oldest}: what was before is not published`)
+      yield* store.saveReaderPosition(owner, publishingStart, position)
+      yield* store.saveReaderPosition(owner, reader, position)
+    }
+    const place: Reached = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
+    return place
   })
 
   /** The store was adopted: what the sink keeps of records that it lacks goes, before anything of it is published. */
@@ -262,21 +255,19 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     yield* advance(reached.position)
   }, finishing)
 
-  /** The next events after a position, and how far one is with them: silent rows are passed over (see `Store.log`). */
-  const nextAfter = Effect.fnUntraced(function*(position: number) {
-    const { newest, oldest } = yield* store.logRange
-    const after = Math.max(position, oldest - 1)
-    const upTo = Math.min(newest, after + batchRows)
-    if (upTo <= after) return { batch: [], reached: undefined }
-    const eventIds = yield* store.eventIds(after, upTo)
-    const rows = yield* store.log({ after, limit: batchRows })
-    const reached: Reached = {
-      after: position,
-      position: upTo,
-      eventId: eventIds.at(-1) ?? "",
-      digest: digestOf(eventIds)
-    }
-    return { batch: rows.filter((row) => row.position <= upTo), reached }
+  /**
+   * The next events after what is published, and how far one is with them: silent rows are passed over (see `Store.log`).
+   * What is compared is read last: the log that the rows came from is the one that is compared.
+   */
+  const nextAfter = Effect.fnUntraced(function*(from: Reached) {
+    const { newest } = yield* store.logRange
+    const upTo = Math.max(from.position, Math.min(newest, from.position + batchRows))
+    const rows = upTo > from.position ? yield* store.log({ after: from.position, limit: batchRows }) : []
+    const { chains, ...range } = yield* store.chains([from.position, upTo])
+    const [known = null, chain = null] = chains
+    yield* demand(parted(from, { ...range, chain: known }))
+    if (chain === null) return yield* new Diverged({ message: `position ${upTo} is missing in the log` })
+    return { batch: rows.filter((row) => row.position <= upTo), reached: { position: upTo, chain } }
   })
 
   /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
@@ -288,33 +279,35 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
 
   /** Opens the sink and publishes until something fails. */
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayFault> {
-    let position = yield* Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published))
+    let reached: Reached = yield* Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published))
     const progress = Progress.make(store, progressEvery)
     while (true) {
       if (Deferred.isDoneUnsafe(hurried)) {
         hurried = Deferred.makeUnsafe()
         progress.hurry()
       }
+      const { position } = reached
       const note = yield* progress.due(position)
+      // compared before anything is said of this log
+      const next = yield* nextAfter(reached)
       if (note !== null) {
         yield* finishing(sink.report(identity, note.streams))
         progress.told(note)
         yield* advance(position, note.position)
       }
-      const { batch, reached } = yield* nextAfter(position)
-      if (reached === undefined) {
+      if (next.reached.position === position) {
         yield* advance(position)
         yield* news(position)
         continue
       }
-      yield* publish(owner, batch, reached)
-      position = reached.position
+      yield* publish(owner, next.batch, next.reached)
+      reached = next.reached
     }
   })
 
   /** While nothing is published here: by what the store knows, which another relay may have moved on. */
   const measureLag = Effect.zip(store.logRange, store.readerPosition(reader)).pipe(
-    Effect.flatMap(([{ newest }, position]) => Metric.update(lagGauge, Math.max(0, newest - position))),
+    Effect.flatMap(([{ newest }, position]) => Metric.update(lagGauge, newest - position)),
     Effect.ignore
   )
 

@@ -10,7 +10,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { digestOf, type LogEntry, type LogIdentity } from "../domain/ChangeEvent.ts"
+import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 
 /** The sink is away: keep the position, try again. */
@@ -52,15 +52,12 @@ export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
   }
 }
 
-/** How far a batch came in the log, and what proves it. */
+/** How far publishing came in the log, and what proves it. */
 export interface Reached {
-  /** The batch is what the log has for readers behind this position … */
-  readonly after: number
-  /** … up to this one, where this event stands, be it for readers or silent. */
+  /** Everything up to this row is published, be it for readers or silent. */
   readonly position: number
-  readonly eventId: string
-  /** Of all event ids between the two, silent rows' too: who died before noting that it was published knows the batch again   (X4, X18). */
-  readonly digest: string
+  /** At this row: proves all of them, silent ones too   (X4, X14, X18). See `chainOf`. */
+  readonly chain: string
 }
 
 /** What the sink itself remembers of the last thing published, by whichever store. */
@@ -92,18 +89,10 @@ export const publishedElsewhere = (
   return `this store published up to position ${saved}, and not to these topics: there ${there}`
 }
 
-/** Of a batch without silent rows between its events; undefined for an empty one. */
-export const reachedBy = (
-  batch: ReadonlyArray<LogEntry>,
-  after = (batch[0]?.position ?? 1) - 1
-): Reached | undefined => {
+/** Of a batch that ends with an event for readers; undefined for an empty one. */
+export const reachedBy = (batch: ReadonlyArray<LogEntry>): Reached | undefined => {
   const last = batch.at(-1)
-  return last && {
-    after,
-    position: last.position,
-    eventId: last.eventId,
-    digest: digestOf(batch.map(({ eventId }) => eventId))
-  }
+  return last && { position: last.position, chain: last.chain }
 }
 
 /** How far what is published shows a stream completely. */

@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { StoreError, Unavailable } from "./Store.ts"
+import { Replaced, StoreError, Unavailable } from "./Store.ts"
 import { faultOf, type Kind } from "./StoreFault.ts"
 
 /** Ten tries within about five seconds: another process' transaction lasts milliseconds. */
@@ -32,7 +32,11 @@ export const step =
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError> | StoreError, R> =>
     Effect.mapError(effect, (error) =>
       isSqlError(error)
-        ? new StoreError({ reason: new Unavailable({ operation, cause: error }) })
+        ? new StoreError({
+          reason: error.reason.cause instanceof Replaced
+            ? error.reason.cause
+            : new Unavailable({ operation, cause: error })
+        })
         : error as Exclude<E, SqlError>)
 
 /** Work that stands alone, a statement or a transaction: tried again on conflict, `operation` names it in the error. */

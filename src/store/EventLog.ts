@@ -6,17 +6,21 @@
  * 2. Every row after `pruned` is there, and so is the row before it of the same record   (I3)
  * 3. The newest row is there: who has read everything can name the event that proves it   (X14)
  * 4. A row that an unsettled delivery needs is there, and so is the one before it
+ * 5. The chain is known at `pruned`, at the newest position and at every row between them   (X14, X18)
  *
  * Gotchas
  * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
  * - A row of a stream that was erased has no record any more: it goes as soon as `pruned` is past it.
  * - Of a record that its source erased the delete stays, and of the rows before it nothing but their place   (D11)
+ * - Chains are folded in the program, under the counter's lock. Read in a subquery of the statement that takes the lock, the
+ *   last one would be of before the wait (PostgreSQL, READ COMMITTED).
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
+import { chainOf, genesis } from "../domain/ChangeEvent.ts"
 import { attempt, MayBeLong, step } from "./Attempt.ts"
 import * as Locks from "./Locks.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
@@ -33,28 +37,53 @@ const pruneSpan = 500
 /** Erased records looked at by one transaction of `dropErased`. */
 const recordsPerDrop = 50
 
+interface CounterRow {
+  readonly position: Integer
+  readonly chain: string
+  readonly pruned: Integer
+  readonly pruned_chain: string
+}
+
+const toCounter = (row: CounterRow | undefined) => ({
+  newest: Number(row?.position ?? 0),
+  chain: row?.chain ?? genesis,
+  pruned: Number(row?.pruned ?? 0),
+  prunedChain: row?.pruned_chain ?? genesis
+})
+type Counter = ReturnType<typeof toCounter>
+
+/** null: the log ends before this position, or its rows up to there are no longer kept. `found`: in the row itself. */
+const chainAt = ({ chain, newest, pruned, prunedChain }: Counter, position: number, found?: string): string | null => {
+  if (position === newest) return chain
+  if (position === pruned) return prunedChain
+  return position > pruned && position < newest ? found ?? null : null
+}
+
 export const make = (sql: SqlClient) => {
   const appended = Signal.make()
   const locks = Locks.make(sql)
-  const counter = Effect.map(
-    sql<{ position: Integer; pruned: Integer }>`SELECT position, pruned FROM log_counter`,
-    ([row]) => ({ newest: Number(row?.position ?? 0), pruned: Number(row?.pruned ?? 0) })
-  )
+  const counterWith = (lock: Fragment) =>
+    Effect.map(
+      sql<CounterRow>`SELECT position, chain, pruned, pruned_chain FROM log_counter ${lock}`,
+      ([row]) => toCounter(row)
+    )
+  const counter = counterWith(sql.literal(""))
+  /** As the last commit left it: nobody else appends until ours. */
+  const lockedCounter = counterWith(locks.exclusive)
 
   /** Inside a transaction: appends the events, returns the heads with the position of their last event. */
   const append = Effect.fnUntraced(function*(stream: number, records: ReadonlyArray<RecordWrite>) {
     const count = records.reduce((sum, record) => sum + record.events.length, 0)
     if (count === 0) return records.map((record) => record.head)
     const now = yield* Clock.currentTimeMillis
-    const [row] = yield* sql<{ position: Integer }>`
-      UPDATE log_counter SET position = position + ${count} RETURNING position`
-    let position = Number(row?.position) - count
+    let { chain, newest: position } = yield* lockedCounter
     const rows: Array<ReturnType<typeof fromEvent>> = []
     const heads = records.map(({ events, head, silent = false }): Head => {
       let previous = head.position
       for (const event of events) {
         position += 1
-        rows.push(fromEvent({ stream, position, previous }, event, { appendedAt: now, silent }))
+        chain = chainOf(chain, event.eventId)
+        rows.push(fromEvent({ stream, position, previous, chain }, event, { appendedAt: now, silent }))
         previous = position
       }
       return { ...head, position: previous }
@@ -62,6 +91,7 @@ export const make = (sql: SqlClient) => {
     for (const batch of Arr.chunksOf(rows, rowsPerStatement)) {
       yield* sql`INSERT INTO events ${sql.insert(batch)}`
     }
+    yield* sql`UPDATE log_counter SET position = ${position}, chain = ${chain}`
     yield* sql.afterCommit(appended.give)
     return heads
   }, step("append"))
@@ -77,7 +107,7 @@ export const make = (sql: SqlClient) => {
 
   const eventsWhere = (places: Fragment) =>
     sql<EventRow>`
-      SELECT e.position, s.integration, s.model, e.id, e.event_id, e.remote_id, e.lineage, e.version, e.kind, e.origin,
+      SELECT e.position, e.chain, s.integration, s.model, e.id, e.event_id, e.remote_id, e.lineage, e.version, e.kind, e.origin,
         e.reason, e.restored, e.changed_at, e.detected_at, e.cause, e.transitions, e.changes, e.content,
         p.content AS before
       FROM events e
@@ -109,17 +139,26 @@ export const make = (sql: SqlClient) => {
       attempt("entries")
     )
 
-  const range = counter.pipe(
-    Effect.map(({ newest, pruned }) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })),
-    attempt("logRange")
-  )
+  const rangeOf = ({ newest, pruned }: Counter) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })
+  const range = counter.pipe(Effect.map(rangeOf), attempt("logRange"))
 
-  const eventIds = (after: number, upTo: number) =>
-    sql<{ id: string }>`
-      SELECT event_id AS id FROM events
-      WHERE position > ${after} AND position <= ${upTo} ORDER BY position`.pipe(
-      Effect.map(Arr.map(({ id }) => id)),
-      attempt("eventIds")
+  // one statement, so that all of it is of the same moment
+  const chains = (positions: ReadonlyArray<number>) =>
+    sql<CounterRow & { at: Integer | null; found: string | null }>`
+      SELECT c.position, c.chain, c.pruned, c.pruned_chain, e.position AS at, e.chain AS found
+      FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", positions)}`.pipe(
+      Effect.map((rows) => {
+        const counter = toCounter(rows[0])
+        const known = new Map(
+          rows.flatMap(({ at, found }) => at === null || found === null ? [] : [[Number(at), found]])
+        )
+        return {
+          ...rangeOf(counter),
+          chain: counter.chain,
+          chains: positions.map((position) => chainAt(counter, position, known.get(position)))
+        }
+      }),
+      attempt("chains")
     )
 
   const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
@@ -137,14 +176,16 @@ export const make = (sql: SqlClient) => {
    */
   const pruneSome = Effect.fnUntraced(
     function*(before: number, upTo: number) {
-      yield* locks.counter
-      const { newest, pruned } = yield* counter
+      const { newest, pruned } = yield* lockedCounter
       const end = Math.min(upTo, newest, pruned + pruneSpan)
       const [kept] = yield* sql<{ position: Integer | null }>`
       SELECT min(position) AS position FROM events
       WHERE position > ${pruned} AND position <= ${end} AND appended_at >= ${before}`
       const edge = kept?.position == null ? end : Number(kept.position) - 1
       if (edge <= pruned) return { deleted: 0, done: true }
+      // before the row may go
+      yield* sql`
+      UPDATE log_counter SET pruned = ${edge}, pruned_chain = (SELECT chain FROM events WHERE position = ${edge})`
       yield* sql`
       INSERT INTO spared (position, successor)
       SELECT previous, position FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
@@ -154,7 +195,6 @@ export const make = (sql: SqlClient) => {
         SELECT previous FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
           AND previous NOT IN (SELECT position FROM spared)
       ) OR (stream = ${nobody} AND position > ${pruned} AND position <= ${edge} AND position < ${newest}) RETURNING position`
-      yield* sql`UPDATE log_counter SET pruned = ${edge}`
       return { deleted: deleted.length, done: edge < pruned + pruneSpan }
     },
     sql.withTransaction,
@@ -256,7 +296,7 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { append, log, at, range, eventIds, awaitAfter, noteErased, prune, dropErased, eraseSome }
+  return { append, log, at, range, chains, awaitAfter, noteErased, prune, dropErased, eraseSome }
 }
 
 export type EventLog = ReturnType<typeof make>

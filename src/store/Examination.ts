@@ -15,6 +15,13 @@ export interface StoredLog extends LogIdentity {
   readonly saved: number
   /** Position behind which publishing begins (`publishingStart`). */
   readonly start: number
-  /** Oldest position that is read. */
+  /** Oldest position that is read, and newest. */
   readonly oldest: number
+  readonly newest: number
 }
+
+/** The chain of a log at a position, as `Store.chains` has it. */
+export const chainQuery = (position: number): string => `
+  SELECT CASE ${position} WHEN c.position THEN c.chain WHEN c.pruned THEN c.pruned_chain ELSE
+    (SELECT e.chain FROM events e WHERE e.position = ${position} AND e.position > c.pruned) END AS chain
+  FROM log_counter c`

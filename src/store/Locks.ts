@@ -22,7 +22,6 @@ export const make = (sql: SqlClient) => {
   const exclusive = asked(sql.literal("FOR UPDATE"), sql.literal(""))
   const rows = (select: Statement<object>) => asked(Effect.asVoid(select), Effect.void)
 
-  const counter = rows(sql`SELECT position FROM log_counter ${exclusive}`)
   const streams = (integration: string) =>
     rows(sql`SELECT key FROM streams WHERE integration = ${integration} ORDER BY key ${exclusive}`)
   const handlers = rows(sql`SELECT key FROM handlers ORDER BY key ${exclusive}`)
@@ -32,7 +31,6 @@ export const make = (sql: SqlClient) => {
     shared,
     /** Ends a `SELECT` whose rows nobody else may lock until the commit. */
     exclusive,
-    counter,
     streams,
     /** A transaction that is alone with the deliveries. */
     deliveries: <A, E, R>(body: Effect.Effect<A, E, R>) => sql.withTransaction(Effect.andThen(handlers, body))

@@ -18,6 +18,7 @@ import { erasures } from "./migrations/0009_erasures.ts"
 import { crashes } from "./migrations/0014_crashes.ts"
 import { batchesAndTicks } from "./migrations/0015_batches_and_ticks.ts"
 import { answers } from "./migrations/0016_answers.ts"
+import { chain } from "./migrations/0017_chain.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
@@ -33,7 +34,8 @@ const migrations = {
   "0009_erasures": erasures,
   "0014_crashes": crashes,
   "0015_batches_and_ticks": batchesAndTicks,
-  "0016_answers": answers
+  "0016_answers": answers,
+  "0017_chain": chain
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

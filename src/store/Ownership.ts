@@ -16,7 +16,8 @@ export const make = (sql: SqlClient) => {
       INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
       ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
       Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
-      // sent outside a transaction and arriving late, after it was tried again, it would fence the claim that succeeded
+      // sent outside a transaction and arriving late, after it was tried again, it would fence the claim that succeeded;
+      // and so that it is noted: a copy that lacks it is an older one, not one that somebody else took over
       sql.withTransaction,
       attempt("claim")
     )

@@ -5,6 +5,7 @@
  * 1. A commit that fails did not happen: where the connection is lost meanwhile, the server is asked what became of it
  * 2. Whoever is silent inside a transaction for five seconds loses it, and every lock it holds   (X21)
  * 3. A server or proxy that falls silent is waited for only so long: see `Limits`   (X10)
+ * 4. Nothing is read from or written to a copy that lacks a commit of this process: see `Witness`   (X14)
  *
  * Gotchas
  * - Everything lies in a schema of its own, `rollcall`: other programs may use the same database.
@@ -32,10 +33,11 @@ import { attempt, MayBeLong, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
 import * as Health from "./Health.ts"
 import { table } from "./Migrations.ts"
-import { exhausted, isLost, pooled, timedOut, toSqlError, unsettled } from "./PostgresFault.ts"
+import { codeOf, exhausted, isLost, pooled, replaced, timedOut, toSqlError, unsettled } from "./PostgresFault.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
-import { Misconfigured, type Store, StoreError } from "./Store.ts"
+import { Misconfigured, Replaced, type Store, StoreError } from "./Store.ts"
 import { faultOf, type Kind } from "./StoreFault.ts"
+import * as Witness from "./Witness.ts"
 
 export interface Options {
   /** `postgres://user:password@host:port/database`, as libpq reads it: `?sslmode=require` encrypts. */
@@ -108,6 +110,8 @@ const toOpenError = (error: SqlError): StoreError | SqlError => {
 
 /** What sessions have in common. */
 interface Shared {
+  /** null: it writes nothing. */
+  readonly witness: Witness.Witness | null
   readonly pool: PgPool.PgPool
   readonly name: string
   readonly health: Health.Health["Service"]
@@ -192,7 +196,7 @@ const greet = (shared: Shared, session: PgConnection.PgConnection) => {
 
 /** A session that may be used, until the scope closes; with `pin` it is kept for a transaction. */
 const borrow = (shared: Shared, { pin }: { readonly pin: boolean }): Acquirer => {
-  const { answered, health, limits, name, pool } = shared
+  const { answered, health, limits, name, pool, witness } = shared
   const next: Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> = pool.get.pipe(
     Effect.mapError((error) => toSqlError(name, error)),
     Effect.flatMap((session) => {
@@ -207,9 +211,18 @@ const borrow = (shared: Shared, { pin }: { readonly pin: boolean }): Acquirer =>
     Effect.timeoutOrElse({ duration: limits.connection, orElse: () => Effect.fail(exhausted(name)) }),
     Effect.tapError(health.failed),
     Effect.flatMap((session) =>
-      pin
-        ? Effect.map(session.pin, (pinned) => connect(shared, session, pinned))
-        : Effect.succeed(connect(shared, session, session))
+      Effect.gen(function*() {
+        const connection = connect(shared, session, pin ? yield* session.pin : session)
+        // another server may answer this session than answered the last one
+        if (witness !== null) {
+          yield* Effect.tapError(witness.verify(session, connection), ({ reason: { cause } }) =>
+            Effect.andThen(
+              pool.invalidate(session),
+              cause instanceof Replaced ? health.failed(replaced(name)) : Effect.void
+            ))
+        }
+        return connection
+      })
     )
   )
 }
@@ -237,35 +250,60 @@ const unshared = (shared: Shared) => {
   )
 }
 
+/** What a process of this server notes of its commits. */
+const dialect: Witness.Dialect = {
+  ready: "SELECT 1 WHERE to_regclass('witness') IS NOT NULL",
+  wrote: "pg_current_xact_id_if_assigned() IS NOT NULL",
+  transaction: "pg_current_xact_id_if_assigned()::text",
+  server: "pg_postmaster_start_time()::text",
+  forget: `DELETE FROM witness WHERE process NOT IN (SELECT process FROM witness WHERE noted >= CURRENT_DATE - 30)`
+}
+
 const soon = Schedule.spaced("200 millis")
+
+/** A server that never knew a transaction, because it was promoted or set back, has not committed it. */
+const unknownTransaction = "22023"
 
 /**
  * Commits; where the connection is lost meanwhile, or is silent for too long, the server is asked over another one, for
- * as long as it takes.
+ * as long as it takes. It has committed what it shows: a server that was promoted may have given the transaction's name to
+ * another one.
  */
-const commitWith = (shared: Shared) => {
-  const outcome = (transaction: unknown) =>
+const commitWith = (shared: Shared, witness: Witness.Witness) => {
+  const isCommitted = ({ process, serial, slot, transaction }: Witness.Note) =>
     Effect.flatMap(
       borrow(shared, { pin: false }),
-      (connection) => connection.execute("SELECT pg_xact_status($1::xid8) AS status", [transaction], undefined)
+      (connection) =>
+        connection.execute(
+          `SELECT pg_xact_status($1::xid8) AS status,
+            (SELECT serial FROM witness WHERE process = $2 AND slot = ${slot}) AS serial`,
+          [transaction, process],
+          undefined
+        )
     ).pipe(
       Effect.scoped,
-      Effect.map(([row]) => row?.status),
+      Effect.map(([row]) => ({
+        ended: row?.status !== "in progress",
+        committed: Number(row?.serial ?? 0) >= serial
+      })),
+      Effect.catchIf(
+        (error) => codeOf(error) === unknownTransaction,
+        () => Effect.succeed({ ended: true, committed: false })
+      ),
       Effect.retry({ while: (error) => faultOf(error) !== null, schedule: soon }),
-      Effect.repeat({ while: (status) => status === "in progress", schedule: soon }),
+      Effect.repeat({ until: ({ ended }) => ended, schedule: soon }),
+      Effect.map(({ committed }) => committed),
       Effect.interruptible
     )
   return (connection: Connection) =>
-    Effect.gen(function*() {
-      const [row] = yield* connection.execute("SELECT pg_current_xact_id_if_assigned()::text AS id", [], undefined)
-      yield* connection.execute("COMMIT", [], undefined).pipe(
-        Effect.catchIf((error) => isLost(error) && row?.id != null, (lost) =>
-          Effect.flatMap(outcome(row?.id), (became) => became === "committed" ? Effect.void : Effect.fail(lost)))
-      )
-      if (row?.id != null) {
-        yield* shared.health.wrote
-      }
-    })
+    witness.committing(connection, (note) =>
+      connection.execute("COMMIT", [], undefined).pipe(
+        Effect.catchIf(
+          (error) => isLost(error) && note !== null,
+          (lost) => Effect.flatMap(isCommitted(note!), (committed) => committed ? Effect.void : Effect.fail(lost))
+        ),
+        Effect.andThen(note === null ? Effect.void : shared.health.wrote)
+      ))
 }
 
 // ---- opening a database -------------------------------------------------------------------------------------------
@@ -309,7 +347,11 @@ export const look = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: 
   return found
 })
 
-const connected = (options: Options, health: Health.Health["Service"], beginTransaction: string) =>
+const connected = (
+  options: Options,
+  health: Health.Health["Service"],
+  { beginTransaction, writes }: { readonly beginTransaction: string; readonly writes: boolean }
+) =>
   Effect.gen(function*() {
     const limits = { ...usualLimits, ...options.limits }
     const pool = yield* PgPool.make({
@@ -320,8 +362,10 @@ const connected = (options: Options, health: Health.Health["Service"], beginTran
       maxConnections,
       startupParameters: sessionSettings
     })
+    const witness = writes ? Witness.make(dialect) : null
     const shared: Shared = {
       pool,
+      witness,
       name: options.name,
       health,
       limits,
@@ -337,16 +381,19 @@ const connected = (options: Options, health: Health.Health["Service"], beginTran
       compiler: PgClient.makeCompiler(),
       driver: "sql-pg",
       beginTransaction,
-      commit: commitWith(shared),
+      ...(witness === null ? {} : { commit: commitWith(shared, witness) }),
       onCommitFailure: (connection) => Effect.asVoid(connection.execute(rollback, [], undefined)),
       prepareTransactionControls: true,
       spanAttributes: [["db.system.name", "postgresql"]]
     })
   })
 
+const reading = { beginTransaction: "BEGIN READ ONLY", writes: false }
+const writing = { beginTransaction: "BEGIN", writes: true }
+
 /** A client whose transactions cannot write. */
 export const onlyReading = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  Layer.effect(SqlClient.SqlClient, step("open")(connected(options, Health.none, "BEGIN READ ONLY"))).pipe(
+  Layer.effect(SqlClient.SqlClient, step("open")(connected(options, Health.none, reading))).pipe(
     Layer.provide(Reactivity.layer)
   )
 
@@ -355,7 +402,7 @@ export const client = (options: Options): Layer.Layer<SqlClient.SqlClient | Heal
   Layer.effectContext(
     Effect.gen(function*() {
       const health = Health.make(options.name)
-      const sql = yield* connected(options, health, "BEGIN")
+      const sql = yield* connected(options, health, writing)
       yield* Effect.gen(function*() {
         const { made } = yield* look(sql, options.name)
         // of several that make it at once, one does

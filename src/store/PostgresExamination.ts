@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { attempt } from "./Attempt.ts"
-import type { Examination, StoredLog } from "./Examination.ts"
+import { chainQuery, type Examination, type StoredLog } from "./Examination.ts"
 import { notNewer, table } from "./Migrations.ts"
 import { look, onlyReading, type Options } from "./Postgres.ts"
 import { publishingStart, type StoreError } from "./Store.ts"
@@ -11,7 +11,7 @@ const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
   yield* notNewer(newest?.id ?? 0)
   const [row] = yield* sql<StoredLog>`
-    SELECT m.store, m.lineage, c.pruned + 1 AS oldest,
+    SELECT m.store, m.lineage, c.pruned + 1 AS oldest, c.position AS newest,
       coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved,
       coalesce((SELECT position FROM readers WHERE name = ${publishingStart}), 0) AS start
     FROM meta m CROSS JOIN log_counter c`
@@ -33,15 +33,10 @@ export const examine = (options: Options): Effect.Effect<Examination, StoreError
       return { exists, locked: false, log: exists ? yield* log(sql) : null }
     }))
 
-/** Ids of the events of the log behind one position up to another. */
-export const eventIds = (
-  options: Options,
-  after: number,
-  upTo: number
-): Effect.Effect<ReadonlyArray<string>, StoreError> =>
+/** The chain of the log at a position, as `Store.chains` has it. Fails for a store that is yet to be migrated. */
+export const chainAt = (options: Options, position: number): Effect.Effect<string | null, StoreError> =>
   reading(options, (sql) =>
     Effect.map(
-      sql<{ id: string }>`
-        SELECT event_id AS id FROM events WHERE position > ${after} AND position <= ${upTo} ORDER BY position`,
-      (rows) => rows.map(({ id }) => id)
+      sql<{ chain: string | null }>`${sql.literal(chainQuery(position))}`,
+      ([row]) => row?.chain ?? null
     ))

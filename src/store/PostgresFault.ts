@@ -127,8 +127,14 @@ export const timedOut = given("silent")
 export const unsettled = given("unsettled")
 /** A pooler between this process and the server gives one session to several clients in turn. */
 export const pooled = given("pooled")
+/** An older copy answers in place of the database. */
+export const replaced = given("replaced")
 /** No connection became free in time. */
 export const exhausted = given("exhausted")
 
 /** Whether the server has the transaction no more, or cannot be asked. */
 export const isLost = (error: SqlError): boolean => error.reason._tag === "ConnectionError"
+
+/** The server's code of an error, if it has one. */
+export const codeOf = ({ reason: { cause } }: SqlError): unknown =>
+  cause instanceof StoreFault ? cause.code : cause instanceof Error && "code" in cause ? cause.code : undefined

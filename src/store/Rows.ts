@@ -252,6 +252,7 @@ export const fromHold = (hold: Omit<Hold, "id">) => ({
 
 export interface EventRow {
   readonly position: Integer
+  readonly chain: string
   readonly integration: string
   readonly model: Model
   readonly id: string
@@ -275,6 +276,7 @@ export interface EventRow {
 
 export const toLogEntry = (row: EventRow): LogEntry => ({
   position: Number(row.position),
+  chain: row.chain,
   integration: row.integration,
   model: row.model,
   id: row.id,
@@ -296,7 +298,12 @@ export const toLogEntry = (row: EventRow): LogEntry => ({
 })
 
 export const fromEvent = (
-  place: { readonly stream: number; readonly position: number; readonly previous: number | null },
+  place: {
+    readonly stream: number
+    readonly position: number
+    readonly previous: number | null
+    readonly chain: string
+  },
   event: NewEvent,
   { appendedAt, silent }: { readonly appendedAt: number; readonly silent: boolean }
 ) => ({

@@ -10,6 +10,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import { genesis } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
 import * as EventLog from "./EventLog.ts"
@@ -109,13 +110,14 @@ const make = Effect.gen(function*() {
       Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
     )
 
-  const standing = sql<StreamRow & { newest: Integer }>`
-    SELECT s.key, s.integration, s.model, s.state, c.position AS newest
+  const standing = sql<StreamRow & { newest: Integer; chain: string }>`
+    SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
     FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
     attempt("standing"),
     Effect.flatMap((rows) =>
       Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
         position: Number(rows[0]?.newest),
+        chain: rows[0]?.chain ?? genesis,
         streams
       }))
     )
@@ -195,8 +197,10 @@ const make = Effect.gen(function*() {
 
   // one statement, so that the position and the records are of the same moment
   const records: Store["Service"]["records"] = (key, after, limit) =>
-    sql<{ newest: Integer; id: string | null; version: Integer; lineage: Integer; content: string }>`
-      SELECT c.position AS newest, r.id, r.version, r.lineage, r.content
+    sql<
+      { newest: Integer; chain: string; id: string | null; version: Integer; lineage: Integer; content: string }
+    >`
+      SELECT c.position AS newest, c.chain, r.id, r.version, r.lineage, r.content
       FROM log_counter c LEFT JOIN (
         SELECT h.id, h.version, e.lineage, e.content
         FROM heads h JOIN events e ON e.position = h.position
@@ -205,6 +209,7 @@ const make = Effect.gen(function*() {
       ) r ON TRUE ORDER BY r.id`.pipe(
       Effect.map((rows) => ({
         position: Number(rows[0]?.newest),
+        chain: rows[0]?.chain ?? genesis,
         records: rows.flatMap(({ content, id, lineage, version }) =>
           id === null ? [] : [{ id, version: Number(version), lineage: Number(lineage), content }]
         )
@@ -278,7 +283,7 @@ const make = Effect.gen(function*() {
       Effect.andThen(sql`UPDATE meta SET lineage = ${lineage} WHERE lineage < ${lineage} RETURNING lineage`),
       Effect.flatMap((raised) =>
         raised.length === 0 ? Effect.void : Effect.andThen(
-          sql`UPDATE log_counter SET pruned = position`,
+          sql`UPDATE log_counter SET pruned = position, pruned_chain = chain`,
           sql`
             INSERT INTO readers (name, position) SELECT ${publishingStart}, 0 WHERE TRUE
             ON CONFLICT (name) DO NOTHING`.pipe(
@@ -317,7 +322,7 @@ const make = Effect.gen(function*() {
     unconfirmed: expectations.unconfirmed,
     log: log.log,
     logRange: log.range,
-    eventIds: log.eventIds,
+    chains: log.chains,
     awaitLog: log.awaitAfter,
     records,
     prune: log.prune,

@@ -209,19 +209,25 @@ const connect = (database: DatabaseSync, file: string, health: Health.Health["Se
   }
 }
 
-/** A client of one connection to `file`, made if it does not exist. */
+/** One connection to `file`, made if it does not exist. */
+export const session = (file: string) =>
+  Effect.map(open(file), (database) => {
+    const health = Health.make(file)
+    return { connection: connect(database, file, health), isTransaction: () => database.isTransaction, health }
+  })
+
+/** A client of one connection to `file`. */
 export const client = (
   { file }: { readonly file: string }
 ): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
   Layer.effectContext(
     Effect.gen(function*() {
-      const database = yield* open(file)
-      const health = Health.make(file)
+      const { connection, health, isTransaction } = yield* session(file)
       const sql = yield* SqlClient.make({
         ...SqlClient.makeSqliteAcquirers({
-          connection: Effect.succeed(connect(database, file, health)),
+          connection: Effect.succeed(connection),
           semaphore: yield* Semaphore.make(1),
-          isTransaction: () => database.isTransaction
+          isTransaction
         }),
         compiler: Statement.makeCompilerSqlite(),
         driver: "node-sqlite",

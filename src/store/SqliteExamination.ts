@@ -14,7 +14,7 @@ import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 import { attempt } from "./Attempt.ts"
-import type { Examination, StoredLog } from "./Examination.ts"
+import { chainQuery, type Examination, type StoredLog } from "./Examination.ts"
 import { notNewer, table } from "./Migrations.ts"
 import { applicationId, codes, foreign, toOpenError, unwritable, valueOf } from "./Sqlite.ts"
 import { publishingStart, StoreError } from "./Store.ts"
@@ -67,7 +67,8 @@ const logIn = (reader: DatabaseSync): StoredLog => ({
   lineage: Number(valueOf(reader, "SELECT lineage FROM meta")),
   saved: Number(valueOf(reader, "SELECT position FROM readers WHERE name = 'relay'") ?? 0),
   start: Number(valueOf(reader, `SELECT position FROM readers WHERE name = '${publishingStart}'`) ?? 0),
-  oldest: Number(valueOf(reader, "SELECT pruned + 1 FROM log_counter"))
+  oldest: Number(valueOf(reader, "SELECT pruned + 1 FROM log_counter")),
+  newest: Number(valueOf(reader, "SELECT position FROM log_counter"))
 })
 
 /** Schema and log of the store in the file, null if there is none yet. */
@@ -98,13 +99,13 @@ export const examine = (file: string): Effect.Effect<Examination, StoreError> =>
     return { exists: schema !== null, locked, log }
   }).pipe(attempt("examine"))
 
-/** Ids of the events of the log behind one position up to another. */
-export const eventIds = (file: string, after: number, upTo: number): Effect.Effect<ReadonlyArray<string>, StoreError> =>
+/** The chain of the log at a position, as `Store.chains` has it. Fails for a store that is yet to be migrated. */
+export const chainAt = (file: string, position: number): Effect.Effect<string | null, StoreError> =>
   Effect.try({
     try: () =>
-      reading(file, (reader) =>
-        reader.prepare(
-          "SELECT event_id AS id FROM events WHERE position > ? AND position <= ? ORDER BY position"
-        ).all(after, upTo).map((row) => String(row["id"]))),
+      reading(file, (reader) => {
+        const chain = valueOf(reader, chainQuery(position))
+        return typeof chain === "string" ? chain : null
+      }),
     catch: toOpenError(file)
   }).pipe(attempt("examine"))

@@ -58,6 +58,19 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
       : `${fault.message}; ${fault.hint}.`
   }
 }
+/** An older copy of the database answers: nothing was read from it or committed to it, try again later. */
+export class Replaced extends Schema.TaggedError<Replaced>()("Replaced", {
+  /** How many commits of this process it lacks. */
+  missing: Schema.Number
+}) {
+  get retryable(): boolean {
+    return true
+  }
+  get hint(): string {
+    const commits = this.missing === 1 ? "a commit" : `${this.missing} commits`
+    return `the database that answers lacks ${commits} of this process: an older copy of the store took its place, by a failover that lost data or a disk that was set back. Nothing is read from it or written to it. Bring back the database that has what was committed, and Rollcall goes on by itself; or stop Rollcall, run \`rollcall store adopt\`, and start it again.`
+  }
+}
 /** The configured place holds no store and none can be made there: the message says what to do. */
 export class Misconfigured extends Schema.TaggedError<Misconfigured>()("Misconfigured", { message: Schema.String }) {
   get retryable(): boolean {
@@ -78,7 +91,7 @@ export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatib
 }
 /** What the caller does next is in the reason. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Union([Fenced, Unavailable, Misconfigured, Incompatible])
+  reason: Schema.Union([Fenced, Unavailable, Replaced, Misconfigured, Incompatible])
 }) {
   override get message(): string {
     return `${this.reason._tag}: ${this.reason.hint}`
@@ -151,6 +164,18 @@ export interface LogQuery {
  * where retention had taken events before there was anything to publish to.
  */
 export const publishingStart = "publishing"
+/** What part of the log can be read. */
+export interface LogRange {
+  readonly oldest: number
+  readonly newest: number
+}
+
+/** What proves a log: see `chainOf`. */
+export interface LogChains extends LogRange {
+  /** At `newest`. */
+  readonly chain: string
+  readonly chains: ReadonlyArray<string | null>
+}
 
 // ---- the port -----------------------------------------------------------------------------------------------------
 
@@ -284,7 +309,7 @@ export class Store extends Context.Service<Store, {
   readonly erase: (owner: Owner, key: StreamKey) => Effect.Effect<void, StoreError>
   /** All streams and the newest position of one moment: what their watermarks promise lies at or before it. */
   readonly standing: Effect.Effect<
-    { readonly position: number; readonly streams: ReadonlyArray<StreamState> },
+    { readonly position: number; readonly chain: string; readonly streams: ReadonlyArray<StreamState> },
     StoreError
   >
   /** One transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock time-out). */
@@ -362,9 +387,12 @@ export class Store extends Context.Service<Store, {
   /** Rows that are not silent, in the order of positions. */
   readonly log: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
   /** Oldest kept and newest position; both 0 when nothing was ever appended, `oldest` = newest + 1 when all was pruned. */
-  readonly logRange: Effect.Effect<{ readonly oldest: number; readonly newest: number }, StoreError>
-  /** Ids of the rows behind one position up to another, silent ones too, in the order of positions. */
-  readonly eventIds: (after: number, upTo: number) => Effect.Effect<ReadonlyArray<string>, StoreError>
+  readonly logRange: Effect.Effect<LogRange, StoreError>
+  /**
+   * The range, the chain at the newest position, and the chain at each of these positions in their order, all of one moment.
+   * Null: the log ends before that position, or has pruned the row behind it   (X14, X18).
+   */
+  readonly chains: (positions: ReadonlyArray<number>) => Effect.Effect<LogChains, StoreError>
   /** Returns once the log holds more than `after`; other processes' appends may take a second to be noticed. */
   readonly awaitLog: (after: number) => Effect.Effect<void, StoreError>
   /** Current published content of a stream's live records in id order, and the newest position at that moment. */
@@ -375,6 +403,7 @@ export class Store extends Context.Service<Store, {
   ) => Effect.Effect<
     {
       readonly position: number
+      readonly chain: string
       readonly records: ReadonlyArray<
         { readonly id: string; readonly version: number; readonly lineage: number; readonly content: string }
       >

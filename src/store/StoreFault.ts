@@ -52,6 +52,13 @@ const sorts = {
     remedy:
       "check the server's load, what its sessions wait for (pg_stat_activity), and the network or proxy in between"
   },
+  replaced: {
+    ...write,
+    what: "an older copy of the database answers, which lacks commits of this process",
+    remedy:
+      "bring back the database that has what was committed, and Rollcall goes on by itself; or stop Rollcall, run "
+      + "`rollcall store adopt`, and start it again"
+  },
   slow: {
     ...answer,
     settle: 60_000,

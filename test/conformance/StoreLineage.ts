@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
+import { genesis } from "../../src/domain/ChangeEvent.ts"
 import { publishingStart, Store, type StoreError } from "../../src/store/Store.ts"
 import { all, begin, created, eventOf, ids, reasonOf, skills, tags } from "./StoreSamples.ts"
 
@@ -17,7 +18,9 @@ export const lineageSuite = (name: string, layer: Layer.Layer<Store, StoreError>
         const { owner, store, write } = yield* begin
         yield* write(ids(20).map(created))
         yield* store.saveReaderPosition(owner, "relay", 7)
+        const before = yield* store.chains([20])
         yield* store.raise(owner, 5)
+        assert.deepStrictEqual(yield* store.chains([20, 19]), { ...before, oldest: 21, chains: [before.chain, null] })
         assert.deepStrictEqual(yield* store.log(all), [])
         assert.deepStrictEqual(yield* store.logRange, { oldest: 21, newest: 20 })
         assert.strictEqual(yield* store.readerPosition("relay"), 20)
@@ -106,7 +109,8 @@ export const lineageSuite = (name: string, layer: Layer.Layer<Store, StoreError>
         yield* write(ids(300).map(created))
         yield* change("r00007", "deleted")
         const standing = yield* store.standing
-        assert.deepStrictEqual(standing, { position: 301, streams: yield* store.streams })
+        const { chain } = yield* store.chains([])
+        assert.deepStrictEqual(standing, { position: 301, chain, streams: yield* store.streams })
         const living = yield* store.living(tags, [...ids(300), "none"])
         assert.strictEqual(living.size, 299)
         assert.isFalse(living.has("r00007") || living.has("none"))
@@ -118,7 +122,7 @@ export const lineageSuite = (name: string, layer: Layer.Layer<Store, StoreError>
       "a store without streams stands somewhere too",
       Effect.gen(function*() {
         const store = yield* Store
-        assert.deepStrictEqual(yield* store.standing, { position: 0, streams: [] })
+        assert.deepStrictEqual(yield* store.standing, { position: 0, chain: genesis, streams: [] })
         assert.isTrue(Exit.isSuccess(yield* Effect.exit(store.living(tags, []))))
       })
     )

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { chainOf, genesis } from "../../src/domain/ChangeEvent.ts"
 import type { Head } from "../../src/store/State.ts"
 import type { RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
 import {
@@ -22,6 +23,10 @@ import {
   Stop,
   tags
 } from "./StoreSamples.ts"
+
+/** The chain before and at each of these events. */
+const folded = (eventIds: ReadonlyArray<string>): ReadonlyArray<string> =>
+  eventIds.reduce<Array<string>>((chains, eventId) => [...chains, chainOf(chains.at(-1)!, eventId)], [genesis])
 
 export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`a store's log (${name})`, () => {
@@ -115,7 +120,9 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             after: '{"name":"Ω \\u0000 \'quoted\'"}'
           })
           yield* write([{ head: headOf("a", { version: 1 }), events: [event] }])
-          assert.deepStrictEqual(yield* store.log(all), [{ ...event, ...tags, position: 1, before: null }])
+          assert.deepStrictEqual(yield* store.log(all), [
+            { ...event, ...tags, position: 1, chain: chainOf(genesis, event.eventId), before: null }
+          ])
         })
       )
 
@@ -198,12 +205,71 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "X14: are still named by their event id, as long as they are there",
+        "X14: are part of the chain",
         Effect.gen(function*() {
           const { store, write } = yield* begin
           yield* write([{ ...created("a"), silent: true }, created("b")])
-          assert.deepStrictEqual(yield* store.eventIds(0, 3), ["a-1", "b-1"])
-          assert.deepStrictEqual(yield* store.eventIds(1, 1), [])
+          assert.deepStrictEqual((yield* store.chains([0, 1, 2, 3])).chains, [...folded(["a-1", "b-1"]), null])
+        })
+      )
+    })
+
+    describe("the chain", () => {
+      test(
+        "X18: at each position proves the event there and every one before it, over streams and transactions",
+        Effect.gen(function*() {
+          const { change, store, write } = yield* begin
+          assert.deepStrictEqual(yield* store.chains([0, 1]), {
+            oldest: 0,
+            newest: 0,
+            chain: genesis,
+            chains: [genesis, null]
+          })
+          yield* write(ids(300).map(created))
+          yield* write([created("other")], skills)
+          yield* change("r00007", "updated")
+          const expected = folded([...ids(300).map((id) => `${id}-1`), "other-1", "r00007-2"])
+          const positions = expected.map((_, position) => position)
+          const found = yield* store.chains(positions)
+          assert.deepStrictEqual(found, { oldest: 1, newest: 302, chain: expected[302]!, chains: expected })
+          assert.deepStrictEqual((yield* store.chains([9, 303, 0, 9])).chains, [
+            expected[9]!,
+            null,
+            genesis,
+            expected[9]!
+          ])
+          assert.deepStrictEqual((yield* store.log(all)).map(({ chain }) => chain), expected.slice(1))
+          assert.strictEqual((yield* store.standing).chain, expected[302])
+        })
+      )
+
+      test(
+        "stays as it was where a transaction was rolled back, and goes on from what was committed",
+        Effect.gen(function*() {
+          const { inTags, store, write } = yield* begin
+          yield* write([created("a")])
+          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created("b")]), Effect.fail(new Stop()))))
+          assert.strictEqual((yield* store.chains([])).chain, folded(["a-1"]).at(-1))
+          yield* write([created("c")])
+          assert.strictEqual((yield* store.chains([])).chain, folded(["a-1", "c-1"]).at(-1))
+        })
+      )
+
+      test(
+        "X14: is known at the newest position that was pruned, though its row is gone, and at none before it",
+        Effect.gen(function*() {
+          const { change, store, write } = yield* begin
+          yield* write(ids(3).map(created))
+          yield* change("r00002", "updated")
+          const { chain, chains } = yield* store.chains([2, 3])
+          yield* TestClock.adjust("1 day")
+          yield* store.prune({ before: 86_400_000, upTo: 3 })
+          assert.deepStrictEqual((yield* store.chains([2, 3])).chains, [null, chains[1]!])
+          // the update has passed the row at 3: it goes with it
+          yield* store.prune({ before: 86_400_000, upTo: 4 })
+          assert.deepStrictEqual(yield* store.chains([3, 4]), { oldest: 5, newest: 4, chain, chains: [null, chain] })
+          yield* change("r00002", "updated")
+          assert.strictEqual((yield* store.chains([])).chain, chainOf(chain, "r00002-3"))
         })
       )
     })
@@ -225,7 +291,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
               tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
             ])
           )
-          const before = yield* store.eventIds(601, 602)
+          const before = yield* store.chains([1, 600, 602, 603])
           yield* store.erase(owner, tags)
 
           assert.isNull(yield* store.stream(tags))
@@ -233,8 +299,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           assert.deepStrictEqual((yield* store.counts).map(({ live, model }) => [model, live]), [["hris.skill", 1]])
           assert.deepStrictEqual((yield* store.log(all)).map((entry) => [entry.position, entry.id]), [[601, "other"]])
           assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 603 })
-          assert.lengthOf(before, 1)
-          assert.deepStrictEqual(yield* store.eventIds(601, 602), before)
+          assert.deepStrictEqual(yield* store.chains([1, 600, 602, 603]), before)
           const contents = yield* store.transact(owner, skills, (tx) => tx.contents([1, 600, 601, 602, 603]))
           assert.deepStrictEqual([...contents].filter(([, content]) => content !== null).map(([at]) => at), [601])
         })
@@ -268,10 +333,11 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* change("r00000", "updated")
           yield* TestClock.adjust("1 day")
           assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 0)
+          const { chains } = yield* store.chains([2, 3, 4])
           yield* store.erase(owner, tags)
-          assert.deepStrictEqual(yield* store.eventIds(0, 2), [])
+          assert.deepStrictEqual((yield* store.chains([2, 3, 4])).chains, chains)
           assert.strictEqual(yield* store.prune({ before: day, upTo: 9 }), 1)
-          assert.deepStrictEqual(yield* store.eventIds(2, 4), ["r00000-2"])
+          assert.deepStrictEqual((yield* store.chains([3, 4])).chains, [null, chains[2]!])
           assert.deepStrictEqual(yield* store.logRange, { oldest: 5, newest: 4 })
         })
       )
@@ -389,6 +455,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           assert.strictEqual(yield* store.dropErased({ before: noticed, upTo: 6 }), 0)
           assert.strictEqual((yield* store.log(all)).length, 6)
 
+          const chains = yield* store.chains([1, 2, 3, 4, 5, 6])
           assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 6 }), 1)
           const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5]))
           assert.deepStrictEqual([...contents].filter(([, content]) => content !== null), [[
@@ -399,7 +466,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             (yield* store.log(all)).map(({ before, id, position, version }) => [position, id, version, before]),
             [[2, "b", 1, null], [6, "a", 5, null]]
           )
-          assert.strictEqual((yield* store.eventIds(0, 6)).length, 6)
+          assert.deepStrictEqual(yield* store.chains([1, 2, 3, 4, 5, 6]), chains)
           assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 6 }), 0)
 
           yield* change("a", "created") // 7

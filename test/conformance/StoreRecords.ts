@@ -78,8 +78,10 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           yield* change("c", "deleted")
           yield* change("a", "updated")
           const first = yield* store.records(tags, null, 2)
+          const { chain } = yield* store.chains([])
           assert.deepStrictEqual(first, {
             position: 7,
+            chain,
             records: [
               { id: "Z", version: 1, lineage: 1, content: '{"id":"Z","version":1}' },
               { id: "a", version: 2, lineage: 1, content: '{"id":"a","version":2}' }
@@ -87,7 +89,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           })
           const second = yield* store.records(tags, "a", 2)
           assert.deepStrictEqual(second.records.map((record) => record.id), ["b", "é"])
-          assert.deepStrictEqual(yield* store.records(tags, "é", 2), { position: 7, records: [] })
+          assert.deepStrictEqual(yield* store.records(tags, "é", 2), { position: 7, chain, records: [] })
         })
       )
 

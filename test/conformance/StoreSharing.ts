@@ -8,6 +8,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
+import { chainOf, genesis } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { all, begin, created, ids, pendingOf, reasonOf, skills, stateOf, Stop, tags } from "./StoreSamples.ts"
@@ -96,7 +97,11 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           })
           yield* Effect.all([append(first, tags), append(second, skills), follow], { concurrency: "unbounded" })
           assert.deepStrictEqual(seen, Array.from({ length: 240 }, (_, index) => index + 1))
-          assert.deepStrictEqual(yield* first.log(all), yield* second.log(all))
+          const log = yield* first.log(all)
+          assert.deepStrictEqual(log, yield* second.log(all))
+          for (const [index, { chain, eventId }] of log.entries()) {
+            assert.strictEqual(chain, chainOf(log[index - 1]?.chain ?? genesis, eventId))
+          }
           assert.deepStrictEqual((yield* first.counts).map((stream) => stream.live), [120, 120])
         })
       ))

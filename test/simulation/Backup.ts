@@ -1,33 +1,59 @@
 /**
- * A store that can be copied and replaced by its copy, as an operator does with a file: hides the files and the connections.
+ * A store that can be copied and replaced by its copy: by an operator, while nothing runs, or under the processes that run,
+ * as in a failover. Hides the files and the connections.
+ *
+ * Gotchas
+ * - In a failover the clients of before meet the copy with their next statement, and know what they committed; whoever
+ *   starts then opens the copy and knows nothing.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "effect/sql/Statement"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Deliveries } from "../../src/store/Deliveries.ts"
-import { Health } from "../../src/store/Health.ts"
+import * as Health from "../../src/store/Health.ts"
 import * as SqlDeliveries from "../../src/store/SqlDeliveries.ts"
 import * as Sqlite from "../../src/store/Sqlite.ts"
 import * as SqlStore from "../../src/store/SqlStore.ts"
 import { Store } from "../../src/store/Store.ts"
+import * as Witness from "../../src/store/Witness.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
+
+type Services = Context.Context<Store | Deliveries | SqlClient.SqlClient | Health.Health>
+type Session = Effect.Success<ReturnType<typeof Sqlite.session>>
+
+/** What processes note of their commits, as in PostgreSQL. */
+const dialect: Witness.Dialect = {
+  ready: "SELECT 1",
+  wrote: "TRUE",
+  transaction: "''",
+  server: "''",
+  forget: "SELECT 1"
+}
 
 export class Backup {
   readonly #time: VirtualTime
   readonly #scope = Effect.runSync(Scope.make())
   #directory: string | null = null
   #copies = 0
-  #services: Context.Context<Store | Deliveries | SqlClient.SqlClient | Health>
+  /** What the clients of now are connected to. */
+  #line: { session: Session }
+  #services: Services
+  /** Before the failover that nobody has settled yet. */
+  #before: { readonly line: { session: Session }; readonly session: Session; readonly services: Services } | null = null
 
   constructor(time: VirtualTime) {
     this.#time = time
-    this.#services = this.#open(":memory:")
+    this.#line = { session: this.#session(":memory:") }
+    this.#services = this.#serve()
   }
 
   get store(): Store["Service"] {
@@ -49,17 +75,49 @@ export class Backup {
 
   /** From now on the store is the one in `file`. */
   restore(file: string): void {
-    this.#services = this.#open(file)
+    this.#before = null
+    this.#line = { session: this.#session(file) }
+    this.#services = this.#serve()
+  }
+
+  /** From now on the copy in `file` answers everybody; whether it lacks anything. */
+  failOver(file: string): boolean {
+    const copy = this.#session(file)
+    const { session } = this.#line
+    if (this.#noted(copy) === this.#noted(session)) {
+      this.#line.session = copy
+      return false
+    }
+    this.#before = { line: this.#line, session, services: this.#services }
+    this.#line.session = copy
+    this.#line = { session: copy }
+    this.#services = this.#serve()
+    return true
+  }
+
+  /** The store of before the failover answers again. */
+  failBack(): void {
+    if (this.#before === null) return
+    const { line, services, session } = this.#before
+    line.session = session
+    this.#line = line
+    this.#services = services
+    this.#before = null
+  }
+
+  #noted({ connection }: Session): string {
+    const slots = connection.execute("SELECT process, slot, serial FROM witness ORDER BY process, slot", [], undefined)
+    return JSON.stringify(this.#time.run(slots, Infinity))
   }
 
   /** From now on the store is a new, empty one. */
   replace(): void {
-    this.#services = this.#open(":memory:")
+    this.restore(":memory:")
   }
 
   /** As whoever starts next finds it: a store tells its identity once. */
   reopen(): void {
-    const client = Context.pick(SqlClient.SqlClient, Health)(this.#services)
+    const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
     const layer = SqlDeliveries.layer.pipe(
       Layer.provideMerge(SqlStore.layer),
       Layer.provide(Layer.succeedContext(client))
@@ -72,15 +130,53 @@ export class Backup {
     if (this.#directory !== null) rmSync(this.#directory, { recursive: true })
   }
 
-  #open(file: string): Context.Context<Store | Deliveries | SqlClient.SqlClient | Health> {
+  #session(file: string): Session {
+    const made = Effect.tap(Sqlite.session(file), ({ connection }) =>
+      Effect.forEach([
+        `CREATE TABLE IF NOT EXISTS witness (
+          process text NOT NULL, slot integer NOT NULL, serial integer NOT NULL, noted text NOT NULL,
+          PRIMARY KEY (process, slot))`,
+        // processes die in this simulation, machines do not: waiting for a disk would be a fifth of its time
+        "PRAGMA synchronous = OFF"
+      ], (sql) => connection.execute(sql, [], undefined)))
+    const session = this.#time.run(Scope.provide(made, this.#scope), Infinity)
+    if (session === undefined) throw new Error("the store did not open")
+    return session
+  }
+
+  /** The services of a process that begins now. */
+  #serve(): Services {
+    const line = this.#line
+    const client = Layer.effect(
+      SqlClient.SqlClient,
+      Effect.gen(function*() {
+        const witness = Witness.make(dialect)
+        return yield* SqlClient.make({
+          ...SqlClient.makeSqliteAcquirers({
+            connection: Effect.suspend(() => {
+              const { connection } = line.session
+              return Effect.as(witness.verify(connection, connection), connection)
+            }),
+            semaphore: yield* Semaphore.make(1),
+            isTransaction: () => line.session.isTransaction()
+          }),
+          compiler: Statement.makeCompilerSqlite(),
+          driver: "node-sqlite",
+          beginTransaction: "BEGIN IMMEDIATE",
+          commit: (connection) =>
+            witness.committing(connection, () => Effect.asVoid(connection.execute("COMMIT", [], undefined))),
+          prepareTransactionControls: true,
+          spanAttributes: []
+        })
+      })
+    ).pipe(Layer.provide(Reactivity.layer))
     const layer = SqlDeliveries.layer.pipe(
       Layer.provideMerge(SqlStore.layer),
-      Layer.provideMerge(Sqlite.client({ file }))
+      Layer.provideMerge(client),
+      Layer.provideMerge(Layer.succeed(Health.Health, Health.none))
     )
     const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
     if (services === undefined) throw new Error("the store did not open")
-    // processes die in this simulation, machines do not: waiting for a disk would be a fifth of its time
-    this.#time.run(Context.get(services, SqlClient.SqlClient)`PRAGMA synchronous = OFF`, Infinity)
     return services
   }
 }

@@ -48,6 +48,7 @@ const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = 
   rival: 0.5,
   storeRestored: 0.8,
   storeLost: 0.3,
+  storeFailedOver: 0.8,
   adopt: 0.2
 }
 
@@ -155,7 +156,7 @@ export const planOf = (seed: number): Plan => {
     const step: Trouble = { at: at(), trouble: trouble(), count: chance.int(0, 6), value: chance.next() }
     if (step.trouble !== "clock" || clock === "set") steps.push(step)
     // a restored store may find out the same again, or not, and a new one never publishes: then somebody has to say what counts
-    if ((step.trouble === "storeRestored" || step.trouble === "storeLost") && chance.happens(0.6)) {
+    if (step.trouble !== "adopt" && replacing.has(step.trouble) && chance.happens(0.6)) {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(chance.next() * (setting.duration - step.at)) })
     }
   }
@@ -196,6 +197,9 @@ const withBrokenBackfill = (plan: Plan): Plan => {
   }
 }
 
+/** After these the store is another one, or counts as one. */
+const replacing: ReadonlySet<TroubleKind> = new Set(["storeRestored", "storeLost", "storeFailedOver", "adopt"])
+
 /**
  * Of the worlds with applications some have plugins; they take twice as long. There no store is restored or adopted: what they wrote is in the world
  * then, and in no journal.
@@ -207,9 +211,7 @@ const withPlugins = (plan: Plan): Plan => {
   return {
     ...plan,
     setting: { ...plan.setting, plugins: true },
-    steps: plan.steps.filter((step) =>
-      !("trouble" in step) || !["storeRestored", "storeLost", "adopt"].includes(step.trouble)
-    ),
+    steps: plan.steps.filter((step) => !("trouble" in step) || !replacing.has(step.trouble)),
     writes: Array.from({ length: 12 }, (_, index) => index + 1).filter(() => chance.happens(0.3)).map((number) => ({
       number,
       meets: chance.pick(writeFaults)

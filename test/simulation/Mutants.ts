@@ -298,16 +298,21 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("relay-uncompared", "what the sink holds is compared with the log", [
     "publish/Relay.ts",
-    "last === eventId && (log.saved >= position || digestOf(log.eventIds) === digest)",
-    "last === eventId || log.saved >= 0 || digestOf(log.eventIds) === digest"
+    "return gap(position, range) ?? (chain === reached.chain",
+    "return gap(position, range) ?? (chain !== undefined"
   ], [
     "publish/Relay.ts",
-    "if (log.saved < after) return `the sink holds",
-    "if (log.saved < 0) return `the sink holds"
+    "if (position > range.newest) return `the sink holds",
+    "if (position < 0) return `the sink holds"
   ], [
     "publish/Relay.ts",
-    "if (last === undefined) return `position",
-    "if (log.saved < 0) return `position"
+    "const [known = null, chain = null] = chains",
+    'const [known = null, chain = null] = [chains[0], chains[1] ?? ""]'
+  ]),
+  mutant("failover-unnoticed", "a running process uses no database that lacks its commits", [
+    "store/Witness.ts",
+    "if (missing > 0) return yield* Effect.fail",
+    "if (missing < 0) return yield* Effect.fail"
   ]),
   mutant("new-store-unnoticed", "a store publishes nothing where another one did", [
     "publish/Sink.ts",
@@ -320,8 +325,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("relay-own-position", "the relay goes on from where the sink stands", [
     "publish/Relay.ts",
-    "    return published.position\n",
-    "    return saved\n"
+    "      return published\n",
+    "      return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
   ]),
   mutant("relay-skips-failed", "a batch that failed is sent again", [
     "publish/Relay.ts",
@@ -329,8 +334,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    yield* store.saveReaderPosition(owner, reader, reached.position)\n    yield* sink.publish(identity, batch, reached)\n"
   ], [
     "publish/Relay.ts",
-    "    return published.position\n",
-    "    return saved\n"
+    "      return published\n",
+    "      return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
   ])
 ]
 

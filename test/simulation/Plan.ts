@@ -131,6 +131,8 @@ export const troubles = [
   "storeRestored",
   /** The store is gone and an empty one takes its place, on topics that were published to (X14). */
   "storeLost",
+  /** A copy made up to an hour ago, or just now, answers in place of the store while the process runs (X14, X18). */
+  "storeFailedOver",
   /** Somebody adopts the store, restored or not, as it is (X11, X14). */
   "adopt",
   /** Our clock is set. */

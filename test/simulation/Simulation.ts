@@ -91,7 +91,16 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       restartAt ??= time.now + downtime(lastValue)
     }
   }
+  /** A failover to a copy that lacks something, until a process begins over it or the store of before is back. */
+  let failedOver: { readonly memory: Memory; readonly until: number; readonly restarts: boolean } | null = null
+  /** From here on the copy is the store. */
+  const settle = () => {
+    if (failedOver === null) return
+    oracle.restore(failedOver.memory, outlet.entries.length, outlet.isForeign(backup.store.identity))
+    failedOver = null
+  }
   const launch = (): Process => {
+    settle()
     const process = new Process(processes.length + 1, around)
     processes = [...processes, process]
     tell(`process ${process.number}  starts`)
@@ -138,6 +147,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   }
 
   const adopt = () => {
+    settle()
     for (const process of processes) process.kill()
     const adoption = Effect.flatMap(Adoption.plan(outlet.lineage), (plan) => Adoption.adopt(plan, () => null))
     time.run(current.within(Effect.provideService(adoption, Store, backup.store)), Infinity)
@@ -203,16 +213,31 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       case "storeRestored": {
         const copy = copies.get(step)
         if (copy === undefined) return
+        settle()
         for (const process of processes) process.kill()
         backup.restore(copy.file)
         oracle.restore(copy.memory, outlet.entries.length, outlet.isForeign(backup.store.identity))
         return
       }
       case "storeLost":
+        settle()
         for (const process of processes) process.kill()
         backup.replace()
         oracle.lost(outlet.entries.length, outlet.isForeign(backup.store.identity))
         return
+      case "storeFailedOver": {
+        const copy = copies.get(step)
+        if (copy === undefined) return
+        settle()
+        if (!backup.failOver(copy.file)) return
+        // then somebody sees to it: the store of before comes back, or the process is started over the copy
+        failedOver = {
+          memory: copy.memory,
+          until: time.now + 4 * setting.interval + downtime(step.value),
+          restarts: step.count % 2 === 1
+        }
+        return
+      }
       case "adopt":
         return adopt()
       case "clock":
@@ -232,6 +257,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   }
 
   const copyFor = (step: Trouble) => () => {
+    if (failedOver !== null) return
     const memory = oracle.remember()
     if (memory !== null) copies.set(step, { file: backup.copy(), memory })
   }
@@ -239,15 +265,25 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const agenda = plan.steps.flatMap((step) => {
     const at = start + step.at
     const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
-    if (!("trouble" in step) || step.trouble !== "storeRestored") return [act]
-    return [{ at: at - age(step.value), act: copyFor(step) }, act]
+    if (!("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "storeFailedOver")) return [act]
+    const isWhole = step.trouble === "storeFailedOver" && step.count % 3 === 0
+    return [{ at: isWhole ? at : at - age(step.value), act: copyFor(step) }, act]
   }).concat(plan.replays.map((again) => ({ at: start + again.at, act: () => deliverAgain(again) })))
     .sort((a, b) => a.at - b.at)
 
   const advance = (to: number) => {
     for (;;) {
-      const until = Math.min(to, restartAt ?? Infinity)
+      const until = Math.min(to, restartAt ?? Infinity, failedOver?.until ?? Infinity)
       time.advance(until)
+      if (failedOver !== null && failedOver.until <= time.now) {
+        if (failedOver.restarts) {
+          settle()
+          for (const process of processes) process.kill()
+        } else {
+          backup.failBack()
+          failedOver = null
+        }
+      }
       if (restartAt !== null && restartAt <= time.now) {
         restartAt = null
         current = launch()

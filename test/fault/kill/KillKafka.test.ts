@@ -21,7 +21,7 @@ const relayed = (url: string, newest: string): Effect.Effect<void> =>
     until(
       `the relay to reach ${newest}`,
       Effect.map(ask(url, "/metrics"), positionIn),
-      (position) => position >= Number(newest.split("-").at(-1))
+      (position) => position >= Number(newest.split("-")[2])
     )
   )
 

@@ -41,7 +41,7 @@ export class Oracle {
     const last = this.#last.get(key) ?? { version: 0, after: gone }
     const breach = (why: string) => this.breaches.push(`${event.position} ${key} v${version} ${kind}: ${why}`)
 
-    const position = Number(event.position.split("-").at(-1))
+    const position = Number(event.position.split("-")[2])
     if (this.#gapless ? position !== this.#position + 1 : position <= this.#position) {
       breach(`follows position ${this.#position}`)
     }

@@ -26,7 +26,7 @@ const home = Effect.fnUntraced(function*() {
 type Home = Effect.Success<ReturnType<typeof home>>
 
 const positionIn = (metrics: string) => Number(/^rollcall_relay_position (\S+)$/m.exec(metrics)?.[1] ?? 0)
-const numberOf = (position: string) => Number(position.split("-").at(-1))
+const numberOf = (position: string) => Number(position.split("-")[2])
 
 /** The world stands still, all of it is in the log, and all of the log in the sink: each event once. */
 const isTrue = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home, service: Service) {

@@ -147,7 +147,7 @@ describe("store adopt", () => {
           for (const stream of items) {
             assert.strictEqual(stream.lineage, events[0].data.lineage)
             assert.isBelow(Date.parse(stream.complete_to), Date.parse(stream.watermark))
-            assert.match(stream.position, new RegExp(`-${stream.lineage}-\\d+$`))
+            assert.match(stream.position, new RegExp(`-${stream.lineage}-\\d+-[\\w-]{22}$`))
           }
         })
       }),

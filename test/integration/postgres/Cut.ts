@@ -6,6 +6,8 @@ import { connect, createServer, type Server, type Socket } from "node:net"
 export interface Cut {
   readonly nth: number
   readonly heard: boolean
+  /** Happens as the line is cut. */
+  readonly meanwhile?: () => void
 }
 
 /** The same database over a line of its own, and what cuts that. */
@@ -25,6 +27,7 @@ export const line = (database: string) =>
           const isLast = cut !== null && ++said === cut.nth
           if (!isLast || cut?.heard === true) far.write(chunk)
           if (!isLast) return
+          cut?.meanwhile?.()
           cut = null
           far.unpipe(near)
           // the server goes on with what it heard; its answer gets nowhere

@@ -27,6 +27,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 import { promisify } from "node:util"
+import { address } from "./Address.ts"
 
 const external = process.env["DATABASE_URL"]
 const debian = "/usr/lib/postgresql"
@@ -37,7 +38,9 @@ const programs = ((): string | null => {
     ...(process.env["PATH"] ?? "").split(":"),
     ...(existsSync(debian) ? readdirSync(debian).sort().reverse().map((version) => join(debian, version, "bin")) : [])
   ]
-  return places.find((place) => existsSync(join(place, "initdb")) && existsSync(join(place, "postgres"))) ?? null
+  const having = (...names: ReadonlyArray<string>) =>
+    places.find((place) => names.every((name) => existsSync(join(place, name))))
+  return having("initdb", "postgres", "pg_basebackup") ?? having("initdb", "postgres") ?? null
 })()
 
 const needed = "no DATABASE_URL, and no initdb and setpriv"
@@ -87,9 +90,8 @@ export const say = (url: string, sql: string) =>
 
 const owner = { name: "rollcall", password: randomUUID() }
 
-const started = Effect.gen(function*() {
-  const path = yield* folder
-  const port = yield* freePort
+/** A new data directory inside `path`. */
+const initialized = Effect.fnUntraced(function*(path: string) {
   const data = join(path, "data")
   const passwordFile = join(path, "password")
   yield* Effect.promise(async () => {
@@ -98,6 +100,12 @@ const started = Effect.gen(function*() {
     const [command, args] = asServer("initdb", [...initdb, "-A", "scram-sha-256", `--pwfile=${passwordFile}`])
     await promisify(execFile)(command, args, { cwd: path, timeout: 60_000 })
   })
+  return data
+})
+
+/** A server over a data directory, once it answers. */
+const running = Effect.fnUntraced(function*(path: string, data: string) {
+  const port = yield* freePort
   const where = ["-D", data, "-k", path, "-h", "127.0.0.1", "-p", String(port)]
   const settings = ["fsync=off", "shared_buffers=32MB", "log_min_messages=panic"].flatMap((one) => ["-c", one])
   yield* Effect.acquireRelease(
@@ -115,6 +123,55 @@ const started = Effect.gen(function*() {
   const url = `postgres://${owner.name}:${owner.password}@127.0.0.1:${port}/postgres`
   yield* say(url, "SELECT 1").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
   return url
+})
+
+const started = Effect.gen(function*() {
+  const path = yield* folder
+  return yield* running(path, yield* initialized(path))
+})
+
+/** Why no pair of servers can be started on this machine; null when one can. */
+export const pairMissing: string | null = canStart && existsSync(join(programs, "pg_basebackup"))
+  ? null
+  : "no initdb, pg_basebackup and setpriv"
+if (pairMissing !== null && process.env["CI"] === "true") throw new Error(`these tests need PostgreSQL: ${pairMissing}`)
+
+/** A server and a replica that streams from it, at one address: each is reached by what `address` leads to. */
+export const pair = Effect.gen(function*() {
+  const [path, other] = [yield* folder, yield* folder]
+  const primary = yield* running(path, yield* initialized(path))
+  const data = join(other, "data")
+  yield* Effect.promise(async () => {
+    const [command, args] = asServer("pg_basebackup", ["-d", primary, "-D", data, "-R", "-X", "stream", "-c", "fast"])
+    await promisify(execFile)(command, args, { cwd: other, timeout: 60_000 })
+  })
+  const replica = yield* running(other, data)
+  const first = (sql: string, url: string) =>
+    Effect.map(say(url, sql), ({ rows: [row] }) => Object.values(row ?? {})[0])
+  return {
+    primary,
+    replica,
+    address: yield* address(primary),
+    /** The replica has all that the primary has. */
+    caughtUp: Effect.gen(function*() {
+      const newest = yield* first("SELECT pg_current_wal_flush_lsn()::text", primary)
+      yield* Effect.repeat(first(`SELECT pg_last_wal_replay_lsn() >= '${String(newest)}'`, replica), {
+        until: (reached) => reached === true,
+        schedule: Schedule.spaced("20 millis")
+      })
+    }),
+    /** From here on the replica gets nothing. */
+    cutOff: Effect.gen(function*() {
+      yield* say(replica, "ALTER SYSTEM SET primary_conninfo = ''")
+      yield* say(replica, "SELECT pg_reload_conf()")
+      yield* Effect.repeat(first("SELECT count(*)::integer FROM pg_stat_wal_receiver", replica), {
+        until: (count) => count === 0,
+        schedule: Schedule.spaced("20 millis")
+      })
+    }),
+    /** The replica becomes a server of its own. */
+    promote: Effect.asVoid(say(replica, "SELECT pg_promote(true)"))
+  }
 })
 
 const named = (url: string, database: string): string => Object.assign(new URL(url), { pathname: `/${database}` }).href

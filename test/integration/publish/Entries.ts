@@ -1,7 +1,7 @@
 /**
  * Log entries made by hand, for tests of what publishes them.
  */
-import type { Kind, LogEntry } from "../../../src/domain/ChangeEvent.ts"
+import { chainOf, genesis, type Kind, type LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import type { Model } from "../../../src/domain/Model.ts"
 
 export interface Hand {
@@ -17,6 +17,13 @@ export interface Hand {
   readonly eventId?: string
 }
 
+const chains = [genesis]
+/** Of a log of the event ids that `entry` gives. */
+const chainAt = (position: number): string => {
+  for (let next = chains.length; next <= position; next++) chains.push(chainOf(chains[next - 1]!, `event-${next}`))
+  return chains[position]!
+}
+
 /** What is not given is derived from the position; ids repeat every ten positions. */
 export const entry = (hand: Hand): LogEntry => {
   const version = hand.version ?? Math.ceil(hand.position / 10)
@@ -25,6 +32,7 @@ export const entry = (hand: Hand): LogEntry => {
   const content = (version: number) => JSON.stringify({ id, version, name: "Ada Łovelace" })
   return {
     position: hand.position,
+    chain: chainAt(hand.position),
     integration: hand.integration ?? "greenhouse:acme",
     model: hand.model ?? "ats.tag",
     id,

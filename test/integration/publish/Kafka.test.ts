@@ -66,7 +66,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           time: "2025-11-21T10:00:01.000Z",
           datacontenttype: "application/json",
           dataschema: "urn:rollcall:schema:ats.tag:1",
-          position: `${identity.store}-1-11`,
+          position: `${identity.store}-1-11-${change.chain}`,
           partitionkey: message.key,
           recordversion: "2",
           lineage: "1",

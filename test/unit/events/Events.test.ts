@@ -40,7 +40,7 @@ describe("rollcall/events", () => {
     const before: unknown = JSON.parse(hire.before ?? "null")
     assert.deepStrictEqual<unknown>(event, {
       id: "event-7",
-      position: "k3f9a2c1-1-7",
+      position: `k3f9a2c1-1-7-${hire.chain}`,
       integration: "greenhouse:acme",
       model: "ats.application",
       recordId: "a1",

@@ -241,6 +241,6 @@ describe("progress", () => {
       position: value.position,
       at: "1970-01-01T00:01:30.000Z"
     })
-    assert.strictEqual(parsePosition(identity, value.position), 17)
+    assert.deepStrictEqual(parsePosition(identity, value.position), { position: 17, chain: null })
   })
 })

@@ -1,0 +1,194 @@
+/** What a running process does when a replica is promoted at the address of its database: one that lacks commits, or none. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as Adoption from "../../../src/capture/Adoption.ts"
+import * as Memory from "../../../src/publish/Memory.ts"
+import { Relay, type RelayStatus } from "../../../src/publish/Relay.ts"
+import * as Postgres from "../../../src/store/Postgres.ts"
+import { type Owner, Store } from "../../../src/store/Store.ts"
+import { all, created, stateOf, tags } from "../../conformance/StoreSamples.ts"
+import { append } from "../publish/Log.ts"
+import { line } from "./Cut.ts"
+import * as Server from "./Server.ts"
+
+const missing = Server.pairMissing
+
+const open = (url: string) =>
+  Effect.map(
+    Layer.build(Layer.fresh(Postgres.layer({ url: Redacted.make(url), name: "postgres://test" }))),
+    Context.get(Store)
+  )
+
+const relayOf = (store: Store["Service"], broker: Memory.MemoryBroker) =>
+  Effect.map(
+    Layer.build(
+      Layer.fresh(Relay.layerWith("100 millis")).pipe(
+        Layer.provide(Memory.layer(broker)),
+        Layer.provide(Layer.succeed(Store, store))
+      )
+    ),
+    Context.get(Relay)
+  )
+
+const ids = (broker: Memory.MemoryBroker) => broker.events.map(({ eventId }) => eventId)
+const expected = (first: number, last: number, mark = "event") =>
+  Array.from({ length: last - first + 1 }, (_, index) => `${mark}-${first + index}`)
+
+const once = (relay: Relay["Service"], is: (status: RelayStatus) => boolean) =>
+  Effect.repeat(relay.status, { until: is, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("20 seconds"))
+
+const newest = (store: Store["Service"]) => Effect.map(store.logRange, ({ newest }) => newest)
+
+/** Appends to this store. */
+const appendTo = (store: Store["Service"], ...args: Parameters<typeof append>) =>
+  Effect.provideService(append(...args), Store, store)
+
+describe.skipIf(missing !== null)(
+  `a replica promoted at the address of the database${missing === null ? "" : `, skipped: ${missing}`}`,
+  () => {
+    it.live(
+      "X14: that lacks commits of the running process: nothing is read from it, written to it or published, until the right one is back",
+      () =>
+        Effect.gen(function*() {
+          const servers = yield* Server.pair
+          const broker = new Memory.MemoryBroker()
+          const store = yield* open(servers.address.url)
+          const relay = yield* relayOf(store, broker)
+          yield* appendTo(store, 20)
+          yield* relay.reached(20)
+          yield* servers.caughtUp
+          yield* servers.cutOff
+          yield* appendTo(store, 10)
+          yield* relay.reached(30)
+          const told = new Map(broker.progress)
+          yield* servers.promote
+          servers.address.lead(servers.replica)
+
+          const { reason } = yield* once(relay, ({ state }) => state === "waiting" || state === "stopped")
+          assert.include(reason?.hint, "an older copy of the store took its place")
+          assert.include(reason?.hint, "rollcall store adopt")
+          for (
+            const refused of [
+              yield* Effect.flip(store.log(all)),
+              yield* Effect.flip(appendTo(store, 1, "second")),
+              yield* Effect.flip(store.streams)
+            ]
+          ) {
+            assert.strictEqual(refused.reason._tag, "Replaced")
+            assert.match(refused.message, /lacks (a commit|\d+ commits) of this process/)
+          }
+          assert.deepStrictEqual(ids(broker), expected(1, 30))
+          assert.deepStrictEqual(broker.progress, told)
+          const copy = yield* open(servers.replica)
+          assert.strictEqual(yield* newest(copy), 20)
+
+          servers.address.lead(servers.primary)
+          yield* appendTo(store, 5)
+          yield* once(relay, ({ position }) => position === 35)
+          assert.deepStrictEqual(ids(broker), expected(1, 35))
+          assert.isNull((yield* relay.status).reason)
+        }),
+      60_000
+    )
+
+    it.live(
+      "X14, X18: where a new process begins over such a replica, the relay stops, however far the log grew, until the store is adopted",
+      () =>
+        Effect.gen(function*() {
+          const servers = yield* Server.pair
+          const broker = new Memory.MemoryBroker()
+          yield* Effect.scoped(Effect.gen(function*() {
+            const store = yield* open(servers.address.url)
+            const relay = yield* relayOf(store, broker)
+            yield* appendTo(store, 20)
+            yield* relay.reached(20)
+            yield* servers.caughtUp
+            yield* servers.cutOff
+            yield* appendTo(store, 10)
+            yield* relay.reached(30)
+          }))
+          yield* servers.promote
+          servers.address.lead(servers.replica)
+          for (const [count, message] of [[3, "the log ends at 23"], [20, "another event"]] as const) {
+            yield* Effect.scoped(Effect.gen(function*() {
+              const store = yield* open(servers.address.url)
+              yield* appendTo(store, count, "second")
+              const relay = yield* relayOf(store, broker)
+              const { reason } = yield* once(relay, ({ state }) => state === "stopped")
+              assert.include(reason?.message, message)
+            }))
+          }
+          assert.deepStrictEqual(ids(broker), expected(1, 30))
+          yield* Effect.scoped(Effect.gen(function*() {
+            const store = yield* open(servers.address.url)
+            const adoption = Effect.flatMap(Adoption.plan(1), (plan) => Adoption.adopt(plan, () => null))
+            yield* Effect.provideService(adoption, Store, store)
+          }))
+          const store = yield* open(servers.address.url)
+          const relay = yield* relayOf(store, broker)
+          yield* once(relay, ({ position }) => position > 43)
+          const anew = broker.events.slice(30)
+          assert.strictEqual(anew.length, 10)
+          assert.isTrue(anew.every(({ kind, lineage, version }) => kind === "created" && lineage > 1 && version === 1))
+        }),
+      60_000
+    )
+
+    it.live(
+      "that lacks nothing is gone on with, by itself; then the old one is the older copy, though it still answers",
+      () =>
+        Effect.gen(function*() {
+          const servers = yield* Server.pair
+          const broker = new Memory.MemoryBroker()
+          const store = yield* open(servers.address.url)
+          const relay = yield* relayOf(store, broker)
+          yield* appendTo(store, 20)
+          yield* relay.reached(20)
+          yield* servers.caughtUp
+          yield* servers.promote
+          servers.address.lead(servers.replica)
+          yield* appendTo(store, 5)
+          yield* once(relay, ({ position }) => position === 25)
+          assert.deepStrictEqual(ids(broker), expected(1, 25))
+          const [old, copy] = [yield* open(servers.primary), yield* open(servers.replica)]
+          assert.deepStrictEqual([yield* newest(old), yield* newest(copy)], [20, 25])
+          servers.address.lead(servers.primary)
+          assert.include((yield* Effect.flip(store.log(all))).message, "an older copy")
+        }),
+      60_000
+    )
+
+    it.live(
+      "I2: that lacks a commit of which the answer was lost: the process, which was not told of it, does it again",
+      () =>
+        Effect.gen(function*() {
+          const servers = yield* Server.pair
+          const { cut, url } = yield* line(servers.address.url)
+          const store = yield* open(url)
+          yield* store.ensureStreams([stateOf(tags)])
+          const owner: Owner = yield* store.claim("capture")
+          yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
+          yield* servers.caughtUp
+          yield* servers.cutOff
+          yield* servers.promote
+          const runs: Array<string> = []
+          yield* store.transact(owner, tags, (tx) =>
+            Effect.gen(function*() {
+              runs.push(`r${runs.length}`)
+              yield* tx.write([created(runs.at(-1) ?? "")])
+              // what is said next is the note of the commit, then the commit
+              const meanwhile = () => servers.address.lead(servers.replica)
+              if (runs.length === 1) cut({ nth: 2, heard: true, meanwhile })
+            }))
+          assert.deepStrictEqual(runs, ["r0", "r1"])
+          const copy = yield* open(servers.replica)
+          assert.deepStrictEqual((yield* copy.log(all)).map(({ id }) => id), ["a", "r1"])
+        }),
+      60_000
+    )
+  }
+)

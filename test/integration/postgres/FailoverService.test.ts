@@ -1,0 +1,131 @@
+/** The whole service, its database behind an address that a failover moves, publishing to a real broker. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { randomUUID } from "node:crypto"
+import * as Home from "../../fault/kill/Home.ts"
+import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
+import { until } from "../../fault/kill/Patience.ts"
+import { launch } from "../../fault/kill/Service.ts"
+import { run } from "../cli/Program.ts"
+import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
+import * as Kcat from "../kafka/Kcat.ts"
+import * as Server from "./Server.ts"
+
+const missing = Server.pairMissing ?? noBroker ?? Kcat.missing
+
+const home = Effect.gen(function*() {
+  const { brokers } = yield* Broker
+  const servers = yield* Server.pair
+  const { sandbox, settings: { ROLLCALL_STORE: _, ...settings } } = yield* Home.make({ speed: 400 })
+  const topic = `failover-${randomUUID()}`
+  return {
+    sandbox,
+    servers,
+    settings: {
+      ...settings,
+      DATABASE_URL: servers.address.url,
+      KAFKA_BROKERS: brokers.join(),
+      ROLLCALL_TOPIC: `${topic}.{model}`
+    },
+    published: Effect.map(
+      Effect.forEach(Home.models, (model) => Kcat.read(brokers, `${topic}.${model}`)),
+      (all) => all.flat().map(({ headers }) => ({ id: headers["ce_id"], lineage: Number(headers["ce_lineage"]) }))
+    )
+  }
+})
+
+const ready = (url: string) =>
+  Effect.promise(async () => {
+    const response = await fetch(`${url}/health/ready`)
+    return { status: response.status, text: await response.text() }
+  })
+
+const isReady = (url: string) => until("the service to be ready", ready(url), ({ status }) => status === 200)
+
+describe.skipIf(missing !== null)(
+  `the service in a failover of its database${missing === null ? "" : `, skipped: ${missing}`}`,
+  () => {
+    layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+      it.effect(
+        `X14: to a replica that lacks commits it publishes nothing more and is not ready, with the reason; adopted, all is well (seed ${Home.seed})`,
+        () =>
+          Effect.gen(function*() {
+            const { published, sandbox, servers, settings } = yield* home
+            const service = yield* launch(settings)
+            const url = yield* service.url
+            yield* isReady(url)
+            yield* servers.caughtUp
+            yield* servers.cutOff
+            const before = (yield* published).length
+            yield* until("more to be published", published, (all) => all.length > before + 20)
+            yield* servers.promote
+            servers.address.lead(servers.replica)
+            const { text } = yield* until("the service not to be ready", ready(url), ({ status }) => status === 503)
+            assert.include(text, "an older copy of the store took its place")
+            const all = yield* published
+            yield* Effect.sleep("2 seconds")
+            assert.strictEqual((yield* ready(url)).status, 503)
+            assert.strictEqual(yield* service.end("SIGTERM"), 0, service.log())
+            assert.deepStrictEqual(yield* published, all)
+
+            const next = yield* launch(settings)
+            const stopped = yield* until("the relay to stop", ready(yield* next.url), ({ text }) =>
+              text.includes("adopt"))
+            assert.strictEqual(stopped.status, 503)
+            yield* Effect.sleep("2 seconds")
+            assert.strictEqual(yield* next.end("SIGTERM"), 0, next.log())
+            assert.deepStrictEqual(yield* published, all)
+
+            const { code, stderr } = yield* Effect.promise(() =>
+              run(["store", "adopt", "--yes"], { ...settings, ROLLCALL_HTTP_PORT: "0" })
+            )
+            assert.strictEqual(code, 0, stderr)
+            const adopted = yield* launch(settings)
+            const last = yield* adopted.url
+            yield* isReady(last)
+            yield* sandbox.freeze
+            yield* quiet(last)
+            const { differences, events, oracle } = yield* judge(last, contentsOf(sandbox, Home.models), false)
+            assert.deepStrictEqual([differences, oracle.breaches], [[], []])
+            const anew = yield* until(
+              "all to be published anew",
+              Effect.map(published, (now) =>
+                now.filter(({ lineage }) =>
+                  lineage > 1
+                )),
+              (now) => now.length >= events.length
+            )
+            assert.deepStrictEqual(anew.map(({ id }) => id).sort(), events.map(({ id }) => id).sort())
+          }),
+        120_000
+      )
+
+      it.effect(
+        `to a replica that lacks nothing it goes on by itself (seed ${Home.seed})`,
+        () =>
+          Effect.gen(function*() {
+            const { published, sandbox, servers, settings } = yield* home
+            const service = yield* launch(settings)
+            const url = yield* service.url
+            yield* isReady(url)
+            yield* sandbox.freeze
+            yield* quiet(url)
+            // nothing is committed while the primary ends
+            yield* service.signal("SIGSTOP")
+            yield* servers.caughtUp
+            yield* servers.promote
+            servers.address.lead(servers.replica)
+            yield* service.signal("SIGCONT")
+            yield* quiet(url)
+            yield* isReady(url)
+            const { differences, events, oracle } = yield* judge(url, contentsOf(sandbox, Home.models))
+            assert.deepStrictEqual([differences, oracle.breaches], [[], []])
+            const all = yield* until("all to be published", published, (all) => all.length >= events.length)
+            assert.deepStrictEqual(all.map(({ id }) => id).sort(), events.map(({ id }) => id).sort())
+            assert.strictEqual(yield* service.end("SIGTERM"), 0)
+          }),
+        90_000
+      )
+    })
+  }
+)

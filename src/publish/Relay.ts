@@ -176,6 +176,7 @@ const consequence = (fault: RelayFault): "wait" | "stop" | "stopAndLook" => {
     case "Fenced":
     case "Misconfigured":
     case "Incompatible":
+    case "Damaged":
       return "stop"
   }
 }

@@ -4,6 +4,7 @@
  * Invariants
  * 1. A commit is on disk before it returns: WAL with `synchronous=FULL`
  * 2. A file that another program wrote is never touched
+ * 3. Nothing is written once the file at the path is another one, or gone
  *
  * Gotchas
  * - The driver is synchronous: a statement blocks the event loop, so a lock of another process is waited for only
@@ -26,11 +27,13 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { attempt, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
+import * as SqliteFile from "./SqliteFile.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 
 /** "Roll": marks a file as ours. */
 export const applicationId = 0x526f6c6c
 
+const begin = "BEGIN IMMEDIATE"
 const busyMillis = 100
 /** As long as a transaction of a process that is well may last. */
 const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 4 }))
@@ -143,7 +146,8 @@ const preparedCache = (database: DatabaseSync) => {
 
 type Row = Record<string, unknown>
 
-const connect = (database: DatabaseSync): Connection => {
+const connect = (database: DatabaseSync, file: string): Connection => {
+  const present = SqliteFile.guard(file)
   const prepare = preparedCache(database)
   const run = (sql: string, params: ReadonlyArray<unknown>): ReadonlyArray<Row> => {
     const { statement, yields } = prepare(sql)
@@ -153,10 +157,14 @@ const connect = (database: DatabaseSync): Connection => {
     return []
   }
   const rows: Connection["execute"] = (sql, params, transformRows) =>
-    Effect.try({
-      try: () => transformRows === undefined ? run(sql, params) : transformRows(run(sql, params)),
-      catch: toSqlError("execute")
-    })
+    Effect.andThen(
+      // what was begun is ended, one way or the other
+      Effect.suspend(() => database.isTransaction ? Effect.void : present(sql === begin)),
+      Effect.try({
+        try: () => transformRows === undefined ? run(sql, params) : transformRows(run(sql, params)),
+        catch: toSqlError("execute")
+      })
+    )
   const values: Connection["executeValues"] = (sql, params) =>
     Effect.map(rows(sql, params, undefined), (all) => all.map((row) => Object.values(row)))
   return {
@@ -177,13 +185,13 @@ export const client = (options: { readonly file: string }): Layer.Layer<SqlClien
       const database = yield* open(options.file)
       return yield* SqlClient.make({
         ...SqlClient.makeSqliteAcquirers({
-          connection: Effect.succeed(connect(database)),
+          connection: Effect.succeed(connect(database, options.file)),
           semaphore: yield* Semaphore.make(1),
           isTransaction: () => database.isTransaction
         }),
         compiler: Statement.makeCompilerSqlite(),
         driver: "node-sqlite",
-        beginTransaction: "BEGIN IMMEDIATE",
+        beginTransaction: begin,
         prepareTransactionControls: true,
         spanAttributes: [["db.system.name", "sqlite"]]
       })

@@ -69,11 +69,19 @@ const announce = Effect.fnUntraced(function*({ kafka, store: { name } }: Plan, u
   })
 })
 
+/** Fails once the store cannot be used any more, also while there is nothing to be read or written. */
+const storeLost = Effect.flatMap(Store, (store) =>
+  store.logRange.pipe(
+    Effect.catch((error) => error.reason.retryable ? Effect.void : Effect.fail(error)),
+    Effect.delay("1 second"),
+    Effect.forever
+  ))
+
 const runForever = Effect.fnUntraced(function*(plan: Plan) {
   const capture = yield* Capture.Capture
   const { url } = yield* Server.Server
   yield* announce(plan, url)
-  yield* capture.run
+  yield* Effect.raceFirst(capture.run, storeLost)
 })
 
 class NotAllRead extends Schema.TaggedError<NotAllRead>()("NotAllRead", { message: Schema.String }) {}

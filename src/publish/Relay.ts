@@ -181,6 +181,7 @@ const consequence = (fault: RelayFault): "wait" | "stop" | "stopAndLook" => {
     case "Foreign":
     case "Misconfigured":
     case "Incompatible":
+    case "Damaged":
       return "stop"
   }
 }

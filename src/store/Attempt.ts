@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { Replaced, StoreError, Unavailable } from "./Store.ts"
+import { StoreError, Unavailable } from "./Store.ts"
 import { faultOf, type Kind } from "./StoreFault.ts"
 
 /** Ten tries within about five seconds: another process' transaction lasts milliseconds. */
@@ -30,14 +30,14 @@ const isConflict = (error: unknown): boolean => {
 export const step =
   (operation: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError> | StoreError, R> =>
-    Effect.mapError(effect, (error) =>
-      isSqlError(error)
-        ? new StoreError({
-          reason: error.reason.cause instanceof Replaced
-            ? error.reason.cause
-            : new Unavailable({ operation, cause: error })
-        })
-        : error as Exclude<E, SqlError>)
+    Effect.mapError(effect, (error) => {
+      if (!isSqlError(error)) return error as Exclude<E, SqlError>
+      // an adapter that knows better what it means says so
+      const { cause } = error.reason
+      return cause instanceof StoreError
+        ? cause
+        : new StoreError({ reason: new Unavailable({ operation, cause: error }) })
+    })
 
 /** Work that stands alone, a statement or a transaction: tried again on conflict, `operation` names it in the error. */
 export const attempt = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>

@@ -7,6 +7,7 @@
  * 3. The newest row is there: who has read everything can name the event that proves it   (X14)
  * 4. A row that an unsettled delivery needs is there, and so is the one before it
  * 5. The chain is known at `pruned`, at the newest position and at every row between them   (X14, X18)
+ * 6. A row that is not as it was written is given to nobody
  *
  * Gotchas
  * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
@@ -22,6 +23,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../domain/ChangeEvent.ts"
 import { attempt, MayBeLong, step } from "./Attempt.ts"
+import { checkedRows } from "./Checksum.ts"
 import * as Locks from "./Locks.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
 import * as Signal from "./Signal.ts"
@@ -109,12 +111,12 @@ export const make = (sql: SqlClient) => {
     sql<EventRow>`
       SELECT e.position, e.chain, s.integration, s.model, e.id, e.event_id, e.remote_id, e.lineage, e.version, e.kind, e.origin,
         e.reason, e.restored, e.changed_at, e.detected_at, e.cause, e.transitions, e.changes, e.content,
-        p.content AS before
+        e.previous, e.content_sum, e.row_sum, p.content AS before, p.content_sum AS before_sum
       FROM events e
       JOIN streams s ON s.key = e.stream
       LEFT JOIN events p ON p.position = e.previous
       WHERE e.position IN ${places}
-      ORDER BY e.position`
+      ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
 
   // positions first, from the narrow index: a filter never drags the content of skipped rows along
   const log = Effect.fnUntraced(function*({ after, integration, limit, model }: LogQuery) {
@@ -251,7 +253,7 @@ export const make = (sql: SqlClient) => {
       for (const some of Arr.chunksOf(emptied, rowsPerStatement)) {
         yield* sql`
           UPDATE events SET silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]',
-            changes = '[]', content = NULL
+            changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
           WHERE ${sql.in("position", some.map(({ position }) => Number(position)))}`
       }
       if (done.length > 0) yield* sql`DELETE FROM erasures WHERE ${sql.in("position", done)}`
@@ -291,7 +293,7 @@ export const make = (sql: SqlClient) => {
     }`
     yield* sql`
       UPDATE events SET silent = 1, stream = ${nobody}, previous = NULL, id = '', remote_id = NULL, changed_at = NULL,
-        cause = NULL, transitions = '[]', changes = '[]', content = NULL
+        cause = NULL, transitions = '[]', changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
       WHERE ${sql.in("position", positions)}`
     return positions.length
   })

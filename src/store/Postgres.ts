@@ -35,7 +35,7 @@ import * as Health from "./Health.ts"
 import { table } from "./Migrations.ts"
 import { codeOf, exhausted, isLost, pooled, replaced, timedOut, toSqlError, unsettled } from "./PostgresFault.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
-import { Misconfigured, Replaced, type Store, StoreError } from "./Store.ts"
+import { Misconfigured, type Store, StoreError } from "./Store.ts"
 import { faultOf, type Kind } from "./StoreFault.ts"
 import * as Witness from "./Witness.ts"
 
@@ -218,7 +218,7 @@ const borrow = (shared: Shared, { pin }: { readonly pin: boolean }): Acquirer =>
           yield* Effect.tapError(witness.verify(session, connection), ({ reason: { cause } }) =>
             Effect.andThen(
               pool.invalidate(session),
-              cause instanceof Replaced ? health.failed(replaced(name)) : Effect.void
+              cause instanceof StoreError ? health.failed(replaced(name)) : Effect.void
             ))
         }
         return connection

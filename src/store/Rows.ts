@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import type { DeleteReason, Kind, LogEntry, NewEvent, Origin } from "../domain/ChangeEvent.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
+import { type Content, contentSum, rowSum, type Summed } from "./Checksum.ts"
 import type {
   Head,
   Hold,
@@ -250,7 +251,7 @@ export const fromHold = (hold: Omit<Hold, "id">) => ({
 
 // ---- events -------------------------------------------------------------------------------------------------------
 
-export interface EventRow {
+export interface EventRow extends Summed, Content {
   readonly position: Integer
   readonly chain: string
   readonly integration: string
@@ -272,6 +273,8 @@ export interface EventRow {
   readonly content: string | null
   /** Content of the record's previous row. */
   readonly before: string | null
+  readonly row_sum: Integer | null
+  readonly before_sum: Integer | null
 }
 
 export const toLogEntry = (row: EventRow): LogEntry => ({
@@ -306,23 +309,26 @@ export const fromEvent = (
   },
   event: NewEvent,
   { appendedAt, silent }: { readonly appendedAt: number; readonly silent: boolean }
-) => ({
-  ...place,
-  appended_at: appendedAt,
-  id: event.id,
-  event_id: event.eventId,
-  remote_id: event.remoteId,
-  lineage: event.lineage,
-  version: event.version,
-  kind: event.kind,
-  origin: event.origin,
-  reason: event.reason,
-  restored: event.restored ? 1 : 0,
-  changed_at: event.changedAt,
-  detected_at: event.detectedAt,
-  cause: event.cause,
-  transitions: event.transitions,
-  changes: event.changes,
-  content: event.after,
-  silent: silent ? 1 : 0
-})
+) => {
+  const row = {
+    ...place,
+    appended_at: appendedAt,
+    id: event.id,
+    event_id: event.eventId,
+    remote_id: event.remoteId,
+    lineage: event.lineage,
+    version: event.version,
+    kind: event.kind,
+    origin: event.origin,
+    reason: event.reason,
+    restored: event.restored ? 1 : 0,
+    changed_at: event.changedAt,
+    detected_at: event.detectedAt,
+    cause: event.cause,
+    transitions: event.transitions,
+    changes: event.changes,
+    content: event.after,
+    silent: silent ? 1 : 0
+  }
+  return { ...row, content_sum: contentSum(row.content), row_sum: rowSum(row) }
+}

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as AnswerTable from "./AnswerTable.ts"
 import { attempt } from "./Attempt.ts"
+import { checked, type Content } from "./Checksum.ts"
 import * as DeadLetterTable from "./DeadLetterTable.ts"
 import { Deliveries } from "./Deliveries.ts"
 import * as DeliveryTable from "./DeliveryTable.ts"
@@ -24,10 +25,14 @@ const make = Effect.gen(function*() {
   const { insert, release, ...table } = DeliveryTable.make(sql, ownership, EventLog.make(sql))
 
   const content: Deliveries["Service"]["content"] = ({ integration, model }, id) =>
-    sql<{ content: string | null }>`
-      SELECT e.content FROM heads h JOIN events e ON e.position = h.position
+    sql<Content>`
+      SELECT e.position, e.content, e.content_sum FROM heads h JOIN events e ON e.position = h.position
       WHERE h.stream = (SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})
-        AND h.id = ${id} AND h.live = 1`.pipe(Effect.map(([row]) => row?.content ?? null), attempt("content"))
+        AND h.id = ${id} AND h.live = 1`.pipe(
+      Effect.flatMap(checked),
+      Effect.map(([row]) => row?.content ?? null),
+      attempt("content")
+    )
 
   const applicationsOf: Deliveries["Service"]["applicationsOf"] = (integration, candidate, limit) =>
     sql<{ id: string }>`

@@ -13,6 +13,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import { attempt, step } from "./Attempt.ts"
+import { checked, type Content } from "./Checksum.ts"
 import * as EventLog from "./EventLog.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import { Health } from "./Health.ts"
@@ -198,15 +199,23 @@ const make = Effect.gen(function*() {
   // one statement, so that the position and the records are of the same moment
   const records: Store["Service"]["records"] = (key, after, limit) =>
     sql<
-      { newest: Integer; chain: string; id: string | null; version: Integer; lineage: Integer; content: string }
+      Content & {
+        newest: Integer
+        chain: string
+        id: string | null
+        version: Integer
+        lineage: Integer
+        content: string
+      }
     >`
-      SELECT c.position AS newest, c.chain, r.id, r.version, r.lineage, r.content
+      SELECT c.position AS newest, c.chain, r.id, r.version, r.lineage, r.position, r.content, r.content_sum
       FROM log_counter c LEFT JOIN (
-        SELECT h.id, h.version, e.lineage, e.content
+        SELECT h.id, h.version, e.lineage, e.position, e.content, e.content_sum
         FROM heads h JOIN events e ON e.position = h.position
         WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
         ORDER BY h.id LIMIT ${limit}
       ) r ON TRUE ORDER BY r.id`.pipe(
+      Effect.flatMap(checked),
       Effect.map((rows) => ({
         position: Number(rows[0]?.newest),
         chain: rows[0]?.chain ?? genesis,

@@ -4,6 +4,7 @@
  * Invariants
  * 1. A commit is on disk before it returns: WAL with `synchronous=FULL`
  * 2. A file that another program wrote is never touched
+ * 3. Nothing is written once the file at the path is another one, or gone
  *
  * Gotchas
  * - The driver is synchronous: a statement blocks the event loop, so a lock of another process is waited for only
@@ -28,6 +29,7 @@ import { attempt, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
 import * as Health from "./Health.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
+import * as SqliteFile from "./SqliteFile.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 import { type Kind, StoreFault } from "./StoreFault.ts"
 
@@ -175,6 +177,7 @@ const preparedCache = (database: DatabaseSync) => {
 type Row = Record<string, unknown>
 
 const connect = (database: DatabaseSync, file: string, health: Health.Health["Service"]): Connection => {
+  const present = SqliteFile.guard(file)
   const prepare = preparedCache(database)
   const changes = () => Number(valueOf(database, "SELECT total_changes()"))
   let changesBefore = 0
@@ -186,13 +189,17 @@ const connect = (database: DatabaseSync, file: string, health: Health.Health["Se
     return []
   }
   const rows: Connection["execute"] = (sql, params, transformRows) => {
-    const result = health.observe(Effect.try({
-      try: () => {
-        if (sql === begin) changesBefore = changes()
-        return transformRows === undefined ? run(sql, params) : transformRows(run(sql, params))
-      },
-      catch: toSqlError(file, "execute")
-    }))
+    const result = health.observe(Effect.andThen(
+      // what was begun is ended, one way or the other
+      Effect.suspend(() => database.isTransaction ? Effect.void : present(sql === begin)),
+      Effect.try({
+        try: () => {
+          if (sql === begin) changesBefore = changes()
+          return transformRows === undefined ? run(sql, params) : transformRows(run(sql, params))
+        },
+        catch: toSqlError(file, "execute")
+      })
+    ))
     return sql === "COMMIT"
       ? Effect.tap(result, () => changes() > changesBefore ? health.wrote : Effect.void)
       : result

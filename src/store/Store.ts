@@ -89,9 +89,18 @@ export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatib
     return `${this.message}; use the version of Rollcall that wrote this store, or another store.`
   }
 }
+/** What is stored is not what this program wrote: nothing that was read from there may be used. */
+export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message: Schema.String }) {
+  get retryable(): boolean {
+    return false
+  }
+  get hint(): string {
+    return `${this.message}; check the disk, restore the store from a backup, and run \`rollcall store adopt\`.`
+  }
+}
 /** What the caller does next is in the reason. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Union([Fenced, Unavailable, Replaced, Misconfigured, Incompatible])
+  reason: Schema.Union([Fenced, Unavailable, Replaced, Misconfigured, Incompatible, Damaged])
 }) {
   override get message(): string {
     return `${this.reason._tag}: ${this.reason.hint}`

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { step } from "./Attempt.ts"
+import { checked, type Content } from "./Checksum.ts"
 import type { EventLog } from "./EventLog.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import type { HoldTable } from "./HoldTable.ts"
@@ -60,13 +61,19 @@ export const make = (
   const contentRows = inBatches(
     "contents",
     (positions: ReadonlyArray<number>) =>
-      sql<ContentRow>`SELECT position, content FROM events WHERE position IN ${sql.in(positions)}`
+      sql<ContentRow & Content>`SELECT position, content, content_sum FROM events WHERE position IN ${
+        sql.in(positions)
+      }`
   )
 
-  const beforeRows = inBatches("beforeImages", (positions: ReadonlyArray<number>) =>
-    sql<ContentRow>`
-      SELECT e.position, p.content FROM events e LEFT JOIN events p ON p.position = e.previous
-      WHERE e.position IN ${sql.in(positions)}`)
+  const beforeRows = inBatches(
+    "beforeImages",
+    (positions: ReadonlyArray<number>) =>
+      sql<Content & { readonly place: Integer }>`
+      SELECT e.position AS place, p.position, p.content, p.content_sum
+      FROM events e LEFT JOIN events p ON p.position = e.previous
+      WHERE e.position IN ${sql.in(positions)}`
+  )
 
   const toContents = (rows: ReadonlyArray<ContentRow>): ReadonlyMap<number, string | null> =>
     new Map(rows.map((row) => [Number(row.position), row.content]))
@@ -112,18 +119,21 @@ export const make = (
 
   const mentions = MentionIndex.make(sql, stream)
   const outlived: StreamTx["outlived"] = (lineage, after, limit) =>
-    sql<HeadRow & { remote_id: string | null; event_changed_at: string | null; content: string | null }>`
+    sql<HeadRow & Content & { position: Integer; remote_id: string | null; event_changed_at: string | null }>`
       SELECT h.id, h.version, h.live, h.position, h.text_hash, h.canonical_hash, h.fingerprint, h.changed_at, h.seen,
-        e.remote_id, e.changed_at AS event_changed_at, e.content
+        e.remote_id, e.changed_at AS event_changed_at, e.content, e.content_sum
       FROM heads h JOIN events e ON e.position = h.position
       WHERE h.stream = ${stream} AND h.id > ${after ?? ""} AND e.lineage < ${lineage}
       ORDER BY h.id LIMIT ${limit}`.pipe(
-      Effect.map(Arr.map((row) => ({
-        head: toHead(row),
-        remoteId: row.remote_id,
-        changedAt: row.event_changed_at,
-        content: row.content
-      }))),
+      Effect.flatMap(checked),
+      Effect.map((rows) =>
+        rows.map((row) => ({
+          head: toHead(row),
+          remoteId: row.remote_id,
+          changedAt: row.event_changed_at,
+          content: row.content
+        }))
+      ),
       step("outlived")
     )
 
@@ -140,8 +150,12 @@ export const make = (
     state,
     heads: (ids) => Effect.map(headRows(ids), (rows) => new Map(rows.map((row) => [row.id, toHead(row)]))),
     pending: (ids) => Effect.map(pendingRows(ids), (rows) => new Map(rows.map((row) => [row.id, toPending(row)]))),
-    contents: (positions) => Effect.map(contentRows(positions), toContents),
-    beforeImages: (positions) => Effect.map(beforeRows(positions), toContents),
+    contents: (positions) => contentRows(positions).pipe(Effect.flatMap(checked), Effect.map(toContents)),
+    beforeImages: (positions) =>
+      beforeRows(positions).pipe(
+        Effect.flatMap(checked),
+        Effect.map((rows) => new Map(rows.map((row) => [Number(row.place), row.content])))
+      ),
     pendingBy: (status, after, limit) =>
       sql<PendingRow & ContentRow>`
         SELECT * FROM pending WHERE stream = ${stream} AND status = ${status} AND id > ${after ?? ""}

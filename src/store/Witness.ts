@@ -22,7 +22,7 @@ import * as Exit from "effect/Exit"
 import type { Connection } from "effect/sql/SqlConnection"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
-import { Replaced } from "./Store.ts"
+import { Replaced, StoreError } from "./Store.ts"
 
 /** SQL of the database at hand. */
 export interface Dialect {
@@ -39,7 +39,12 @@ export interface Dialect {
 }
 
 const replaced = (missing: number): SqlError =>
-  new SqlError({ reason: new UnknownError({ cause: new Replaced({ missing }), message: "an older copy answers" }) })
+  new SqlError({
+    reason: new UnknownError({
+      cause: new StoreError({ reason: new Replaced({ missing }) }),
+      message: "an older copy answers"
+    })
+  })
 
 /** What a commit has noted. */
 export interface Note {

@@ -16,6 +16,7 @@ import { answerSuite } from "./DeliveryAnswers.ts"
 import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { storeSuite } from "./Store.ts"
+import { damageSuite } from "./StoreDamage.ts"
 import { derivedSuite } from "./StoreDerived.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
 import { holdSuite } from "./StoreHolds.ts"
@@ -47,6 +48,7 @@ suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))
 const inFile = Effect.map(file, Sqlite.layer)
 suites("SQLite file", Layer.unwrap(inFile))
 expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
+damageSuite("SQLite file", Effect.map(file, Sqlite.client))
 sharedStoreSuite("SQLite file", inFile)
 
 const { missing } = Server
@@ -59,5 +61,6 @@ describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skippe
   const inDatabase = Effect.map(database, Postgres.layer)
   suites("PostgreSQL", Layer.unwrap(inDatabase))
   expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
+  damageSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sharedStoreSuite("PostgreSQL", inDatabase)
 })

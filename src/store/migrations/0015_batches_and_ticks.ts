@@ -1,9 +1,10 @@
 /**
  * The batch in which each event was last delivered to each handler, so that a replay finds the journal of that batch; and
- * whether a handler's ticks are due in an integration.
+ * whether a handler's ticks are due in an integration. And checksums of the log's rows (see `Checksum`).
  *
  * Gotchas
- * - Batches that ended before this migration are unknown: a replay of their events repeats their effects.
+ * - Batches that ended before this migration are unknown: a replay of their events repeats their effects. Rows of the log
+ *   that were written before have no checksum.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -27,4 +28,6 @@ export const batchesAndTicks = Effect.gen(function*() {
     WHERE batch IS NOT NULL AND position IS NOT NULL GROUP BY handler, position`
   // `on`; `absent`: the integration is not active, its span goes on when it is back; `off`: by configuration
   yield* sql`ALTER TABLE ticks ADD COLUMN state text NOT NULL DEFAULT 'on'`
+  yield* sql`ALTER TABLE events ADD COLUMN content_sum bigint`
+  yield* sql`ALTER TABLE events ADD COLUMN row_sum bigint`
 })

@@ -1,0 +1,53 @@
+/** A running service whose SQLite file goes away, or changes, under it. */
+import { assert, describe, it } from "@effect/vitest"
+import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { inDirectory, sandboxed } from "./Program.ts"
+
+const models = { ROLLCALL_MODELS: "ats.tag" }
+
+/** ms */
+const soon = 15_000
+
+describe("a service whose database file", () => {
+  const cases = [
+    ["is deleted", (file: string) => rmSync(file)],
+    ["is replaced by a copy", (file: string) => {
+      copyFileSync(file, `${file}.copy`)
+      renameSync(`${file}.copy`, file)
+    }]
+  ] as const
+  for (const [what, happens] of cases) {
+    it(`${what} stops at once and says why (X22)`, () =>
+      inDirectory(async (directory, start) => {
+        const { environment } = await sandboxed(start, directory)
+        const service = start(["start"], { ...environment, ...models, ROLLCALL_INTERVAL: "1 hour" })
+        await service.says(/"message":"backfill complete"/, "stderr")
+        happens(join(directory, "rollcall.db"))
+        const began = performance.now()
+        const { code, stderr } = await service.ended
+        assert.isBelow(performance.now() - began, soon)
+        assert.strictEqual(code, 1)
+        assert.match(stderr, /the database file .*rollcall\.db was (deleted|replaced) while it was open/)
+      }), 60_000)
+  }
+
+  it(
+    "was changed while it was closed stops before it publishes what is not right, and says why (X23)",
+    () =>
+      inDirectory(async (directory, start) => {
+        const { environment, api } = await sandboxed(start, directory)
+        const own = { ...environment, ...models }
+        assert.strictEqual((await start(["start", "--once"], own).ended).code, 0)
+        const file = join(directory, "rollcall.db")
+        const spoilt = readFileSync(file).toString("latin1").replaceAll('"changed_at":', '"changed_au":')
+        writeFileSync(file, Buffer.from(spoilt, "latin1"))
+        const service = start(["start"], own)
+        await service.says(/"message":"started"/, "stderr")
+        const answer = await fetch(`${api}/v1/events?limit=10`)
+        assert.isAtLeast(answer.status, 500)
+        assert.include(await answer.text(), "row 1 of the event log in the store is not what was written there")
+      }),
+    60_000
+  )
+})

@@ -67,12 +67,16 @@ export interface Options {
   readonly plugins: ReadonlyArray<Plugin<unknown>>
   /** How long the journal of what is settled is kept. */
   readonly retention: Duration.Duration
+  /** Returns once the store's integrations are those of the configuration: nothing is attempted before. */
+  readonly configured?: Effect.Effect<void>
 }
 
 /** Under this name one process of a store delivers. */
 const scope = "delivery"
 const pause = { first: Duration.millis(200), longest: Duration.seconds(30) }
 const pruneEvery = Duration.hours(1)
+/** While an integration is removed: how soon it is seen to be there again, ms. */
+const lookAgain = 60_000
 
 export class Delivery extends Context.Service<Delivery, {
   readonly status: Effect.Effect<DeliveryStatus>
@@ -97,7 +101,7 @@ const newHandlersOf = (plugins: Options["plugins"]) =>
     }))
   )
 
-const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
+const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, retention }: Options) {
   const store = yield* Store
   const deliveries = yield* Deliveries
   const services: Provision.Services = {
@@ -162,6 +166,12 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     const ticks = Ticks.make(subscriptions)
     let acts = yield* deliveries.awaitAct(-1)
     let off: ReadonlyArray<Switch> = yield* persist(deliveries.switchedOff)
+    let isReady = false
+    const readiness = yield* Effect.forkIn(
+      Effect.andThen(configured, Effect.sync(() => isReady = true)),
+      attempts,
+      { startImmediately: true }
+    )
 
     const makeTicks = Effect.fnUntraced(function*(now: number) {
       if (!ticks.isUsed) return
@@ -185,13 +195,16 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
 
     /** What has ended is settled, what is due is begun. Gives when there is something to do again without being woken. */
     const turn = Effect.fnUntraced(function*(more: boolean) {
+      const absent = yield* services.accounts.absent
       const now = yield* Clock.currentTimeMillis
       const outcomes = worker.outcomes()
-      const { claimed, next } = yield* deliveries.turn(owner, outcomes, draining.isOpen() ? [] : worker.wants(now, off))
+      const wants = draining.isOpen() || !isReady ? [] : worker.wants(now, off, absent)
+      const { claimed, next } = yield* deliveries.turn(owner, outcomes, wants)
       worker.settled(outcomes.length)
-      yield* worker.start(claimed)
-      yield* tell(!more && worker.isIdle() && claimed.length === 0)
-      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now))
+      yield* worker.start(claimed, absent)
+      yield* tell(!more && isReady && worker.isIdle() && claimed.length === 0)
+      const returns = absent.removed.size === 0 ? Infinity : now + lookAgain
+      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now), returns)
     })
 
     /** Returns when there may be something to do. */
@@ -203,6 +216,7 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
         worker.awaitEnd,
         fed.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
         deliveries.awaitAct(acts),
+        isReady ? Effect.never : Fiber.await(readiness),
         draining.await
       ])
       const done = yield* deliveries.awaitAct(-1)

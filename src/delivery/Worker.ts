@@ -19,6 +19,7 @@ import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
 import type { Published } from "../plugin/Reception.ts"
 import type { Claimed, Failure, Outcome, Switch, Want } from "../store/Deliveries.ts"
 import type { Owner, StoreError } from "../store/Store.ts"
+import type { Absent } from "./Accounts.ts"
 import type * as Attempt from "./Attempt.ts"
 import * as Breaker from "./Breaker.ts"
 import { failureOf, retryAfterOf } from "./Failing.ts"
@@ -89,6 +90,8 @@ export const make = (
   const configured = new Map<string, unknown>()
   let ended = Deferred.makeUnsafe<void>()
   let stopping = false
+  let draining = false
+  const underWay = new Set<Attempt.Attempt>()
 
   const push = (outcome: Outcome) => {
     outcomes.push(outcome)
@@ -148,12 +151,14 @@ export const make = (
     const labels = { plugin: plugin.name, handler: handler.name }
     const first = members[0]
     const number = first.claim
-    const outcome = outcomeOf(
+    const follows = outcomeOf(
       members,
       { number, startedAt, failure, asked: attempt.asked },
       handler.options,
       retryAfter
     )
+    const stopped = attempt.metStop() && failure.reason === "RateLimited"
+    const outcome = stopped && follows._tag === "Again" ? { ...follows, stopped } : follows
     yield* Metric.update(Metric.withAttributes(failedCounter, { ...labels, reason: failure.reason }), 1)
     if (outcome._tag === "Dead") {
       yield* Metric.update(Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "dead" }), members.length)
@@ -180,14 +185,18 @@ export const make = (
     const { handler, plugin } = desk
     const startedAt = yield* Clock.currentTimeMillis
     const attempt = Job.attemptOf(desk, job, owner, services.deliveries)
+    underWay.add(attempt)
+    if (draining) attempt.time.giveUp()
     const exit = yield* Job.run(services, attempt, job, configuration.value).pipe(
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
       Effect.interruptible,
       Effect.exit
     )
     attempt.end()
+    underWay.delete(attempt)
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(desk, job, now)
+    if (attempt.time.gaveUp()) return conclude(desk, released(job.members))
     if (stopping && Cause.hasInterruptsOnly(exit.cause)) return conclude(desk, released(job.members))
     yield* fail(
       desk,
@@ -222,25 +231,33 @@ export const make = (
     return jobs
   }
 
-  /** Of what the record was erased meanwhile there is nothing to deliver. */
-  const dropErased = (claimed: ReadonlyArray<Claimed>, events: ReadonlyMap<number, Published>) =>
-    claimed.filter(({ id, subject }) => {
-      const isThere = subject._tag === "Tick" || events.has(subject.position)
+  /** Of what the record, or the integration, was erased meanwhile there is nothing to deliver. */
+  const dropErased = (
+    claimed: ReadonlyArray<Claimed>,
+    events: ReadonlyMap<number, Published>,
+    absent: Absent
+  ) =>
+    claimed.filter(({ id, integration, subject }) => {
+      const isThere = !absent.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
       if (!isThere) push({ _tag: "Settled", deliveries: [id] })
       return isThere
     })
 
-  const start = Effect.fnUntraced(function*(claimed: ReadonlyArray<Claimed>): Effect.fn.Return<void, StoreError> {
+  const start = Effect.fnUntraced(function*(
+    claimed: ReadonlyArray<Claimed>,
+    absent: Absent
+  ): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
     const events = yield* Effect.tapError(
       reading.recall(positions),
       () => Effect.sync(() => push(released(claimed)))
     )
-    const there = dropErased(claimed, events)
+    const there = dropErased(claimed, events, absent)
     for (const [key, own] of Map.groupBy(there, ({ handler }) => handler)) {
       const desk = desks.get(key)
-      if (desk === undefined) {
+      // it may have come to rest while these were claimed
+      if (desk === undefined || desk.breaker.room(1, desk.held, yield* Clock.currentTimeMillis) <= 0) {
         push(released(own))
         continue
       }
@@ -258,7 +275,8 @@ export const make = (
   const isOff = (off: ReadonlyArray<Switch>, plugin: string) =>
     off.some((each) => each._tag === "Plugin" && each.plugin === plugin && each.integration === null)
 
-  const exceptFor = (off: ReadonlyArray<Switch>, plugin: string): ReadonlyArray<string> => [
+  const exceptFor = (off: ReadonlyArray<Switch>, plugin: string, { removed }: Absent): ReadonlyArray<string> => [
+    ...removed,
     ...off.flatMap((each) =>
       each._tag === "Plugin" && each.plugin === plugin && each.integration !== null ? [each.integration] : []
     ),
@@ -266,7 +284,7 @@ export const make = (
   ]
 
   /** What each handler could take on now. */
-  const wants = (now: number, off: ReadonlyArray<Switch>): ReadonlyArray<Want> =>
+  const wants = (now: number, off: ReadonlyArray<Switch>, absent: Absent): ReadonlyArray<Want> =>
     [...desks.values()].flatMap((desk): ReadonlyArray<Want> => {
       const { breaker, concurrency, gathering, handler, held, key, plugin } = desk
       const size = handler.occasion._tag === "Batch" ? handler.occasion.size : null
@@ -276,7 +294,7 @@ export const make = (
         handler: key,
         most,
         size,
-        except: exceptFor(off, plugin.name),
+        except: exceptFor(off, plugin.name, absent),
         farthest: farthest(handler.options, gathering)
       }]
     })
@@ -305,9 +323,11 @@ export const make = (
         const rest = breaker.resting()
         return rest === null || held > 0 || rest.until <= now ? [] : [rest.until]
       })),
-    /** What runs may go on, nothing else is begun. */
+    /** What runs may go on, unless it waits for its turn at the API; nothing else is begun. */
     drain: () => {
+      draining = true
       for (const desk of desks.values()) clear(desk)
+      for (const { time } of underWay) time.giveUp()
     },
     /** What is interrupted from here on is to be delivered again. */
     stop: () => {

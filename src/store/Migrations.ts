@@ -15,6 +15,7 @@ import { parents } from "./migrations/0006_parents.ts"
 import { deliveries } from "./migrations/0007_deliveries.ts"
 import { expectations } from "./migrations/0008_expectations.ts"
 import { erasures } from "./migrations/0009_erasures.ts"
+import { stopped } from "./migrations/0013_stopped.ts"
 import type { Integer } from "./Rows.ts"
 import { Incompatible, StoreError, Unavailable } from "./Store.ts"
 
@@ -27,7 +28,8 @@ const migrations = {
   "0006_parents": parents,
   "0007_deliveries": deliveries,
   "0008_expectations": expectations,
-  "0009_erasures": erasures
+  "0009_erasures": erasures,
+  "0013_stopped": stopped
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

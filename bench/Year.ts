@@ -107,6 +107,7 @@ const service: Process = new Process(1, {
     delivered: () => {},
     claimed: () => {},
     begun: () => {},
+    left: () => {},
     committed: (_, written) => {
       events += written.events.length
       if (written.events.length > 0) service.appended()

@@ -6,6 +6,7 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
@@ -134,13 +135,14 @@ const loadDelivery = Effect.promise(() =>
 
 /** Without plugins nothing is loaded, and nothing runs. `HttpClient` is for what handlers ask of others. */
 const pluginsLayer = (
-  { plugins, retention }: Plan
+  { plugins, retention }: Plan,
+  configured: Effect.Effect<void>
 ): Layer.Layer<Plugins.Plugins, never, Store | Deliveries | Source> =>
   plugins.length === 0 ?
     Plugins.none :
     Layer.unwrap(Effect.map(loadDelivery, ([{ Delivery }, { layer }, { guard }]) =>
       layer(plugins).pipe(
-        Layer.provide(Delivery.layer({ plugins, retention })),
+        Layer.provide(Delivery.layer({ plugins, retention, configured })),
         Layer.provide(NodeHttpClient.layerNodeHttp),
         Layer.provide(Layer.effectDiscard(guard))
       )))
@@ -183,13 +185,19 @@ const announced = (place: StorePlace) =>
       }))
   )
 
-/** Store, plugins, relay and capture; whoever is built later is closed earlier. */
-export const pipeline = (plan: Plan) =>
-  integrationsLayer(plan).pipe(
+/**
+ * Store, plugins, relay and capture; whoever is built later is closed earlier. Plugins are there before anything is read,
+ * and attempt nothing before the store knows which integrations the configuration has.
+ */
+export const pipeline = (plan: Plan) => {
+  const configured = Latch.makeUnsafe(false)
+  return integrationsLayer(plan).pipe(
+    Layer.tap(() => configured.open),
     Layer.provideMerge(captureLayer(plan)),
     Layer.merge(Retention.layer({ retention: plan.retention, readers: readersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
-    Layer.provideMerge(pluginsLayer(plan)),
+    Layer.provideMerge(pluginsLayer(plan, configured.await)),
     Layer.provideMerge(announced(plan.store)),
     Layer.provideMerge(storeLayer(plan.store, { patient: true }))
   )
+}

@@ -224,6 +224,7 @@ export const rollcall: Contender = {
         delivered: (_, delivery) => ledger.delivered(delivery, time.now),
         claimed: () => {},
         begun: () => {},
+        left: () => {},
         committed: (_, written) => {
           const { events, key } = written
           const table = world.table(key.integration, key.model)!

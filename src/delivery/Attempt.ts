@@ -15,6 +15,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { Model } from "../domain/Model.ts"
 import { type HandlerError, Transient } from "../plugin/Failure.ts"
 import type { Asked, Claimed, Deliveries, Fence } from "../store/Deliveries.ts"
+import * as HandlerTime from "./HandlerTime.ts"
 import * as Refusals from "./Refusals.ts"
 import type { Subscription } from "./Subscription.ts"
 
@@ -76,12 +77,17 @@ export const make = (about: About, deliveries: Deliveries["Service"]) => {
   const locks = new Map<string, Semaphore.Semaphore>()
   const concluded = new Map<string, number>()
   let over = false
+  let stopped = false
+
+  /** Fails once this process has ended the attempt. */
+  const live: Effect.Effect<void, HandlerError> = Effect.suspend(() =>
+    over ? Effect.fail(new Transient({ message: "this attempt is over" })) : Effect.void
+  )
 
   /** Fails unless this attempt still has the delivery. */
-  const check: Effect.Effect<void, HandlerError> = Effect.suspend(() =>
-    over
-      ? Effect.fail(new Transient({ message: "this attempt is over" }))
-      : Effect.mapError(deliveries.check(about.fence), Refusals.ofStore)
+  const check: Effect.Effect<void, HandlerError> = Effect.andThen(
+    live,
+    Effect.mapError(deliveries.check(about.fence), Refusals.ofStore)
   )
 
   const note = (what: string, integration: string | null, outcome: Asked["outcome"]): Effect.Effect<void> =>
@@ -112,6 +118,8 @@ export const make = (about: About, deliveries: Deliveries["Service"]) => {
   return {
     ...about,
     asked,
+    time: HandlerTime.make(),
+    live,
     check,
     note,
     numbered,
@@ -119,7 +127,12 @@ export const make = (about: About, deliveries: Deliveries["Service"]) => {
     end: () => {
       over = true
     },
-    isOver: () => over
+    isOver: () => over,
+    /** A write of it was refused because all writes are stopped. */
+    meetStop: () => {
+      stopped = true
+    },
+    metStop: () => stopped
   }
 }
 

@@ -67,12 +67,16 @@ export interface Options {
   readonly plugins: ReadonlyArray<Plugin<unknown>>
   /** How long the journal of what is settled is kept. */
   readonly retention: Duration.Duration
+  /** Returns once the store's integrations are those of the configuration: nothing is attempted before. */
+  readonly configured?: Effect.Effect<void>
 }
 
 /** Under this name one process of a store delivers. */
 const scope = "delivery"
 const pause = { first: Duration.millis(200), longest: Duration.seconds(30) }
 const pruneEvery = Duration.hours(1)
+/** While an integration is removed: how soon it is seen to be there again, ms. */
+const lookAgain = 60_000
 
 export class Delivery extends Context.Service<Delivery, {
   readonly status: Effect.Effect<DeliveryStatus>
@@ -97,7 +101,7 @@ const newHandlersOf = (plugins: Options["plugins"]) =>
     }))
   )
 
-const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
+const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, retention }: Options) {
   const store = yield* Store
   const deliveries = yield* Deliveries
   const services: Provision.Services = {
@@ -161,6 +165,12 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
     const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
     let acts = yield* deliveries.awaitAct(-1)
     let off: ReadonlyArray<Switch> = yield* persist(deliveries.switchedOff)
+    let isReady = false
+    const readiness = yield* Effect.forkIn(
+      Effect.andThen(configured, Effect.sync(() => isReady = true)),
+      attempts,
+      { startImmediately: true }
+    )
 
     const makeTicks = Effect.fnUntraced(function*(now: number) {
       if (!ticks.isUsed) return
@@ -184,15 +194,18 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
 
     /** What has ended is settled, what is due is begun. Gives when there is something to do again without being woken. */
     const turn = Effect.fnUntraced(function*(more: boolean) {
+      const absent = yield* services.accounts.absent
       const now = yield* Clock.currentTimeMillis
       const outcomes = worker.outcomes()
-      const wanted = draining.isOpen() ? null : worker.wants(now, off)
+      const wanted = draining.isOpen() || !isReady ? null : worker.wants(now, off, absent)
       const { alone, claimed, next } = yield* deliveries.turn(owner, outcomes, wanted?.wants ?? [])
       worker.settled(outcomes.length)
-      yield* worker.start(claimed)
+      yield* worker.start(claimed, absent)
       const atOnce = wanted !== null && worker.turned(now, wanted, claimed, alone)
-      yield* tell(!more && !atOnce && worker.isIdle() && claimed.length === 0)
-      return atOnce ? now : Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now))
+      yield* tell(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
+      if (atOnce) return now
+      const returns = absent.removed.size === 0 ? Infinity : now + lookAgain
+      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.next(now), returns)
     })
 
     /** Returns when there may be something to do. */
@@ -204,13 +217,14 @@ const make = Effect.fnUntraced(function*({ plugins, retention }: Options) {
         worker.awaitEnd,
         fed.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
         deliveries.awaitAct(acts),
+        isReady ? Effect.never : Fiber.await(readiness),
         draining.await
       ])
       const done = yield* deliveries.awaitAct(-1)
       if (done === acts) return
       off = yield* deliveries.switchedOff
       acts = done
-      worker.giveBack(off)
+      worker.giveBack(off, yield* services.accounts.absent)
     })
 
     const serve = Effect.gen(function*() {

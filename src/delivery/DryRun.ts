@@ -20,8 +20,8 @@ import type { ProficiencyScale } from "../api/Proficiency.ts"
 import { writeFaults } from "../api/WriteCheck.ts"
 import { type WriteData, type WriteName, writeSchemas } from "../api/Writes.ts"
 import type { Json } from "../domain/ChangeEvent.ts"
-import { Invalid, type Source } from "../source/Source.ts"
-import type { Begun, Deliveries, StepKey } from "../store/Deliveries.ts"
+import { Invalid, type SendHooks, type Source } from "../source/Source.ts"
+import type { Begun, Deliveries, Refused, StepKey } from "../store/Deliveries.ts"
 import type { WouldAsk } from "./Plugins.ts"
 
 /** What a dry run reads of, and all it has. */
@@ -81,8 +81,8 @@ const sourceOf = ({ source: { page, read } }: Readable, asked: Array<WouldAsk>):
     page,
     read,
     // the schema that decoded it is this write's
-    write: <W extends WriteName>(request: Write & { readonly write: W }) =>
-      write(request) as Effect.Effect<WriteData<W>, Invalid>
+    write: <W extends WriteName, E>(request: Write & { readonly write: W }, { before }: SendHooks<E>) =>
+      Effect.andThen(before, write(request) as Effect.Effect<WriteData<W>, Invalid>)
   }
 }
 
@@ -105,6 +105,8 @@ const deliveriesOf = ({ deliveries }: Readable): Deliveries["Service"] => {
     applicationsOf: deliveries.applicationsOf,
     check: () => Effect.void,
     result: known,
+    look: (_, key) =>
+      Effect.map(known(key), (result): Refused | null => result === null ? null : { _tag: "Done", result }),
     begin: (_, key) =>
       Effect.map(known(key), (result): Begun => result === null ? { _tag: "Begun" } : { _tag: "Done", result }),
     finish: (_, key, result) => Effect.sync(() => void results.set(nameOf(key), result)),

@@ -80,6 +80,6 @@ export const run = (
   const { handler } = subscription
   return Effect.suspend(() => handler.run(inputOf(services.store.identity, subscription, job), configuration)).pipe(
     Effect.provideContext(Provision.contextOf(services, attempt)),
-    Effect.timeoutOrElse({ duration: timeoutOf(handler), orElse: () => Effect.fail(new TimedOut()) })
+    Effect.raceFirst(attempt.time.limit(timeoutOf(handler), () => new TimedOut()))
   )
 }

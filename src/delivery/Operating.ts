@@ -78,6 +78,16 @@ const handlerView = (
   }
 }
 
+/** Integrations that are not configured any more, with how many deliveries of the plugin wait for them. */
+const removedOf = (plugin: string, { backlog, integrations }: Known): ReadonlyArray<UsedIn> =>
+  [...Map.groupBy(backlog.filter((one) => one.plugin === plugin), ({ integration }) => integration)]
+    .flatMap(([integration, own]): ReadonlyArray<UsedIn> => {
+      const wait = own.reduce((sum, { due, later, waiting }) => sum + due + later + waiting, 0)
+      if (integrations.includes(integration) || wait === 0) return []
+      const deliveries = wait === 1 ? "1 delivery waits" : `${wait} deliveries wait`
+      return [{ integration, state: "removed", reason: `${deliveries} until the integration is added again` }]
+    })
+
 const usedIn = (plugin: Plugin<unknown>, { integrations, off, status }: Known) =>
   integrations.map((integration): UsedIn => {
     const unconfigured = status.unconfigured.find((one) =>
@@ -109,7 +119,7 @@ const pluginsView = (configured: Configured, known: Known): ReadonlyArray<Plugin
         ...plugin.handlers.map((handler) => handlerView(known, plugin.name, handler.name, occasionOf(handler))),
         ...leftOf(known, plugin.name, plugin.handlers.map(({ name }) => name))
       ],
-      integrations: usedIn(plugin, known)
+      integrations: [...usedIn(plugin, known), ...removedOf(plugin.name, known)]
     })),
     ...[...gone].map((plugin): PluginView => ({
       plugin,

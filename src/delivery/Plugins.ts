@@ -32,8 +32,8 @@ export interface HandlerView {
 
 export interface UsedIn {
   readonly integration: string
-  /** `unconfigured`: its deliveries wait. */
-  readonly state: "on" | "off" | "unconfigured"
+  /** `unconfigured`: its deliveries wait. `removed`: the integration is not configured any more, its deliveries wait. */
+  readonly state: "on" | "off" | "unconfigured" | "removed"
   /** Why it is not on. */
   readonly reason: string | null
 }

@@ -24,7 +24,7 @@ import {
 import type { EventOf, RecordOf, Trigger } from "../plugin/Event.ts"
 import { type HandlerError, Permanent } from "../plugin/Failure.ts"
 import { received } from "../plugin/Reception.ts"
-import type { Invalid, SourceError } from "../source/Source.ts"
+import { type Invalid, type Source, type SourceError, Waiting } from "../source/Source.ts"
 import type { Store } from "../store/Store.ts"
 import type * as Asking from "./Asking.ts"
 import { type Attempt, CurrentStep } from "./Attempt.ts"
@@ -40,6 +40,16 @@ export interface Services extends Writing.Services {
 
 const rowsAtOnce = 500
 const everything = { origins: ["backfill", "poll", "sweep", "refresh"], echo: "deliver" } as const
+
+/** What waits for its turn at the API does not use up the handler's time. */
+const patient = (source: Source["Service"], { time }: Attempt): Source["Service"] => {
+  const waiting = Effect.provideService(Waiting, time.waiting)
+  return {
+    page: (request) => waiting(source.page(request)),
+    read: (request) => waiting(source.read(request)),
+    write: (request, hooks) => waiting(source.write(request, hooks))
+  }
+}
 
 // ---- the API ------------------------------------------------------------------------------------------------------
 
@@ -211,10 +221,12 @@ const clientOf = ({ client }: Services, attempt: Attempt): HttpClient.HttpClient
     }))
 
 /** Lives as long as the attempt. */
-export const contextOf = (services: Services, attempt: Attempt): Context.Context<Capabilities> =>
-  Context.make(Api, apiOf(services, attempt)).pipe(
+export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capabilities> => {
+  const services = { ...all, source: patient(all.source, attempt) }
+  return Context.make(Api, apiOf(services, attempt)).pipe(
     Context.add(Records, recordsOf(services, attempt)),
     Context.add(Events, eventsOf(services, attempt)),
     Context.add(Journal, Journaling.make(services.deliveries, attempt)),
     Context.add(HttpClient.HttpClient, clientOf(services, attempt))
   )
+}

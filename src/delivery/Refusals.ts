@@ -30,6 +30,14 @@ export const ofStore = ({ reason }: StoreError): HandlerError =>
     message: reason._tag === "Fenced" ? "this attempt is over: the delivery is another one's now" : reason.hint
   })
 
+/** The handler asks for an integration that Rollcall does not have. */
+export const removed = (integration: string): Permanent =>
+  new Permanent({
+    message: `the integration ${integration} is not configured (any more): add it to the configuration, or with ` +
+      "`rollcall integrations add`, or correct the id in the plugin's configuration; then redrive",
+    refusal: "Inactive"
+  })
+
 export const unknown = (what: string): Permanent =>
   new Permanent({
     message: `${what} was begun by an earlier attempt, and nobody knows whether it took effect`,

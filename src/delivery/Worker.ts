@@ -19,6 +19,7 @@ import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
 import type { Published } from "../plugin/Reception.ts"
 import { aloneAfter, type Claimed, type Failure, type Outcome, type Switch, type Want } from "../store/Deliveries.ts"
 import type { Owner, StoreError } from "../store/Store.ts"
+import type { Absent } from "./Accounts.ts"
 import * as Alone from "./Alone.ts"
 import type * as Attempt from "./Attempt.ts"
 import * as Breaker from "./Breaker.ts"
@@ -100,6 +101,8 @@ export const make = (
   let ended = Deferred.makeUnsafe<void>()
   let stopping = false
   const alone = Alone.make()
+  let draining = false
+  const underWay = new Set<Attempt.Attempt>()
 
   const isFree = () => [...desks.values()].every(({ held }) => held === 0)
   const push = (outcome: Outcome) => {
@@ -182,12 +185,14 @@ export const make = (
     const labels = { plugin: plugin.name, handler: handler.name }
     const first = members[0]
     const number = first.claim
-    const outcome = outcomeOf(
+    const follows = outcomeOf(
       members,
       { number, startedAt, failure, asked: attempt.asked },
       handler.options,
       retryAfter
     )
+    const stopped = attempt.metStop() && failure.reason === "RateLimited"
+    const outcome = stopped && follows._tag === "Again" ? { ...follows, stopped } : follows
     yield* Metric.update(Metric.withAttributes(failedCounter, { ...labels, reason: failure.reason }), 1)
     if (outcome._tag === "Dead") {
       yield* Metric.update(Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "dead" }), members.length)
@@ -217,6 +222,8 @@ export const make = (
     const configuration = yield* configurationFor(desk, integration)
     if (configuration === null) return conclude(desk, released(job.members))
     const { handler, plugin } = desk
+    underWay.add(attempt)
+    if (draining) attempt.time.giveUp()
     const exit = yield* Job.run(services, attempt, job, configuration.value).pipe(
       contained({ plugin: plugin.name, handler: handler.name, delivery: id }),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
@@ -224,8 +231,10 @@ export const make = (
       Effect.exit
     )
     attempt.end()
+    underWay.delete(attempt)
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(desk, job, now)
+    if (attempt.time.gaveUp()) return conclude(desk, released(job.members))
     if (stopping && Cause.hasInterruptsOnly(exit.cause)) return conclude(desk, released(job.members))
     yield* fail(
       desk,
@@ -260,22 +269,29 @@ export const make = (
     return jobs
   }
 
-  /** Of what the record was erased meanwhile there is nothing to deliver. */
-  const dropErased = (claimed: ReadonlyArray<Claimed>, events: ReadonlyMap<number, Published>) =>
-    claimed.filter(({ id, subject }) => {
-      const isThere = subject._tag === "Tick" || events.has(subject.position)
+  /** Of what the record, or the integration, was erased meanwhile there is nothing to deliver. */
+  const dropErased = (
+    claimed: ReadonlyArray<Claimed>,
+    events: ReadonlyMap<number, Published>,
+    absent: Absent
+  ) =>
+    claimed.filter(({ id, integration, subject }) => {
+      const isThere = !absent.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
       if (!isThere) push({ _tag: "Settled", deliveries: [id] })
       return isThere
     })
 
-  const start = Effect.fnUntraced(function*(claimed: ReadonlyArray<Claimed>): Effect.fn.Return<void, StoreError> {
+  const start = Effect.fnUntraced(function*(
+    claimed: ReadonlyArray<Claimed>,
+    absent: Absent
+  ): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
     const events = yield* Effect.tapError(
       reading.recall(positions),
       () => Effect.sync(() => push(released(claimed)))
     )
-    const there = dropErased(claimed, events)
+    const there = dropErased(claimed, events, absent)
     const now = yield* Clock.currentTimeMillis
     for (const [key, own] of Map.groupBy(there, ({ handler }) => handler)) {
       const desk = desks.get(key)
@@ -298,7 +314,8 @@ export const make = (
   const isOff = (off: ReadonlyArray<Switch>, plugin: string) =>
     off.some((each) => each._tag === "Plugin" && each.plugin === plugin && each.integration === null)
 
-  const exceptFor = (off: ReadonlyArray<Switch>, plugin: string): ReadonlyArray<string> => [
+  const exceptFor = (off: ReadonlyArray<Switch>, plugin: string, { removed }: Absent): ReadonlyArray<string> => [
+    ...removed,
     ...off.flatMap((each) =>
       each._tag === "Plugin" && each.plugin === plugin && each.integration !== null ? [each.integration] : []
     ),
@@ -306,9 +323,9 @@ export const make = (
   ]
 
   /** What was claimed and has not begun goes back where its plugin is off by now. */
-  const giveBack = (off: ReadonlyArray<Switch>) => {
+  const giveBack = (off: ReadonlyArray<Switch>, absent: Absent) => {
     for (const desk of desks.values()) {
-      const except = isOff(off, desk.plugin.name) ? null : new Set(exceptFor(off, desk.plugin.name))
+      const except = isOff(off, desk.plugin.name) ? null : new Set(exceptFor(off, desk.plugin.name, absent))
       for (const job of desk.queue.splice(0)) {
         if (except !== null && !except.has(job.members[0].integration)) desk.queue.push(job)
         else conclude(desk, released(job.members))
@@ -317,7 +334,7 @@ export const make = (
   }
 
   /** What each handler could take on now. */
-  const wantsOf = (now: number, off: ReadonlyArray<Switch>, asked: Alone.Asked): ReadonlyArray<Want> =>
+  const wantsOf = (now: number, off: ReadonlyArray<Switch>, absent: Absent, asked: Alone.Asked): ReadonlyArray<Want> =>
     [...desks.values()].flatMap((desk): ReadonlyArray<Want> => {
       const { breaker, concurrency, gathering, handler, held, key, plugin } = desk
       const size = handler.occasion._tag === "Batch" ? handler.occasion.size : null
@@ -329,15 +346,15 @@ export const make = (
         careful: Math.max(0, concurrency - held),
         alone: asked === "one that must run alone",
         size,
-        except: exceptFor(off, plugin.name),
+        except: exceptFor(off, plugin.name, absent),
         farthest: farthest(handler.options, gathering)
       }]
     })
 
   /** While a delivery waits to run alone nothing else is begun, and what has not begun is given back. */
-  const wants = (now: number, off: ReadonlyArray<Switch>): Wanted => {
+  const wants = (now: number, off: ReadonlyArray<Switch>, absent: Absent): Wanted => {
     const asked = alone.ask(now, isFree())
-    if (asked !== "nothing") return { asked, wants: wantsOf(now, off, asked) }
+    if (asked !== "nothing") return { asked, wants: wantsOf(now, off, absent, asked) }
     for (const desk of desks.values()) clear(desk)
     return { asked, wants: [] }
   }
@@ -375,9 +392,11 @@ export const make = (
           return rest === null || held > 0 || rest.until <= now ? [] : [rest.until]
         })
       ),
-    /** What runs may go on, nothing else is begun. */
+    /** What runs may go on, unless it waits for its turn at the API; nothing else is begun. */
     drain: () => {
+      draining = true
       for (const desk of desks.values()) clear(desk)
+      for (const { time } of underWay) time.giveUp()
     },
     /** What is interrupted from here on is to be delivered again. */
     stop: () => {

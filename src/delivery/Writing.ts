@@ -2,11 +2,13 @@
  * The twelve writes in the name of an attempt. Hides when a write is sent, and that it may have been sent before.
  *
  * Invariants
- * 1. Nothing is sent before its intent is committed, with the attempt's fence checked in that very transaction   (X16, L5)
+ * 1. Nothing is sent before its intent is committed; that very transaction checks the attempt's fence and the switch, and runs
+ *    each time the request has its turn and is about to leave   (X16, L5)
  * 2. What has a result is never sent again; what has an intent and no result only if that is safe, was declared so, or the
  *    API shows that it did not take effect   (L4, L5)
  * 3. Of what is known not to have been done no intent is left
- * 4. While it is unknown whether a write took effect that must not be repeated, none is sent in its place that says something else   (L5)
+ * 4. What waits for its turn, also between two tries, has no intent: whoever dies or is stopped then has sent nothing   (L4)
+ * 5. While it is unknown whether a write took effect that must not be repeated, none is sent in its place that says something else   (L5)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -19,7 +21,7 @@ import { createdBy, expectationsOf } from "../domain/Expectation.ts"
 import type { OnUnknown } from "../plugin/Capabilities.ts"
 import { type HandlerError, RateLimited } from "../plugin/Failure.ts"
 import type { WriteRequest } from "../source/Source.ts"
-import type { Begun, StepKey } from "../store/Deliveries.ts"
+import type { Begun, Intent, StepKey } from "../store/Deliveries.ts"
 import * as Asking from "./Asking.ts"
 import type { Attempt } from "./Attempt.ts"
 import * as Refusals from "./Refusals.ts"
@@ -38,8 +40,17 @@ const unless: Readonly<Record<(typeof writes)[WriteName]["repeat"], OnUnknown>> 
 }
 
 const usualBudget = 1_000
-/** While all writes are stopped: how soon it is asked again. */
+/** While all writes are stopped: how soon it is tried again, unless they are resumed before. */
 const stopped = Duration.minutes(1)
+
+/** The write had its turn, and was not begun. */
+class NotBegun {
+  readonly _tag = "NotBegun"
+  readonly begun: Exclude<Begun, { readonly _tag: "Begun" }>
+  constructor(begun: NotBegun["begun"]) {
+    this.begun = begun
+  }
+}
 
 /** What does not fit is refused before it is sent: nothing is to be seen of it. */
 const checked = <W extends WriteName>(write: W, body: unknown): body is WriteBody<W> =>
@@ -66,7 +77,8 @@ export const make = (services: Services, attempt: Attempt) => {
     if (write !== "replacePackages") return effect
     const lock = replacing.get(integration) ?? Semaphore.makeUnsafe(1)
     replacing.set(integration, lock)
-    return lock.withPermits(1)(effect)
+    // the one before may wait for its turn at the API
+    return attempt.time.standing((go) => lock.withPermits(1)(Effect.andThen(go, effect)))
   }
 
   /** In a named step for one record, a write of the same kind to the same target is the same one, whatever it says. */
@@ -74,15 +86,14 @@ export const make = (services: Services, attempt: Attempt) => {
     !step.startsWith(name) && attempt.record !== null && attempt.record !== "tick" &&
     (lasting || occasion.startsWith("e"))
 
-  /** The transaction before a write goes out: fence, switch, budget, intent, and what is to be seen of it. */
-  const begin = <W extends WriteName>(
+  const intentOf = <W extends WriteName>(
     key: StepKey,
     wanted: Asking.Wanted<W>,
-    again: boolean
-  ): Effect.Effect<Begun, HandlerError> => {
+    { again, counted }: { readonly again: boolean; readonly counted: boolean }
+  ): Intent => {
     const { body, integration, params, write } = wanted
     const onUnknown = ifUnknown(wanted)
-    return stored(deliveries.begin(attempt.fence, {
+    return {
       ...key,
       ...(onUnknown === "deadLetter" && {
         kin: key.step.slice(0, key.step.lastIndexOf(":") + 1),
@@ -97,13 +108,17 @@ export const make = (services: Services, attempt: Attempt) => {
           Object.entries<unknown>(params).flatMap(([name, id]) => typeof id === "string" ? [[name, id]] : [])
         ),
         plugin: plugin.name,
-        perHour: plugin.definition.writesPerHour ?? usualBudget,
+        perHour: counted ? null : plugin.definition.writesPerHour ?? usualBudget,
         depth: attempt.depth,
         expected: checked(write, body) ? expectationsOf(write, params, body) : []
       },
       again
-    }))
+    }
   }
+
+  /** The transaction before a write goes out: fence, switch, budget, intent, and what is to be seen of it. */
+  const begin = (intent: Intent): Effect.Effect<Begun, HandlerError> =>
+    Effect.andThen(attempt.live, stored(deliveries.begin(attempt.fence, intent)))
 
   /** The form an employee is checked against is read if the handler did not. */
   const against = <W extends WriteName>(account: string, { body, integration, options, write }: Asking.Wanted<W>) => {
@@ -127,30 +142,57 @@ export const make = (services: Services, attempt: Attempt) => {
       ))
   }
 
-  /** Sends; the intent is there. Whatever comes back is written down before anything else may happen. */
+  /** Begins a write each time it is about to leave, and withdraws what came to nothing before it waits again. */
+  const hooksOf = <W extends WriteName>(key: StepKey, wanted: Asking.Wanted<W>, again: boolean) => {
+    const withdraw = stored(deliveries.withdraw(attempt.fence, key))
+    let begun = false
+    let counted = false
+    let leaving = false
+    const leaves = (is: boolean) => {
+      if (is !== leaving) attempt.time.leaves(is ? 1 : -1)
+      leaving = is
+    }
+    return {
+      over: Effect.sync(() => leaves(false)),
+      before: Effect.gen(function*() {
+        // a store that does not answer may have committed it: nothing was sent, so nothing is to be left of it
+        const outcome = yield* begin(intentOf(key, wanted, { again: again || begun, counted })).pipe(
+          Effect.tapError(() => Effect.ignore(withdraw))
+        )
+        if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
+        begun = counted = true
+        leaves(true)
+      }),
+      undone: Effect.tap(withdraw, () =>
+        Effect.sync(() => {
+          begun = false
+          leaves(false)
+        }))
+    }
+  }
+
+  /** Waits for the write's turn, begins and sends it. What comes back is written down before anything else may happen. */
   const send = <W extends WriteName>(
     key: StepKey,
-    wanted: Asking.Wanted<W>
-  ): Effect.Effect<WriteData<W>, HandlerError> => {
+    wanted: Asking.Wanted<W>,
+    again: boolean
+  ): Effect.Effect<WriteData<W>, HandlerError | NotBegun> => {
     const { integration, write } = wanted
-    const undone = (error: HandlerError) =>
-      stored(deliveries.withdraw(attempt.fence, key)).pipe(
-        Effect.andThen(attempt.note(write, integration, "refused")),
-        Effect.andThen(Effect.fail(error))
-      )
+    const failed = (outcome: "refused" | "unknown", error: HandlerError) =>
+      Effect.andThen(attempt.note(write, integration, outcome), Effect.fail(error))
+    const hooks = hooksOf(key, wanted, again)
     return Effect.uninterruptibleMask((restore) =>
       restore(request(wanted)).pipe(
         Effect.matchEffect({
-          onFailure: undone,
+          onFailure: (error) => failed("refused", error),
           onSuccess: (request) =>
-            Effect.matchEffect(restore(source.write(request)), {
-              onFailure: (error) =>
-                error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
-                  ? Effect.andThen(
-                    attempt.note(write, integration, "unknown"),
-                    Effect.fail(Refusals.ofApi(write, error))
-                  )
-                  : undone(Refusals.ofApi(write, error)),
+            Effect.matchEffect(Effect.ensuring(restore(source.write(request, hooks)), hooks.over), {
+              onFailure: (error): Effect.Effect<never, HandlerError | NotBegun> => {
+                if (error._tag === "NotBegun") return Effect.fail(error)
+                if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
+                const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
+                return failed(isUnknown ? "unknown" : "refused", Refusals.ofApi(write, error))
+              },
               onSuccess: (data) =>
                 stored(deliveries.finish(attempt.fence, key, JSON.stringify(data), createdBy(write, data))).pipe(
                   Effect.andThen(attempt.note(write, integration, "done")),
@@ -167,14 +209,31 @@ export const make = (services: Services, attempt: Attempt) => {
     wanted: Asking.Wanted<W>,
     again: boolean
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    const begun = yield* begin(key, wanted, again)
+    // what is known already is not waited for
+    const intent = intentOf(key, wanted, { again, counted: false })
+    const refused = yield* Effect.andThen(attempt.live, stored(deliveries.look(attempt.fence, intent)))
+    return refused === null
+      ? yield* Effect.catch(
+        send(key, wanted, again),
+        (error) => error._tag === "NotBegun" ? withheld(key, wanted, error.begun) : Effect.fail(error)
+      )
+      : yield* withheld(key, wanted, refused)
+  })
+
+  /** What becomes of a write that is not begun. */
+  const withheld = Effect.fnUntraced(function*<W extends WriteName>(
+    key: StepKey,
+    wanted: Asking.Wanted<W>,
+    begun: NotBegun["begun"]
+  ): Effect.fn.Return<WriteData<W>, HandlerError> {
     switch (begun._tag) {
-      case "Begun":
-        return yield* send(key, wanted)
       case "Done":
         return JSON.parse(begun.result)
       case "Stopped":
+        attempt.meetStop()
         return yield* new RateLimited({ retryAfter: stopped })
+      case "Removed":
+        return yield* Refusals.removed(wanted.integration)
       case "Exhausted": {
         const now = yield* Clock.currentTimeMillis
         return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, begun.until - now)) })
@@ -208,7 +267,7 @@ export const make = (services: Services, attempt: Attempt) => {
         return yield* perform(key, wanted, true)
       case "Done": {
         // ours from here on, so that its result is
-        const begun = yield* begin(key, wanted, true)
+        const begun = yield* begin(intentOf(key, wanted, { again: true, counted: false }))
         if (begun._tag === "Begun") {
           yield* stored(
             deliveries.finish(attempt.fence, key, JSON.stringify(answer.data), createdBy(write, answer.data))
@@ -223,7 +282,6 @@ export const make = (services: Services, attempt: Attempt) => {
     wanted: Asking.Wanted<W>
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
     const { body, integration, write } = wanted
-    yield* attempt.check
     const { lasting, occasions, path } = yield* attempt.place
     const name = path + kinOf(wanted) + digest(body)
     const key = (number: number): StepKey => ({

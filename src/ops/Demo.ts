@@ -108,8 +108,8 @@ export const noting = (writings: Writings, pluginOf: (write: WriteName) => strin
     Source,
     Effect.map(Source, (source) => ({
       ...source,
-      write: (request) =>
-        Effect.tap(source.write(request), () =>
+      write: (request, hooks) =>
+        Effect.tap(source.write(request, hooks), () =>
           Effect.map(Clock.currentTimeMillis, (at) => {
             writings.push({ at, plugin: pluginOf(request.write), request })
           }))

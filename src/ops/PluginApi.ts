@@ -32,8 +32,11 @@ export const PluginView = Schema.Struct({
   handlers: Schema.Array(HandlerView),
   integrations: Schema.Array(Schema.Struct({
     integration: Schema.String,
-    /** `unconfigured`: its deliveries wait until it is configured. */
-    state: Schema.Literals(["on", "off", "unconfigured"]),
+    /**
+     * `unconfigured`: its deliveries wait until it is configured. `removed`: the integration is not configured any more,
+     * its deliveries wait until it is added again.
+     */
+    state: Schema.Literals(["on", "off", "unconfigured", "removed"]),
     reason: Schema.NullOr(Schema.String)
   }))
 }).annotate({

@@ -19,13 +19,17 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import type { SourceError } from "./Source.ts"
+import { SourceError } from "./Source.ts"
+
+type Tagged = { readonly _tag: string }
 
 export interface Circuits {
   /** Runs the request, unless the integration is left alone. */
   readonly guard: (
     integration: string
-  ) => <A, R>(request: Effect.Effect<A, SourceError, R>) => Effect.Effect<A, SourceError | CircuitOpen, R>
+  ) => <A, E extends Tagged, R>(
+    request: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | CircuitOpen, R>
 }
 
 export interface CircuitOptions {
@@ -52,9 +56,9 @@ interface Circuit {
 }
 
 /** What an exit says about the integration: the failure, that it answers, or nothing. */
-const verdict = (exit: Exit.Exit<unknown, SourceError>): SourceError["reason"] | "answers" | "nothing" => {
+const verdict = (exit: Exit.Exit<unknown, Tagged>): SourceError["reason"] | "answers" | "nothing" => {
   if (Exit.isSuccess(exit)) return "answers"
-  const error = Cause.findErrorOption(exit.cause)
+  const error = Option.filter(Cause.findErrorOption(exit.cause), (error) => error instanceof SourceError)
   if (Option.isNone(error) || error.value.reason._tag === "RateLimited") return "nothing"
   const { reason } = error.value
   return reason._tag === "Transient" || reason._tag === "Unreadable" ? reason : "answers"
@@ -71,7 +75,7 @@ export const make = Effect.fnUntraced(function*({ firstPause }: CircuitOptions):
     return new CircuitOpen({ left, message: `left alone after ${failures} failures in a row, ${next}; ${lastFailure}` })
   }
 
-  const note = (integration: string, circuit: Circuit, trial: boolean, exit: Exit.Exit<unknown, SourceError>): void => {
+  const note = (integration: string, circuit: Circuit, trial: boolean, exit: Exit.Exit<unknown, Tagged>): void => {
     if (trial) circuit.trying = false
     const said = verdict(exit)
     if (said === "nothing") return
@@ -85,8 +89,8 @@ export const make = Effect.fnUntraced(function*({ firstPause }: CircuitOptions):
     circuit.openUntil = now() + Duration.toMillis(pause)
   }
 
-  const guard: Circuits["guard"] = (integration) => <A, R>(request: Effect.Effect<A, SourceError, R>) =>
-    Effect.suspend((): Effect.Effect<A, SourceError | CircuitOpen, R> => {
+  const guard: Circuits["guard"] = (integration) => <A, E extends Tagged, R>(request: Effect.Effect<A, E, R>) =>
+    Effect.suspend((): Effect.Effect<A, E | CircuitOpen, R> => {
       const circuit = circuits.get(integration) ??
         { failures: 0, openings: 0, openUntil: -Infinity, trying: false, lastFailure: "" }
       circuits.set(integration, circuit)

@@ -10,10 +10,11 @@ import * as Duration from "effect/Duration"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import { provesUndone } from "../api/Errors.ts"
 import type { Repeat } from "../api/Writes.ts"
-import type { CircuitOpen } from "./Circuits.ts"
+import { CircuitOpen } from "./Circuits.ts"
 import {
   ApplicationAlreadyExists,
   EmployeeAlreadyExists,
+  GivenUp,
   JobClosed,
   NotSent,
   OutcomeUnknown,
@@ -44,10 +45,21 @@ export const timedOut = (timeout: Duration.Duration): SourceError =>
     reason: new Transient({ code: null, message: `no complete answer within ${Duration.format(timeout)}` })
   })
 
-export const leftAlone = ({ left, message }: CircuitOpen): SourceError =>
+const leftAlone = ({ left, message }: CircuitOpen): SourceError =>
   new SourceError({
     reason: new Transient({ code: null, message, undone: true, retryAfter: Duration.toMillis(left) })
   })
+
+const givenUp = ({ message }: GivenUp): SourceError =>
+  new SourceError({ reason: new Transient({ code: null, message, undone: true }) })
+
+/** What it means that a request did not leave; everything else means what it says. */
+export const ofUnsent = <E>(error: E): Exclude<E, CircuitOpen | GivenUp> | SourceError =>
+  error instanceof CircuitOpen
+    ? leftAlone(error)
+    : error instanceof GivenUp
+    ? givenUp(error)
+    : error as Exclude<E, CircuitOpen | GivenUp>
 
 /** Whether it is certain that the API did nothing: the request did not reach it, or it answered with a code that says so. */
 export const isUndone = ({ reason }: SourceError): boolean => reason.undone === true || provesUndone(reason.code)

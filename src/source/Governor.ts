@@ -22,15 +22,15 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import type { Priority } from "./Source.ts"
+import { type GivenUp, type Priority, Waiting } from "./Source.ts"
 
 export interface Governor {
-  /** Runs the request when it is its turn. However it ends, the turn is given back. */
+  /** Runs the request when it is its turn, unless `Waiting` gives up before. However it ends, the turn is given back. */
   readonly run: (
     integration: string,
     priority: Priority,
     live?: boolean
-  ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | GivenUp, R>
   /** What an answer to a live request said: how many the integration takes at once, and how many more it would take. */
   readonly allowed: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
   /** Gives no turn for so long, at most `longestPause`. A pause is lengthened, never shortened. */
@@ -197,15 +197,20 @@ export const make = Effect.fnUntraced(function*(
     Effect.suspend(() => {
       const line = lines[priority]
       const share = shareOf(integration)
-      let ticket: Ticket | undefined
-      const turn = Effect.callback<void>((resume) => {
-        ticket = { integration, share, live, line, start: () => resume(Effect.void), taken: false }
+      let resume = () => {}
+      const ticket: Ticket = { integration, share, live, line, start: () => resume(), taken: false }
+      const turn = Effect.callback<void>((given) => {
+        if (ticket.taken) return given(Effect.void)
+        resume = () => given(Effect.void)
+      })
+      const ask = Effect.suspend(() => {
         line.add(ticket)
         giveTurns()
+        return ticket.taken ? Effect.void : Effect.flatMap(Waiting, (waiting) => waiting(turn))
       })
       return Effect.onExit(
-        Effect.andThen(turn, request),
-        (exit) => Effect.sync(() => ticket && leave(ticket, Exit.isSuccess(exit)))
+        Effect.andThen(ask, request),
+        (exit) => Effect.sync(() => leave(ticket, Exit.isSuccess(exit)))
       )
     })
 

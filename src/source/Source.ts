@@ -5,6 +5,7 @@
  * Invariants
  * 1. A write is sent again only where it is known that nothing was done, or where the table of writes says "safe"
  * 2. What is known to be wrong is not sent: `Invalid`, with every fault
+ * 3. A write leaves only while it has its turn, and right after `SendHooks.before` allowed it
  *
  * Gotchas
  * - Records come as parsed JSON, unknown: what they mean is capture's business, one bad record never fails a page.
@@ -12,6 +13,7 @@
  * - Every call is already retried where that can help; an error here means this reading, or this write, ends.
  */
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EmployeeForm, StaffingEntityId } from "../api/Forms.ts"
@@ -251,6 +253,37 @@ export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
   }
 }
 
+// ---- waiting and sending ------------------------------------------------------------------------------------------
+
+/** The caller stopped waiting for the request's turn: nothing was sent. */
+export class GivenUp extends Data.TaggedError("GivenUp")<{ readonly message: string }> {}
+
+/**
+ * Runs the wait of a request for its turn, which may last as long as the account is paused. A caller whose time must not
+ * pass meanwhile, or who may have to stop waiting, provides its own.
+ */
+export const Waiting = Context.Reference<(turn: Effect.Effect<void>) => Effect.Effect<void, GivenUp>>(
+  "rollcall/source/Waiting",
+  { defaultValue: () => (turn) => turn }
+)
+
+/**
+ * Called around each try of a write. A write is tried again after a refusal for the rate limit, after a failure of which
+ * it is certain that nothing was done, and, if that is safe, after any other.
+ */
+export interface SendHooks<E> {
+  /** Runs once the request has its turn, as the last thing before it leaves. If this fails, nothing is sent. */
+  readonly before: Effect.Effect<void, E>
+  /**
+   * Runs when it is certain that the API did nothing of what `before` allowed, before anything is tried again; also where
+   * `before` was interrupted, whether it had come to its end or not.
+   */
+  readonly undone: Effect.Effect<void, E>
+}
+
+/** For writes that nobody has to write down. */
+export const noHooks: SendHooks<never> = { before: Effect.void, undone: Effect.void }
+
 // ---- port ---------------------------------------------------------------------------------------------------------
 
 const unsupported = (what: string) => new Unsupported({ code: null, message: `${what} is not offered` })
@@ -263,8 +296,11 @@ export class Source extends Context.Service<Source, {
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
   /** One of the four other reads. */
   readonly read: <R extends ReadName>(request: ReadRequest<R>) => Effect.Effect<ReadData<R>, SourceError | Invalid>
-  /** One of the twelve writes; `data` of the answer. */
-  readonly write: <W extends WriteName>(request: WriteRequest<W>) => Effect.Effect<WriteData<W>, WriteError | Invalid>
+  /** One of the twelve writes; `data` of the answer. A failure of a hook ends the write. */
+  readonly write: <W extends WriteName, E>(
+    request: WriteRequest<W>,
+    hooks: SendHooks<E>
+  ) => Effect.Effect<WriteData<W>, WriteError | Invalid | E>
 }>()("rollcall/source/Source") {}
 
 /** A source that has lists and nothing else: every other read and every write is `Unsupported`. */

@@ -6,6 +6,7 @@
  * 2. The key goes to the account's own address and nowhere else: no redirect is followed
  * 3. A request ends within `timeout`, counted to the last byte of its answer
  * 4. A write is tried again only where nothing was done, or where doing it twice is safe
+ * 5. A write leaves only while it has a turn, and each time its hooks are asked only then
  *
  * Gotchas
  * - Waiting for a turn counts neither as time of the request nor as a try.
@@ -40,14 +41,19 @@ import * as Circuits from "./Circuits.ts"
 import * as Failures from "./Failures.ts"
 import * as Governor from "./Governor.ts"
 import * as Outages from "./Outages.ts"
+import * as Sending from "./Sending.ts"
 import {
+  type GivenUp,
   Inactive,
+  type Invalid,
   KeyRefused,
   type PageRequest,
   type ReadData,
   type ReadRequest,
+  type SendHooks,
   Source,
   SourceError,
+  type WriteError,
   type WriteRequest
 } from "./Source.ts"
 import * as Warnings from "./Warnings.ts"
@@ -143,27 +149,28 @@ const measured = (endpoint: EndpointName) => <A, E extends SourceError, R>(reque
       }))
   })
 
+/** Why a request ends without data. */
+type Failed = SourceError | Circuits.CircuitOpen | GivenUp | Sending.Withheld<unknown>
+
 /** The wait a failed answer asked for itself (503 with `Retry-After`). */
-const asked = (error: SourceError | Circuits.CircuitOpen): Duration.Duration =>
+const asked = (error: Failed): Duration.Duration =>
   error._tag === "SourceError" && error.reason._tag === "Transient"
     ? Duration.min(Duration.millis(error.reason.retryAfter ?? 0), Governor.longestPause)
     : Duration.zero
 
-/** Whoever is told that the integration is left alone does not wait for it. */
-const retriesOf = (error: SourceError | Circuits.CircuitOpen): number =>
-  error._tag === "SourceError" ? retries[error.reason._tag] ?? 0 : 0
+/** What is left alone, given up or withheld is not waited for. */
+const retriesOf = (error: Failed): number => error._tag === "SourceError" ? retries[error.reason._tag] ?? 0 : 0
 
 const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.tooLarge === true
 
-type Failure = SourceError | HttpClientError.HttpClientError | Circuits.CircuitOpen
-
-const isRateLimited = (error: Failure): boolean => error._tag === "SourceError" && error.reason._tag === "RateLimited"
+const isRateLimited = (error: Failed | HttpClientError.HttpClientError): boolean =>
+  error._tag === "SourceError" && error.reason._tag === "RateLimited"
 
 /** A key that was exchanged while a request was under way is no reason to stop: the new one is tried, in its turn. */
-const withCurrentKey = <A>(
+const withCurrentKey = <A, E>(
   key: Account["key"],
   mayRepeat: (error: SourceError) => boolean,
-  send: (key: Redacted.Redacted) => Effect.Effect<A, SourceError | Circuits.CircuitOpen>
+  send: (key: Redacted.Redacted) => Effect.Effect<A, SourceError | E>
 ) =>
   Effect.flatMap(
     key,
@@ -249,7 +256,7 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
 
       const backoff = Schedule.min([Schedule.exponential(retryBase), Schedule.spaced(longestDelay)]).pipe(
         Schedule.jittered,
-        Schedule.setInputType<SourceError | Circuits.CircuitOpen>(),
+        Schedule.setInputType<Failed>(),
         Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, asked(input)))),
         Schedule.while(({ attempt, input }) => attempt <= retriesOf(input))
       )
@@ -259,7 +266,8 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         call: Call.Call,
         account: Governed,
         key: Redacted.Redacted,
-        { meaning, maxBytes }: Expected<A>
+        { meaning, maxBytes }: Expected<A>,
+        leave: Effect.Effect<void, SourceError>
       ): Effect.fn.Return<Answered<A>, SourceError | HttpClientError.HttpClientError> {
         if (!isSendable(Redacted.value(key))) {
           const message = "the key holds characters that no header can carry"
@@ -267,7 +275,9 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         }
         const requestedAt = yield* Clock.currentTimeMillis
         const elapsed = yield* stopwatch
-        const response = yield* client.execute(requestOf(call, account.url, key))
+        const request = requestOf(call, account.url, key)
+        yield* leave
+        const response = yield* client.execute(request)
         const { headers, status } = response
         const slowDown = account.slowDown(Answer.retryAfterOf(headers, requestedAt))
         if (status === 429) yield* slowDown
@@ -285,11 +295,12 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
       })
 
       /** Sends until there is an answer, or no point in another try. */
-      const ask = Effect.fnUntraced(function*<A>(
+      const ask = Effect.fnUntraced(function*<A, E extends Sending.Withheld<unknown> = never>(
         call: Call.Call,
         expected: Expected<A>,
-        mayRepeat: (error: SourceError) => boolean = () => true
-      ): Effect.fn.Return<Answered<A>, SourceError> {
+        mayRepeat: (error: SourceError) => boolean = () => true,
+        tried: Sending.Try<E> = Sending.freely
+      ): Effect.fn.Return<Answered<A>, SourceError | E> {
         const account = accounts.get(call.account)
         if (account === undefined) {
           const message = `the configuration has no account "${call.account}"`
@@ -300,14 +311,17 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
           const message = `"${integration}" holds characters that no header can carry`
           return yield* new SourceError({ reason: new Inactive({ code: null, message, undone: true }) })
         }
-        const mayRetry = (error: SourceError | Circuits.CircuitOpen) => error._tag === "SourceError" && mayRepeat(error)
-        const sendWith = (key: Redacted.Redacted) =>
-          send(call, account, key, expected).pipe(
+        const mayRetry = (error: Failed | Circuits.CircuitOpen) => error._tag === "SourceError" && mayRepeat(error)
+        const once = (key: Redacted.Redacted) => (leave: Effect.Effect<void, SourceError>) =>
+          send(call, account, key, expected, leave).pipe(
             Effect.provideService(HttpClient.TracerPropagationEnabled, false),
             Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.disconnected(error))),
             Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
             measured(call.endpoint),
-            account.outages.watch(call.integration),
+            account.outages.watch(call.integration)
+          )
+        const sendWith = (key: Redacted.Redacted) =>
+          tried(once(key)).pipe( // whether it may leave, asked last
             account.circuits.guard(integration), // whether it is asked at all
             account.governor.run(integration, call.priority, call.live), // whose turn it is
             // the account's pause is the wait
@@ -315,10 +329,8 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
           )
         return yield* withCurrentKey(account.key, mayRepeat, sendWith).pipe(
           Effect.retry(Schedule.while(backoff, ({ input }) => mayRetry(input))),
-          Effect.catchTag(
-            "CircuitOpen",
-            (open) => Effect.andThen(Metric.update(withheld, 1), Effect.fail(Failures.leftAlone(open)))
-          )
+          Effect.tapError((error) => error._tag === "CircuitOpen" ? Metric.update(withheld, 1) : Effect.void),
+          Effect.mapError(Failures.ofUnsent)
         )
       })
 
@@ -357,7 +369,10 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         return (yield* ask(call, { meaning, maxBytes: maxBytes / 8 })).data
       })
 
-      const write = Effect.fn("Source.write")(function*<W extends WriteName>(request: WriteRequest<W>) {
+      const write = Effect.fn("Source.write")(function*<W extends WriteName, E>(
+        request: WriteRequest<W>,
+        hooks: SendHooks<E>
+      ): Effect.fn.Return<WriteData<W>, WriteError | Invalid | E> {
         const call = yield* Call.ofWrite(request)
         const { data } = writeSchemas[request.write]
         const { repeat } = writes[request.write]
@@ -365,9 +380,11 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         const answered = ask(
           call,
           { meaning, maxBytes: maxBytes / 8 },
-          repeat === "safe" ? undefined : Failures.isUndone
+          repeat === "safe" ? undefined : Failures.isUndone,
+          Sending.tried(hooks)
         )
-        return (yield* Effect.mapError(answered, Failures.ofWrite(repeat))).data
+        const failed = Failures.ofWrite(repeat)
+        return (yield* Effect.mapError(answered, (error) => error._tag === "Withheld" ? error.by : failed(error))).data
       })
 
       return { page, read, write }

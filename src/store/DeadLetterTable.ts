@@ -206,10 +206,22 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
 
   const set: Deliveries["Service"]["set"] = (which, on, act) => {
     const key = fromSwitch(which)
+    const resumed = on && which._tag === "Writes"
+      ? Effect.flatMap(
+        Clock.currentTimeMillis,
+        (now) => sql`UPDATE deliveries SET due_at = ${now}, stopped = 0 WHERE stopped = 1`
+      )
+      : Effect.void
     const change = on
       ? sql`DELETE FROM switched_off WHERE plugin = ${key.plugin} AND integration = ${key.integration}`
       : sql`INSERT INTO switched_off ${sql.insert(key)} ON CONFLICT (plugin, integration) DO NOTHING`
-    return change.pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, attempt("set"))
+    return change.pipe(
+      Effect.andThen(resumed),
+      Effect.andThen(record(act)),
+      Effect.asVoid,
+      locks.deliveries,
+      attempt("set")
+    )
   }
 
   return {

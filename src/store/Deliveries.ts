@@ -181,7 +181,14 @@ export type Outcome =
     | { readonly _tag: "Settled" }
     /** As if it had not been claimed. */
     | { readonly _tag: "Released" }
-    | { readonly _tag: "Again"; readonly dueAt: number; readonly attempts: number; readonly attempted: Attempted }
+    | {
+      readonly _tag: "Again"
+      readonly dueAt: number
+      readonly attempts: number
+      readonly attempted: Attempted
+      /** Because all writes are stopped: due at once when they are resumed, or already are. */
+      readonly stopped?: boolean
+    }
     | { readonly _tag: "Dead"; readonly attempts: number; readonly attempted: Attempted }
     /** Two batches of what was one. */
     | { readonly _tag: "Halved"; readonly batch: string; readonly dueAt: number; readonly attempted: Attempted }
@@ -215,7 +222,8 @@ export interface Intent extends StepKey {
     /** The ids in its path, where it has any. */
     readonly params?: Readonly<Record<string, string>>
     readonly plugin: string
-    readonly perHour: number
+    /** null: an earlier try of the same request was counted. */
+    readonly perHour: number | null
     /** Of what it causes; see `Author`. */
     readonly depth: number
     /** What is to be seen of it. */
@@ -241,7 +249,10 @@ export type Begun =
   | { readonly _tag: "Unknown"; readonly begunAt: number }
   /** An operator answered for a request in other words, and it is unclear whether this one is the same. It was not sent. */
   | { readonly _tag: "Unclear" }
+  /** The writes of all plugins are stopped. */
   | { readonly _tag: "Stopped" }
+  /** The integration that would be written to is not configured any more. */
+  | { readonly _tag: "Removed" }
   | { readonly _tag: "Exhausted"; readonly until: number }
 
 /** A step without a result, or with one that an operator gave and no handler was given yet. */
@@ -276,6 +287,8 @@ export type Answered =
   /** There is no open step of this name (any more). */
   | { readonly _tag: "Outdated" }
   | { readonly _tag: "Running" }
+/** Why a step would not begin now. */
+export type Refused = Exclude<Begun, { readonly _tag: "Begun" | "Exhausted" }>
 
 // ---- for operators ------------------------------------------------------------------------------------------------
 
@@ -376,6 +389,8 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly check: (fence: Fence) => Effect.Effect<void, StoreError>
   /** The result of a step, if it has one. */
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
+  /** What `begin` would refuse with now; null: it would begin, unless the hour's budget is used up. Changes nothing. */
+  readonly look: (fence: Fence, intent: Intent) => Effect.Effect<Refused | null, StoreError>
   /** Commits the intent, and with it what is expected to be seen of the write. */
   readonly begin: (fence: Fence, intent: Intent) => Effect.Effect<Begun, StoreError>
   /**
@@ -438,6 +453,7 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly replay: (deliveries: ReadonlyArray<NewDelivery>, act: AuditEntry) => Effect.Effect<void, StoreError>
   /** What is switched off. */
   readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
+  /** Resuming all writes makes due what was stopped by them. */
   readonly set: (which: Switch, on: boolean, act: AuditEntry) => Effect.Effect<void, StoreError>
   /** Returns once operators of this process have done more than `seen`, and gives how much. */
   readonly awaitAct: (seen: number) => Effect.Effect<number>

@@ -48,6 +48,10 @@ export const make = (
     ([row]) => Number(row?.position ?? 0)
   )
 
+  // within JSON text a value has its quotes escaped
+  const removed = sql.literal(`SELECT id FROM integrations WHERE state NOT LIKE '%"state":"active"%'`)
+  const writesOff = sql.literal("SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''")
+
   // ---- lanes
 
   const skips = (handler: number) =>
@@ -101,18 +105,20 @@ export const make = (
 
   /**
    * Inside a transaction: the log is kept from where the handler that is furthest behind stands, or the last tick, or the
-   * beginning of one that is not settled, or where a handler without any tick was registered   (L8).
+   * beginning of one that is not settled, or where a handler without any tick was registered   (L8). Ticks of an integration
+   * that was removed wait, and hold no log.
    */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${reader}, coalesce(
       (SELECT min(position) FROM (
         SELECT position FROM handlers WHERE active = 1 AND regular = 0
         UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler
-          WHERE h.active = 1 AND t.state = 'on'
+          WHERE h.active = 1 AND t.state = 'on' AND t.integration NOT IN (${removed})
         UNION ALL SELECT position FROM handlers WHERE active = 1 AND regular = 1
           AND NOT EXISTS (SELECT 1 FROM ticks t WHERE t.handler = handlers.key)
         UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
           AND handler IN (SELECT key FROM handlers WHERE active = 1 AND regular = 1)
+          AND integration NOT IN (${removed})
       ) AS standing),
       (SELECT position FROM log_counter)
     ) WHERE TRUE
@@ -200,11 +206,17 @@ export const make = (
         case "Released":
           yield* sql`UPDATE deliveries SET state = 'due' WHERE ${ours}`
           break
-        case "Again":
+        case "Again": {
+          const [off] = outcome.stopped === true ? yield* sql`${writesOff}` : []
+          // resumed since it was refused: nothing would wake it any more
+          const isResumed = outcome.stopped === true && off === undefined
+          const dueAt = isResumed ? yield* Clock.currentTimeMillis : outcome.dueAt
           yield* sql`
-            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = ${outcome.attempts}
+            UPDATE deliveries SET state = 'due', due_at = ${dueAt}, attempts = ${outcome.attempts},
+              stopped = ${off === undefined ? 0 : 1}
             WHERE ${ours}`
           break
+        }
         case "Dead": {
           const { failure } = outcome.attempted
           const dead = yield* sql<Lane>`
@@ -244,7 +256,9 @@ export const make = (
   const givenUp = ({ alone }: Want, of = "") => sql.literal(alone === true ? `${of}(crashes) DESC,` : "")
 
   const take = (where: ReturnType<typeof except>) =>
-    sql<DeliveryRow>`UPDATE deliveries SET state = 'running', claims = claims + 1 WHERE ${where} RETURNING *`
+    sql<
+      DeliveryRow
+    >`UPDATE deliveries SET state = 'running', claims = claims + 1, stopped = 0 WHERE ${where} RETURNING *`
 
   const claimEach = (want: Want, now: number) =>
     take(sql`id IN (

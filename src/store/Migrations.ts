@@ -15,6 +15,7 @@ import { parents } from "./migrations/0006_parents.ts"
 import { deliveries } from "./migrations/0007_deliveries.ts"
 import { expectations } from "./migrations/0008_expectations.ts"
 import { erasures } from "./migrations/0009_erasures.ts"
+import { stopped } from "./migrations/0013_stopped.ts"
 import { crashes } from "./migrations/0014_crashes.ts"
 import { batchesAndTicks } from "./migrations/0015_batches_and_ticks.ts"
 import { answers } from "./migrations/0016_answers.ts"
@@ -32,6 +33,7 @@ const migrations = {
   "0007_deliveries": deliveries,
   "0008_expectations": expectations,
   "0009_erasures": erasures,
+  "0013_stopped": stopped,
   "0014_crashes": crashes,
   "0015_batches_and_ticks": batchesAndTicks,
   "0016_answers": answers,

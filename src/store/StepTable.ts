@@ -17,11 +17,11 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { attempt, MayBeLong, step } from "./Attempt.ts"
 import * as BatchMembers from "./BatchMembers.ts"
-import type { Begun, Deliveries, Fence, Intent, StepKey } from "./Deliveries.ts"
+import type { Begun, Deliveries, Fence, Intent, Refused, StepKey } from "./Deliveries.ts"
 import type { ExpectationTable } from "./ExpectationTable.ts"
 import * as Locks from "./Locks.ts"
 import * as Ownership from "./Ownership.ts"
-import type { Integer } from "./Rows.ts"
+import { type Integer, type IntegrationRow, toIntegration } from "./Rows.ts"
 import type { StoreError } from "./Store.ts"
 
 const hourMillis = 3_600_000
@@ -84,6 +84,7 @@ export const make = (
   const spend = Effect.fnUntraced(
     function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, hour: number) {
       const row = { plugin: write.plugin, integration, hour, writes: 1 }
+      if (write.perHour === null) return true
       if (write.perHour < 1) return false
       const spent = yield* sql`INSERT INTO budgets ${sql.insert(row)} ON CONFLICT (plugin, integration) DO UPDATE SET
         writes = CASE WHEN budgets.hour = excluded.hour THEN budgets.writes + 1 ELSE 1 END, hour = excluded.hour
@@ -114,32 +115,50 @@ export const make = (
     return result === null ? { _tag: "Unclear" } as const : { _tag: "Done", result } as const
   })
 
-  const begin: Deliveries["Service"]["begin"] = Effect.fnUntraced(
-    function*(fence, intent): Effect.fn.Return<Begun, StoreError | SqlError> {
+  /** Inside a transaction: what was begun of the step, and why it is not begun now. */
+  const refusal = Effect.fnUntraced(
+    function*(fence: Fence, intent: Intent) {
       yield* held(fence)
-      const now = yield* Clock.currentTimeMillis
       const [known] = yield* sql<
         { occasion: string; done: Integer; result: string | null; begun_at: Integer; answered: Integer }
       >`SELECT occasion, done, result, begun_at, answered FROM journal WHERE ${of(intent)} ORDER BY done DESC`
+      const refused = (refused: Refused) => ({ known, refused })
       if (known !== undefined && Number(known.done) === 1) {
         if (Number(known.answered) === 1) {
           yield* sql`UPDATE journal SET answered = 2 WHERE ${of(intent)} AND answered = 1`
         }
-        return { _tag: "Done", result: known.result ?? "null" }
+        return refused({ _tag: "Done", result: known.result ?? "null" })
       }
-      if (known !== undefined && !intent.again) return { _tag: "Unknown", begunAt: Number(known.begun_at) }
-      const { handler, kin, occasions, write } = intent
+      if (known !== undefined && !intent.again) return refused({ _tag: "Unknown", begunAt: Number(known.begun_at) })
+      const { handler, integration, kin, occasions, write } = intent
       if (known === undefined && kin !== undefined) {
         const [other] = yield* sql<{ begun_at: Integer }>`
           SELECT begun_at FROM journal WHERE handler = ${handler} AND occasion IN ${sql.in(occasions)} AND done = 0
             AND substr(step, 1, length(${kin})) = ${kin} AND NOT (${by(fence)})`
-        if (other !== undefined) return { _tag: "Unknown", begunAt: Number(other.begun_at) }
-        const answered = yield* restated(intent, kin, now)
-        if (answered !== null) return answered
+        if (other !== undefined) return refused({ _tag: "Unknown", begunAt: Number(other.begun_at) })
+        const answered = yield* restated(intent, kin, yield* Clock.currentTimeMillis)
+        if (answered !== null) return refused(answered)
       }
       if (write !== null) {
         const [stopped] = yield* sql`SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''`
-        if (stopped !== undefined) return { _tag: "Stopped" }
+        if (stopped !== undefined) return refused({ _tag: "Stopped" })
+        const [row] = yield* sql<IntegrationRow>`SELECT id, state FROM integrations WHERE id = ${integration}`
+        if (row !== undefined && (yield* toIntegration(row)).state !== "active") return refused({ _tag: "Removed" })
+      }
+      return { known, refused: null }
+    }
+  )
+
+  const look: Deliveries["Service"]["look"] = (fence, intent) =>
+    refusal(fence, intent).pipe(Effect.map(({ refused }) => refused), locks.deliveries, attempt("look"))
+
+  const begin: Deliveries["Service"]["begin"] = Effect.fnUntraced(
+    function*(fence, intent): Effect.fn.Return<Begun, StoreError | SqlError> {
+      const { known, refused } = yield* refusal(fence, intent)
+      if (refused !== null) return refused
+      const now = yield* Clock.currentTimeMillis
+      const { write } = intent
+      if (write !== null) {
         const hour = Math.floor(now / hourMillis)
         if (!(yield* spend({ ...intent, write }, hour))) return { _tag: "Exhausted", until: (hour + 1) * hourMillis }
       }
@@ -224,5 +243,5 @@ export const make = (
       attempt("prune")
     )
 
-  return { check, result, begin, finish, withdraw, prune }
+  return { check, result, look, begin, finish, withdraw, prune }
 }

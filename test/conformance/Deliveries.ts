@@ -178,6 +178,36 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
+      "are due at once when the writes that they were stopped by are resumed, before or after their attempt ends",
+      Effect.gen(function*() {
+        const { claim, deliveries, owner, want } = yield* begun(["a", "b"])
+        const patient = { ...want, farthest: 1e16 }
+        const switchWrites = (on: boolean) => deliveries.set({ _tag: "Writes" }, on, act)
+        const [first, second] = yield* claim
+        const far = { dueAt: 1e15, attempts: 0, attempted }
+        const again = (id: number | undefined, stopped: boolean) =>
+          ({ _tag: "Again", deliveries: [id ?? 0], ...far, stopped }) as const
+        yield* switchWrites(false)
+        yield* deliveries.turn(owner, [again(first?.id, true), again(second?.id, false)], [])
+        assert.deepStrictEqual(placesOf((yield* deliveries.turn(owner, [], [patient])).claimed), [])
+        yield* switchWrites(true)
+        const resumed = yield* deliveries.turn(owner, [], [patient])
+        assert.deepStrictEqual(placesOf(resumed.claimed), ["a1"])
+        // refused before, and settled after they were resumed
+        const { claimed } = yield* deliveries.turn(owner, [again(first?.id, true)], [patient])
+        assert.deepStrictEqual(placesOf(claimed), ["a1"])
+        // claimed since, it waits for nothing but its time
+        yield* switchWrites(false)
+        yield* deliveries.turn(owner, [again(first?.id, true)], [])
+        yield* deliveries.turn(owner, [], [want])
+        yield* deliveries.turn(owner, [again(first?.id, false)], [])
+        yield* switchWrites(true)
+        const left = yield* deliveries.turn(owner, [], [patient])
+        assert.deepStrictEqual(placesOf(left.claimed), [])
+      })
+    )
+
+    test(
       "keep their event and the one before it in the log, and no longer",
       Effect.gen(function*() {
         const { change, claim, deliveries, dispatch, made, owner, settle, store, write } = yield* begun([])

@@ -4,9 +4,10 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { Deliveries, reader, type Tick, type Ticking } from "../../src/store/Deliveries.ts"
+import type { IntegrationState } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { act, attempted, begun, placesOf } from "./Deliveries.ts"
-import { created } from "./StoreSamples.ts"
+import { created, integrationOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
 
@@ -216,6 +217,34 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* settle(yield* claim)
         yield* tick(3)
         assert.strictEqual(yield* kept, 3)
+      })
+    )
+
+    test(
+      "L8: a tick of an integration that was removed waits and holds no log",
+      Effect.gen(function*() {
+        const { change, deliveries, key, owner, store } = yield* begun([], { regular: true })
+        const other = "lever:beta"
+        const tick = (scheduledAt: number) =>
+          deliveries.tick(owner, {
+            due: [integration, other].map((integration) => ({ handler: key, integration, scheduledAt })),
+            off: [],
+            integrations: [integration, other],
+            lookedAt: 0
+          })
+        yield* TestClock.adjust("1 minute")
+        yield* change("r", "created")
+        yield* tick(0)
+        yield* change("r", "updated")
+        yield* tick(1)
+        const capture = yield* store.claim("capture")
+        const become = (id: string, state: IntegrationState["state"]) =>
+          store.saveIntegration(capture, integrationOf(id, { state }), null)
+        yield* become(integration, "removed")
+        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(reader)), 1)
+        yield* become(other, "removed")
+        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(reader)), 2)
+        assert.strictEqual((yield* deliveries.backlog).reduce((sum, { due }) => sum + due, 0), 2)
       })
     )
 

@@ -3,14 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Deliveries, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
+import { Deliveries, type Fence, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { act, attempted, begun, fenceOf } from "./Deliveries.ts"
-import { created, ids } from "./StoreSamples.ts"
+import { created, ids, integrationOf, reasonOf } from "./StoreSamples.ts"
 
 /** One delivery that is claimed, and a step of it. */
 const attempting = Effect.gen(function*() {
-  const { claim, deliveries, key, open, owner, settle } = yield* begun(["a"])
+  const { claim, deliveries, key, open, owner, settle, store } = yield* begun(["a"])
   const [claimed] = yield* claim
   if (claimed === undefined) return assert.fail("nothing claimed")
   const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
@@ -19,7 +19,7 @@ const attempting = Effect.gen(function*() {
   const fence = fenceOf(owner, claimed)
   /** The attempt that follows when this one was lost. */
   const following = Effect.as(Effect.andThen(open(owner), claim), { ...fence, claim: fence.claim + 1 })
-  return { deliveries, fence, following, step, intent, write, settle: settle([claimed]) }
+  return { deliveries, fence, following, step, store, intent, write, settle: settle([claimed]) }
 })
 
 export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
@@ -83,6 +83,57 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
           "Begun",
           "Exhausted"
         ])
+      })
+    )
+
+    test(
+      "are looked at as they would be begun, which changes nothing",
+      Effect.gen(function*() {
+        const { deliveries, fence, following, intent, step, write } = yield* attempting
+        const look = (fence: Fence, details: Partial<Intent> = {}) =>
+          Effect.map(deliveries.look(fence, { ...intent, write, ...details }), (refused) => refused?._tag ?? null)
+        assert.isNull(yield* look(fence))
+        assert.isNull(yield* look(fence))
+        yield* deliveries.set({ _tag: "Writes" }, false, act)
+        assert.strictEqual(yield* look(fence), "Stopped")
+        yield* deliveries.set({ _tag: "Writes" }, true, act)
+        yield* deliveries.begin(fence, intent)
+        assert.deepStrictEqual([yield* look(fence), yield* look(fence, { again: true })], ["Unknown", null])
+        const later = yield* following
+        assert.strictEqual(reasonOf(yield* Effect.exit(look(fence))), "Fenced")
+        yield* deliveries.begin(later, { ...intent, again: true })
+        yield* deliveries.finish(later, step, "1")
+        assert.strictEqual(yield* look(later), "Done")
+      })
+    )
+
+    test(
+      "are refused for an integration that was removed",
+      Effect.gen(function*() {
+        const { deliveries, fence, intent, store, write } = yield* attempting
+        const owner = yield* store.claim("capture")
+        const begin = (step: string) =>
+          Effect.map(deliveries.begin(fence, { ...intent, step, write }), ({ _tag }) => _tag)
+        for (const [state, outcome] of [["removed", "Removed"], ["erased", "Removed"], ["active", "Begun"]] as const) {
+          yield* store.saveIntegration(owner, integrationOf(intent.integration, { state }), null)
+          assert.strictEqual(yield* begin(state), outcome)
+        }
+      })
+    )
+
+    test(
+      "are counted once in the hour, however often the same request is begun",
+      Effect.gen(function*() {
+        const { deliveries, fence, intent, step, write } = yield* attempting
+        const begin = (name: string, perHour: number | null) =>
+          Effect.map(
+            deliveries.begin(fence, { ...intent, step: name, write: { ...write, perHour } }),
+            ({ _tag }) => _tag
+          )
+        assert.strictEqual(yield* begin(step.step, 1), "Begun")
+        yield* deliveries.withdraw(fence, step)
+        assert.strictEqual(yield* begin(step.step, null), "Begun")
+        assert.strictEqual(yield* begin("other", 1), "Exhausted")
       })
     )
 

@@ -7,26 +7,28 @@
  * - An answer is made in the middle of its request and handed out at the end: what it says may be old by then.
  */
 import * as Effect from "effect/Effect"
-import type { WriteBody, WriteData, WriteName } from "../../src/api/Writes.ts"
+import { type WriteBody, type WriteData, type WriteName, writes } from "../../src/api/Writes.ts"
 import { Chance, hash } from "../../src/sandbox/Chance.ts"
+import { ofWrite } from "../../src/source/Failures.ts"
+import * as Sending from "../../src/source/Sending.ts"
 import {
   Inactive,
   KeyRefused,
   listsOnly,
   NotReady,
-  NotSent,
-  OutcomeUnknown,
   type Page,
   type PageRequest,
   PermissionMissing,
   RateLimited,
   Rejected,
+  type SendHooks,
   type Source,
   SourceError,
   Transient,
   Unreadable,
   Unsupported,
-  WriteError,
+  Waiting,
+  type WriteError,
   type WriteRequest
 } from "../../src/source/Source.ts"
 import type { Fault, FaultKind, Plan, Setting, WriteFault } from "./Plan.ts"
@@ -103,9 +105,23 @@ const meetsIds: Partial<Record<FaultKind, boolean>> = {
 }
 
 const timeOut = 30_000
-const lost = new WriteError({ reason: new OutcomeUnknown(detail) })
-const notSent = new WriteError({ reason: new NotSent({ ...detail, retryAfter: null }) })
-const refused = new WriteError({ reason: new Rejected(detail) })
+const lost = new SourceError({ reason: new Transient(detail) })
+const notSent = new SourceError({ reason: new Transient({ ...detail, undone: true }) })
+const refused = new SourceError({ reason: new Rejected(detail) })
+const limited = new SourceError({ reason: new RateLimited({ ...detail, retryAfter: null }) })
+/** How long a write waits for its turn after a refusal for the rate limit, and how long a frozen process stands still. */
+const pause = 600_000
+
+/** The process that writes. */
+export interface Writer {
+  readonly kill: () => void
+  /** A write of it leaves. */
+  readonly leaves: () => void
+  /** Once it is dead, nothing comes back. */
+  readonly alive: Effect.Effect<void>
+}
+
+const somebody: Writer = { kill: () => {}, leaves: () => {}, alive: Effect.void }
 const clocked: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateMad", "dateCached"])
 
 interface Active extends Fault {
@@ -134,6 +150,8 @@ export class FaultyApi {
   effected: (effect: Effected) => void = () => {}
   /** A second process takes over. */
   rival: () => void = () => {}
+  /** Somebody stops all writes for a while. */
+  stopWrites: () => void = () => {}
 
   constructor(world: World, time: VirtualTime, setting: Setting, seed: number, writes: Plan["writes"] = []) {
     this.world = world
@@ -152,18 +170,67 @@ export class FaultyApi {
     this.#isCalm = true
   }
 
-  /** As one process sees it; `clock`: its own, ms; `kill`: it dies. */
-  source(clock: () => number, delivered: (delivery: Delivery) => void, kill = () => {}): Source["Service"] {
-    return { ...this.#lists(clock, delivered), write: (request) => this.#write(request, kill) }
+  /** As one process sees it; `clock`: its own, ms. */
+  source(clock: () => number, delivered: (delivery: Delivery) => void, writer = somebody): Source["Service"] {
+    return {
+      ...this.#lists(clock, delivered),
+      write: (request, hooks) => this.#write(request, hooks, writer)
+    }
   }
 
-  #write<W extends WriteName>(
-    { body, integration, params, write }: WriteRequest<W>,
-    kill: () => void
-  ): Effect.Effect<WriteData<W>, WriteError> {
+  /** Waits for its turn, is allowed, and leaves; again after a refusal for the rate limit. */
+  #write<W extends WriteName, E>(
+    request: WriteRequest<W>,
+    hooks: SendHooks<E>,
+    writer: Writer
+  ): Effect.Effect<WriteData<W>, WriteError | E> {
     return Effect.gen({ self: this }, function*() {
       const number = ++this.writes
       const meets = this.#isCalm ? undefined : this.#writes.find((fault) => fault.number === number)?.meets
+      const waiting = yield* Waiting
+      const tried = Sending.tried(hooks)
+      if (meets?.startsWith("limited") === true) {
+        const refusal = Effect.andThen(this.#time.sleep(this.#setting.latency), Effect.fail(limited))
+        yield* Effect.catchIf(
+          tried((leave) => Effect.andThen(leave, refusal)),
+          (error) => error === limited,
+          () => Effect.void
+        )
+        yield* waiting(this.#inPause(meets, writer))
+        yield* writer.alive
+      }
+      return yield* tried((leave) =>
+        this.#send(request, Effect.andThen(leave, Effect.sync(writer.leaves)), meets, writer)
+      )
+    }).pipe(
+      Effect.catchTag("GivenUp", () => Effect.fail(notSent)),
+      Effect.mapError((error) => error._tag === "Withheld" ? error.by : ofWrite(writes[request.write].repeat)(error))
+    )
+  }
+
+  /** Half of the pause passes, then happens what is to happen in it. */
+  #inPause(meets: WriteFault["meets"], { kill }: Writer): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function*() {
+      yield* this.#time.sleep(pause / 2)
+      if (meets === "limitedRival") this.rival()
+      if (meets === "limitedStop") this.stopWrites()
+      if (meets === "limitedKill") kill()
+      yield* this.#time.sleep(pause / 2)
+    })
+  }
+
+  #send<W extends WriteName>(
+    { body, integration, params, write }: WriteRequest<W>,
+    leave: Effect.Effect<void, SourceError>,
+    meets: WriteFault["meets"] | undefined,
+    { kill }: Writer
+  ): Effect.Effect<WriteData<W>, SourceError> {
+    return Effect.gen({ self: this }, function*() {
+      if (meets === "frozenRival") {
+        this.rival()
+        // whoever stands still is not interrupted either
+        yield* Effect.uninterruptible(Effect.andThen(this.#time.sleep(pause), leave))
+      } else yield* leave
       yield* this.#time.sleep(this.#setting.latency / 2)
       if (meets === "killBefore") kill()
       if (meets === "killBefore" || meets === "lostBefore") return yield* lost

@@ -242,6 +242,20 @@ export const mutants: ReadonlyArray<Mutant> = [
     "LEFT JOIN batch_members m ON m.handler = d.handler",
     "LEFT JOIN batch_members m ON m.handler < 0 AND m.handler = d.handler"
   ]),
+  mutant("checked-before-its-turn", "a write is checked and begun when it has its turn, not before it waits for it", [
+    "delivery/Writing.ts",
+    "const hooks = hooksOf(key, wanted, again)\n",
+    "const { before, ...rest } = hooksOf(key, wanted, again)\n    const hooks = { before: Effect.void, ...rest }\n"
+  ], [
+    "delivery/Writing.ts",
+    "restore(source.write(request, hooks))",
+    "restore(Effect.andThen(before, source.write(request, hooks)))"
+  ]),
+  mutant("sent-however-late", "a process that stood still after the check does not send", [
+    "source/Sending.ts",
+    "if ((yield* gap) > Duration.toMillis(longestGap)) ",
+    "if ((yield* gap) > Infinity) "
+  ]),
   mutant("no-refresh", "who repeats what was seen changed elsewhere is re-read", [
     "capture/Refresh.ts",
     'if (owed === "everything") return "sweep"',

@@ -40,6 +40,9 @@ export interface Memory {
   readonly approved: ReadonlySet<number>
 }
 
+/** Between the check of a write and its leaving, ms: what docs/delivery.md says remains. */
+const mostBetween = 10_000
+
 export class Oracle implements Witness {
   readonly violations: Array<Violation> = []
   readonly #time: VirtualTime
@@ -52,6 +55,9 @@ export class Oracle implements Witness {
   readonly #publishing = new Publishing()
   readonly #echoes = new Echoes()
   readonly #epochs = new Map<string, number>()
+  /** The latest claim of each scope, and when it was made. */
+  readonly #takeovers = new Map<string, { readonly epoch: number; readonly at: number }>()
+  #stoppedAt: number | null = null
   /** Holds that a person let pass. */
   #approved = new Set<number>()
   /** Of a store in which there is nothing yet. */
@@ -74,6 +80,7 @@ export class Oracle implements Witness {
 
   claimed(owner: Owner): void {
     this.#epochs.set(owner.scope, owner.epoch)
+    this.#takeovers.set(owner.scope, { epoch: owner.epoch, at: this.#time.now })
   }
 
   /** A write of a plugin took effect. */
@@ -86,6 +93,24 @@ export class Oracle implements Witness {
   begun({ epoch, scope }: Owner): void {
     if (this.#epochs.get(scope) !== epoch) {
       this.#reportOf(scope)("X16", `a write leaves for a fenced owner (epoch ${epoch})`)
+    }
+  }
+
+  /** All writes are stopped, or resumed. */
+  switched(on: boolean): void {
+    this.#stoppedAt = on ? null : this.#time.now
+  }
+
+  /** A write leaves: what it was checked for held a moment ago (X16). */
+  left({ epoch, scope }: Owner): void {
+    const report = this.#reportOf(scope)
+    const latest = this.#takeovers.get(scope)
+    const isPast = (at: number) => this.#time.now - at > mostBetween
+    if (latest !== undefined && latest.epoch !== epoch && isPast(latest.at)) {
+      report("X16", `a write leaves for epoch ${epoch}, which was taken over ${this.#time.now - latest.at} ms ago`)
+    }
+    if (this.#stoppedAt !== null && isPast(this.#stoppedAt)) {
+      report("X16", `a write leaves ${this.#time.now - this.#stoppedAt} ms after all writes were stopped`)
     }
   }
 

@@ -184,7 +184,17 @@ export const writeFaults = [
   "killBefore",
   "killAfter",
   /** A second process takes over while it is under way. */
-  "rival"
+  "rival",
+  /** It is refused for the rate limit first, and waits ten minutes for its turn: nothing else happens … */
+  "limited",
+  /** … a second process takes over meanwhile … */
+  "limitedRival",
+  /** … somebody stops all writes, and resumes them later … */
+  "limitedStop",
+  /** … the process is killed. */
+  "limitedKill",
+  /** The process stands still between the check and the sending, until long after a second one took over. */
+  "frozenRival"
 ] as const
 export interface WriteFault {
   readonly meets: (typeof writeFaults)[number]

@@ -63,6 +63,8 @@ export interface Witness {
   readonly claimed: (owner: Owner) => void
   /** A write may leave in its name. */
   readonly begun: (owner: Owner) => void
+  /** It leaves. */
+  readonly left: (owner: Owner) => void
   readonly committed: (process: Process, written: Written) => void
 }
 
@@ -107,6 +109,8 @@ export class Process {
   readonly #held: Store["Service"]
   readonly #scope = Effect.runSync(Scope.make())
   #dead = false
+  /** In whose name it delivers. */
+  #delivers: Owner | null = null
   #running: Fiber.Fiber<unknown> | null = null
   #commits = 0
   #traps: Array<{ readonly at: number; readonly trap: Trap }> = []
@@ -220,11 +224,15 @@ export class Process {
       // what plugins ask for is no reading
       if (!this.#dead && delivery.request.priority !== "write") witness.delivered(this, delivery)
     }
-    const source = api.source(() => time.now + skew(), delivered, () => this.kill())
+    const source = api.source(() => time.now + skew(), delivered, {
+      kill: () => this.kill(),
+      leaves: () => this.#delivers !== null && witness.left(this.#delivers),
+      alive: this.gate(Effect.void)
+    })
     return {
       ...source,
       page: (request) => this.gate(source.page(request)),
-      write: (request) => this.gate(source.write(request))
+      write: (request, hooks) => this.gate(source.write(request, hooks))
     }
   }
 
@@ -234,7 +242,12 @@ export class Process {
     return {
       ...store,
       integrations: Effect.succeed(this.#around.setting.streams.map(active)),
-      claim: (scope) => this.gate(Effect.tap(store.claim(scope), (owner) => Effect.sync(() => witness.claimed(owner)))),
+      claim: (scope) =>
+        this.gate(Effect.tap(store.claim(scope), (owner) =>
+          Effect.sync(() => {
+            if (scope === "delivery") this.#delivers = owner
+            witness.claimed(owner)
+          }))),
       ensureStreams: (streams) => this.gate(store.ensureStreams(streams)),
       streams: this.gate(store.streams),
       stream: (key) => this.gate(store.stream(key)),

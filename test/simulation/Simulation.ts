@@ -38,6 +38,8 @@ export interface Verdict {
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const hour = 3_600_000
+/** How long all writes are stopped: until well after the pause that a write waits for. */
+const stoppedFor = 1_200_000
 
 /** `told`: hears of every answer, write and commit, and of processes that begin and die, in words. */
 export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => {
@@ -79,6 +81,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       },
       claimed: (owner) => oracle.claimed(owner),
       begun: (owner) => oracle.begun(owner),
+      left: (owner) => oracle.left(owner),
       committed: (process, written) => {
         if (told !== undefined) tell(commitInWords(process, written))
         oracle.committed(process, written)
@@ -115,6 +118,14 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   api.rival = () => {
     restartAt = null
     current = launch()
+  }
+  const switchWrites = (on: boolean) => {
+    const act = { at: time.now, act: on ? "plugins.resume-writes" : "plugins.stop-writes", target: "", detail: "" }
+    return Effect.tap(backup.deliveries.set({ _tag: "Writes" }, on, act), () => Effect.sync(() => oracle.switched(on)))
+  }
+  api.stopWrites = () => {
+    const stopped = Effect.andThen(switchWrites(false), time.sleep(stoppedFor)).pipe(Effect.andThen(switchWrites(true)))
+    Effect.runFork(stopped, { scheduler: time })
   }
 
   // ---- steps

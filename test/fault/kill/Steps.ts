@@ -82,6 +82,8 @@ const kinds: ReadonlyArray<readonly [kind: string, sql: RegExp, value?: RegExp]>
   ["decision", /INSERT INTO audit/, /^holds\./],
   ["approval", /^\s*UPDATE holds/, /^(approving|approved)$/],
   ["confirm", /INSERT INTO pending/, /^absent$/],
+  ["intent", /INSERT INTO journal/],
+  ["withdrawal", /DELETE FROM journal WHERE handler/],
   ["claim", /INSERT INTO ownership/],
   ["relay", /INSERT INTO readers/],
   ["integration", /INSERT INTO integrations/]

@@ -183,7 +183,7 @@ const mortal = (services: Context.Context<Services>, doom: Doom): Context.Contex
     Context.add(Source, {
       page: (request) => alive(source.page(request)),
       read: (request) => alive(source.read(request)),
-      write: (request) => around(request.write)(source.write(request))
+      write: (request, hooks) => around(request.write)(source.write(request, hooks))
     }),
     Context.add(
       HttpClient.HttpClient,

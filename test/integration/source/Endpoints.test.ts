@@ -7,7 +7,7 @@ import * as Stream from "node:stream/consumers"
 import type { ReadName } from "../../../src/api/Reads.ts"
 import { toolCategories } from "../../../src/api/Tools.ts"
 import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
-import { type ReadRequest, Source } from "../../../src/source/Source.ts"
+import { noHooks, type ReadRequest, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { readExamples, writeExamples } from "../../unit/api/Examples.ts"
 import { requests } from "../../unit/source/Requests.ts"
@@ -58,7 +58,7 @@ describe("a write over a real connection", () => {
       Effect.gen(function*() {
         const { layer, received } = yield* answering(writeExamples[name].data)
         const source = yield* Effect.provide(Source, layer)
-        assert.deepStrictEqual<unknown>(yield* source.write(requests[name]), writeExamples[name].data)
+        assert.deepStrictEqual<unknown>(yield* source.write(requests[name], noHooks), writeExamples[name].data)
         const [only, ...others] = received
         assert.deepStrictEqual(others, [])
         assert.strictEqual(`${only?.method} ${only?.url}`, paths[name])
@@ -76,7 +76,7 @@ describe("a write over a real connection", () => {
     Effect.gen(function*() {
       const { layer, received } = yield* answering(writeExamples.deactivateCourse.data)
       const source = yield* Effect.provide(Source, layer)
-      yield* source.write(requests.deactivateCourse)
+      yield* source.write(requests.deactivateCourse, noHooks)
       assert.strictEqual(received[0]?.body, "{}")
     }))
 })

@@ -4,7 +4,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { RequestListener } from "node:http"
-import { type Priority, Source } from "../../../src/source/Source.ts"
+import { noHooks, type Priority, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { json, Loopback } from "./Loopback.ts"
 
@@ -113,7 +113,7 @@ it.live(
               write: "addTag",
               params: { candidate_id: "1" },
               body: { tag: { name: "x" } }
-            })
+            }, noHooks)
             : source.page({
               account: "default",
               integration,

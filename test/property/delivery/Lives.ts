@@ -26,6 +26,7 @@ import { type Backlog, type DeadLetter, Deliveries } from "../../../src/store/De
 import * as Sqlite from "../../../src/store/Sqlite.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { eventOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
+import { hooked } from "../../unit/source/Hooked.ts"
 
 export interface Size {
   readonly seed: number
@@ -205,15 +206,18 @@ const sourceOf = (chance: Chance, effects: Effects): SourcePort.Source["Service"
         duration: 0
       })),
     read: () => Effect.succeed({ properties: {} } as never),
-    write: ({ body, integration, params, write }) =>
-      Effect.suspend(() => {
-        const draw = chance.next()
-        if (draw < 0.1) return Effect.fail(failed.notSent)
-        if (draw < 0.13) return Effect.fail(failed.limited)
-        if (draw < 0.14) return Effect.fail(failed.unknown)
-        const answer = perform(write, params, body, integration)
-        return draw < 0.15 ? Effect.fail(failed.unknown) : Effect.succeed(answer as never)
-      })
+    write: ({ body, integration, params, write }, hooks) =>
+      hooked(
+        hooks,
+        Effect.suspend(() => {
+          const draw = chance.next()
+          if (draw < 0.1) return Effect.fail(failed.notSent)
+          if (draw < 0.13) return Effect.fail(failed.limited)
+          if (draw < 0.14) return Effect.fail(failed.unknown)
+          const answer = perform(write, params, body, integration)
+          return draw < 0.15 ? Effect.fail(failed.unknown) : Effect.succeed(answer as never)
+        })
+      )
   })
 }
 

@@ -7,6 +7,7 @@ import * as Exit from "effect/Exit"
 import * as HttpClient from "effect/http/HttpClient"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { Delivery } from "../../../src/delivery/Delivery.ts"
@@ -17,10 +18,12 @@ import type { Model, StreamKey } from "../../../src/domain/Model.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source, WriteError } from "../../../src/source/Source.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
-import { Deliveries } from "../../../src/store/Deliveries.ts"
+import { Deliveries, type StepKey } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
+import type { IntegrationState } from "../../../src/store/State.ts"
 import { type Owner, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { changeOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
+import { hooked } from "../source/Hooked.ts"
 
 export const acme = "greenhouse:acme"
 export const applications: StreamKey = { integration: acme, model: "ats.application" }
@@ -55,9 +58,9 @@ export interface Script {
   http: (request: HttpClientRequest) => Effect.Effect<number>
 }
 
-const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>) =>
+const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>, source: Layer.Layer<Source> | undefined) =>
   Layer.mergeAll(
-    Layer.succeed(
+    source ?? Layer.succeed(
       Source,
       Source.of({
         page: ({ updatedAfter }) =>
@@ -77,12 +80,15 @@ const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>) =>
             asked.push(read)
             return { properties: {} } as never
           }),
-        write: ({ body, integration, params, write }) =>
-          Effect.suspend(() => {
-            const one = { integration, write, params, body }
-            sent.push(one)
-            return script.answer(one, sent.length) as Effect.Effect<never, WriteError>
-          })
+        write: ({ body, integration, params, write }, hooks) =>
+          hooked(
+            hooks,
+            Effect.suspend(() => {
+              const one = { integration, write, params, body }
+              sent.push(one)
+              return script.answer(one, sent.length) as Effect.Effect<never, WriteError>
+            })
+          )
       })
     ),
     Layer.succeed(
@@ -112,6 +118,8 @@ export interface Rig {
       readonly shows?: string
     }
   ) => Effect.Effect<number>
+  /** Puts an integration into a state. */
+  readonly become: (integration: string, state: IntegrationState["state"]) => Effect.Effect<void>
   readonly hire: (id: string, integration?: string) => Effect.Effect<number>
   /** Adds an integration, or takes it out of what is read and puts it back. */
   readonly integration: (id: string, state: "active" | "removed") => Effect.Effect<void>
@@ -124,8 +132,14 @@ export interface Rig {
     readonly plugins: Plugins["Service"]
     readonly stop: Effect.Effect<void>
   }>
+  /** The same, before the store's integrations are known to be those of the configuration. */
+  readonly startUnconfigured: (
+    plugins: ReadonlyArray<Plugin<unknown>>
+  ) => Effect.Effect<{ readonly delivery: Delivery["Service"]; readonly configured: Effect.Effect<void> }>
   /** What was asked of the store's deliveries by operators, by name. */
   readonly touched: Set<string>
+  /** Writes that were begun, and neither finished nor withdrawn. */
+  readonly intents: Set<string>
   /** So often the engine is not told what is switched off, for the store is away; counted down whenever it asks. */
   away: number
   /** Waits, in real time, for what does not wait for the clock. */
@@ -140,7 +154,8 @@ export interface Rig {
   readonly quiet: (delivery: Delivery["Service"]) => Effect.Effect<void>
 }
 
-export const make = Effect.gen(function*() {
+/** `source`: in place of the scripted one, made anew for each start. */
+export const makeWith = Effect.fnUntraced(function*({ source }: { readonly source?: Layer.Layer<Source> }) {
   const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
   const store = Context.get(services, Store)
   const deliveries = Context.get(services, Deliveries)
@@ -202,13 +217,44 @@ export const make = Effect.gen(function*() {
   })
 
   const unavailable = new StoreError({ reason: new Unavailable({ operation: "switchedOff", cause: null }) })
+  const intents = new Set<string>()
+  const closing = (key: StepKey) => Effect.sync(() => void intents.delete(key.step))
   const wired = Deliveries.of({
     ...deliveries,
+    begin: (fence, intent) =>
+      Effect.tap(
+        deliveries.begin(fence, intent),
+        ({ _tag }) => Effect.sync(() => _tag === "Begun" && intent.write !== null && intents.add(intent.step))
+      ),
+    finish: (fence, key, ...rest) => Effect.andThen(closing(key), deliveries.finish(fence, key, ...rest)),
+    withdraw: (fence, key) => Effect.andThen(closing(key), deliveries.withdraw(fence, key)),
     switchedOff: Effect.suspend(() => rig.away-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff)
+  })
+
+  const start = Effect.fnUntraced(function*(plugins: ReadonlyArray<Plugin<unknown>>, configured: Effect.Effect<void>) {
+    const own = yield* Scope.fork(scope)
+    const built = yield* Layer.buildWithScope(
+      Operating.layer(plugins).pipe(
+        Layer.provide(Layer.succeed(Deliveries, watched)),
+        Layer.provideMerge(
+          Delivery.layer({ plugins, retention: Duration.days(7), configured }).pipe(
+            Layer.provide(Layer.succeed(Deliveries, wired))
+          )
+        ),
+        Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked, source)))
+      ),
+      own
+    )
+    return {
+      delivery: Context.get(built, Delivery),
+      plugins: Context.get(built, Plugins),
+      stop: Scope.close(own, Exit.void)
+    }
   })
 
   const rig: Rig = {
     touched,
+    intents,
     away: 0,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
@@ -219,28 +265,16 @@ export const make = Effect.gen(function*() {
     sent,
     asked,
     append,
+    become: (integration, state) =>
+      Effect.orDie(store.saveIntegration(owner, integrationOf(integration, { state }), null)),
     hire: (id, integration = acme) =>
       append(id, { integration, transitions: '[{"name":"hired","from":"PENDING","to":"HIRED"}]' }),
     integration: (id, state) => Effect.orDie(store.saveIntegration(owner, { ...integrationOf(id), state }, null)),
-    start: Effect.fnUntraced(function*(plugins) {
-      const own = yield* Scope.fork(scope)
-      const built = yield* Layer.buildWithScope(
-        Operating.layer(plugins).pipe(
-          Layer.provide(Layer.succeed(Deliveries, watched)),
-          Layer.provideMerge(
-            Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
-              Layer.provide(Layer.succeed(Deliveries, wired))
-            )
-          ),
-          Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked)))
-        ),
-        own
-      )
-      return {
-        delivery: Context.get(built, Delivery),
-        plugins: Context.get(built, Plugins),
-        stop: Scope.close(own, Exit.void)
-      }
+    start: (plugins) => start(plugins, Effect.void),
+    startUnconfigured: Effect.fnUntraced(function*(plugins) {
+      const configured = yield* Latch.make(false)
+      const { delivery } = yield* start(plugins, configured.await)
+      return { delivery, configured: Effect.asVoid(configured.open) }
     }),
     quiet: Effect.fnUntraced(function*(delivery) {
       const { newest } = yield* Effect.orDie(store.logRange)
@@ -249,6 +283,7 @@ export const make = Effect.gen(function*() {
   }
   return rig
 })
+export const make = Effect.suspend(() => makeWith({}))
 
 /** What a handler met, in order. */
 export const recorder = () => {

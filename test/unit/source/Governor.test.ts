@@ -275,6 +275,7 @@ const leavesAfter = (of: Governor.Governor) =>
   Clock.currentTimeMillis.pipe(
     Effect.flatMap(Effect.fail),
     of.run("a:1", "poll"),
+    Effect.catchTag("GivenUp", Effect.die),
     Effect.flip,
     Effect.forkChild({ startImmediately: true })
   )

@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import { errorCodes } from "../../../src/api/Errors.ts"
 import { writeNames, writes } from "../../../src/api/Writes.ts"
-import { Source } from "../../../src/source/Source.ts"
+import { noHooks, Source } from "../../../src/source/Source.ts"
 import { finished, refusal, type Reply, withKey, withReplies } from "./Replies.ts"
 import { requests } from "./Requests.ts"
 
@@ -29,7 +29,7 @@ const outcome = Effect.fnUntraced(function*(name: (typeof writeNames)[number], r
   const { layer, sent } = withReplies(reply, { body: { status: "success", data: { id: "1" } } })
   return yield* Effect.gen(function*() {
     const source = yield* Source
-    const exit = yield* finished(yield* Effect.forkChild(source.write(requests[name])))
+    const exit = yield* finished(yield* Effect.forkChild(source.write(requests[name], noHooks)))
     const error = Exit.findErrorOption(exit)
     const reason = error._tag === "None" ? "Done" : error.value._tag === "Invalid" ? "Invalid" : error.value.reason._tag
     return { reason, sent: sent.length }
@@ -86,7 +86,7 @@ describe("an answer to a write that must not be repeated", () => {
         const { layer, sent } = withKey(key, reply)
         yield* Effect.gen(function*() {
           const source = yield* Source
-          yield* finished(yield* Effect.forkChild(source.write(requests.createEmployee)))
+          yield* finished(yield* Effect.forkChild(source.write(requests.createEmployee, noHooks)))
         }).pipe(Effect.provide(layer))
         assert.strictEqual(sent.length, sends)
       }

@@ -6,14 +6,14 @@ import * as Metric from "effect/Metric"
 import { largestBodyBytes } from "../../../src/api/Attachments.ts"
 import type { EmployeeForm } from "../../../src/api/Forms.ts"
 import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
-import { type Invalid, Source, type WriteError, type WriteRequest } from "../../../src/source/Source.ts"
+import { type Invalid, noHooks, Source, type WriteError, type WriteRequest } from "../../../src/source/Source.ts"
 import { finished, limited, refusal, type Reply, success, withReplies } from "./Replies.ts"
 import { requests, to } from "./Requests.ts"
 
 const write = <W extends WriteName>(request: WriteRequest<W>) =>
   Effect.gen(function*() {
     const source = yield* Source
-    return yield* finished(yield* Effect.forkChild(source.write(request)))
+    return yield* finished(yield* Effect.forkChild(source.write(request, noHooks)))
   })
 
 const errorOf = (exit: Exit.Exit<unknown, WriteError | Invalid>): WriteError | Invalid => {
@@ -85,7 +85,7 @@ describe("a write whose outcome is known", () => {
     const { layer } = withReplies(refusal(409, "ATS.JOB_CLOSED"))
     return Effect.gen(function*() {
       const source = yield* Source
-      const closed = source.write(requests.createApplication).pipe(
+      const closed = source.write(requests.createApplication, noHooks).pipe(
         Effect.catchReason("WriteError", "JobClosed", () => Effect.succeed("closed"))
       )
       assert.strictEqual(yield* yield* finished(yield* Effect.forkChild(closed)), "closed")
@@ -105,7 +105,7 @@ describe("a write whose outcome is known", () => {
     return Effect.gen(function*() {
       const source = yield* Source
       yield* finished(
-        yield* Effect.forkChild(Effect.all([source.write(tag), source.write(tag)], {
+        yield* Effect.forkChild(Effect.all([source.write(tag, noHooks), source.write(tag, noHooks)], {
           concurrency: 2,
           mode: "result"
         }))
@@ -337,7 +337,7 @@ it.effect("writes of one integration are bounded by what its answers say", () =>
     yield* write(tag)
     const fibers = yield* Effect.forEach(
       [1, 2, 3],
-      () => Effect.forkChild(source.write(tag), { startImmediately: true })
+      () => Effect.forkChild(source.write(tag, noHooks), { startImmediately: true })
     )
     yield* Effect.yieldNow
     assert.strictEqual(sent.length, 2)

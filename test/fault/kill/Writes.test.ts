@@ -1,0 +1,185 @@
+/** Real processes that are frozen, taken over, killed and stopped while a plugin's write waits for its turn. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { mkdir, realpath, symlink, writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import * as Home from "./Home.ts"
+import { until } from "./Patience.ts"
+import { ask, launch, post } from "./Service.ts"
+
+/** How long the API makes an account wait. */
+const pauseSeconds = 8
+
+const root = join(import.meta.dirname, "../../..")
+
+/** Adds one link to each application that comes in, or was there before. */
+const configOf = (url: string, integration: string, existing: boolean) => `
+import { defineConfig, secret } from "rollcall"
+import * as Plugin from "rollcall/plugin"
+import * as Effect from "effect/Effect"
+
+const linking = Plugin.make("linking").on("ats.application.created", {
+  origins: ["poll", "sweep", "refresh"${existing ? ', "backfill"' : ""}]
+}, ({ recordId }) =>
+  Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, { label: "Result", url: "https://x.example" })))
+
+export default defineConfig({
+  accounts: { default: { url: ${JSON.stringify(url)}, key: secret("ROLLCALL_API_KEY") } },
+  integrations: [{ id: ${JSON.stringify(integration)}, models: ["ats.application"] }],
+  plugins: [linking${existing ? '.with({ from: "oldest" })' : ""}]
+})
+`
+
+/** The service with that plugin, and what the API was asked for. */
+const make = Effect.fnUntraced(function*({ existing }: { readonly existing: boolean }) {
+  // one record, and nothing beside its delivery would notice that another process took over
+  const home = yield* Home.make(existing ? { records: 1 } : {})
+  const { sandbox } = home
+  const integration = sandbox.integrations[0] ?? ""
+  const folder = dirname(home.file)
+  yield* Effect.promise(async () => {
+    await mkdir(join(folder, "node_modules"))
+    await symlink(await realpath(join(root, "node_modules/effect")), join(folder, "node_modules/effect"))
+    await symlink(root, join(folder, "node_modules/rollcall"))
+    await writeFile(join(folder, "rollcall.config.ts"), configOf(sandbox.url, integration, existing))
+  })
+  const { ROLLCALL_API_URL: _, ROLLCALL_INTEGRATIONS: __, ROLLCALL_MODELS: ___, ...settings } = home.settings
+  // where nothing is to happen but what is there already, nothing else is read
+  const calm = { ROLLCALL_INTERVAL: "1 hour", ROLLCALL_SWEEP_INTERVAL: "1 hour" }
+  const start = (details: Parameters<typeof launch>[1] = {}) =>
+    launch({ ...settings, ...(existing && calm) }, {
+      command: ["start", "--config", join(folder, "rollcall.config.ts")],
+      ...details
+    })
+
+  /** Statuses of the writes that the API was asked for. */
+  const writes = Effect.map(
+    sandbox.requests,
+    (requests) => requests.filter(({ path }) => path.endsWith("/result-links")).map(({ status }) => status)
+  )
+  const asked = (...statuses: ReadonlyArray<number>) =>
+    until(`writes ${statuses.join()}`, writes, (seen) => seen.join() === statuses.join())
+  const limit = sandbox.faults({
+    faults: [{ kind: "rate_limit", endpoint: "addResultLink", retryAfter: pauseSeconds, count: 1 }]
+  })
+  const apply = sandbox.steer({ op: "live", integration, kind: "applied" })
+  const letters = (url: string): Effect.Effect<ReadonlyArray<unknown>> =>
+    Effect.map(ask(url, "/v1/deadletters"), (text) => JSON.parse(text).items)
+  const isLive = (url: string) =>
+    until(
+      "the backfill",
+      ask(url, "/v1/streams"),
+      (text) => JSON.parse(text).items.every(({ phase }: { readonly phase: string }) => phase === "live")
+    )
+
+  return { asked, apply, isLive, letters, limit, start, writes }
+})
+
+/** One whose write was refused for the rate limit, and waits: that nothing was done is written down. */
+const waiting = Effect.gen(function*() {
+  const home = yield* make({ existing: false })
+  const service = yield* home.start()
+  const url = yield* service.url
+  yield* home.isLive(url)
+  yield* home.limit
+  yield* home.apply
+  yield* home.asked(429)
+  yield* until(
+    "the refusal to be written down",
+    Effect.sync(() => service.steps),
+    (steps) => steps.includes("withdrawal")
+  )
+  return { ...home, service, url }
+})
+
+const passed = Effect.sleep(`${pauseSeconds + 2} seconds`)
+
+describe("a write that waits for its turn", () => {
+  it.live(
+    "leaves no more once its process was frozen and another took over, which does it once (X16)",
+    () =>
+      Effect.gen(function*() {
+        const { asked, letters, service, start, writes } = yield* waiting
+        yield* service.signal("SIGSTOP")
+        const heir = yield* start()
+        const url = yield* heir.url
+        yield* asked(429, 200)
+        yield* passed
+        yield* service.signal("SIGCONT")
+        assert.strictEqual(yield* service.ended, 1)
+        assert.deepStrictEqual(yield* writes, [429, 200])
+        assert.deepStrictEqual(yield* letters(url), [])
+      }),
+    90_000
+  )
+
+  it.live(
+    "is done by the next process, and of no unknown outcome, when its own is killed (L4)",
+    () =>
+      Effect.gen(function*() {
+        const { asked, letters, service, start } = yield* waiting
+        yield* service.end("SIGKILL")
+        const heir = yield* start()
+        const url = yield* heir.url
+        yield* asked(429, 200)
+        assert.deepStrictEqual(yield* letters(url), [])
+      }),
+    90_000
+  )
+
+  it.live(
+    "keeps no SIGTERM waiting, and is done by the next process (L4)",
+    () =>
+      Effect.gen(function*() {
+        const { asked, letters, service, start, writes } = yield* waiting
+        const stoppedAt = Date.now()
+        assert.strictEqual(yield* service.end("SIGTERM"), 0)
+        assert.isBelow(Date.now() - stoppedAt, pauseSeconds * 1000 / 2)
+        assert.deepStrictEqual(yield* writes, [429])
+        const heir = yield* start()
+        const url = yield* heir.url
+        yield* asked(429, 200)
+        assert.deepStrictEqual(yield* letters(url), [])
+      }),
+    90_000
+  )
+
+  it.live(
+    "leaves no more once all writes are stopped, and at once when they are resumed (X16)",
+    () =>
+      Effect.gen(function*() {
+        const { asked, letters, url, writes } = yield* waiting
+        yield* post(url, "/v1/plugins/writes/stop")
+        yield* passed
+        assert.deepStrictEqual(yield* writes, [429])
+        const resumedAt = Date.now()
+        yield* post(url, "/v1/plugins/writes/resume")
+        yield* asked(429, 200)
+        assert.isBelow(Date.now() - resumedAt, 10_000)
+        assert.deepStrictEqual(yield* letters(url), [])
+      }),
+    90_000
+  )
+})
+
+describe("a write that is about to leave", () => {
+  it.live(
+    "does not leave once its process was frozen right after the intent, and another took over (X16)",
+    () =>
+      Effect.gen(function*() {
+        const { letters, start, writes } = yield* make({ existing: true })
+        const service = yield* start({ doom: { of: "intent", n: 1, side: "after", signal: "SIGSTOP" } })
+        assert.strictEqual(yield* service.doomed, "intent")
+        const heir = yield* start()
+        const url = yield* heir.url
+        // whether it was sent, the heir cannot know
+        yield* until("a dead letter", letters(url), (items) => items.length === 1)
+        yield* Effect.sleep("11 seconds")
+        yield* service.signal("SIGCONT")
+        yield* service.says("delivering stopped")
+        yield* Effect.sleep("1 second")
+        assert.deepStrictEqual(yield* writes, [])
+      }),
+    90_000
+  )
+})

@@ -1,0 +1,113 @@
+/** Deliveries of integrations that are not configured any more. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { acme, make } from "./Rig.ts"
+
+const trigger = "ats.application.created"
+const link = { label: "Result", url: "https://x.example" }
+const beta = "lever:beta"
+
+/** Writes into another integration than the event's. */
+const crossing = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+  Effect.gen(function*() {
+    const api = yield* Plugin.Api.for(beta)
+    yield* api.addResultLink(recordId, link)
+  }))
+
+/** An event of `acme` that nobody was given, and `acme` taken away. */
+const left = Effect.gen(function*() {
+  const rig = yield* make
+  const first = yield* rig.start([crossing])
+  yield* first.stop
+  yield* rig.append("a1")
+  yield* rig.become(acme, "removed")
+  return rig
+})
+
+describe("a delivery of an integration that was removed", () => {
+  it.effect("waits and is shown, writes nothing anywhere, and runs within a minute when the integration returns", () =>
+    Effect.gen(function*() {
+      const rig = yield* left
+      const { delivery, plugins } = yield* rig.start([crossing])
+      yield* rig.quiet(delivery)
+      yield* TestClock.adjust("1 hour")
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(rig.sent, [])
+      const { plugins: [view] } = yield* plugins.view
+      assert.deepStrictEqual(view?.integrations.filter(({ state }) => state === "removed"), [
+        { integration: acme, state: "removed", reason: "1 delivery waits until the integration is added again" }
+      ])
+      yield* rig.become(acme, "active")
+      yield* TestClock.adjust("1 minute")
+      yield* rig.empty
+      assert.deepStrictEqual(rig.sent.map(({ integration }) => integration), [beta])
+      const { plugins: [after] } = yield* plugins.view
+      assert.deepStrictEqual(after?.integrations.filter(({ state }) => state === "removed"), [])
+    }))
+
+  it.effect("is gone without running when the integration is erased, a tick too", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let runs = 0
+      const ticking = Plugin.make("p")
+        .on(trigger, {}, () => Effect.sync(() => void runs++))
+        .every("1 hour", { as: "tick" }, () => Effect.sync(() => void runs++))
+      const first = yield* rig.start([ticking])
+      yield* rig.quiet(first.delivery)
+      yield* first.stop
+      const handlers = yield* rig.deliveries.handlers
+      const tick = handlers.find(({ handler }) => handler === "tick")
+      const event = handlers.find(({ handler }) => handler !== "tick")
+      if (event === undefined || tick === undefined) return assert.fail("no handlers")
+      const made = { integration: acme, dueAt: 0, dead: null, fresh: null }
+      const position = yield* rig.append("a1")
+      yield* rig.deliveries.replay([
+        { ...made, handler: event.key, lane: "a", subject: { _tag: "Event", position } },
+        { ...made, handler: tick.key, lane: "t", subject: { _tag: "Tick", scheduledAt: 0, from: 0, to: 1 } }
+      ], { at: 0, act: "test", target: "", detail: "" })
+      yield* rig.become(acme, "erased")
+      yield* rig.start([ticking])
+      yield* rig.empty
+      assert.strictEqual(runs, 0)
+    }))
+
+  it.effect("is attempted only once the integrations are those of the configuration", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const first = yield* rig.start([crossing])
+      yield* first.stop
+      yield* rig.append("a1")
+      const { configured, delivery } = yield* rig.startUnconfigured([crossing])
+      for (let turn = 0; turn < 30; turn++) yield* Effect.yieldNow
+      assert.strictEqual((yield* delivery.status).state, "running")
+      assert.deepStrictEqual(rig.sent, [])
+      yield* rig.become(acme, "removed")
+      yield* configured
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(rig.sent, [])
+    }))
+})
+
+describe("a write to an integration", () => {
+  for (const id of [beta, "nobody:here"]) {
+    it.effect(`is refused where ${id} is not configured: a dead letter says which one and what to do`, () =>
+      Effect.gen(function*() {
+        const rig = yield* make
+        const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+          Effect.gen(function*() {
+            const api = yield* Plugin.Api.for(id)
+            yield* api.addResultLink(recordId, link)
+          }))
+        yield* rig.start([plugin])
+        yield* rig.become(beta, "removed")
+        yield* rig.append("a1")
+        yield* rig.dead(1)
+        const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+        assert.deepInclude(letter?.failure, { reason: "Permanent", refusal: "Inactive" })
+        assert.include(letter?.failure.message, `the integration ${id} is not configured`)
+        assert.deepStrictEqual(rig.sent, [])
+      }))
+  }
+})

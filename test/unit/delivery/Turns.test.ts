@@ -1,0 +1,221 @@
+/** Writes and reads of handlers that wait for their turn at an API which asks for a pause. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/testing/TestClock"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import { makeWith } from "./Rig.ts"
+
+const trigger = "ats.application.created"
+const act = { at: 0, act: "test", target: "", detail: "" }
+const link = { label: "Result", url: "https://x.example" }
+
+const sourceOf = (client: HttpClient.HttpClient) =>
+  UnifiedApi.layer({
+    accounts: { default: { url: "https://api.example/v1", key: Effect.succeed(Redacted.make("k")) } },
+    retryBase: "1 second"
+  }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))
+
+/** An API that refuses the first requests for its rate limit, and what it was asked. */
+const limiting = (refusals: number, seconds: number) => {
+  const asked: Array<{ readonly at: number; readonly status: number }> = []
+  const client = HttpClient.make((request) =>
+    Effect.map(Clock.currentTimeMillis, (at) => {
+      const status = asked.length < refusals ? 429 : 200
+      asked.push({ at, status })
+      const body = status === 200
+        ? { status: "success", data: { results: [], next: null } }
+        : { status: "error", error: { code: "PLATFORM.RATE_LIMIT_EXCEEDED", title: "", message: "", log_url: null } }
+      const headers = { "retry-after": String(seconds) }
+      return HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), { status, headers }))
+    })
+  )
+  return { asked, source: sourceOf(client), statuses: () => asked.map(({ status }) => status) }
+}
+
+const linking = (runs: { count: number } = { count: 0 }) =>
+  Plugin.make("p").on(trigger, { attempts: 1 }, ({ recordId }) =>
+    Effect.gen(function*() {
+      runs.count++
+      const api = yield* Plugin.Api
+      yield* api.addResultLink(recordId, link)
+    }))
+
+/** Lets virtual time pass, and real turns between. */
+const pass = (seconds: number) =>
+  Effect.gen(function*() {
+    for (let second = 0; second < seconds; second++) {
+      for (let turn = 0; turn < 5; turn++) {
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      }
+      yield* TestClock.adjust("1 second")
+    }
+  })
+
+describe("a write that waits for its turn", () => {
+  it.effect("is done after a pause that is longer than the handler's time-out, in the same attempt (R1)", () =>
+    Effect.gen(function*() {
+      const api = limiting(1, 45)
+      const rig = yield* makeWith(api)
+      const runs = { count: 0 }
+      yield* rig.start([linking(runs)])
+      yield* rig.append("a1")
+      yield* rig.until(() => api.asked.length === 1)
+      yield* pass(40)
+      assert.deepStrictEqual([...rig.intents], [])
+      yield* pass(10)
+      yield* rig.empty
+      assert.deepStrictEqual(api.statuses(), [429, 200])
+      assert.strictEqual(runs.count, 1)
+    }))
+
+  it.effect("never leaves once writes are stopped, has no intent, and is done when they are resumed (X16)", () =>
+    Effect.gen(function*() {
+      const api = limiting(1, 45)
+      const rig = yield* makeWith(api)
+      yield* rig.start([linking()])
+      yield* rig.append("a1")
+      yield* rig.until(() => api.asked.length === 1)
+      yield* pass(5)
+      yield* rig.deliveries.set({ _tag: "Writes" }, false, act)
+      assert.deepStrictEqual([...rig.intents], [])
+      yield* pass(120)
+      assert.deepStrictEqual(api.statuses(), [429])
+      assert.deepStrictEqual([...rig.intents], [])
+      const [backlog] = yield* rig.deliveries.backlog
+      assert.deepInclude(backlog, { dead: 0, running: 0 })
+      yield* rig.deliveries.set({ _tag: "Writes" }, true, act)
+      yield* rig.empty
+      assert.deepStrictEqual(api.statuses(), [429, 200])
+    }))
+
+  it.effect("never leaves once another process has taken over, which does it once (X16)", () =>
+    Effect.gen(function*() {
+      const api = limiting(1, 45)
+      const rig = yield* makeWith(api)
+      yield* rig.start([linking()])
+      yield* rig.append("a1")
+      yield* rig.until(() => api.asked.length === 1)
+      yield* pass(5)
+      yield* rig.start([linking()])
+      yield* rig.empty
+      yield* pass(60)
+      assert.deepStrictEqual(api.statuses(), [429, 200])
+    }))
+
+  it.effect("never leaves once the integration that it goes to was removed, and says so", () =>
+    Effect.gen(function*() {
+      const api = limiting(1, 45)
+      const rig = yield* makeWith(api)
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api.for("lever:beta")
+          yield* api.addResultLink(recordId, link)
+        }))
+      yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.until(() => api.asked.length === 1)
+      yield* rig.become("lever:beta", "removed")
+      yield* pass(50)
+      yield* rig.dead(1)
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      assert.deepInclude(letter?.failure, { reason: "Permanent", refusal: "Inactive" })
+      assert.include(letter?.failure.message, "lever:beta is not configured")
+      assert.deepStrictEqual(api.statuses(), [429])
+      assert.deepStrictEqual([...rig.intents], [])
+    }))
+
+  it.effect("keeps no shutdown waiting: the next process does it (L4)", () =>
+    Effect.gen(function*() {
+      const api = limiting(1, 900)
+      const rig = yield* makeWith(api)
+      const runs = { count: 0 }
+      const first = yield* rig.start([linking(runs)])
+      yield* rig.append("a1")
+      yield* rig.until(() => api.asked.length === 1)
+      yield* pass(2)
+      const stopping = yield* Effect.forkChild(first.stop)
+      yield* rig.until(() => stopping.pollUnsafe() !== undefined)
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual([...rig.intents], [])
+      yield* rig.start([linking(runs)])
+      yield* rig.empty
+      assert.deepStrictEqual(api.statuses(), [429, 200])
+      assert.strictEqual(runs.count, 2)
+    }))
+})
+
+describe("writes side by side", () => {
+  it.effect("when the process stops the one that waits does not cut off the one that left (L5)", () =>
+    Effect.gen(function*() {
+      const answer = yield* Latch.make(false)
+      const paths: Array<string> = []
+      const client = HttpClient.make((request, url) =>
+        Effect.gen(function*() {
+          paths.push(url.pathname)
+          const isSlow = url.pathname.includes("slow")
+          if (isSlow) yield* answer.await
+          const body = isSlow
+            ? { status: "success", data: {} }
+            : {
+              status: "error",
+              error: { code: "PLATFORM.RATE_LIMIT_EXCEEDED", title: "", message: "", log_url: null }
+            }
+          const init = { status: isSlow ? 200 : 429, headers: { "retry-after": "900" } }
+          return HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), init))
+        })
+      )
+      const rig = yield* makeWith({ source: sourceOf(client) })
+      const plugin = Plugin.make("p").on(trigger, {}, () =>
+        Effect.gen(function*() {
+          const { addResultLink } = yield* Plugin.Api
+          yield* Effect.all([addResultLink("slow", link), addResultLink("limited", link)], { concurrency: 2 })
+        }))
+      const first = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.until(() => paths.length === 2)
+      yield* pass(1)
+      const stopping = yield* Effect.forkChild(first.stop)
+      yield* pass(2)
+      assert.isUndefined(stopping.pollUnsafe())
+      yield* answer.open
+      yield* rig.until(() => stopping.pollUnsafe() !== undefined)
+      assert.deepStrictEqual([...rig.intents], [])
+    }))
+})
+
+describe("the time of a handler", () => {
+  it.effect("stands still while a read waits for its turn, and goes on afterwards", () =>
+    Effect.gen(function*() {
+      const api = limiting(1, 45)
+      const rig = yield* makeWith(api)
+      const runs = { count: 0 }
+      const ends: Array<number> = []
+      const plugin = Plugin.make("p").on(trigger, { attempts: 1, timeout: "10 seconds" }, ({ recordId }) =>
+        Effect.gen(function*() {
+          runs.count++
+          const { live } = yield* Plugin.Api
+          yield* Effect.sleep("4 seconds")
+          yield* live("ats.application", recordId)
+          ends.push(yield* Clock.currentTimeMillis)
+          yield* Effect.never
+        }))
+      yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* pass(60)
+      yield* rig.dead(1)
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      assert.strictEqual(letter?.failure.reason, "TimedOut")
+      // four seconds before the wait, six after it
+      assert.approximately((letter?.failure.at ?? 0) - (ends[0] ?? 0), 6_000, 1_000)
+      assert.deepStrictEqual(api.statuses(), [429, 200])
+      assert.strictEqual(runs.count, 1)
+    }))
+})

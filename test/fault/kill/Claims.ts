@@ -13,7 +13,7 @@ import { keyOf } from "./Oracle.ts"
 
 type World = Pick<Sandbox.SandboxHandle, "integrations" | "world">
 
-const placeOf = (position: string): number => Number(position.split("-").at(-1))
+const placeOf = (position: string): number => Number(position.split("-")[2])
 
 /** `Date` has whole seconds. */
 const slack = 1_000

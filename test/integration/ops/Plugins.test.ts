@@ -46,6 +46,9 @@ const auditOf = Effect.gen(function*() {
   return (yield* audited(100)).map(({ act, detail, target }) => `${act} ${target} ${detail}`.trim()).toReversed()
 })
 
+/** A position without the digest that proves the log up to it. */
+const unproven = (position: string): string => position.split("-").slice(0, 3).join("-")
+
 describe("GET /v1/plugins", () => {
   it.live("shows every handler: how far it is, what waits and what is dead; and where the plugin is on", () =>
     Effect.gen(function*() {
@@ -67,7 +70,7 @@ describe("GET /v1/plugins", () => {
         ]
       )
       const { position } = plugin.handlers[0]
-      assert.strictEqual((yield* ask("/v1/events?after=latest")).body.next, position)
+      assert.strictEqual(unproven((yield* ask("/v1/events?after=latest")).body.next), position)
       assert.deepStrictEqual(plugin.integrations, [{ integration: "greenhouse:acme", state: "on", reason: null }])
       assert.deepStrictEqual((yield* ask("/v1/plugins/picky")).body, plugin)
       const unknown = yield* ask("/v1/plugins/pickle")
@@ -317,7 +320,7 @@ describe("a replay", () => {
       })
       const whole = yield* replay({})
       assert.deepStrictEqual([whole.status, whole.body.deliveries, whole.done], [200, 4, ["a", "b", "c", "d"]])
-      assert.deepStrictEqual([whole.body.from, whole.body.to], [positions[0], positions[3]])
+      assert.deepStrictEqual([whole.body.from, whole.body.to], [positions[0], positions[3]].map(unproven))
       assert.deepStrictEqual((yield* replay({ from: positions[1], to: positions[2] })).done, ["b", "c"])
       const times = { from: "1970-01-01T00:01:00Z", to: "1970-01-01T00:03:00Z" }
       assert.deepStrictEqual((yield* replay(times)).done, ["b", "c"])

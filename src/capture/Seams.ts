@@ -8,11 +8,12 @@
  * Invariants
  * 1. A backfill is complete only after a pass without a seam; or after two passes that one process each read without a long
  *    pause; or, from the fourth pass on, after one that a single process read; and only after a poll that follows   (P9)
- * 2. Every other sweep is repeated at most once, and only after a restart or a long pause
+ * 2. A pass of a backfill is repeated, up to the fourth, if a confirm then shows more records than it showed
+ * 3. Every other sweep is repeated at most once, and only after a restart or a long pause
  *
  * Gotchas
  * - A record that disappears, or that moves with a `changed_at` from before the sweep, leaves no seam.
- * - A list that fits on one page has no place at which anything could be skipped.
+ * - A list that fits on one page has no place at which anything could be skipped. It may still hide more than it shows.
  * - A sweep that begins again at the first page, because its cursor expired, is a pass of its own.
  */
 import * as Duration from "effect/Duration"
@@ -27,7 +28,7 @@ const longestPause = Duration.toMillis(Duration.minutes(5))
 const passesInOneGo = 2
 const mostPasses = 4
 
-const severity: Record<NonNullable<Reading["seam"]>, number> = { change: 1, pause: 2, restart: 3 }
+const severity: Record<NonNullable<Reading["seam"]>, number> = { change: 1, pause: 2, hidden: 3, restart: 4 }
 
 const worse = (a: Reading["seam"], b: Reading["seam"]): Reading["seam"] =>
   a === undefined || b === undefined ? a ?? b : severity[a] < severity[b] ? b : a
@@ -62,6 +63,22 @@ const isRepeated = ({ backfill, inOneGo = 0, pages, pass = 1, seam }: Reading): 
   if (seam === undefined || pages === 1) return false
   if (!backfill) return seam !== "change" && pass === 1
   return seam === "restart" || (inOneGo < passesInOneGo && pass < mostPasses)
+}
+
+/**
+ * The sweep once a confirm showed more records than all its pages: its list was cut short, or empty, and may have hidden others
+ * that are not known yet.
+ */
+export const hiding = (reading: Reading): Reading => {
+  if (!reading.backfill) return reading
+  const { inOneGo = 0, pass = 1 } = reading
+  const wasCounted = reading.seam === undefined || reading.seam === "change"
+  return {
+    ...reading,
+    seam: worse(reading.seam, "hidden") ?? "hidden",
+    inOneGo: wasCounted ? inOneGo - 1 : inOneGo,
+    again: reading.again === true || pass < mostPasses
+  }
 }
 
 /**

@@ -37,7 +37,7 @@ import {
 } from "./Pages.ts"
 import { controlsFor, eachPending, isAskable, mostAsked, pointRead, settleDisputes } from "./PointRead.ts"
 import { release } from "./Release.ts"
-import { following, isOvertaken, joined, settled } from "./Seams.ts"
+import { following, hiding, isOvertaken, joined, settled } from "./Seams.ts"
 import { healthy, ReadingAborted } from "./StreamState.ts"
 
 export interface SweepOptions {
@@ -180,14 +180,18 @@ const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
   const now = yield* Clock.currentTimeMillis
   let deaf = false
   let unseen: ReadonlyArray<Open> = []
+  let whole = reading
   yield* commitPage(stream, [], reading, {
     decisive: false,
     conclude: Effect.fnUntraced(function*(tx, state, occasion) {
       // C6: [] may mean "no change" or "not supported"; a sweep that meets what polls should have shown tells which
       deaf = state.polls !== "nothing" && (reading.unheard ?? 0) > 0
-      const ended = { ...reading, complete: state.sweep?.complete ?? null, endedAt: now }
+      // confirms may have found since that it hid records
+      if (state.sweep?.id === reading.id) whole = state.sweep
+      const ended = { ...whole, complete: state.sweep?.complete ?? null, endedAt: now }
       const swept: StreamState = {
         ...state,
+        backfilledAt: whole.backfill && whole.again === true ? null : state.backfilledAt,
         sweep: isSuperseded(state, reading) ? state.sweep : null,
         lastSweep: ended,
         ...deaf ? { polls: "nothing" } : {}
@@ -201,23 +205,24 @@ const finish = Effect.fnUntraced(function*(stream: Stream, reading: Reading) {
   if (deaf) yield* Gauges.pollsAnswered(stream.key, "nothing")
   yield* Gauges.writesUnconfirmed(stream.key, unseen)
   const kind = reading.backfill ? "backfill" : "sweep"
-  yield* Gauges.readingEnded(stream.key, kind, reading.again === true ? "repeated" : "complete")
+  yield* Gauges.readingEnded(stream.key, kind, whole.again === true ? "repeated" : "complete")
   if (!isBalanced(reading.balance)) yield* Gauges.readingUnbalanced(stream.key)
   const log = isWhole(stream) && !reading.backfill ? Effect.logDebug : Effect.logInfo
-  const what = reading.again === true ? `${kind} may have skipped records, the list is read again` : `${kind} complete`
+  const what = whole.again === true ? `${kind} may have skipped records, the list is read again` : `${kind} complete`
   yield* log(what).pipe(Effect.annotateLogs({
     stream: stream.key.integration,
     model: stream.key.model,
     records: reading.balance.read,
     pages: reading.pages,
     took: Duration.format(Duration.millis(Math.max(0, now - reading.startedAt))),
-    ...reading.again === true && reading.seam !== undefined ? { why: seams[reading.seam] } : {}
+    ...whole.again === true && whole.seam !== undefined ? { why: seams[whole.seam] } : {}
   }))
 })
 
 const seams: Record<NonNullable<Reading["seam"]>, string> = {
   change: "records changed while it was read",
   pause: "there was a long pause between two of its pages",
+  hidden: "it did not show records that are there",
   restart: "another process had read the first of its pages"
 }
 
@@ -330,7 +335,9 @@ const confirm = Effect.fnUntraced(function*(
       yield* markAbsent(tx, absent, reading.id, now, doubt === null ? 1 : 0)
       // Whom nobody can ask for, and of whom nobody says anything, is shown as absent and never confirmed.
       yield* markAbsent(tx, ids.filter((id) => !isAskable(id)), reading.id, now, 0)
-      return { state, events: [], holds: [] }
+      const { sweep } = state
+      const hid = sweep?.id === reading.id && rows.length > sweep.balance.read && sweep.seam !== "hidden"
+      return { state: hid ? { ...state, sweep: hiding(sweep) } : state, events: [], holds: [] }
     })
   })
 })

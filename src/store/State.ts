@@ -80,10 +80,10 @@ export interface Reading {
   readonly pagedAt?: number
   readonly pagedBy?: number
   /**
-   * The worst reason why it may have skipped a record: a record changed meanwhile, there was a long pause between two pages, or
-   * another process read on.
+   * The worst reason why it may have skipped a record: a record changed meanwhile, there was a long pause between two pages, a
+   * confirm showed more records than the pages, or another process read on.
    */
-  readonly seam?: "change" | "pause" | "restart"
+  readonly seam?: "change" | "pause" | "hidden" | "restart"
   /** The list has to be read again for that reason. */
   readonly again?: boolean
 }

@@ -366,7 +366,8 @@ export class FaultyApi {
       hidden: []
     }
     for (const active of met) this.#spoil(table, draft, active, () => next(place.at), request.cursor)
-    if (request.ids !== null || fault("emptyPage") !== undefined) return draft
+    // an empty page is asked for again, unless the list ends with it
+    if (request.ids !== null || (fault("emptyPage") !== undefined && draft.next !== null)) return draft
     const shown = new Set(
       draft.copies.flatMap(({ named, row, state }) => named && state === row.shown.length - 1 ? [row] : [])
     )

@@ -73,6 +73,9 @@ const age = (file: string) =>
     const database = new DatabaseSync(file)
     for (
       const sql of [
+        ...["chain", "pruned_chain"].map((column) => `ALTER TABLE log_counter DROP COLUMN ${column}`),
+        ...["chain", "content_sum", "row_sum"].map((column) => `ALTER TABLE events DROP COLUMN ${column}`),
+        "DROP TABLE batch_members",
         "DROP TABLE erasures",
         "DROP TABLE expectations",
         ...["spared", "switched_off", "budgets", "ticks", "journal", "attempts", "deliveries", "handlers"].map((

@@ -1,10 +1,12 @@
 /** Writes of unknown outcome over HTTP and on the command line: what operators are shown, and what their answers do. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import type { WriteName } from "../../../src/api/Writes.ts"
 import * as Server from "../../../src/ops/Server.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
+import { hooked } from "../../unit/source/Hooked.ts"
 import { run } from "../cli/Program.ts"
 import { ask, post, stream, using, write } from "./Running.ts"
 
@@ -27,8 +29,8 @@ const silent = () => {
   })
   const options = {
     plugins: [plugin],
-    write: (request: { readonly write: string }) =>
-      Effect.andThen(Effect.sync(() => sent.push(request.write)), Effect.fail(unknown))
+    write: <W extends WriteName, E>(request: SourcePort.WriteRequest<W>, hooks: SourcePort.SendHooks<E>) =>
+      hooked(hooks, Effect.andThen(Effect.sync(() => sent.push(request.write)), Effect.fail(unknown)))
   }
   return { sent, applied, options }
 }

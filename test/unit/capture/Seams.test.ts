@@ -12,7 +12,7 @@ import { joined } from "../../../src/capture/Seams.ts"
 import { sweep } from "../../../src/capture/Sweep.ts"
 import { nextTurn } from "../../../src/capture/Turn.ts"
 import { completeTo } from "../../../src/domain/Watermark.ts"
-import { NotReady, Rejected } from "../../../src/source/Source.ts"
+import { NotReady, Rejected, SourceError } from "../../../src/source/Source.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { integration, running, stateOf, streamsOf } from "./Capturing.ts"
@@ -60,6 +60,17 @@ const restless = (rig: Rig) => {
   }
 }
 
+/** The first page of a backfill was read, then its cursor expired, and from now on the list is empty. Records can be read by id. */
+const emptied = Effect.fnUntraced(function*(rig: Rig) {
+  yield* listed(rig)
+  yield* page(rig)
+  rig.api.intercept = () =>
+    Effect.fail(new SourceError({ reason: new Rejected({ code: null, message: "the cursor expired" }) }))
+  yield* Effect.exit(page(rig))
+  rig.api.intercept = (request, answer) =>
+    Effect.succeed(request.ids === null ? { ...answer, results: [], next: null } : answer)
+})
+
 describe("Seams", () => {
   it.effect("a backfill that a restart cut in two is neither live nor complete before another pass (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
@@ -97,6 +108,28 @@ describe("Seams", () => {
       assert.include(yield* known(rig), "c")
       yield* poll(next)
       assert.strictEqual((yield* rig.state).phase, "live")
+    })))
+
+  it.effect("a pass of a backfill that shows nothing, although records are known to be there, is repeated (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* emptied(rig)
+      while (!(yield* page(rig)));
+      const state = yield* rig.state
+      assert.deepStrictEqual([state.phase, completeTo(state), state.backfilledAt], ["backfilling", null, null])
+      assert.strictEqual(turnOf(rig, state).turn, "sweep", "at once")
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      while (!(yield* page(rig)));
+      assert.deepStrictEqual(yield* known(rig), ids)
+      yield* rig.poll
+      assert.strictEqual((yield* rig.state).phase, "live")
+    })))
+
+  it.effect("a list that keeps hiding records from a backfill is read four times, not for ever (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* emptied(rig)
+      let passes = 0
+      for (; (yield* rig.state).backfilledAt === null; passes++) while (!(yield* page(rig)));
+      assert.strictEqual(passes, 4)
     })))
 
   it.effect("a backfill in which nothing changes is one pass, however many pages it has (P9)", () =>

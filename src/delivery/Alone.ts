@@ -6,10 +6,12 @@
  * - An attempt may take as long as its handler's time-out says: the others do not wait longer than a minute for it to end.
  *   Then all go on for ten, and it is tried again.
  * - Between two that run alone the others have a turn.
+ * - The time of a handler stands still while a request waits for its turn at the API. One that runs alone stops waiting after
+ *   its time-out, and is tried again ten minutes later.
  */
 
 /** For how long nothing is begun, and for how long everything is if that was in vain; ms. */
-const patience = { wait: 60_000, rest: 600_000 }
+export const patience = { wait: 60_000, rest: 600_000 }
 
 /** What is to be claimed now. */
 export type Asked = "nothing" | "one that must run alone" | "others"

@@ -61,6 +61,15 @@ export const processEnded = (times: number, at: number): Failure => ({
   at
 })
 
+/** Of a delivery that ran alone and waited for its turn at the API for longer than the others can wait for it. */
+export const waitedAlone = (at: number): Failure => ({
+  reason: "RateLimited",
+  message: "it waited for its turn at the API while no other delivery could run: to be tried later",
+  refusal: null,
+  faults: [],
+  at
+})
+
 /** Of `RateLimited`, ms. */
 export const retryAfterOf = (cause: Cause.Cause<HandlerError | TimedOut>): number => {
   const limited = cause.reasons.find((reason) => reason._tag === "Fail" && reason.error._tag === "RateLimited")

@@ -13,6 +13,7 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { identity } from "effect/Function"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import { configurationOf, type Unconfigured } from "../plugin/Configured.ts"
@@ -24,7 +25,7 @@ import * as Alone from "./Alone.ts"
 import type * as Attempt from "./Attempt.ts"
 import * as Breaker from "./Breaker.ts"
 import { contained } from "./Containment.ts"
-import { failureOf, processEnded, retryAfterOf } from "./Failing.ts"
+import { failureOf, processEnded, retryAfterOf, waitedAlone } from "./Failing.ts"
 import * as Job from "./Job.ts"
 import type * as Provision from "./Provision.ts"
 import type { Reading } from "./Reading.ts"
@@ -224,9 +225,14 @@ export const make = (
     const { handler, plugin } = desk
     underWay.add(attempt)
     if (draining) attempt.time.giveUp()
+    const timeout = Job.timeoutOf(handler)
     const exit = yield* Job.run(services, attempt, job, configuration.value).pipe(
       contained({ plugin: plugin.name, handler: handler.name, delivery: id }),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
+      // all others wait for it
+      crashes < aloneAfter ? identity : Effect.raceFirst(
+        Effect.andThen(Effect.delay(Effect.sync(attempt.time.giveUp), timeout), Effect.never)
+      ),
       Effect.interruptible,
       Effect.exit
     )
@@ -234,14 +240,17 @@ export const make = (
     underWay.delete(attempt)
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(desk, job, now)
-    if (attempt.time.gaveUp()) return conclude(desk, released(job.members))
+    if (attempt.time.gaveUp()) {
+      if (draining) return conclude(desk, released(job.members))
+      return yield* fail(desk, job, attempt, startedAt, waitedAlone(now), Alone.patience.rest)
+    }
     if (stopping && Cause.hasInterruptsOnly(exit.cause)) return conclude(desk, released(job.members))
     yield* fail(
       desk,
       job,
       attempt,
       startedAt,
-      failureOf(exit.cause, Job.timeoutOf(handler), now),
+      failureOf(exit.cause, timeout, now),
       retryAfterOf(exit.cause)
     )
   })

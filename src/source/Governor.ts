@@ -33,6 +33,8 @@ export interface Governor {
   ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | GivenUp, R>
   /** What an answer to a live request said: how many the integration takes at once, and how many more it would take. */
   readonly allowed: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
+  /** Whether an answer has paused the account: what got its turn before that, and has not left, must not leave. */
+  readonly isPaused: Effect.Effect<boolean>
   /** Gives no turn for so long, at most `longestPause`. A pause is lengthened, never shortened. */
   readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
   /**
@@ -247,5 +249,5 @@ export const make = Effect.fnUntraced(function*(
       giveTurns()
     })
 
-  return { run, allowed, pause, throttled }
+  return { run, allowed, isPaused: Effect.sync(() => pauseLeft() > 0), pause, throttled }
 })

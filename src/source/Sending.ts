@@ -45,15 +45,19 @@ const elapsed = Effect.gen(function*() {
   })
 })
 
-/** Sends once. `send` runs what it is given right before the request leaves. */
+/**
+ * Sends once. `send` runs what it is given right before the request leaves. `ready`: fails if something came in between while
+ * `before` ran.
+ */
 export type Try<E> = <A>(
-  send: (leave: Effect.Effect<void, SourceError>) => Effect.Effect<A, SourceError>
+  send: (leave: Effect.Effect<void, SourceError>) => Effect.Effect<A, SourceError>,
+  ready?: Effect.Effect<void, SourceError>
 ) => Effect.Effect<A, SourceError | E>
 
 /** For what changes nothing. */
-export const freely: Try<never> = (send) => send(Effect.void)
+export const freely: Try<never> = (send, ready = Effect.void) => Effect.andThen(ready, send(Effect.void))
 
-export const tried = <E>(hooks: SendHooks<E>): Try<Withheld<E>> => (send) =>
+export const tried = <E>(hooks: SendHooks<E>): Try<Withheld<E>> => (send, ready = Effect.void) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       const gap = yield* elapsed
@@ -67,7 +71,7 @@ export const tried = <E>(hooks: SendHooks<E>): Try<Withheld<E>> => (send) =>
         if ((yield* gap) > Duration.toMillis(longestGap)) return yield* tooLate
         left = true
       })
-      const exit = yield* Effect.exit(restore(send(leave)))
+      const exit = yield* Effect.exit(restore(Effect.andThen(ready, send(leave))))
       const failed = Exit.isFailure(exit) ? Cause.findErrorOption(exit.cause) : Option.none()
       if (Exit.isFailure(exit) && (!left || (Option.isSome(failed) && isUndone(failed.value)))) {
         yield* Effect.mapError(hooks.undone, withheld)

@@ -48,6 +48,7 @@ import {
   type Invalid,
   KeyRefused,
   type PageRequest,
+  RateLimited,
   type ReadData,
   type ReadRequest,
   type SendHooks,
@@ -166,22 +167,39 @@ const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unread
 const isRateLimited = (error: Failed | HttpClientError.HttpClientError): boolean =>
   error._tag === "SourceError" && error.reason._tag === "RateLimited"
 
-/** A key that was exchanged while a request was under way is no reason to stop: the new one is tried, in its turn. */
+/**
+ * `inTurn` waits for the request's turn and runs what it is given then: so the key is read. One that was exchanged while a
+ * request was under way is no reason to stop: the new one is tried, in its turn.
+ */
 const withCurrentKey = <A, E>(
   key: Account["key"],
   mayRepeat: (error: SourceError) => boolean,
-  send: (key: Redacted.Redacted) => Effect.Effect<A, SourceError | E>
+  send: (key: Redacted.Redacted) => Effect.Effect<A, SourceError | E>,
+  inTurn: (
+    send: Effect.Effect<A, SourceError | E>
+  ) => Effect.Effect<A, SourceError | E | Circuits.CircuitOpen | GivenUp>
 ) =>
-  Effect.flatMap(
-    key,
-    (used) =>
-      Effect.catchReason(send(used), "SourceError", "KeyRefused", (_, error) =>
-        Effect.flatMap(
-          key,
-          (current) =>
-            Redacted.value(current) === Redacted.value(used) || !mayRepeat(error) ? Effect.fail(error) : send(current)
-        ))
-  )
+  Effect.suspend(() => {
+    let used: Redacted.Redacted | null = null
+    const sent = inTurn(Effect.flatMap(key, (current) => send(used = current)))
+    return Effect.catchReason(sent, "SourceError", "KeyRefused", (_, error) =>
+      Effect.flatMap(
+        key,
+        (current) =>
+          used === null || Redacted.value(current) === Redacted.value(used) || !mayRepeat(error)
+            ? Effect.fail(error)
+            : sent
+      ))
+  })
+
+const paused = new SourceError({
+  reason: new RateLimited({
+    code: null,
+    message: "not sent: another answer has paused the account",
+    retryAfter: null,
+    undone: true
+  })
+})
 
 /** Without it nobody could tell why every stream of the account stands. */
 const tellPause = (account: string, asked: Duration.Duration | null): Effect.Effect<void> =>
@@ -320,14 +338,16 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
             measured(call.endpoint),
             account.outages.watch(call.integration)
           )
-        const sendWith = (key: Redacted.Redacted) =>
-          tried(once(key)).pipe( // whether it may leave, asked last
+        const ready = Effect.flatMap(account.governor.isPaused, (is) => is ? Effect.fail(paused) : Effect.void)
+        const inTurn = (sending: Effect.Effect<Answered<A>, SourceError | E>) =>
+          sending.pipe(
             account.circuits.guard(integration), // whether it is asked at all
             account.governor.run(integration, call.priority, call.live), // whose turn it is
             // the account's pause is the wait
             Effect.retry({ while: (error) => isRateLimited(error) && mayRetry(error), times: patience })
           )
-        return yield* withCurrentKey(account.key, mayRepeat, sendWith).pipe(
+        const sendWith = (key: Redacted.Redacted) => tried(once(key), ready) // whether it may leave, asked last
+        return yield* withCurrentKey(account.key, mayRepeat, sendWith, inTurn).pipe(
           Effect.retry(Schedule.while(backoff, ({ input }) => mayRetry(input))),
           Effect.tapError((error) => error._tag === "CircuitOpen" ? Metric.update(withheld, 1) : Effect.void),
           Effect.mapError(Failures.ofUnsent)

@@ -4,7 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Alone from "../../../src/delivery/Alone.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { aloneAfter } from "../../../src/store/Deliveries.ts"
+import { limiting, pass } from "./Limiting.ts"
 import * as Rig from "./Rig.ts"
+import { makeWith } from "./Rig.ts"
 
 /** A handler that notes what it was given and what ran beside it, and never ends for those of `poison`. */
 const noting = (poison: ReadonlySet<string>) => {
@@ -70,6 +72,46 @@ describe("deliveries with which a process ends", () => {
             (rows) => rows.every(({ due, running }) => due + running === 0)
           )
           assert.sameMembers([...new Set(seen.done)], ["a", "b", "later-1", "later-2", "later-3", "later-4"])
+        })
+      )
+    }))
+
+  it.effect("one that runs alone does not keep the others waiting while its request waits for its turn   (L21, R1)", () =>
+    Effect.gen(function*() {
+      const api = limiting(3, 900)
+      const rig = yield* makeWith(api)
+      yield* taken(
+        rig,
+        Effect.gen(function*() {
+          const seen = noting(new Set())
+          let lives = 0
+          const plugin = Plugin.make("p")
+            .on("ats.application.created", {}, ({ recordId }) =>
+              Effect.gen(function*() {
+                if (lives <= aloneAfter) return yield* Effect.never
+                const { addResultLink } = yield* Plugin.Api
+                yield* addResultLink(recordId, { label: "Result", url: "https://x.example" })
+              }))
+            .on("ats.tag.created", {}, ({ recordId }) => seen.handle(recordId))
+            .with({ from: "oldest" })
+          yield* rig.append("a1")
+          for (lives = 1; lives <= aloneAfter; lives++) {
+            yield* rig.start([plugin])
+            yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1)
+            yield* turns(20)
+          }
+          yield* rig.start([plugin])
+          yield* rig.until(() => api.asked.length === 1)
+          yield* rig.append("later", tag)
+          yield* turns(20)
+          assert.deepStrictEqual(seen.done, [])
+          // it waits for as long as its time-out says
+          yield* pass(40)
+          yield* rig.until(() => seen.done.length === 1)
+          yield* pass(9_000, 30)
+          yield* rig.empty
+          assert.deepStrictEqual(api.statuses(), [429, 429, 429, 200])
+          assert.deepStrictEqual([...rig.intents], [])
         })
       )
     }))

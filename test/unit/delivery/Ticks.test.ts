@@ -60,7 +60,7 @@ describe("a tick", () => {
       assert.deepStrictEqual(runs.flatMap(({ hired }) => hired), ["a1", "a2"])
     }))
 
-  it.effect("is missed while its integration is away for a moment, and comes when it is back (L8)", () =>
+  it.effect("is missed while its integration is away for a moment, and comes within a minute when it is back (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, runs, until } = daily(rig, only(acme, "lever:beta"))
@@ -69,11 +69,15 @@ describe("a tick", () => {
       yield* TestClock.adjust("12 hours")
       yield* rig.integration(acme, "removed")
       yield* TestClock.adjust("1 day")
+      yield* until(1)
       yield* rig.integration(acme, "active")
+      yield* TestClock.adjust("1 minute")
+      yield* until(2)
       yield* TestClock.adjust("1 day")
-      yield* until(3)
+      yield* until(4)
       assert.deepStrictEqual(runs.filter(({ integration }) => integration === acme), [
-        { integration: acme, day: 2, hired: ["a1"] }
+        { integration: acme, day: 1, hired: ["a1"] },
+        { integration: acme, day: 2, hired: [] }
       ])
     }))
 

@@ -6,39 +6,13 @@ import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Latch from "effect/Latch"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/testing/TestClock"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import { limiting, pass, sourceOf } from "./Limiting.ts"
 import { makeWith } from "./Rig.ts"
 
 const trigger = "ats.application.created"
 const act = { at: 0, act: "test", target: "", detail: "" }
 const link = { label: "Result", url: "https://x.example" }
-
-const sourceOf = (client: HttpClient.HttpClient) =>
-  UnifiedApi.layer({
-    accounts: { default: { url: "https://api.example/v1", key: Effect.succeed(Redacted.make("k")) } },
-    retryBase: "1 second"
-  }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))
-
-/** An API that refuses the first requests for its rate limit, and what it was asked. */
-const limiting = (refusals: number, seconds: number) => {
-  const asked: Array<{ readonly at: number; readonly status: number }> = []
-  const client = HttpClient.make((request) =>
-    Effect.map(Clock.currentTimeMillis, (at) => {
-      const status = asked.length < refusals ? 429 : 200
-      asked.push({ at, status })
-      const body = status === 200
-        ? { status: "success", data: { results: [], next: null } }
-        : { status: "error", error: { code: "PLATFORM.RATE_LIMIT_EXCEEDED", title: "", message: "", log_url: null } }
-      const headers = { "retry-after": String(seconds) }
-      return HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), { status, headers }))
-    })
-  )
-  return { asked, source: sourceOf(client), statuses: () => asked.map(({ status }) => status) }
-}
 
 const linking = (runs: { count: number } = { count: 0 }) =>
   Plugin.make("p").on(trigger, { attempts: 1 }, ({ recordId }) =>
@@ -47,17 +21,6 @@ const linking = (runs: { count: number } = { count: 0 }) =>
       const api = yield* Plugin.Api
       yield* api.addResultLink(recordId, link)
     }))
-
-/** Lets virtual time pass, and real turns between. */
-const pass = (seconds: number) =>
-  Effect.gen(function*() {
-    for (let second = 0; second < seconds; second++) {
-      for (let turn = 0; turn < 5; turn++) {
-        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-      }
-      yield* TestClock.adjust("1 second")
-    }
-  })
 
 describe("a write that waits for its turn", () => {
   it.effect("is done after a pause that is longer than the handler's time-out, in the same attempt (R1)", () =>

@@ -2,9 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
 import { GivenUp, type SendHooks, Source, Waiting } from "../../../src/source/Source.ts"
-import { finished, limited, refusal, type Reply, step, withReplies } from "./Replies.ts"
+import { finished, limited, macrotask, refusal, type Reply, request, step, withKey, withReplies } from "./Replies.ts"
 import { requests } from "./Requests.ts"
 
 const done: Reply = { body: { status: "success", data: {}, warnings: [] } }
@@ -82,6 +83,41 @@ describe("a write and its hooks", () => {
       yield* finished(fiber)
       assert.deepStrictEqual(noted.ran, ["before", "undone", "before"])
       assert.strictEqual(sent.length, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("what was allowed while another answer paused the account is undone and waits with the others (R1)", () => {
+    const { layer, sent } = withReplies(limited({ "retry-after": "300" }), done)
+    return Effect.gen(function*() {
+      const source = yield* Source
+      // its check takes a second, in which a read is refused for the rate limit
+      const noted = noting(Effect.sleep("1 second"))
+      const writing = yield* Effect.forkChild(source.write(tag, noted.hooks))
+      yield* macrotask
+      const reading = yield* Effect.forkChild(source.page(request))
+      for (let i = 0; i < 50; i++) yield* Effect.andThen(macrotask, TestClock.adjust(step))
+      assert.strictEqual(sent.length, 1)
+      assert.deepStrictEqual(noted.ran, ["before", "undone"])
+      yield* yield* finished(writing)
+      assert.deepStrictEqual(noted.ran, ["before", "undone", "before"])
+      assert.isAtLeast(sent[1]?.at ?? 0, 300_000)
+      yield* Fiber.interrupt(reading)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("it carries the key of the moment at which it leaves, not of that at which it began to wait", () => {
+    let key = "first"
+    const { layer, sent } = withKey(Effect.sync(() => Redacted.make(key)), limited({ "retry-after": "300" }), done)
+    return Effect.gen(function*() {
+      const source = yield* Source
+      const fiber = yield* Effect.forkChild(source.write(requests.addResultLink, noting().hooks))
+      for (let i = 0; i < 20; i++) yield* Effect.andThen(macrotask, TestClock.adjust(step))
+      key = "second"
+      yield* finished(fiber)
+      assert.deepStrictEqual(sent.map(({ request }) => request.headers["authorization"]), [
+        "Bearer first",
+        "Bearer second"
+      ])
     }).pipe(Effect.provide(layer))
   })
 

@@ -232,6 +232,30 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
+  it.effect("a store that was adopted and published elsewhere does not go on where it published in an earlier lineage (X14)", () =>
+    Effect.gen(function*() {
+      const [former, latter] = [new Memory.MemoryBroker(), new Memory.MemoryBroker()]
+      const made = yield* Store
+      yield* append(5)
+      const first = yield* start(former)
+      yield* first.reached(5)
+      yield* first.end
+      yield* made.raise(yield* made.claim("capture"), 2)
+      const adopted = Store.of({ ...made, identity: { ...made.identity, lineage: 2 } })
+      yield* append(5, "anew")
+      const second = yield* Effect.provideService(start(latter), Store, adopted)
+      yield* second.reached(10)
+      yield* second.end
+      assert.deepStrictEqual(ids(latter), expected(6, 10, "anew"))
+      const stopped = yield* once(yield* Effect.provideService(start(former), Store, adopted), "stopped")
+      assert.include(
+        stopped.reason?.message,
+        "this store published up to position 10, and not to these topics: there it published in lineage 1 last"
+      )
+      assert.include(stopped.reason?.hint, "rollcall store adopt")
+      assert.deepStrictEqual(ids(former), expected(1, 5))
+    }).pipe(Effect.provide(store)))
+
   it.effect("a store that published, and of which the whole log was pruned since, does not go on where nothing is (X14)", () =>
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()

@@ -376,6 +376,39 @@ describe("Relay", () => {
         }).pipe(Effect.provide(store))
     )
 
+    it.effect.each([
+      { name: "other ones", copy: append(10, "other"), published: [...expected(1, 20), ...expected(21, 30, "other")] },
+      { name: "none", copy: Effect.void, published: expected(1, 20) }
+    ])(
+      "between reading events and comparing: what it lacks is not published, but what it has there: $name (X14)",
+      ({ copy, published }) =>
+        Effect.gen(function*() {
+          const broker = new Memory.MemoryBroker()
+          const { by, store } = yield* exchangeable
+          const scope = yield* Effect.scope
+          let isRead = false
+          const exchanging: Store["Service"] = {
+            ...store,
+            log: (query) =>
+              Effect.tap(store.log(query), (rows) =>
+                isRead || rows.length === 0 || query.after < 20
+                  ? Effect.void
+                  : Effect.suspend(() => {
+                    isRead = true
+                    return Scope.provide(by(Effect.andThen(append(20), copy)), scope)
+                  }))
+          }
+          const relay = yield* Effect.provideService(start(broker), Store, exchanging)
+          yield* append(20)
+          yield* relay.reached(20)
+          yield* append(10)
+          yield* whileTimePasses(Effect.andThen(Effect.sleep("10 seconds"), relay.status))
+          assert.isTrue(isRead)
+          assert.deepStrictEqual(ids(broker), published)
+          assert.isNull((yield* relay.status).reason)
+        }).pipe(Effect.provide(Layer.fresh(Layer.orDie(Sqlite.layer({ file: ":memory:" })))))
+    )
+
     it.effect("goes on by itself with one that holds the same", () =>
       Effect.gen(function*() {
         const broker = new Memory.MemoryBroker()

@@ -45,15 +45,24 @@ const seamBefore = ({ pagedAt, pagedBy, pages }: Reading, { epoch }: Owner, now:
 const changedIn = ({ results }: Page, complete: number): boolean =>
   results.some((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) > complete)
 
-/** The sweep with one more page. `complete`: the server's clock at its first answer, ms; `now`: our clock, ms. */
+/**
+ * The sweep with one more page. `complete`: the server's clock at its first answer, ms; `now`: our clock, ms; `newest`: the
+ * stream's newest reading.
+ */
 export const joined = (
   reading: Reading,
   page: Page,
-  { complete, now, owner }: { readonly complete: number; readonly now: number; readonly owner: Owner }
+  { complete, newest, now, owner }: {
+    readonly complete: number
+    readonly newest: number
+    readonly now: number
+    readonly owner: Owner
+  }
 ): Reading => {
   const change = changedIn(page, complete) ? "change" : undefined
   const seam = worse(reading.seam, worse(change, seamBefore(reading, owner, now)))
-  const joined = { ...reading, pagedAt: now, pagedBy: owner.epoch, ...seam === undefined ? {} : { seam } }
+  const paged = { pagedAt: now, pagedBy: owner.epoch, pagedAfter: newest }
+  const joined = { ...reading, ...paged, ...seam === undefined ? {} : { seam } }
   if (page.next !== null) return joined
   const inOneGo = (reading.inOneGo ?? 0) + (seam === undefined || seam === "change" ? 1 : 0)
   return { ...joined, inOneGo, again: isRepeated({ ...joined, inOneGo }) }
@@ -88,9 +97,9 @@ export const hiding = (reading: Reading): Reading => {
 export const settled = (state: StreamState): StreamState =>
   state.backfilledAt === null || state.sweep?.backfill === true ? state : { ...state, phase: "live" }
 
-/** Whether nothing can be in front of the cursor that no poll has shown since. */
-export const isOvertaken = ({ pagedAt, pages }: Reading, { lastPoll }: StreamState): boolean =>
-  pages === 1 || (lastPoll !== null && pagedAt !== undefined && lastPoll.startedAt >= pagedAt)
+/** Whether nothing can be in front of the cursor that no poll has shown since. No clock tells: it could be set back   (W4). */
+export const isOvertaken = ({ pagedAfter, pages }: Reading, { lastPoll }: StreamState): boolean =>
+  pages === 1 || (lastPoll !== null && pagedAfter !== undefined && lastPoll.id > pagedAfter)
 
 /** What a sweep that begins now knows of the passes before it. */
 export const following = ({ lastSweep }: StreamState): Pick<Reading, "pass" | "inOneGo"> =>

@@ -136,7 +136,12 @@ const readAll = Effect.fnUntraced(function*(
       conclude: (tx, state, occasion, committed) =>
         concludeWith((state) => {
           const complete = state.sweep?.complete ?? readClock(state.offsets, page).complete
-          read = joined(counted(reading, committed), page, { complete, now, owner: stream.owner })
+          read = joined(counted(reading, committed), page, {
+            complete,
+            newest: state.reading,
+            now,
+            owner: stream.owner
+          })
           if (isSuperseded(state, reading)) return state
           const isBackfilled = last && reading.backfill && read.again !== true
           return {

@@ -206,7 +206,7 @@ const json = (text: string) => HttpServerResponse.text(text, { contentType: "app
 /** Answers 503. An outage of the store is logged where it is noticed, once; what else is wrong with it is logged here. */
 export const orStoreAway = (error: StoreError) =>
   Effect.fail(new StoreAway({ detail: error.reason.hint })).pipe(
-    error.reason._tag === "Unavailable" ?
+    error.reason.retryable ?
       (answer) => answer :
       Effect.tapError(() =>
         Effect.annotateLogs(Effect.logError("request failed for want of the store"), { fault: error.message })

@@ -28,6 +28,7 @@ import * as Plugins from "./Plugins.ts"
 
 /** How long a request waits for the store. */
 const patience = Duration.millis(700)
+const patienceNanos = Duration.toNanosUnsafe(patience)
 
 export interface Seen<A> {
   readonly value: A
@@ -47,17 +48,18 @@ const late = new StoreError({
 export const remembered = Effect.fnUntraced(function*<A, R>(read: Effect.Effect<A, StoreError, R>) {
   const scope = yield* Scope.Scope
   const context = yield* Effect.context<R>()
-  const running = new Set<{ readonly begunAt: number }>()
-  let last: { readonly value: A; readonly at: number } | null = null
+  /** When those under way began; nanoseconds of a clock that is never set. */
+  const running = new Set<{ readonly begunAt: bigint }>()
+  let last: { readonly value: A; readonly at: number; readonly begunAt: bigint } | null = null
 
-  const begin = (begunAt: number) => {
+  const begin = (at: number, begunAt: bigint) => {
     const one = { begunAt }
     running.add(one)
     return read.pipe(
       Effect.provideContext(context),
       Effect.tap((value) =>
         Effect.sync(() => {
-          if (last === null || last.at <= begunAt) last = { value, at: begunAt }
+          if (last === null || last.begunAt <= begunAt) last = { value, at, begunAt }
         })
       ),
       Effect.ensuring(Effect.sync(() => running.delete(one))),
@@ -66,14 +68,17 @@ export const remembered = Effect.fnUntraced(function*<A, R>(read: Effect.Effect<
   }
 
   const orLast = (why: StoreError): Remembered<A> =>
-    Effect.suspend(() => last === null ? Effect.fail(why) : Effect.succeed({ ...last, stale: why }))
+    Effect.suspend(() =>
+      last === null ? Effect.fail(why) : Effect.succeed({ value: last.value, at: last.at, stale: why })
+    )
 
   const get: Remembered<A> = Effect.gen(function*() {
-    const now = yield* Clock.currentTimeMillis
-    if ([...running].some(({ begunAt }) => now - begunAt > Duration.toMillis(patience))) return yield* orLast(late)
-    const answer = yield* Effect.timeoutOption(Fiber.await(yield* begin(now)), patience)
+    const at = yield* Clock.currentTimeMillis
+    const now = yield* Clock.monotonicTimeNanos
+    if ([...running].some(({ begunAt }) => now - begunAt > patienceNanos)) return yield* orLast(late)
+    const answer = yield* Effect.timeoutOption(Fiber.await(yield* begin(at, now)), patience)
     if (Option.isNone(answer)) return yield* orLast(late)
-    if (Exit.isSuccess(answer.value)) return { value: answer.value.value, at: now, stale: null }
+    if (Exit.isSuccess(answer.value)) return { value: answer.value.value, at, stale: null }
     return yield* Effect.catch(Effect.failCause(answer.value.cause), orLast)
   })
   return get
@@ -99,7 +104,11 @@ export class Picture extends Context.Service<Picture, {
       return Picture.of({
         overview: Effect.flatMap(
           read,
-          (seen) => Effect.map(Clock.currentTimeMillis, (now) => ({ ...seen, value: aged(seen.value, now - seen.at) }))
+          (seen) =>
+            Effect.map(
+              Clock.currentTimeMillis,
+              (now) => ({ ...seen, value: aged(seen.value, Math.max(0, now - seen.at)) })
+            )
         ),
         plugins: yield* remembered(Plugins.list)
       })

@@ -114,6 +114,12 @@ export const divergence = (published: Published | null, log: LogFacts): string |
 
 type RelayFault = SinkError | StoreError | Diverged
 
+/** What is published next. */
+interface Next {
+  readonly batch: ReadonlyArray<LogEntry>
+  readonly reached: Reached
+}
+
 const reader = "relay"
 const batchRows = 500
 const pause = {
@@ -258,18 +264,27 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
 
   /**
    * The next events after what is published, and how far one is with them: silent rows are passed over (see `Store.log`).
-   * What is compared is read last: the log that the rows came from is the one that is compared.
+   * What is compared is read last, and with it the last of the rows: where another copy of the store took its place in
+   * between, all is read once more.
    */
-  const nextAfter = Effect.fnUntraced(function*(from: Reached) {
-    const { newest } = yield* store.logRange
-    const upTo = Math.max(from.position, Math.min(newest, from.position + batchRows))
-    const rows = upTo > from.position ? yield* store.log({ after: from.position, limit: batchRows }) : []
-    const { chains, ...range } = yield* store.chains([from.position, upTo])
-    const [known = null, chain = null] = chains
-    yield* demand(parted(from, { ...range, chain: known }))
-    if (chain === null) return yield* new Diverged({ message: `position ${upTo} is missing in the log` })
-    return { batch: rows.filter((row) => row.position <= upTo), reached: { position: upTo, chain } }
-  })
+  const nextAfter = (from: Reached, isAgain = false): Effect.Effect<Next, RelayFault> =>
+    Effect.gen(function*() {
+      const { newest } = yield* store.logRange
+      const upTo = Math.max(from.position, Math.min(newest, from.position + batchRows))
+      const rows = upTo > from.position ? yield* store.log({ after: from.position, limit: batchRows }) : []
+      const batch = rows.filter((row) => row.position <= upTo)
+      const last = batch.at(-1) ?? from
+      const { chains: [known = null, read = null, chain = null], ...range } = yield* store.chains([
+        from.position,
+        last.position,
+        upTo
+      ])
+      yield* demand(parted(from, { ...range, chain: known }))
+      if (chain !== null && read === last.chain) return { batch, reached: { position: upTo, chain } }
+      return isAgain
+        ? yield* new Diverged({ message: `position ${chain === null ? upTo : last.position} is missing in the log` })
+        : yield* nextAfter(from, true)
+    })
 
   /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
   const news = (position: number) =>

@@ -84,8 +84,12 @@ export const publishedElsewhere = (
   published: Published | null,
   { saved, start }: { readonly saved: number; readonly start: number }
 ): string | null => {
-  if (saved <= start || published?.store === identity.store) return null
-  const there = published === null ? "nothing was published" : `store ${published.store} published last`
+  if (saved <= start || (published?.store === identity.store && published.lineage >= identity.lineage)) return null
+  const there = published === null
+    ? "nothing was published"
+    : published.store === identity.store
+    ? `it published in lineage ${published.lineage} last`
+    : `store ${published.store} published last`
   return `this store published up to position ${saved}, and not to these topics: there ${there}`
 }
 

@@ -194,6 +194,9 @@ const greet = (shared: Shared, session: PgConnection.PgConnection) => {
   )
 }
 
+/** Whether a database answers that lacks a commit of this process. */
+const isOlderCopy = ({ reason: { cause } }: SqlError): boolean => cause instanceof StoreError
+
 /** A session that may be used, until the scope closes; with `pin` it is kept for a transaction. */
 const borrow = (shared: Shared, { pin }: { readonly pin: boolean }): Acquirer => {
   const { answered, health, limits, name, pool, witness } = shared
@@ -215,10 +218,10 @@ const borrow = (shared: Shared, { pin }: { readonly pin: boolean }): Acquirer =>
         const connection = connect(shared, session, pin ? yield* session.pin : session)
         // another server may answer this session than answered the last one
         if (witness !== null) {
-          yield* Effect.tapError(witness.verify(session, connection), ({ reason: { cause } }) =>
+          yield* Effect.tapError(witness.verify(session, connection), (error) =>
             Effect.andThen(
               pool.invalidate(session),
-              cause instanceof StoreError ? health.failed(replaced(name)) : Effect.void
+              isOlderCopy(error) ? health.failed(replaced(name)) : Effect.void
             ))
         }
         return connection
@@ -290,7 +293,8 @@ const commitWith = (shared: Shared, witness: Witness.Witness) => {
         (error) => codeOf(error) === unknownTransaction,
         () => Effect.succeed({ ended: true, committed: false })
       ),
-      Effect.retry({ while: (error) => faultOf(error) !== null, schedule: soon }),
+      // an older copy cannot tell what became of it: the database that can may come back
+      Effect.retry({ while: (error) => faultOf(error) !== null || isOlderCopy(error), schedule: soon }),
       Effect.repeat({ until: ({ ended }) => ended, schedule: soon }),
       Effect.map(({ committed }) => committed),
       Effect.interruptible

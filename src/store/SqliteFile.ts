@@ -10,13 +10,29 @@ import * as Effect from "effect/Effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { statSync } from "node:fs"
 import { Misconfigured, StoreError } from "./Store.ts"
+import { StoreFault } from "./StoreFault.ts"
 
 const lookEvery = 1_000
 
+/** null: there is none. Throws where that cannot be found out. */
 const identityOf = (file: string): string | null => {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false })
   return found === undefined ? null : `${found.dev}/${found.ino}`
 }
+
+const hidden = (file: string) => (cause: unknown): SqlError =>
+  new SqlError({
+    reason: new UnknownError({
+      operation: "execute",
+      message: "the database file cannot be looked at",
+      cause: new StoreFault(
+        "unopenable",
+        file,
+        cause instanceof Error && "code" in cause ? String(cause.code) : undefined,
+        cause
+      )
+    })
+  })
 
 const gone = (file: string, isReplaced: boolean): SqlError =>
   new SqlError({
@@ -43,14 +59,14 @@ export const guard = (file: string): (always: boolean) => Effect.Effect<void, Sq
   let lookedAt = performance.now()
   let problem: SqlError | null = null
   return (always) =>
-    Effect.suspend(() => {
+    Effect.gen(function*() {
       const now = performance.now()
       if (problem === null && (always || now - lookedAt >= lookEvery)) {
+        const found = yield* Effect.try({ try: () => identityOf(file), catch: hidden(file) })
         lookedAt = now
-        const found = identityOf(file)
         // it is not used again, even if the file is put back: others may have written to it meanwhile
         if (found !== opened) problem = gone(file, found !== null)
       }
-      return problem === null ? Effect.void : Effect.fail(problem)
+      if (problem !== null) return yield* Effect.fail(problem)
     })
 }

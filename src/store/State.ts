@@ -79,6 +79,8 @@ export interface Reading {
   /** When its newest page was committed (our clock, ms), and the epoch of the process that did. */
   readonly pagedAt?: number
   readonly pagedBy?: number
+  /** The stream's newest reading at that moment. */
+  readonly pagedAfter?: number
   /**
    * The worst reason why it may have skipped a record: a record changed meanwhile, there was a long pause between two pages, a
    * confirm showed more records than the pages, or another process read on.

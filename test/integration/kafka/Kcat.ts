@@ -86,6 +86,14 @@ export const read = (
     }
   })
 
+/** Names of the topics that are there. */
+export const topics = (brokers: ReadonlyArray<string>): Effect.Effect<ReadonlySet<string>> =>
+  Effect.promise(async () => {
+    const { stdout } = await promisify(execFile)("kcat", ["-L", "-J", "-b", brokers.join(",")], { timeout: 60_000 })
+    const found: { readonly topics: ReadonlyArray<{ readonly topic: string }> } = JSON.parse(stdout)
+    return new Set(found.topics.map(({ topic }) => topic))
+  })
+
 /** The message as the CloudEvents library understands it. */
 export const cloudEvent = (message: Message): CloudEvent<unknown> => {
   const received = {

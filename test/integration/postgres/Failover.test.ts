@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
@@ -12,6 +13,7 @@ import * as Postgres from "../../../src/store/Postgres.ts"
 import { type Owner, Store } from "../../../src/store/Store.ts"
 import { all, created, stateOf, tags } from "../../conformance/StoreSamples.ts"
 import { append } from "../publish/Log.ts"
+import { address } from "./Address.ts"
 import { line } from "./Cut.ts"
 import * as Server from "./Server.ts"
 
@@ -187,6 +189,41 @@ describe.skipIf(missing !== null)(
           assert.deepStrictEqual(runs, ["r0", "r1"])
           const copy = yield* open(servers.replica)
           assert.deepStrictEqual((yield* copy.log(all)).map(({ id }) => id), ["a", "r1"])
+        }),
+      60_000
+    )
+
+    it.live(
+      "I2: that lacks more than a commit of which the answer was lost: what became of it is found out once the right one is back",
+      () =>
+        Effect.gen(function*() {
+          const servers = yield* Server.pair
+          const { cut, url } = yield* line(servers.primary)
+          const before = yield* address(url)
+          const store = yield* open(before.url)
+          yield* store.ensureStreams([stateOf(tags)])
+          const owner: Owner = yield* store.claim("capture")
+          yield* servers.caughtUp
+          yield* servers.cutOff
+          yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
+          yield* servers.promote
+          const runs: Array<string> = []
+          const writing = yield* Effect.forkChild(store.transact(owner, tags, (tx) =>
+            Effect.gen(function*() {
+              runs.push(`r${runs.length}`)
+              yield* tx.write([created(runs.at(-1) ?? "")])
+              const meanwhile = () => before.lead(servers.replica)
+              if (runs.length === 1) cut({ nth: 2, heard: true, meanwhile })
+            })))
+          yield* Effect.repeat(store.outage, {
+            until: (outage) => outage !== null,
+            schedule: Schedule.spaced("20 millis")
+          })
+            .pipe(Effect.timeout("20 seconds"))
+          before.lead(url)
+          yield* Fiber.join(writing).pipe(Effect.timeout("20 seconds"))
+          assert.deepStrictEqual(runs, ["r0"])
+          assert.deepStrictEqual((yield* store.log(all)).map(({ id }) => id), ["a", "r0"])
         }),
       60_000
     )

@@ -27,10 +27,13 @@ const home = Effect.gen(function*() {
       KAFKA_BROKERS: brokers.join(),
       ROLLCALL_TOPIC: `${topic}.{model}`
     },
-    published: Effect.map(
-      Effect.forEach(Home.models, (model) => Kcat.read(brokers, `${topic}.${model}`)),
-      (all) => all.flat().map(({ headers }) => ({ id: headers["ce_id"], lineage: Number(headers["ce_lineage"]) }))
-    )
+    // the service is ready before the relay has made its topics
+    published: Effect.gen(function*() {
+      const there = yield* Kcat.topics(brokers)
+      const topics = Home.models.map((model) => `${topic}.${model}`).filter((name) => there.has(name))
+      const all = yield* Effect.forEach(topics, (name) => Kcat.read(brokers, name))
+      return all.flat().map(({ headers }) => ({ id: headers["ce_id"], lineage: Number(headers["ce_lineage"]) }))
+    })
   }
 })
 
@@ -60,8 +63,9 @@ describe.skipIf(missing !== null)(
             yield* until("more to be published", published, (all) => all.length > before + 20)
             yield* servers.promote
             servers.address.lead(servers.replica)
-            const { text } = yield* until("the service not to be ready", ready(url), ({ status }) => status === 503)
-            assert.include(text, "an older copy of the store took its place")
+            // at first the reason may be that the connections were cut
+            yield* until("the service not to be ready because of the copy", ready(url), ({ status, text }) =>
+              status === 503 && text.includes("an older copy of the database answers"))
             const all = yield* published
             yield* Effect.sleep("2 seconds")
             assert.strictEqual((yield* ready(url)).status, 503)
@@ -93,9 +97,15 @@ describe.skipIf(missing !== null)(
                 now.filter(({ lineage }) =>
                   lineage > 1
                 )),
-              (now) => now.length >= events.length
+              (now) =>
+                now.length >= events.length
             )
-            assert.deepStrictEqual(anew.map(({ id }) => id).sort(), events.map(({ id }) => id).sort())
+            assert.deepStrictEqual(
+              anew.map(({ id }) =>
+                id
+              ).sort(),
+              events.map(({ id }) => id).sort()
+            )
           }),
         120_000
       )

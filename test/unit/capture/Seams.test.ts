@@ -272,6 +272,20 @@ describe("Seams", () => {
       assert.isNotNull((yield* rig.state).backfilledAt)
     })))
 
+  it.effect("a backfill is complete only after a poll that follows it, also when our clock was set back since the last one (W4, P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      yield* page(rig)
+      yield* rig.poll
+      yield* TestClock.setTime((yield* rig.state).lastPoll!.endedAt - Duration.toMillis("3 minutes"))
+      while (!(yield* page(rig)));
+      const state = yield* rig.state
+      assert.isNotNull(state.backfilledAt)
+      assert.deepStrictEqual([state.phase, completeTo(state)], ["backfilling", null])
+      yield* rig.poll
+      assert.strictEqual((yield* rig.state).phase, "live")
+    })))
+
   it.effect("our clock that is set back between two pages measures no pause it cannot know (W4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const state = yield* rig.state
@@ -282,7 +296,7 @@ describe("Seams", () => {
         pagedBy: rig.stream.owner.epoch
       }
       const answer = { results: [], next: "x", serverTime: 0, requestedAt: 0, duration: 0 }
-      const at = (now: number) => joined(reading, answer, { complete: 0, now, owner: rig.stream.owner }).seam
+      const at = (now: number) => joined(reading, answer, { complete: 0, newest: 0, now, owner: rig.stream.owner }).seam
       assert.deepStrictEqual([at(Duration.toMillis("61 minutes")), at(0)], [undefined, "pause"])
     })))
 

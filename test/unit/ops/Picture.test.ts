@@ -96,4 +96,32 @@ describe("the picture of a store", () => {
       next(Effect.fail(failure))
       assert.deepInclude(yield* get, { value: 2, at: 100 })
     }))
+
+  it.effect("is the newest one, and nothing piles up, when our clock is set back (W4)", () =>
+    Effect.gen(function*() {
+      const { get, next, readings } = yield* scripted
+      const clock = yield* Clock.Clock
+      let ahead = 3_600_000
+      const set = Clock.Clock.of({
+        ...clock,
+        sleep: (duration) => clock.sleep(duration),
+        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ahead,
+        currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + ahead)
+      })
+      const wall = Effect.provideService(get, Clock.Clock, set)
+      yield* wall
+      ahead = 0
+      yield* wall
+      next(Effect.fail(failure))
+      assert.deepStrictEqual(yield* wall, { value: 2, at: 0, stale: failure })
+      const stuck = yield* Deferred.make<void>()
+      next(Deferred.await(stuck))
+      ahead = 3_600_000
+      yield* timed(wall)
+      ahead = 0
+      const before = readings()
+      for (let times = 0; times < 5; times++) yield* timed(wall)
+      assert.strictEqual(readings(), before)
+    }))
 })

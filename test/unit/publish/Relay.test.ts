@@ -232,6 +232,30 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
+  it.effect("a store that was adopted and published elsewhere does not go on where it published in an earlier lineage (X14)", () =>
+    Effect.gen(function*() {
+      const [former, latter] = [new Memory.MemoryBroker(), new Memory.MemoryBroker()]
+      const made = yield* Store
+      yield* append(5)
+      const first = yield* start(former)
+      yield* first.reached(5)
+      yield* first.end
+      yield* made.raise(yield* made.claim("capture"), 2)
+      const adopted = Store.of({ ...made, identity: { ...made.identity, lineage: 2 } })
+      yield* append(5, "anew")
+      const second = yield* Effect.provideService(start(latter), Store, adopted)
+      yield* second.reached(10)
+      yield* second.end
+      assert.deepStrictEqual(ids(latter), expected(6, 10, "anew"))
+      const stopped = yield* once(yield* Effect.provideService(start(former), Store, adopted), "stopped")
+      assert.include(
+        stopped.reason?.message,
+        "this store published up to position 10, and not to these topics: there it published in lineage 1 last"
+      )
+      assert.include(stopped.reason?.hint, "rollcall store adopt")
+      assert.deepStrictEqual(ids(former), expected(1, 5))
+    }).pipe(Effect.provide(store)))
+
   it.effect("a store that published, and of which the whole log was pruned since, does not go on where nothing is (X14)", () =>
     Effect.gen(function*() {
       const broker = new Memory.MemoryBroker()
@@ -350,6 +374,39 @@ describe("Relay", () => {
           assert.deepStrictEqual(ids(broker), expected(1, 20))
           assert.deepStrictEqual(broker.progress, told)
         }).pipe(Effect.provide(store))
+    )
+
+    it.effect.each([
+      { name: "other ones", copy: append(10, "other"), published: [...expected(1, 20), ...expected(21, 30, "other")] },
+      { name: "none", copy: Effect.void, published: expected(1, 20) }
+    ])(
+      "between reading events and comparing: what it lacks is not published, but what it has there: $name (X14)",
+      ({ copy, published }) =>
+        Effect.gen(function*() {
+          const broker = new Memory.MemoryBroker()
+          const { by, store } = yield* exchangeable
+          const scope = yield* Effect.scope
+          let isRead = false
+          const exchanging: Store["Service"] = {
+            ...store,
+            log: (query) =>
+              Effect.tap(store.log(query), (rows) =>
+                isRead || rows.length === 0 || query.after < 20
+                  ? Effect.void
+                  : Effect.suspend(() => {
+                    isRead = true
+                    return Scope.provide(by(Effect.andThen(append(20), copy)), scope)
+                  }))
+          }
+          const relay = yield* Effect.provideService(start(broker), Store, exchanging)
+          yield* append(20)
+          yield* relay.reached(20)
+          yield* append(10)
+          yield* whileTimePasses(Effect.andThen(Effect.sleep("10 seconds"), relay.status))
+          assert.isTrue(isRead)
+          assert.deepStrictEqual(ids(broker), published)
+          assert.isNull((yield* relay.status).reason)
+        }).pipe(Effect.provide(Layer.fresh(Layer.orDie(Sqlite.layer({ file: ":memory:" })))))
     )
 
     it.effect("goes on by itself with one that holds the same", () =>

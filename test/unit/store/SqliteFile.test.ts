@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
@@ -55,6 +55,20 @@ describe("the file of a SQLite store that is open", () => {
         assert.strictEqual(reasonOf(yield* Effect.exit(store.log(all))), "Misconfigured")
       }).pipe(Effect.scoped))
   }
+  it.effect("that cannot be looked at for a while is used again afterwards, and the failure says why (X22)", () =>
+    Effect.gen(function*() {
+      const file = yield* path
+      const { store, write } = yield* opened(file)
+      renameSync(file, `${file}.away`)
+      symlinkSync(file, file)
+      const { reason } = yield* Effect.flip(write)
+      assert.deepStrictEqual([reason._tag, reason.retryable], ["Unavailable", true])
+      assert.include(reason.hint, `${file}, ELOOP`)
+      assert.include((yield* store.outage)?.message, "ELOOP")
+      rmSync(file)
+      renameSync(`${file}.away`, file)
+      yield* write
+    }).pipe(Effect.scoped))
 })
 
 describe("a byte of a SQLite file", () => {

@@ -220,6 +220,10 @@ const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, re
         isReady ? Effect.never : Fiber.await(readiness),
         draining.await
       ])
+    })
+
+    /** What operators have switched since it was looked at. */
+    const heed = Effect.gen(function*() {
       const done = yield* deliveries.awaitAct(-1)
       if (done === acts) return
       off = yield* deliveries.switchedOff
@@ -234,6 +238,7 @@ const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, re
           const more = yield* dispatcher.step()
           const wakeAt = yield* turn(more)
           yield* more ? Effect.yieldNow : news(wakeAt)
+          yield* heed
         }))
       }
       worker.drain()

@@ -196,6 +196,7 @@ const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, re
     const turn = Effect.fnUntraced(function*(more: boolean) {
       const absent = yield* services.accounts.absent
       const now = yield* Clock.currentTimeMillis
+      if (absent.removed.size > 0) worker.giveBack(off, absent)
       const outcomes = worker.outcomes()
       const wanted = draining.isOpen() || !isReady ? null : worker.wants(now, off, absent)
       const { alone, claimed, next } = yield* deliveries.turn(owner, outcomes, wanted?.wants ?? [])

@@ -233,7 +233,9 @@ export const make = (services: Services, attempt: Attempt) => {
         attempt.meetStop()
         return yield* new RateLimited({ retryAfter: stopped })
       case "Removed":
-        return yield* Refusals.removed(wanted.integration)
+        return yield* wanted.integration === attempt.integration
+          ? new RateLimited({ retryAfter: Refusals.untilReturned })
+          : Refusals.removed(wanted.integration)
       case "Exhausted": {
         const now = yield* Clock.currentTimeMillis
         return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, begun.until - now)) })

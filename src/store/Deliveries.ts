@@ -389,7 +389,10 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly check: (fence: Fence) => Effect.Effect<void, StoreError>
   /** The result of a step, if it has one. */
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
-  /** What `begin` would refuse with now; null: it would begin, unless the hour's budget is used up. Changes nothing. */
+  /**
+   * What `begin` would refuse with now; null: it would begin, unless the hour's budget is used up. It begins nothing, but notes,
+   * as `begin` does, that an operator's answer was given to this request or kept it back.
+   */
   readonly look: (fence: Fence, intent: Intent) => Effect.Effect<Refused | null, StoreError>
   /** Commits the intent, and with it what is expected to be seen of the write. */
   readonly begin: (fence: Fence, intent: Intent) => Effect.Effect<Begun, StoreError>

@@ -241,7 +241,8 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const become = (id: string, state: IntegrationState["state"]) =>
           store.saveIntegration(capture, integrationOf(id, { state }), null)
         yield* become(integration, "removed")
-        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(reader)), 1)
+        // the other one's first tick spans the log from where the handler was registered
+        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(reader)), 0)
         yield* become(other, "removed")
         assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(reader)), 2)
         assert.strictEqual((yield* deliveries.backlog).reduce((sum, { due }) => sum + due, 0), 2)

@@ -42,8 +42,11 @@ describe("a dry run", () => {
     Effect.gen(function*() {
       const api = limiting(1, 900)
       const rig = yield* Rig.makeWith(api)
-      const plugin = Plugin.make("p").on(hired, {}, ({ recordId }) =>
-        Effect.flatMap(Plugin.Api, ({ live }) => Effect.asVoid(live("ats.application", recordId))))
+      const plugin = Plugin.make("p").on(
+        hired,
+        {},
+        ({ recordId }) => Effect.flatMap(Plugin.Api, ({ live }) => Effect.asVoid(live("ats.application", recordId)))
+      )
       const { plugins } = yield* rig.start([plugin.with({ from: "oldest" })])
       yield* plugins.set(off("p"), false)
       yield* rig.hire("a")

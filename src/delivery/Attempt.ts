@@ -14,7 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type { Model } from "../domain/Model.ts"
 import { type HandlerError, Transient } from "../plugin/Failure.ts"
-import type { Asked, Claimed, Deliveries, Fence } from "../store/Deliveries.ts"
+import type { Asked, Deliveries, Fence } from "../store/Deliveries.ts"
 import * as HandlerTime from "./HandlerTime.ts"
 import * as Refusals from "./Refusals.ts"
 import type { Subscription } from "./Subscription.ts"
@@ -50,27 +50,9 @@ export interface About {
   readonly depth: number
 }
 
-/** A batch and those it was a part of, the narrowest first. */
-const batchesOf = (batch: string): ReadonlyArray<string> => {
-  const parts = batch.split(".")
-  return parts.map((_, index) => `b${parts.slice(0, parts.length - index).join(".")}`)
-}
-
 /** What a step is done once for that is done once per record for ever, or once per integration by the clock. */
 export const lastingOf = (integration: string, record: NonNullable<About["record"]>): string =>
   record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
-
-/** What a step of this delivery is done once for. All integrations have their ticks at the same times   (L6). */
-export const occasionsOf = (
-  { batch, fresh, integration, subject }: Pick<Claimed, "batch" | "fresh" | "integration" | "subject">
-): readonly [string, ...ReadonlyArray<string>] => {
-  const own = fresh === null ? "" : `~${fresh}`
-  if (batch !== null) {
-    const [first = batch, ...others] = batchesOf(batch).map((name) => name + own)
-    return [first, ...others]
-  }
-  return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
-}
 
 export const make = (about: About, deliveries: Deliveries["Service"]) => {
   const asked: Array<Asked> = []

@@ -196,6 +196,7 @@ const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, re
     const turn = Effect.fnUntraced(function*(more: boolean) {
       const absent = yield* services.accounts.absent
       const now = yield* Clock.currentTimeMillis
+      if (absent.removed.size > 0) worker.giveBack(off, absent)
       const outcomes = worker.outcomes()
       const wanted = draining.isOpen() || !isReady ? null : worker.wants(now, off, absent)
       const { alone, claimed, next } = yield* deliveries.turn(owner, outcomes, wanted?.wants ?? [])
@@ -220,6 +221,10 @@ const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, re
         isReady ? Effect.never : Fiber.await(readiness),
         draining.await
       ])
+    })
+
+    /** What operators have switched since it was looked at. */
+    const heed = Effect.gen(function*() {
       const done = yield* deliveries.awaitAct(-1)
       if (done === acts) return
       off = yield* deliveries.switchedOff
@@ -234,6 +239,7 @@ const make = Effect.fnUntraced(function*({ configured = Effect.void, plugins, re
           const more = yield* dispatcher.step()
           const wakeAt = yield* turn(more)
           yield* more ? Effect.yieldNow : news(wakeAt)
+          yield* heed
         }))
       }
       worker.drain()

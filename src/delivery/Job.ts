@@ -8,7 +8,7 @@ import { formatPosition, type LogIdentity, type Origin } from "../domain/ChangeE
 import { depthAfter } from "../domain/Echo.ts"
 import type { HandlerError } from "../plugin/Failure.ts"
 import { type Published, received } from "../plugin/Reception.ts"
-import type { Claimed, Deliveries } from "../store/Deliveries.ts"
+import { type Claimed, type Deliveries, occasionsOf } from "../store/Deliveries.ts"
 import type { Owner } from "../store/Store.ts"
 import * as Attempt from "./Attempt.ts"
 import { TimedOut } from "./Failing.ts"
@@ -60,7 +60,7 @@ export const attemptOf = (
     subscription,
     fence: { owner, delivery: first.id, claim: first.claim },
     integration: first.integration,
-    occasions: Attempt.occasionsOf(first),
+    occasions: occasionsOf(first),
     record: event === undefined ? "tick" : events.length > 1 ? null : { model: event.model, id: event.recordId },
     depth: depthAfter(events.map(({ cause }) => cause))
   }, deliveries)

@@ -17,10 +17,10 @@ import * as Schema from "effect/Schema"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
 import { createdBy } from "../domain/Expectation.ts"
 import type { Model } from "../domain/Model.ts"
-import { type Answer, type DeadLetter, Deliveries, type OpenStep } from "../store/Deliveries.ts"
+import { type Answer, type DeadLetter, Deliveries, occasionsOf, type OpenStep } from "../store/Deliveries.ts"
 import type { StoreError } from "../store/Store.ts"
 import { settling } from "./Asking.ts"
-import { lastingOf, occasionsOf } from "./Attempt.ts"
+import { lastingOf } from "./Attempt.ts"
 
 /** What an operator says. `id`: of what the write created. `result`: all that the write, or the step, gave back. */
 export interface Said {

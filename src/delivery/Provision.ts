@@ -22,7 +22,7 @@ import {
   type Writes
 } from "../plugin/Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "../plugin/Event.ts"
-import { type HandlerError, Permanent } from "../plugin/Failure.ts"
+import { type HandlerError, Permanent, RateLimited } from "../plugin/Failure.ts"
 import { received } from "../plugin/Reception.ts"
 import { type Invalid, type Source, type SourceError, Waiting } from "../source/Source.ts"
 import type { Store } from "../store/Store.ts"
@@ -50,6 +50,16 @@ const patient = (source: Source["Service"], { time }: Attempt): Source["Service"
     write: (request, hooks) => waiting(source.write(request, hooks))
   }
 }
+
+/** If its own integration is removed while the attempt is under way, its delivery waits, as those do that have not begun. */
+const waitingFor = ({ accounts }: Services, { integration: own }: Attempt): Services["accounts"] => ({
+  ...accounts,
+  of: (integration) =>
+    integration !== own ? accounts.of(integration) : Effect.mapError(
+      accounts.of(integration),
+      (error) => error._tag === "Permanent" ? RateLimited.after(Refusals.untilReturned) : error
+    )
+})
 
 // ---- the API ------------------------------------------------------------------------------------------------------
 
@@ -222,7 +232,7 @@ const clientOf = ({ client }: Services, attempt: Attempt): HttpClient.HttpClient
 
 /** Lives as long as the attempt. */
 export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capabilities> => {
-  const services = { ...all, source: patient(all.source, attempt) }
+  const services = { ...all, source: patient(all.source, attempt), accounts: waitingFor(all, attempt) }
   return Context.make(Api, apiOf(services, attempt)).pipe(
     Context.add(Records, recordsOf(services, attempt)),
     Context.add(Events, eventsOf(services, attempt)),

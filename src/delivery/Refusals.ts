@@ -38,6 +38,9 @@ export const removed = (integration: string): Permanent =>
     refusal: "Inactive"
   })
 
+/** How soon a delivery is due again whose own integration was removed under way; it waits until the integration is back. */
+export const untilReturned = Duration.minutes(1)
+
 export const unknown = (what: string): Permanent =>
   new Permanent({
     message: `${what} was begun by an earlier attempt, and nobody knows whether it took effect`,

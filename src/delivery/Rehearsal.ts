@@ -16,7 +16,7 @@ import type { Store, StoreError } from "../store/Store.ts"
 import type { Accounts } from "./Accounts.ts"
 import { contained } from "./Containment.ts"
 import * as Ports from "./DryRun.ts"
-import { failureOf } from "./Failing.ts"
+import { failureOf, TimedOut } from "./Failing.ts"
 import * as Job from "./Job.ts"
 import type { DryRun, PluginRefused, Rehearsed, Stretch } from "./Plugins.ts"
 import { type Found, rangeOf, walk } from "./Replay.ts"
@@ -105,6 +105,8 @@ const rehearse = Effect.fn("Rehearsal.rehearse")(function*(
   const exit = yield* configurationOf(plugin, integration).pipe(
     Effect.mapError(({ message }) => new Permanent({ message })),
     Effect.flatMap((values) => Job.run({ accounts, store, ...ports, replacing: new Map() }, attempt, job, values)),
+    // an operator waits for it: time in which a request waits for its turn at the API counts too
+    Effect.timeoutOrElse({ duration: Job.timeoutOf(handler), orElse: () => Effect.fail(new TimedOut()) }),
     contained({ plugin: plugin.name, handler: handler.name, delivery: 0 }),
     Effect.exit
   )

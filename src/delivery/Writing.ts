@@ -68,6 +68,10 @@ const kinOf = <W extends WriteName>({ integration, params, write }: Asking.Wante
 export const make = (services: Services, attempt: Attempt) => {
   const { accounts, deliveries, replacing, source } = services
   const { plugin } = attempt.subscription
+  /** Where this attempt itself sent something, for one record, that must not be repeated, and heard nothing. */
+  const unheard = new Set<string>()
+  const placeOf = <W extends WriteName>({ occasions: [occasion] }: StepKey, wanted: Asking.Wanted<W>) =>
+    `${occasion} ${kinOf(wanted)}`
 
   const stored = <A>(effect: Effect.Effect<A, Parameters<typeof Refusals.ofStore>[0]>) =>
     Effect.mapError(effect, Refusals.ofStore)
@@ -191,6 +195,8 @@ export const make = (services: Services, attempt: Attempt) => {
                 if (error._tag === "NotBegun") return Effect.fail(error)
                 if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
                 const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
+                const isOfOne = attempt.record !== null && attempt.record !== "tick"
+                if (isUnknown && isOfOne && ifUnknown(wanted) === "deadLetter") unheard.add(placeOf(key, wanted))
                 return failed(isUnknown ? "unknown" : "refused", Refusals.ofApi(write, error))
               },
               onSuccess: (data) =>
@@ -209,6 +215,9 @@ export const make = (services: Services, attempt: Attempt) => {
     wanted: Asking.Wanted<W>,
     again: boolean
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
+    if (ifUnknown(wanted) === "deadLetter" && unheard.has(placeOf(key, wanted))) {
+      return yield* Refusals.unknown(wanted.write)
+    }
     // what is known already is not waited for
     const intent = intentOf(key, wanted, { again, counted: false })
     const refused = yield* Effect.andThen(attempt.live, stored(deliveries.look(attempt.fence, intent)))
@@ -233,7 +242,9 @@ export const make = (services: Services, attempt: Attempt) => {
         attempt.meetStop()
         return yield* new RateLimited({ retryAfter: stopped })
       case "Removed":
-        return yield* Refusals.removed(wanted.integration)
+        return yield* wanted.integration === attempt.integration
+          ? new RateLimited({ retryAfter: Refusals.untilReturned })
+          : Refusals.removed(wanted.integration)
       case "Exhausted": {
         const now = yield* Clock.currentTimeMillis
         return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, begun.until - now)) })

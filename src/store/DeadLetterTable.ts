@@ -14,7 +14,7 @@ import type { Fragment } from "effect/sql/Statement"
 import type { Kind } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
 import { attempt } from "./Attempt.ts"
-import type { Backlog, DeadLetter, Deliveries, Switch } from "./Deliveries.ts"
+import { type Backlog, type DeadLetter, type Deliveries, occasionsOf, type Switch } from "./Deliveries.ts"
 import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
 import type { DeliveryTable, Lane } from "./DeliveryTable.ts"
 import * as Locks from "./Locks.ts"
@@ -126,7 +126,9 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
         SELECT number, story FROM attempts WHERE delivery = ${id} ORDER BY number`
       const steps = yield* sql<{ step: string; write_name: string | null; done: Integer; begun_at: Integer }>`
         SELECT step, write_name, done, begun_at FROM journal
-        WHERE delivery = ${Number(letter.batch?.split(".")[0] ?? id)} OR delivery = ${id} ORDER BY begun_at, step`
+        WHERE delivery = ${id} OR (occasion IN ${sql.in(occasionsOf(letter))}
+          AND handler = (SELECT handler FROM deliveries WHERE id = ${id}))
+        ORDER BY begun_at, step`
       return {
         ...letter,
         attempted: attempts.map((row) => ({ number: Number(row.number), ...JSON.parse(row.story) })),

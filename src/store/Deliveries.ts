@@ -130,6 +130,24 @@ export interface Delivery extends Omit<NewDelivery, "dead"> {
   readonly batch: string | null
 }
 
+/** A batch and those that it is a part of, the narrowest first. */
+const batchesAround = (batch: string): ReadonlyArray<string> => {
+  const parts = batch.split(".")
+  return parts.map((_, index) => parts.slice(0, parts.length - index).join("."))
+}
+
+/** What a step of this delivery is done once for, the narrowest first. All integrations have their ticks at the same times   (L6). */
+export const occasionsOf = (
+  { batch, fresh, integration, subject }: Pick<Delivery, "batch" | "fresh" | "integration" | "subject">
+): readonly [string, ...ReadonlyArray<string>] => {
+  const own = fresh === null ? "" : `~${fresh}`
+  if (batch !== null) {
+    const [first = batch, ...others] = batchesAround(batch).map((name) => `b${name}${own}`)
+    return [first, ...others]
+  }
+  return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
+}
+
 /** A delivery that is ours to attempt, as long as nobody has a later claim. */
 export interface Claimed extends Delivery {
   readonly claim: number
@@ -389,7 +407,10 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly check: (fence: Fence) => Effect.Effect<void, StoreError>
   /** The result of a step, if it has one. */
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
-  /** What `begin` would refuse with now; null: it would begin, unless the hour's budget is used up. Changes nothing. */
+  /**
+   * What `begin` would refuse with now; null: it would begin, unless the hour's budget is used up. It begins nothing, but notes,
+   * as `begin` does, that an operator's answer was given to this request or kept it back.
+   */
   readonly look: (fence: Fence, intent: Intent) => Effect.Effect<Refused | null, StoreError>
   /** Commits the intent, and with it what is expected to be seen of the write. */
   readonly begin: (fence: Fence, intent: Intent) => Effect.Effect<Begun, StoreError>

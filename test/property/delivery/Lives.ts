@@ -221,6 +221,15 @@ const sourceOf = (chance: Chance, effects: Effects): SourcePort.Source["Service"
   })
 }
 
+/** What an operator does who looks at dead letters: those with which the process died are tried again. Gives how many. */
+const redriven = Effect.fnUntraced(function*(deliveries: Deliveries["Service"]) {
+  const act = { at: 0, act: "test", target: "", detail: "" }
+  const ended = yield* deliveries.deadLetters({ reason: "ProcessEnded", limit: 10_000 })
+  for (const which of yield* deliveries.switchedOff) yield* deliveries.set(which, true, act)
+  if (ended.length === 0) return 0
+  return yield* deliveries.redrive(ended.map(({ id }) => id), { dueAt: 0, fresh: null }, act)
+})
+
 /** What really became of each write of unknown outcome, as somebody finds who looks. Gives how many answers were given. */
 const answer = Effect.fnUntraced(function*(deliveries: Deliveries["Service"], { employees, links, tags }: Effects) {
   let answers = 0
@@ -383,9 +392,10 @@ export const live = Effect.fnUntraced(function*(size: Size) {
   for (let round = 0; size.answered === true && round < 30; round++) {
     yield* settle(40, isEnd)
     yield* TestClock.adjust("10 minutes")
+    const tried = yield* redriven(deliveries)
     const given = yield* answer(deliveries, effects)
     answers += given
-    if (given === 0 && round > 5) break
+    if (given + tried === 0 && round > 5) break
   }
   // an end has to come: from here on nobody dies, until there is nothing left to do
   deadly = 0
@@ -394,9 +404,10 @@ export const live = Effect.fnUntraced(function*(size: Size) {
       return yield* Effect.die(new Error(`seed ${size.seed}: it did not come to an end`))
     }
     yield* TestClock.adjust("10 minutes")
+    const tried = size.answered === true ? yield* redriven(deliveries) : 0
     const given = size.answered === true ? yield* answer(deliveries, effects) : 0
     answers += given
-    ended = given === 0
+    ended = given + tried === 0
   }
   yield* TestClock.adjust("2 minutes")
   yield* settle(4, never)

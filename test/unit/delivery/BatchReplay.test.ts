@@ -74,6 +74,31 @@ describe("a replayed batch", () => {
       assert.isAbove(runs.length, 2)
     }))
 
+  it.effect("that dies shows what it and the batches around it have done, whichever member began it (L7)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let posts = 0
+      const plugin = Plugin.make("poster").batch(
+        trigger,
+        { as: "posts", size: 2, within: "1 minute", attempts: 1 },
+        (events) =>
+          Effect.gen(function*() {
+            yield* Plugin.Journal.once("first", Schema.Number, Effect.succeed(1))
+            if (posts++ === 0) return
+            yield* Plugin.Journal.once(`post ${events.length}`, Schema.Number, Effect.succeed(1))
+            if (events.some(({ recordId }) => recordId === "a2")) yield* new Plugin.Permanent({ message: "poison" })
+          })
+      )
+      const { delivery, plugins } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2"]) yield* rig.append(id)
+      yield* delivered(rig, delivery)
+      yield* plugins.replay({ plugin: "poster", handler: "posts", fresh: false })
+      yield* delivered(rig, delivery)
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
+      const story = yield* rig.deliveries.story(letter?.id ?? 0)
+      assert.deepStrictEqual(story?.journal.map(({ step }) => step).toSorted(), ["first", "post 1", "post 2"])
+    }))
+
   it.effect("that covers a part of a batch and events delivered for the first time repeats and skips nothing (L4)", () =>
     Effect.gen(function*() {
       const rig = yield* make

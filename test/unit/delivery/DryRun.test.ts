@@ -6,6 +6,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Schema from "effect/Schema"
 import type { Readable } from "../../../src/delivery/DryRun.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { limiting, pass } from "./Limiting.ts"
 import * as Rig from "./Rig.ts"
 
 const { acme } = Rig
@@ -37,6 +38,26 @@ const busy = Plugin.make("busy").on(hired, {}, (event) =>
 const off = (name: string) => ({ _tag: "Plugin", plugin: name, integration: null }) as const
 
 describe("a dry run", () => {
+  it.effect("does not wait for longer than the handler's time-out while the account is paused (R1)", () =>
+    Effect.gen(function*() {
+      const api = limiting(1, 900)
+      const rig = yield* Rig.makeWith(api)
+      const plugin = Plugin.make("p").on(
+        hired,
+        {},
+        ({ recordId }) => Effect.flatMap(Plugin.Api, ({ live }) => Effect.asVoid(live("ats.application", recordId)))
+      )
+      const { plugins } = yield* rig.start([plugin.with({ from: "oldest" })])
+      yield* plugins.set(off("p"), false)
+      yield* rig.hire("a")
+      const trying = yield* Effect.forkChild(plugins.dryRun({ plugin: "p", handler: hired, fresh: false, limit: 1 }))
+      yield* rig.until(() => api.asked.length === 1)
+      yield* pass(60)
+      const exit = trying.pollUnsafe()
+      if (exit === undefined || exit._tag === "Failure") return assert.fail("it still waits")
+      assert.strictEqual(exit.value.rehearsed[0]?.failure?.reason, "TimedOut")
+    }))
+
   it.effect("has nothing that writes: of the source it reads, of the store it asks, of the network it only gets", () =>
     Effect.gen(function*() {
       expectTypeOf<keyof Readable["source"]>().toEqualTypeOf<"page" | "read">()

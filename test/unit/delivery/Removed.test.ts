@@ -1,8 +1,10 @@
 /** Deliveries of integrations that are not configured any more. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { pass } from "./Limiting.ts"
 import { acme, make } from "./Rig.ts"
 
 const trigger = "ats.application.created"
@@ -45,6 +47,65 @@ describe("a delivery of an integration that was removed", () => {
       assert.deepStrictEqual(rig.sent.map(({ integration }) => integration), [beta])
       const { plugins: [after] } = yield* plugins.view
       assert.deepStrictEqual(after?.integrations.filter(({ state }) => state === "removed"), [])
+    }))
+
+  it.effect("that was claimed and has not begun goes back when the integration is removed", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const begun: Array<string> = []
+      const first = yield* Deferred.make<void>()
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { concurrency: 1 },
+        ({ recordId }) =>
+          Effect.andThen(
+            Effect.sync(() => void begun.push(recordId)),
+            recordId === "a1" ? Deferred.await(first) : Effect.void
+          )
+      )
+      yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
+      const running = Effect.map(
+        rig.deliveries.backlog,
+        (backlog) => backlog.reduce((sum, { running }) => sum + running, 0)
+      )
+      yield* rig.until(() => running, (count) => count === 3)
+      yield* rig.until(() => begun.length === 1)
+      yield* rig.become(acme, "removed")
+      // something else happens
+      yield* rig.append("b1", { integration: beta, model: "ats.tag" })
+      yield* rig.until(() => running, (count) => count === 1)
+      yield* Deferred.succeed(first, undefined)
+      yield* rig.until(() => running, (count) => count === 0)
+      assert.deepStrictEqual(begun, ["a1"])
+      assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
+      yield* rig.become(acme, "active")
+      yield* pass(120, 30)
+      yield* rig.empty
+      assert.deepStrictEqual(begun, ["a1", "a2", "a3"])
+    }))
+
+  it.effect("whose attempt meets the removal before its write waits for the integration too", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const first = yield* Deferred.make<void>()
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Effect.gen(function*() {
+          yield* Deferred.await(first)
+          const api = yield* Plugin.Api
+          yield* api.addResultLink(recordId, link)
+        }))
+      yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1)
+      yield* rig.become(acme, "removed")
+      yield* Deferred.succeed(first, undefined)
+      yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 0)
+      assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
+      yield* rig.become(acme, "active")
+      yield* pass(120, 30)
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 1)
     }))
 
   it.effect("is gone without running when the integration is erased, a tick too", () =>

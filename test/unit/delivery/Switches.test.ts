@@ -53,4 +53,25 @@ describe("a plugin that is switched off", () => {
       yield* rig.until(() => running, (count) => count === 0)
       assert.deepStrictEqual(met.toSorted(), ["a1", "b1", "b2"])
     }))
+
+  it.effect("begins nothing more while a long log is being dispatched", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { met, note } = recorder()
+      for (let id = 0; id < 2_100; id++) yield* rig.append(`a${id}`)
+      const all = { _tag: "Plugin", plugin: "p", integration: null } as const
+      const plugin = Plugin.make("p")
+        .on("ats.application.created", {}, ({ recordId }) =>
+          Effect.andThen(
+            note(recordId),
+            met.length === 1
+              ? Effect.orDie(rig.deliveries.set(all, false, { at: 0, act: "test", target: "", detail: "" }))
+              : Effect.void
+          ))
+        .with({ from: "oldest" })
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.quiet(delivery)
+      // those that were claimed in the turn before
+      assert.isAtMost(met.length, 300)
+    }))
 })

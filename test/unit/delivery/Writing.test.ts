@@ -96,6 +96,25 @@ describe("a write", () => {
       ]])
     }))
 
+  it.effect("L5: of unknown outcome is not followed by one of other content, in the same attempt either", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      const plugin = Plugin.make("p").on("ats.application.hired", {}, () =>
+        Effect.gen(function*() {
+          const hris = yield* Plugin.Api.for("workday:acme")
+          yield* hris.createEmployee({ properties: { name: "first" } }).pipe(
+            Effect.catch(() => hris.createEmployee({ properties: { name: "second" } }))
+          )
+        }))
+      yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.dead(1)
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      assert.strictEqual(letter?.failure.refusal, "OutcomeUnknown")
+      assert.lengthOf(rig.sent, 1)
+    }))
+
   it.effect("L5: of unknown outcome that is safe to repeat, or declared so, is repeated", () =>
     Effect.gen(function*() {
       const rig = yield* make

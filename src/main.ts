@@ -176,16 +176,16 @@ const kafkaFindings = (settings: Config.Settings, input: Input, own: Kafka) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
     const { chainAt, examine } = yield* examinationOf(settings.store)
-    const log = yield* Effect.orElseSucceed(Effect.map(examine, ({ log }) => log), () => null)
+    const log = yield* Effect.option(Effect.map(examine, ({ log }) => log))
     const { published, ...topics } = yield* kafka.examine(
       kafkaOptions(own, (yield* planOf(settings, input)).streams),
-      log
+      Option.getOrElse(log, () => "unknown" as const)
     )
-    if (log === null || topics.obstacle !== null) return { ...topics, divergence: null }
+    if (Option.isNone(log) || log.value === null || topics.obstacle !== null) return { ...topics, divergence: null }
     // a store that is yet to be migrated has no chain: it is compared once it is
     const chain = yield* Effect.option(chainAt(published?.position ?? 0))
-    const diverged = Option.isNone(chain) ? null : divergence(published, { ...log, chain: chain.value })
-    return { ...topics, divergence: diverged ?? publishedElsewhere(log, published, log) }
+    const diverged = Option.isNone(chain) ? null : divergence(published, { ...log.value, chain: chain.value })
+    return { ...topics, divergence: diverged ?? publishedElsewhere(log.value, published, log.value) }
   })
 
 const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][number]) => ({

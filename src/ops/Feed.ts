@@ -80,27 +80,44 @@ const resume = Effect.fnUntraced(function*(after: string | undefined) {
   return { position: place.position, chain: yield* continued(place) }
 })
 
-const readLog = Effect.fnUntraced(function*(
+interface Log {
+  readonly texts: ReadonlyArray<string>
+  readonly next: From
+}
+
+/** Where another copy of the store took its place between rows that were read, all are read once more. */
+const readLog = (
   after: From,
   limit: number,
   filter: Filter,
-  textOf: (entry: LogEntry) => string
-) {
-  const store = yield* Store
-  const newest = yield* store.chains([])
-  const { full, rows, texts } = yield* Page.fill(
-    limit,
-    (last, limit) => store.log({ after: last?.position ?? after.position, limit, ...filter }),
-    textOf
-  )
-  // asked behind the rows: what was pruned while they were read is missing among them
-  yield* continued(after)
-  const { chain, position } = rows.at(-1) ?? after
-  const next: From = full || position >= newest.newest
-    ? { position, chain }
-    : { position: newest.newest, chain: newest.chain }
-  return { texts, next }
-})
+  textOf: (entry: LogEntry) => string,
+  isAgain = false
+): Effect.Effect<Log, StoreError | PositionGone, Store> =>
+  Effect.gen(function*() {
+    const store = yield* Store
+    const newest = yield* store.chains([])
+    const ends: Array<From> = []
+    const { full, rows, texts } = yield* Page.fill(
+      limit,
+      (last, limit) =>
+        Effect.tap(store.log({ after: last?.position ?? after.position, limit, ...filter }), (some) =>
+          Effect.sync(() => ends.push(...some.slice(-1)))),
+      textOf
+    )
+    // asked behind the rows: what was pruned while they were read is missing among them
+    yield* continued(after)
+    const { chains } = yield* store.chains(ends.map(({ position }) =>
+      position
+    ))
+    if (!isAgain && ends.some(({ chain }, index) => chain !== chains[index])) {
+      return yield* readLog(after, limit, filter, textOf, true)
+    }
+    const { chain, position } = rows.at(-1) ?? after
+    const next: From = full || position >= newest.newest
+      ? { position, chain }
+      : { position: newest.newest, chain: newest.chain }
+    return { texts, next }
+  })
 
 /**
  * Why a filter lets nothing through, in words; null when there is a stream of it. That is no fault: whoever begins before

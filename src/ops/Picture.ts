@@ -7,6 +7,7 @@
  * 2. What is read anew shows everything that was committed before it was asked for
  *
  * Gotchas
+ * - Nothing is there to be shown before the first reading has ended: whoever serves begins after it.
  * - A reading that takes too long is not interrupted: a statement that is interrupted is waited for. It ends by its own
  *   limit, and what it finds is remembered.
  */
@@ -18,6 +19,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { Plugins as PluginControl } from "../delivery/Plugins.ts"
 import { Store, StoreError, Unavailable } from "../store/Store.ts"
@@ -29,6 +31,9 @@ import * as Plugins from "./Plugins.ts"
 /** How long a request waits for the store. */
 const patience = Duration.millis(700)
 const patienceNanos = Duration.toNanosUnsafe(patience)
+
+/** How often the first reading is looked for. */
+const firstLooks = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 43 }))
 
 export interface Seen<A> {
   readonly value: A
@@ -84,6 +89,14 @@ export const remembered = Effect.fnUntraced(function*<A, R>(read: Effect.Effect<
   return get
 })
 
+/** Once it was read, for nobody is to be told of a silent store because the first reading takes its time; or after 5 s. */
+export const begun = <A>(get: Remembered<A>): Effect.Effect<Remembered<A>> =>
+  get.pipe(
+    Effect.retry({ while: (error) => error === late, schedule: firstLooks }),
+    Effect.ignore,
+    Effect.as(get)
+  )
+
 /** Of a stream whose watermark stands still, freshness goes on growing. */
 const aged = ({ streams, ...rest }: Overview, millis: number): Overview => ({
   ...rest,
@@ -100,7 +113,7 @@ export class Picture extends Context.Service<Picture, {
   static readonly layer: Layer.Layer<Picture, never, Store | PluginControl> = Layer.effect(
     Picture,
     Effect.gen(function*() {
-      const read = yield* remembered(overview)
+      const read = yield* begun(yield* remembered(overview))
       return Picture.of({
         overview: Effect.flatMap(
           read,
@@ -110,7 +123,7 @@ export class Picture extends Context.Service<Picture, {
               (now) => ({ ...seen, value: aged(seen.value, Math.max(0, now - seen.at)) })
             )
         ),
-        plugins: yield* remembered(Plugins.list)
+        plugins: yield* begun(yield* remembered(Plugins.list))
       })
     })
   )

@@ -244,7 +244,8 @@ const longestParameter = 3 * 255
 /** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
 export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Requirements> => {
   const { host, port } = options
-  const http = Layer.unwrap(Effect.sync(() => {
+  // not before there is something to answer: a request that comes before the handlers are there is never answered
+  const http = Layer.unwrap(Effect.map(Picture, () => {
     const server = createServer()
     const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
       Layer.catch((error) => Layer.effectContext(Effect.fail(explain(host, port, error.cause))))
@@ -262,8 +263,8 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
     disableListenLog: true,
     routerConfig: { maxParamLength: longestParameter }
   }).pipe(
-    Layer.provide(Picture.layer),
     Layer.merge(address),
-    Layer.provide(http)
+    Layer.provide(http),
+    Layer.provide(Picture.layer)
   )
 }

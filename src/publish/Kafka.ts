@@ -330,10 +330,13 @@ export interface Examination {
 
 const nobody: LogIdentity = { store: "", lineage: 1 }
 
-/** Nothing is made or written; fails as `open` would. `identity`: null where there is no store yet. */
+/**
+ * Nothing is made or written; fails as `open` would. `identity`: null where there is no store yet, "unknown" where the store
+ * cannot be read: then no obstacle is looked for.
+ */
 export const examine = Effect.fn("Kafka.examine")(function*(
   options: KafkaOptions,
-  identity: LogIdentity | null
+  identity: LogIdentity | null | "unknown"
 ): Effect.fn.Return<Examination, SinkError> {
   const client = yield* makeClient(options)
   const control = Control.controlOf(options.topic)
@@ -341,6 +344,7 @@ export const examine = Effect.fn("Kafka.examine")(function*(
   const { published, topics } = present.has(control.name)
     ? yield* Control.recall(client, options.topic)
     : { published: null, topics: () => new Map<string, Control.TopicMemory>() }
+  if (identity === "unknown") return { missing, widened: [], published, obstacle: null }
   const { lineage } = identity ?? nobody
   const memory = topics(identity ?? nobody)
   const events = [...present.keys()].filter((name) => ![control.name, progressTopicOf(options.topic)].includes(name))

@@ -320,8 +320,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (position < 0) return `the sink holds"
   ], [
     "publish/Relay.ts",
-    "const [known = null, chain = null] = chains",
-    'const [known = null, chain = null] = [chains[0], chains[1] ?? ""]'
+    "if (chain !== null && read === last.chain) return { batch, reached: { position: upTo, chain } }",
+    'if (read !== undefined) return { batch, reached: { position: upTo, chain: chain ?? "" } }'
   ]),
   mutant("failover-unnoticed", "a running process uses no database that lacks its commits", [
     "store/Witness.ts",

@@ -2,7 +2,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
-import { copyFileSync } from "node:fs"
+import { copyFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { controlTopicOf, progressTopicOf } from "../../../src/publish/KafkaMessage.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
@@ -221,6 +221,13 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
                 sick.stdout,
                 /problem {2}kafka: the topics were written by another store.*does not exist yet/
               )
+              // of a store that cannot be read nothing is known that could be compared
+              const unreadable = join(directory, "unreadable.db")
+              writeFileSync(unreadable, "no database ".repeat(1_000))
+              const unknown = await run(["doctor"], { ...first, ROLLCALL_STORE: `sqlite:${unreadable}` })
+              assert.match(unknown.stdout, /problem {2}store: /)
+              assert.match(unknown.stdout, /ok {7}kafka: /)
+              assert.notInclude(unknown.stdout, "problem  kafka")
               const stopped = await run(["start", "--once"], lost)
               assert.strictEqual(stopped.code, 1)
               assert.include(stopped.stderr, `"message":"new store made","store":"${file}"`)

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Server from "../../../src/ops/Server.ts"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
 const { ask, stream, write } = Running
@@ -98,4 +99,30 @@ describe("a position of another copy of the store", () => {
         })
       )
     }).pipe(Effect.scoped))
+
+  it.live("a page of which another copy answered the first rows is read again, so that none is skipped (X14)", () =>
+    Effect.gen(function*() {
+      let isExchanged = false
+      const exchanged = Layer.effect(
+        Store,
+        Effect.map(Store, (store) =>
+          Store.of({
+            ...store,
+            log: (query) =>
+              Effect.map(store.log(query), (rows) => {
+                if (isExchanged || rows.length < 25) return rows
+                isExchanged = true
+                return rows.map((row) => ({ ...row, id: "other", chain: "o".repeat(22) }))
+              })
+          }))
+      ).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+      const ids = Array.from({ length: 30 }, (_, index) => `r${index}`)
+      yield* Effect.gen(function*() {
+        yield* stream()
+        yield* Effect.forEach(ids, (id) => write(id, `{"id":"${id}"}`))
+        const { body: { events } } = yield* ask("/v1/events?limit=30")
+        assert.isTrue(isExchanged)
+        assert.deepStrictEqual(events.map((event: { subject: string }) => event.subject), ids)
+      }).pipe(Effect.provide(Layer.provideMerge(Running.server(), exchanged)), Effect.scoped)
+    }))
 })

@@ -5,7 +5,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import { remembered } from "../../../src/ops/Picture.ts"
+import { begun, remembered } from "../../../src/ops/Picture.ts"
 import { StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { StoreFault } from "../../../src/store/StoreFault.ts"
 
@@ -123,5 +123,24 @@ describe("the picture of a store", () => {
       const before = readings()
       for (let times = 0; times < 5; times++) yield* timed(wall)
       assert.strictEqual(readings(), before)
+    }))
+
+  it.effect("is there from the beginning although the first reading takes seconds, and is not waited for while it hangs (X10)", () =>
+    Effect.gen(function*() {
+      const slow = yield* scripted
+      slow.next(Effect.sleep("3 seconds"))
+      const ready = yield* Effect.forkChild(begun(slow.get))
+      yield* TestClock.adjust("4 seconds")
+      const get = yield* Fiber.join(ready)
+      const [seen] = yield* timed(get)
+      assert.deepInclude(seen, { _tag: "Success" })
+      assert.strictEqual(slow.readings(), 2)
+
+      const stuck = yield* scripted
+      stuck.next(Effect.never)
+      const fiber = yield* Effect.forkChild(begun(stuck.get))
+      yield* TestClock.adjust("6 seconds")
+      assert.match((yield* Effect.flip(yield* Fiber.join(fiber))).reason.hint, /does not answer/)
+      assert.strictEqual(stuck.readings(), 1)
     }))
 })

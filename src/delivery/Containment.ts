@@ -60,30 +60,37 @@ const causeOf = ({ handler, plugin }: Who, kind: Kind, error: unknown): Cause.Ca
     ? Cause.fail(notAwaited(`what plugin ${plugin}, handler ${handler} called`, error))
     : Cause.die(new Uncaught(`plugin ${plugin}, handler ${handler}: ${how[kind]}`, { cause: error }))
 
-/** Runs the effect so that its errors are traced back to it, wherever they come up; the first of them is its failure. */
-export const contained = (who: Who) => <E, R>(effect: Effect.Effect<void, E, R>): Effect.Effect<void, E, R> =>
-  Effect.flatMap(Effect.context<R>(), (context) =>
-    Effect.callback<void, E>((resume) => {
-      let failure: Cause.Cause<unknown> | null = null
-      let fiber: Fiber.Fiber<void, E> | null = null
-      const own: Contained = {
-        ...who,
-        fail: (cause) => {
-          failure ??= cause
-          fiber?.interruptUnsafe()
+/**
+ * Runs the effect so that its errors are traced back to it, wherever they come up; the first of them is its failure. It is
+ * interrupted once `answered` returns.
+ */
+export const contained =
+  (who: Who, answered: Effect.Effect<void> = Effect.void) =>
+  <E, R>(effect: Effect.Effect<void, E, R>): Effect.Effect<void, E, R> =>
+    Effect.flatMap(Effect.context<R>(), (context) =>
+      Effect.callback<void, E>((resume) => {
+        let failure: Cause.Cause<unknown> | null = null
+        let fiber: Fiber.Fiber<void, E> | null = null
+        const run = Effect.runForkWith(context)
+        const end = Effect.andThen(answered, Effect.sync(() => fiber?.interruptUnsafe()))
+        const own: Contained = {
+          ...who,
+          fail: (cause) => {
+            if (failure !== null) return
+            failure = cause
+            if (fiber !== null) run(end)
+          }
         }
-      }
-      const run = Effect.runForkWith(context)
-      fiber = inside.run(own, () => run(Effect.andThen(effect, reported)))
-      // it may have failed in its first step
-      if (failure !== null) fiber.interruptUnsafe()
-      fiber.addObserver((exit) => {
-        own.fail = null
-        // what it failed with is one of the handler's failures, or a defect
-        resume(failure === null ? exit : Exit.failCause(failure as Cause.Cause<E>))
-      })
-      return Fiber.interrupt(fiber)
-    }))
+        fiber = inside.run(own, () => run(Effect.andThen(effect, reported)))
+        // it may have failed in its first step
+        if (failure !== null) run(end)
+        fiber.addObserver((exit) => {
+          own.fail = null
+          // what it failed with is one of the handler's failures, or a defect
+          resume(failure === null ? exit : Exit.failCause(failure as Cause.Cause<E>))
+        })
+        return Fiber.interrupt(fiber)
+      }))
 
 /** What `process.exit` throws where it does not end the process. */
 class Refused extends Error {}

@@ -64,6 +64,8 @@ export const make = () => {
       if (unanswered === 0) answered.openUnsafe()
       else answered.closeUnsafe()
     },
+    /** Returns once every write that left is answered. */
+    answered: answered.await,
     /** Never returns; fails with what `late` gives once so much time has passed outside of waits. */
     limit: <E>(duration: Duration.Duration, late: () => E): Effect.Effect<never, E> =>
       Effect.gen(function*() {

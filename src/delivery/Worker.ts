@@ -227,7 +227,7 @@ export const make = (
     if (draining) attempt.time.giveUp()
     const timeout = Job.timeoutOf(handler)
     const exit = yield* Job.run(services, attempt, job, configuration.value).pipe(
-      contained({ plugin: plugin.name, handler: handler.name, delivery: id }),
+      contained({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.time.answered),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
       // all others wait for it
       crashes < aloneAfter ? identity : Effect.raceFirst(

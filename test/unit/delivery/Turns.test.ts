@@ -6,6 +6,8 @@ import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Latch from "effect/Latch"
+import * as Schedule from "effect/Schedule"
+import { guard } from "../../../src/delivery/Containment.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { limiting, pass, sourceOf } from "./Limiting.ts"
 import { makeWith } from "./Rig.ts"
@@ -151,6 +153,48 @@ describe("writes side by side", () => {
       yield* answer.open
       yield* rig.until(() => stopping.pollUnsafe() !== undefined)
       assert.deepStrictEqual([...rig.intents], [])
+    }))
+})
+
+describe("a write that has left", () => {
+  it.effect("is answered before its attempt ends because of an error that nothing caught (L5)", () =>
+    Effect.gen(function*() {
+      yield* guard
+      const answer = yield* Latch.make(false)
+      let asked = 0
+      const client = HttpClient.make((request) =>
+        Effect.suspend(() => {
+          asked++
+          const response = new Response(JSON.stringify({ status: "success", data: {} }))
+          return Effect.as(answer.await, HttpClientResponse.fromWeb(request, response))
+        })
+      )
+      const rig = yield* makeWith({ source: sourceOf(client) })
+      let runs = 0
+      const exit = Effect.sync(() => {
+        try {
+          process.exit(1)
+        } catch {
+          // it does not end the process
+        }
+      })
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Effect.gen(function*() {
+          const { addResultLink } = yield* Plugin.Api
+          if (runs++ > 0) return yield* Effect.asVoid(addResultLink(recordId, link))
+          const leaves = Effect.suspend(() => asked === 0 ? Effect.fail("not yet") : exit)
+          yield* Effect.all([
+            addResultLink(recordId, link),
+            Effect.ignore(Effect.retry(leaves, { times: 1_000, schedule: Schedule.spaced("1 second") }))
+          ], { concurrency: 2 })
+        }))
+      yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* pass(5)
+      yield* answer.open
+      yield* pass(5)
+      yield* rig.empty
+      assert.deepStrictEqual([asked, runs], [1, 2])
     }))
 })
 

@@ -76,8 +76,9 @@ export const contained =
         const own: Contained = {
           ...who,
           fail: (cause) => {
-            if (failure === null && fiber !== null) run(end)
-            failure ??= cause
+            if (failure !== null) return
+            failure = cause
+            if (fiber !== null) run(end)
           }
         }
         fiber = inside.run(own, () => run(Effect.andThen(effect, reported)))

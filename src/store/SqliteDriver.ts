@@ -78,7 +78,7 @@ export const open = (file: string): Driver => {
   let changesBefore = 0
   return {
     run: (sql, params) => {
-      if (sql === begin) changesBefore = changes()
+      if (sql.startsWith("BEGIN")) changesBefore = changes()
       const { statement, yields } = prepare(sql)
       const values = params as ReadonlyArray<SQLInputValue>
       let rows: ReadonlyArray<Row> = []

@@ -98,7 +98,7 @@ export const storeLayer = (
   store._tag === "Postgres"
     ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
     : patient
-    ? Sqlite.patientLayer(store)
+    ? Sqlite.patientLayer({ file: store.file, ownThread: true })
     : Sqlite.layer(store)
 
 /** What looks at the store without touching it. */

@@ -44,7 +44,7 @@ const layers: ReadonlyArray<Layer> = [
     name: "store",
     files: /^store\//,
     imports: ["port", "domain", "api"],
-    packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url|zlib)$)/
+    packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url|worker_threads|zlib)$)/
   },
   { name: "relay", files: /^publish\/(Progress|Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
   { name: "schema", files: /^publish\/EventSchema\.ts$/, imports: ["domain"], packages: none },

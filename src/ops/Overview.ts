@@ -101,7 +101,7 @@ export const integrationView = (
 const freshnessOf = ({ offsets, watermark }: StreamState, now: number): number | null =>
   watermark === null ? null : Math.max(0, (now + (knownOffset(offsets) ?? 0) - watermark) / 1000)
 
-export const overview = Effect.gen(function*() {
+const read = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
@@ -144,6 +144,8 @@ export const overview = Effect.gen(function*() {
   })
   return { streams, integrations, holds } satisfies Overview
 })
+
+export const overview = Effect.flatMap(Store, ({ together }) => together(read))
 
 /** One thing that readiness depends on. `problem`: null when it is well, else why not. */
 export interface Dependency {

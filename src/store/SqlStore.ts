@@ -267,6 +267,18 @@ const make = Effect.gen(function*() {
     }))
   }).pipe(attempt("counts"))
 
+  // of SQLite one that locks nothing: another process may hold the lock
+  const together: Store["Service"]["together"] = (readings) =>
+    sql.onDialectOrElse({
+      pg: () => readings,
+      orElse: () =>
+        readings.pipe(
+          sql.withTransaction,
+          Effect.provideService(SqlClient.BeginTransaction, "BEGIN"),
+          step("read")
+        )
+    })
+
   // ---- readers of the log
 
   const readerPosition: Store["Service"]["readerPosition"] = (reader) =>
@@ -309,6 +321,7 @@ const make = Effect.gen(function*() {
     identity,
     isNew,
     outage,
+    together,
     claim,
     integrations,
     saveIntegration,

@@ -7,8 +7,8 @@
  * 3. Nothing is written once the file at the path is another one, or gone
  *
  * Gotchas
- * - The driver is synchronous: a statement blocks the event loop, so a lock of another process is waited for only
- *   briefly here, and again, without blocking, by who runs the transaction.
+ * - The driver is synchronous: a statement blocks its thread, which is this one unless `ownThread` is set. A lock of another
+ *   process is waited for only briefly there, and again, without blocking, by who runs the transaction.
  * - Rows of one statement are held in memory together, `stream` included; `values` wants columns of different names.
  */
 import * as Context from "effect/Context"
@@ -19,31 +19,30 @@ import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
-import { classifySqliteError, SqlError } from "effect/sql/SqlError"
+import { classifySqliteError, SqlError, UnknownError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import * as Stream from "effect/Stream"
 import { existsSync } from "node:fs"
 import { dirname } from "node:path"
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
-import { attempt, step } from "./Attempt.ts"
+import { attempt, MayBeLong, step } from "./Attempt.ts"
 import type { Deliveries } from "./Deliveries.ts"
 import * as Health from "./Health.ts"
 import * as SqlDeliveries from "./SqlDeliveries.ts"
+import { begin, type Session } from "./SqliteDriver.ts"
+import * as SqliteDriver from "./SqliteDriver.ts"
 import * as SqliteFile from "./SqliteFile.ts"
+import * as SqliteThread from "./SqliteThread.ts"
 import { Misconfigured, type Store, StoreError } from "./Store.ts"
 import { type Kind, StoreFault } from "./StoreFault.ts"
 
 /** "Roll": marks a file as ours. */
 export const applicationId = 0x526f6c6c
 
-const begin = "BEGIN IMMEDIATE"
-const busyMillis = 100
 /** As long as a transaction of a process that is well may last. */
 const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 4 }))
 /** Two or three events of common size fill a page; with the default of 4096 every event took one of its own. */
 const pageBytes = 8192
 const cacheKibibytes = 16_384
-const preparedStatements = 64
 
 const resultCodes: Readonly<Record<number, Kind>> = {
   3: "denied",
@@ -66,8 +65,22 @@ export const ofResultCode = (code: number): Kind | null =>
 const codeOf = (cause: unknown): number | undefined =>
   cause instanceof Error && "errcode" in cause ? Number(cause.errcode) : undefined
 
+/** Whether a statement that was sent was run is unknown, so it is not tried again: the next process reads what is there. */
+const lost = (file: string, operation: string, why: string): SqlError =>
+  new SqlError({
+    reason: new UnknownError({
+      operation,
+      message: "the thread of the database ended",
+      cause: misconfigured(
+        `the thread that held the database file ${file} open ended (${why}), so nothing can be read or written any more. `
+          + "Start again; if it happens again, check that the machine has enough memory, and report it"
+      )
+    })
+  })
+
 /** The driver's `errcode` is what the classification knows as `errno`. */
 const toSqlError = (file: string, operation: string) => (cause: unknown): SqlError => {
+  if (cause instanceof SqliteThread.ThreadEnded) return lost(file, operation, cause.why)
   const errno = codeOf(cause)
   const kind = errno === undefined ? "refused" : ofResultCode(errno)
   const fault = kind === null
@@ -109,101 +122,56 @@ export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlE
   }
 }
 
-/** The first column of the first row. */
-export const valueOf = (database: DatabaseSync, sql: string): unknown =>
-  Object.values(database.prepare(sql).get() ?? {})[0]
+const thrown = <A>(run: () => A): Effect.Effect<A, unknown> => Effect.try({ try: run, catch: (cause) => cause })
 
-const prepareFile = (database: DatabaseSync, file: string): void => {
-  const marked = valueOf(database, "PRAGMA application_id")
+const openHere = (file: string): Effect.Effect<Session, unknown> =>
+  Effect.map(thrown(() => SqliteDriver.open(file)), ({ close, isTransaction, run }) => ({
+    run: (sql, params) => thrown(() => run(sql, params)),
+    isTransaction,
+    close: Effect.sync(close)
+  }))
+
+const prepareFile = Effect.fnUntraced(function*({ run }: Session, file: string) {
+  const value = (sql: string) => Effect.map(run(sql, []), ({ rows: [row] }) => Object.values(row ?? {})[0])
+  const marked = yield* value("PRAGMA application_id")
   if (marked !== applicationId) {
-    if (marked !== 0 || valueOf(database, "SELECT count(*) FROM sqlite_master") !== 0) {
-      throw foreign(file)
+    if (marked !== 0 || (yield* value("SELECT count(*) FROM sqlite_master")) !== 0) {
+      return yield* Effect.fail(foreign(file))
     }
-    database.exec(`PRAGMA page_size = ${pageBytes}`)
-    database.exec(`PRAGMA application_id = ${applicationId}`)
+    yield* run(`PRAGMA page_size = ${pageBytes}`, [])
+    yield* run(`PRAGMA application_id = ${applicationId}`, [])
   }
-  database.exec("PRAGMA journal_mode = WAL")
-  database.exec("PRAGMA synchronous = FULL")
-  database.exec(`PRAGMA cache_size = -${cacheKibibytes}`)
-}
+  yield* run("PRAGMA journal_mode = WAL", [])
+  yield* run("PRAGMA synchronous = FULL", [])
+  yield* run(`PRAGMA cache_size = -${cacheKibibytes}`, [])
+})
 
-const open = (file: string) =>
+const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
   Effect.acquireRelease(
-    Effect.try({
-      try: () => {
-        const database = new DatabaseSync(file, { timeout: busyMillis })
-        try {
-          prepareFile(database, file)
-          return database
-        } catch (cause) {
-          database.close()
-          throw cause
-        }
-      },
-      catch: toOpenError(file)
-    }),
-    (database) => Effect.sync(() => database.close())
+    Effect.flatMap(opening, (session) =>
+      prepareFile(session, file).pipe(Effect.as(session), Effect.onError(() => session.close))).pipe(
+        Effect.mapError(toOpenError(file))
+      ),
+    ({ close }) =>
+      close
   ).pipe(attempt("open"))
 
 // ---- the client ---------------------------------------------------------------------------------------------------
 
-interface Prepared {
-  readonly statement: StatementSync
-  /** Whether it yields rows: asking a statement without columns for rows is an error of the driver. */
-  readonly yields: boolean
-}
-
-/** The most recently used statements stay prepared: a `Map` keeps the order of insertion. */
-const preparedCache = (database: DatabaseSync) => {
-  const cache = new Map<string, Prepared>()
-  return (sql: string): Prepared => {
-    const known = cache.get(sql)
-    if (known !== undefined) {
-      cache.delete(sql)
-      cache.set(sql, known)
-      return known
-    }
-    const statement = database.prepare(sql)
-    const fresh = { statement, yields: statement.columns().length > 0 }
-    cache.set(sql, fresh)
-    for (const oldest of cache.keys()) {
-      if (cache.size <= preparedStatements) break
-      cache.delete(oldest)
-    }
-    return fresh
-  }
-}
-
-type Row = Record<string, unknown>
-
-const connect = (database: DatabaseSync, file: string, health: Health.Health["Service"]): Connection => {
+const connect = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Connection => {
   const present = SqliteFile.guard(file)
-  const prepare = preparedCache(database)
-  const changes = () => Number(valueOf(database, "SELECT total_changes()"))
-  let changesBefore = 0
-  const run = (sql: string, params: ReadonlyArray<unknown>): ReadonlyArray<Row> => {
-    const { statement, yields } = prepare(sql)
-    const values = params as ReadonlyArray<SQLInputValue>
-    if (yields) return statement.all(...values)
-    statement.run(...values)
-    return []
-  }
-  const rows: Connection["execute"] = (sql, params, transformRows) => {
-    const result = health.observe(Effect.andThen(
-      // what was begun is ended, one way or the other
-      Effect.suspend(() => database.isTransaction ? Effect.void : present(sql === begin)),
-      Effect.try({
-        try: () => {
-          if (sql === begin) changesBefore = changes()
-          return transformRows === undefined ? run(sql, params) : transformRows(run(sql, params))
-        },
-        catch: toSqlError(file, "execute")
+  const rows: Connection["execute"] = (sql, params, transformRows) =>
+    Effect.flatMap(MayBeLong, (mayBeLong) => {
+      const statement = Effect.andThen(
+        // what was begun is ended, one way or the other
+        Effect.suspend(() => isTransaction() ? Effect.void : present(sql === begin)),
+        Effect.mapError(run(sql, params), toSqlError(file, "execute"))
+      )
+      return Effect.flatMap(health.observe(statement, mayBeLong), ({ rows, wrote }) => {
+        const transformed = transformRows === undefined ? rows : transformRows(rows)
+        return wrote ? Effect.as(health.wrote, transformed) : Effect.succeed(transformed)
       })
-    ))
-    return sql === "COMMIT"
-      ? Effect.tap(result, () => changes() > changesBefore ? health.wrote : Effect.void)
-      : result
-  }
+    })
   const values: Connection["executeValues"] = (sql, params) =>
     Effect.map(rows(sql, params, undefined), (all) => all.map((row) => Object.values(row)))
   return {
@@ -216,20 +184,29 @@ const connect = (database: DatabaseSync, file: string, health: Health.Health["Se
   }
 }
 
+export interface Options {
+  readonly file: string
+  /**
+   * Whether the connection has a thread of its own, so that this one does not wait for the disk. Default: no. A database in
+   * memory never has one.
+   */
+  readonly ownThread?: boolean
+}
+
 /** One connection to `file`, made if it does not exist. */
-export const session = (file: string) =>
-  Effect.map(open(file), (database) => {
+export const session = ({ file, ownThread = false }: Options) =>
+  Effect.map(open(file, ownThread && file !== ":memory:" ? SqliteThread.open(file) : openHere(file)), (opened) => {
     const health = Health.make(file)
-    return { connection: connect(database, file, health), isTransaction: () => database.isTransaction, health }
+    return { connection: connect(opened, file, health), isTransaction: opened.isTransaction, health }
   })
 
 /** A client of one connection to `file`. */
 export const client = (
-  { file }: { readonly file: string }
+  options: Options
 ): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
   Layer.effectContext(
     Effect.gen(function*() {
-      const { connection, health, isTransaction } = yield* session(file)
+      const { connection, health, isTransaction } = yield* session(options)
       const sql = yield* SqlClient.make({
         ...SqlClient.makeSqliteAcquirers({
           connection: Effect.succeed(connection),
@@ -268,7 +245,7 @@ const unlocked = (sql: SqlClient.SqlClient, file: string) => {
 }
 
 /** As `layer`, for who serves: a file that another process holds is waited for, however long. */
-export const patientLayer = (options: { readonly file: string }): Layer.Layer<Store | Deliveries, StoreError> =>
+export const patientLayer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
   SqlDeliveries.ports.pipe(
     Layer.provide(Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) => unlocked(sql, options.file)))),
     Layer.provide(client(options))
@@ -278,5 +255,5 @@ export const patientLayer = (options: { readonly file: string }): Layer.Layer<St
  * The store in `file`, made there if there is none; `:memory:` lives as long as the layer.
  * Fails with `Misconfigured` if the file cannot be one, with `Incompatible` if a newer program wrote it.
  */
-export const layer = (options: { readonly file: string }): Layer.Layer<Store | Deliveries, StoreError> =>
+export const layer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
   Layer.provide(SqlDeliveries.ports, client(options))

@@ -16,7 +16,8 @@ import { pathToFileURL } from "node:url"
 import { attempt } from "./Attempt.ts"
 import { chainQuery, type Examination, type StoredLog } from "./Examination.ts"
 import { notNewer, table } from "./Migrations.ts"
-import { applicationId, codes, foreign, toOpenError, unwritable, valueOf } from "./Sqlite.ts"
+import { applicationId, codes, foreign, toOpenError, unwritable } from "./Sqlite.ts"
+import { valueOf } from "./SqliteDriver.ts"
 import { publishingStart, StoreError } from "./Store.ts"
 
 const patienceMillis = 1000

@@ -290,6 +290,12 @@ export class Store extends Context.Service<Store, {
   /** Why the store cannot be used now, from memory; null while it answers. */
   readonly outage: Effect.Effect<Outage | null>
 
+  /**
+   * Runs readings that belong to one answer. On SQLite they take one turn among the transactions, where each by itself would
+   * wait for another transaction.
+   */
+  readonly together: <A, R>(readings: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
+
   /** Takes `scope` over and fences whoever had it (I10). */
   readonly claim: (scope: string) => Effect.Effect<Owner, StoreError>
 

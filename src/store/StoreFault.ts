@@ -50,7 +50,8 @@ const sorts = {
     passing: false,
     what: "the database does not answer",
     remedy:
-      "check the server's load, what its sessions wait for (pg_stat_activity), and the network or proxy in between"
+      "of a server, check its load, what its sessions wait for (pg_stat_activity), and the network or proxy in between; "
+      + "of a file, check its disk"
   },
   replaced: {
     ...write,

@@ -179,6 +179,31 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
+    it.live("runs readings together while another one's transaction is open, and shows what was committed", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const [first, second] = [yield* open, yield* open]
+          yield* first.ensureStreams([stateOf(tags)])
+          const owner = yield* first.claim("capture")
+          yield* first.transact(owner, tags, (tx) => tx.write([created("a")]))
+          const inside = yield* Deferred.make<void>()
+          const fiber = yield* Effect.forkChild(
+            first.transact(owner, tags, (tx) =>
+              tx.write([created("b")]).pipe(
+                Effect.andThen(Deferred.succeed(inside, undefined)),
+                Effect.andThen(Effect.never)
+              ))
+          )
+          yield* Deferred.await(inside)
+          const [entries, { newest }] = yield* second.together(Effect.all([second.log(all), second.logRange]))
+          assert.deepStrictEqual([entries.map(({ id }) => id), newest], [["a"], 1])
+          yield* Fiber.interrupt(fiber)
+          const failed = yield* Effect.exit(second.together(Effect.andThen(second.logRange, Effect.die("given up"))))
+          assert.strictEqual(failed._tag, "Failure")
+          yield* second.together(second.logRange)
+        })
+      ))
+
     it.live("waits, without stopping the process, while another one's transaction is open", () =>
       inPlace((open) =>
         Effect.gen(function*() {

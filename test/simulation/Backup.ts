@@ -131,7 +131,7 @@ export class Backup {
   }
 
   #session(file: string): Session {
-    const made = Effect.tap(Sqlite.session(file), ({ connection }) =>
+    const made = Effect.tap(Sqlite.session({ file }), ({ connection }) =>
       Effect.forEach([
         `CREATE TABLE IF NOT EXISTS witness (
           process text NOT NULL, slot integer NOT NULL, serial integer NOT NULL, noted text NOT NULL,

@@ -15,9 +15,9 @@ const rounds = 10
 const writer = fileURLToPath(new URL("./Writer.ts", import.meta.url))
 
 /** Lets the writer commit for a while, kills it, and says which commit was the last that it saw return. */
-const writeUntilKilled = (file: string, millis: number) =>
+const writeUntilKilled = (file: string, millis: number, where: "main" | "thread") =>
   Effect.promise(async () => {
-    const child = spawn(process.execPath, [writer, file], { stdio: ["ignore", "pipe", "inherit"] })
+    const child = spawn(process.execPath, [writer, file, where], { stdio: ["ignore", "pipe", "inherit"] })
     let output = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
     await once(child.stdout, "data")
@@ -67,7 +67,11 @@ describe("the SQLite store of a killed process", () => {
       )
       const file = join(directory, "rollcall.db")
       for (let round = 0; round < rounds; round++) {
-        const returned = yield* writeUntilKilled(file, yield* Random.nextIntBetween(0, 300))
+        const returned = yield* writeUntilKilled(
+          file,
+          yield* Random.nextIntBetween(0, 300),
+          round % 2 === 0 ? "thread" : "main"
+        )
         const committed = yield* Effect.provide(inspect, Sqlite.layer({ file }))
         assert.isAtLeast(committed, returned)
       }

@@ -30,4 +30,9 @@ const program = Effect.gen(function*() {
   }
 })
 
-await Effect.runPromise(Effect.provide(program, Sqlite.layer({ file: process.argv[2] ?? ":memory:" })))
+await Effect.runPromise(
+  Effect.provide(
+    program,
+    Sqlite.layer({ file: process.argv[2] ?? ":memory:", ownThread: process.argv[3] === "thread" })
+  )
+)

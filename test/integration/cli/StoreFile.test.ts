@@ -9,6 +9,44 @@ const models = { ROLLCALL_MODELS: "ats.tag" }
 /** ms */
 const soon = 15_000
 
+/** Ends every thread but the first once there is a file `end`. */
+const endingThreads = `
+import { existsSync } from "node:fs"
+import { isMainThread } from "node:worker_threads"
+if (!isMainThread) setInterval(() => { if (existsSync(import.meta.dirname + "/end")) throw new RangeError("of Erika") }, 20)
+`
+
+describe("a service whose database thread", () => {
+  const begun = async (directory: string, start: Parameters<Parameters<typeof inDirectory>[0]>[1]) => {
+    const { environment } = await sandboxed(start, directory)
+    writeFileSync(join(directory, "ending.mjs"), endingThreads)
+    const service = start(["start"], {
+      ...environment,
+      ...models,
+      ROLLCALL_INTERVAL: "1 hour",
+      NODE_OPTIONS: `--import ${join(directory, "ending.mjs")}`
+    })
+    await service.says(/"message":"backfill complete"/, "stderr")
+    return service
+  }
+
+  it("ends without being asked to stops at once and says why (X2)", () =>
+    inDirectory(async (directory, start) => {
+      const service = await begun(directory, start)
+      writeFileSync(join(directory, "end"), "")
+      const { code, stderr } = await service.ended
+      assert.strictEqual(code, 1)
+      assert.match(stderr, /the thread that held the database file .*rollcall\.db open ended \(RangeError\)/)
+      assert.notInclude(stderr, "Erika")
+    }), 60_000)
+
+  it("has other work to do stops when it is told to (X2)", () =>
+    inDirectory(async (directory, start) => {
+      const service = await begun(directory, start)
+      assert.strictEqual((await service.stop()).code, 0)
+    }), 60_000)
+})
+
 describe("a service whose database file", () => {
   const cases = [
     ["is deleted", (file: string) => rmSync(file)],

@@ -74,6 +74,7 @@ export const showing = (
   return copy?.blank === true ? { ...details, copy: null, erased: true } : { ...details, copy }
 }
 
+/** Of all applications: that only the stamp of a candidate moved shows in no change, and decides whose copy counts. */
 const showingsOf = (writes: ReadonlyArray<RecordWrite>, processing: Processing, occasion: Publishing) =>
   writes.flatMap(({ erased = false, events, head: { id } }): ReadonlyArray<Showing> => {
     const event = events.at(-1)
@@ -90,7 +91,6 @@ const showingsOf = (writes: ReadonlyArray<RecordWrite>, processing: Processing, 
         }]
         : []
     }
-    if (event.kind === "updated" && !event.changes.includes(`"/${property}`)) return []
     const old = event.kind === "created" && event.origin === "backfill" && !event.restored
     const foundBy = occasion.backfill ? "backfill" : occasion.origin
     return [showing(processing, parseContent(event.after), {

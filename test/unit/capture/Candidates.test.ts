@@ -124,6 +124,29 @@ describe("candidates", () => {
       { derives }
     ))
 
+  it.effect("is not told by an earlier copy where another application of the same page moved only its stamp (N5)", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put(control)
+        for (const id of ["a", "b"]) yield* rig.put({ id, note: "old", candidate: shown("c", "untagged", 0) })
+        yield* backfilled(
+          rig,
+          Effect.gen(function*() {
+            yield* rig.put({ id: "a", note: "old", candidate: shown("c", "tagged", 1) })
+            yield* rig.put({ id: "b", note: "new", candidate: shown("c", "untagged", 2) })
+            yield* rig.poll
+            assert.deepStrictEqual(yield* told(rig), ["1 created untagged"])
+            // only this one is published with the end of the poll
+            yield* rig.put({ id: "a", note: "new", candidate: shown("c", "tagged", 3) })
+            yield* rig.put({ id: "b", note: null, candidate: shown("c", "untagged", 4) })
+            yield* rig.poll
+            assert.deepStrictEqual(yield* told(rig), ["1 created untagged", "2 updated tagged", "3 updated untagged"])
+          })
+        )
+      }),
+      { derives }
+    ))
+
   it.effect("keeps a later stamp that one of more applications than it compares may still show (N5)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {

@@ -166,7 +166,8 @@ export const outageText = (outage: Outage | null): string | null =>
 
 /**
  * The store, the streams, then the given ones; each with its reason. `seen`: the overview, as it was last read where the
- * store does not answer.
+ * store does not answer. That it takes long to read from a large store, or on a slow disk, is no reason: whether the store
+ * answers is for `Store.outage` to say.
  */
 export const readiness = Effect.fnUntraced(function*(
   seen: Effect.Effect<{ readonly value: Overview; readonly stale: StoreError | null }, StoreError>,
@@ -180,7 +181,7 @@ export const readiness = Effect.fnUntraced(function*(
   const checks: Array<typeof Check.Type> = yield* Effect.matchEffect(seen, {
     onFailure: (error) => Effect.map(storeIs(error), (store) => [store]),
     onSuccess: ({ stale, value: { streams } }) =>
-      Effect.map(storeIs(stale), (store) => [
+      Effect.map(storeIs(stale?.reason._tag === "Unavailable" ? null : stale), (store) => [
         store,
         ...streams.filter((stream) => !started(stream) || stream.blocked !== null).map((stream) => ({
           name: `stream ${stream.stream}`,

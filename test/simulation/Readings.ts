@@ -52,6 +52,8 @@ export class Readings {
       stream.since = this.#openOf(process, stream, "sweep")?.startedAt ?? null
     }
     if (before.backfilledAt === null && after.backfilledAt !== null) stream.backfilledAt ??= now
+    // its last pass hid records: the backfill goes on with another one
+    if (before.backfilledAt !== null && after.backfilledAt === null) stream.backfilledAt = null
   }
 
   /** The store is another one: of what was under way nothing is left. */

@@ -131,13 +131,14 @@ const openHere = (file: string): Effect.Effect<Session, unknown> =>
     close: Effect.sync(close)
   }))
 
-const prepareFile = Effect.fnUntraced(function*({ run }: Session, file: string) {
-  const value = (sql: string) => Effect.map(run(sql, []), ({ rows: [row] }) => Object.values(row ?? {})[0])
-  const marked = yield* value("PRAGMA application_id")
-  if (marked !== applicationId) {
-    if (marked !== 0 || (yield* value("SELECT count(*) FROM sqlite_master")) !== 0) {
-      return yield* Effect.fail(foreign(file))
-    }
+/** One statement reads both: between two, another process may mark the file and make its tables. */
+const markAndTables = "SELECT application_id AS mark, (SELECT count(*) FROM sqlite_master) AS tables FROM pragma_application_id"
+
+/** Marks an empty file as ours and sets it up; fails if it belongs to another program. */
+export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "run">, file: string) {
+  const { rows: [found] } = yield* run(markAndTables, [])
+  if (found?.["mark"] !== applicationId) {
+    if (found?.["mark"] !== 0 || found["tables"] !== 0) return yield* Effect.fail(foreign(file))
     yield* run(`PRAGMA page_size = ${pageBytes}`, [])
     yield* run(`PRAGMA application_id = ${applicationId}`, [])
   }

@@ -5,7 +5,9 @@
  * Gotchas
  * - A record that no page showed although it belonged there, because of a fault of the API, is not missed by the service.
  * - One that two passes of a backfill skipped, each read in one go, may be missing until the next sweep: docs/operating.md says so.
- *   So may one that slid past the cursor because another record left the list, or moved in it, without a trace.
+ *   So may one that slid past the cursor because another record left the list, or moved in it, without a trace; and one that slid
+ *   past it while a fault of the API hid the record that moved.
+ * - The process that ends a pass need not be the one that read its last page.
  */
 import { completeTo } from "../../src/domain/Watermark.ts"
 import type { StreamState } from "../../src/store/State.ts"
@@ -21,6 +23,8 @@ interface Pass {
   endedAt: number
   /** Another process had read the first pages. */
   readonly resumed: boolean
+  /** A fault kept records from one of its pages. */
+  cut: boolean
 }
 
 /** What a `Date` that is believed may be wrong by. */
@@ -32,6 +36,8 @@ export class Claims {
   readonly #setting: Setting
   /** By process and stream: the pass under way. */
   readonly #open = new Map<string, Pass>()
+  /** By stream: the pass whose page was delivered last. */
+  readonly #latest = new Map<string, Pass>()
   /** By stream: passes that ended since the backfill began. */
   readonly #ended = new Map<string, Array<Pass>>()
   /** By stream: ids of records that a fault kept from a page. */
@@ -48,14 +54,17 @@ export class Claims {
     if (request.ids !== null || request.updatedAfter !== null) return
     const key = `${number} ${nameOf(table)}`
     const open = request.cursor === null ? undefined : this.#open.get(key)
-    if (open === undefined) {
-      this.#open.set(key, { startedAt: requestedAt, endedAt: now, resumed: request.cursor !== null })
-    } else open.endedAt = now
+    const pass = open ?? { startedAt: requestedAt, endedAt: now, resumed: request.cursor !== null, cut: false }
+    pass.endedAt = now
+    pass.cut ||= hidden.length > 0
+    this.#open.set(key, pass)
+    this.#latest.set(nameOf(table), pass)
   }
 
   /** The store is another one. */
   forget(): void {
     this.#open.clear()
+    this.#latest.clear()
   }
 
   committed({ number }: Process, stream: Stream, before: StreamState, after: StreamState, report: Report): void {
@@ -63,14 +72,16 @@ export class Claims {
     const to = completeTo(after)
     const earlier = before.lineage === after.lineage ? completeTo(before) : null
     if (to !== null && earlier !== null && to < earlier) report("W15", `complete_to went back by ${earlier - to} ms`)
-    const pass = this.#open.get(`${number} ${name}`)
+    const pass = this.#open.get(`${number} ${name}`) ?? this.#latest.get(name)
     const ended = this.#ended.get(name) ?? []
     this.#ended.set(name, ended)
     if (to !== null && to !== earlier) {
       const passes = pass === undefined ? ended : [...ended.filter((other) => other !== pass), pass]
       this.#check(stream, to, passes, report)
     }
-    if (after.lastSweep?.id !== before.lastSweep?.id && pass !== undefined) ended.push(pass)
+    if (after.lastSweep?.id !== before.lastSweep?.id && pass !== undefined && !ended.includes(pass)) {
+      ended.push(pass)
+    }
   }
 
   #check(stream: Stream, to: number, passes: ReadonlyArray<Pass>, report: Report): void {
@@ -91,7 +102,7 @@ export class Claims {
     const last = passes.at(-1)
     if (last === undefined || last.resumed) return false
     if (inOneGo.length >= passesInOneGo || passes.length >= mostPasses) return true
-    return table.slides.some((at) => at >= last.startedAt && at <= last.endedAt)
+    return last.cut || table.slides.some((at) => at >= last.startedAt && at <= last.endedAt)
   }
 
   /** Shown later than polls look back (W3). */

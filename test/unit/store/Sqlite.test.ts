@@ -11,6 +11,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as SqliteDriver from "../../../src/store/SqliteDriver.ts"
 import * as SqlStore from "../../../src/store/SqlStore.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
 import { changeOf, headOf, pendingOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
@@ -22,6 +23,23 @@ const directory = Effect.acquireRelease(
 
 const opening = (file: string) => Effect.scoped(Layer.build(Sqlite.layer({ file })))
 const refusal = (file: string) => Effect.map(Effect.flip(opening(file)), (error: StoreError) => error.reason)
+
+describe("a SQLite file", () => {
+  it.effect("is accepted when another process sets it up between two of our statements", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      const { close, run } = SqliteDriver.open(file)
+      let isFirst = true
+      const interrupted = (sql: string, params: ReadonlyArray<unknown>) =>
+        Effect.gen(function*() {
+          const answer = yield* Effect.try({ try: () => run(sql, params), catch: (cause) => cause })
+          if (isFirst) yield* opening(file)
+          isFirst = false
+          return answer
+        })
+      yield* Sqlite.prepareFile({ run: interrupted }, file).pipe(Effect.ensuring(Effect.sync(close)))
+    }))
+})
 
 describe("a SQLite store refuses", () => {
   it.effect("a directory that does not exist, and names it", () =>

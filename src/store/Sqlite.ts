@@ -132,7 +132,8 @@ const openHere = (file: string): Effect.Effect<Session, unknown> =>
   }))
 
 /** One statement reads both: between two, another process may mark the file and make its tables. */
-const markAndTables = "SELECT application_id AS mark, (SELECT count(*) FROM sqlite_master) AS tables FROM pragma_application_id"
+const markAndTables =
+  "SELECT application_id AS mark, (SELECT count(*) FROM sqlite_master) AS tables FROM pragma_application_id"
 
 /** Marks an empty file as ours and sets it up; fails if it belongs to another program. */
 export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "run">, file: string) {

@@ -183,9 +183,9 @@ export class Oracle implements Witness {
   }
 
   /** An operator adopted the store: exactly what lived is told anew, as it was (X11). */
-  adopted(log: ReadonlyArray<LogEntry>, sink: ReadonlyArray<LogEntry>): void {
+  adopted(log: ReadonlyArray<LogEntry>, newest: number, sink: ReadonlyArray<LogEntry>): void {
     const report = this.#reportOf("log")
-    this.#publishing.adopted(log, sink, report)
+    this.#publishing.adopted(log, newest, sink, report)
     const anew = new Map(log.map((entry) => [`${entry.integration}/${entry.model}/${entry.id}`, entry]))
     if (anew.size !== log.length) report("X11", "a record was adopted twice")
     const isAnew = (key: string, text: string | null) => {

@@ -54,15 +54,16 @@ export class Publishing {
     for (const { eventId } of entries) this.#ids.add(eventId)
   }
 
-  /** The store was adopted: this is its log now, and what the sink had taken of earlier ones. */
-  adopted(log: ReadonlyArray<LogEntry>, sink: ReadonlyArray<LogEntry>, report: Report): void {
+  /** The store was adopted: this is its log now, up to the position `newest`, and what the sink had taken of earlier ones. */
+  adopted(log: ReadonlyArray<LogEntry>, newest: number, sink: ReadonlyArray<LogEntry>, report: Report): void {
     const before = new Set(sink.map(({ eventId }) => eventId))
     const latest = Math.max(0, ...sink.map(({ lineage }) => lineage))
     for (const { eventId, id, lineage } of log) {
       if (before.has(eventId)) report("X14", `${id} is adopted under an event id that the sink has seen`)
       if (lineage <= latest) report("X14", `${id} is adopted in lineage ${lineage}, the sink has seen ${latest}`)
     }
-    this.#beginning = { position: (log[0]?.position ?? 1) - 1, sink: sink.length }
+    // where no record lives the log is empty, and goes on behind the position it had
+    this.#beginning = { position: newest - log.length, sink: sink.length }
     this.#entries = [...log]
     this.#ids.clear()
     for (const { eventId } of log) this.#ids.add(eventId)

@@ -95,11 +95,18 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     }
   }
   /** A failover to a copy that lacks something, until a process begins over it or the store of before is back. */
-  let failedOver: { readonly memory: Memory; readonly until: number; readonly restarts: boolean } | null = null
+  let failedOver: {
+    readonly memory: Memory
+    readonly until: number
+    readonly restarts: boolean
+    /** Holds that were approved in the copy. */
+    readonly approved: Array<number>
+  } | null = null
   /** From here on the copy is the store. */
   const settle = () => {
     if (failedOver === null) return
     oracle.restore(failedOver.memory, outlet.entries.length, outlet.isForeign(backup.store.identity))
+    for (const hold of failedOver.approved) oracle.approve(hold)
     failedOver = null
   }
   const launch = (): Process => {
@@ -151,7 +158,8 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       ? { state: decision }
       : { state: decision, release: { origin: null, silent: false } }
     for (const { id } of holds) {
-      if (decision === "approving") oracle.approve(id)
+      if (decision === "approving" && failedOver !== null) failedOver.approved.push(id)
+      else if (decision === "approving") oracle.approve(id)
       time.run(current.within(backup.store.decide(id, decided, time.now)), time.now + 1_000)
     }
     return holds.length > 0
@@ -163,7 +171,8 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     const adoption = Effect.flatMap(Adoption.plan(outlet.lineage), (plan) => Adoption.adopt(plan, () => null))
     time.run(current.within(Effect.provideService(adoption, Store, backup.store)), Infinity)
     backup.reopen()
-    oracle.adopted(wholeLog(), outlet.entries)
+    const range = time.run(backup.store.logRange, Infinity)
+    oracle.adopted(wholeLog(), range?.newest ?? 0, outlet.entries)
   }
   /** An operator has a stretch of the log delivered to the batches again. */
   const deliverAgain = ({ from, to }: Replay) => {
@@ -245,7 +254,8 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         failedOver = {
           memory: copy.memory,
           until: time.now + 4 * setting.interval + downtime(step.value),
-          restarts: step.count % 2 === 1
+          restarts: step.count % 2 === 1,
+          approved: []
         }
         return
       }

@@ -76,6 +76,9 @@ const liveState = (
   report: Report
 ): number | undefined => {
   const states = statesOf(stream, row, known.after, after)
+  // an old copy that nothing tells from a newer state, also where the record comes to look like it again
+  const copied = states.findLast((state) => row.shown[state]!.record["changed_at"] === after["changed_at"])
+  if (copied !== undefined && copied < known.state && isDisguised(stream, row, copied, known.state)) return copied
   const next = states.find((state) => state >= known.state)
   if (next !== undefined) return next
   const back = states.at(-1)

@@ -5,13 +5,13 @@
  * `node bench/Capture.ts [records] [runs]`, 50,000 and 3 unless told otherwise.
  */
 import { withBench } from "./Bench.ts"
-import { against, type Measured } from "./Table.ts"
+import { compareWithFloor, type Measurement } from "./Table.ts"
 
 const records = Number(process.argv[2] ?? 50_000)
 const runs = Number(process.argv[3] ?? 3)
 
 /** Reads the whole list page by page, as the plainest program would. */
-const floor = async (url: string): Promise<Measured> => {
+const floor = async (url: string): Promise<Measurement> => {
   const startedAt = Date.now()
   const before = process.cpuUsage()
   let rows = 0
@@ -28,13 +28,13 @@ const floor = async (url: string): Promise<Measured> => {
 }
 
 const run = () =>
-  withBench(records, async ({ server, service, url }): Promise<Record<string, Measured>> => {
+  withBench(records, async ({ server, service, url }): Promise<Record<string, Measurement>> => {
     await floor(url) // warms up both ends
     const bare = await floor(url)
-    for (let i = 0; i < 2; i++) await server.line("reading")
+    for (let i = 0; i < 2; i++) await server.line("run")
     const rollcall = service()
     const reading = async (name: string, cpuBefore: number) => {
-      const begun = Number((await server.line("reading")).text.split(" ")[1])
+      const begun = Number((await server.line("run")).text.split(" ")[1])
       const { at, cpuSeconds } = await rollcall.line(`${name} complete`)
       return { rows: records, seconds: (at - begun) / 1000, cpuSeconds: cpuSeconds - cpuBefore, cpuAfter: cpuSeconds }
     }
@@ -44,7 +44,7 @@ const run = () =>
     return { "fetch + JSON.parse": bare, "new (backfill)": backfill, "unchanged (sweep)": second }
   })
 
-const results: Array<Record<string, Measured>> = []
+const results: Array<Record<string, Measurement>> = []
 for (let i = 0; i < runs; i++) results.push(await run())
 console.log(`${records.toLocaleString("en")} applications of 2.4 KB, median of ${runs} runs, Node ${process.version}\n`)
-console.log(against("fetch + JSON.parse", "records", results))
+console.log(compareWithFloor("fetch + JSON.parse", "records", results))

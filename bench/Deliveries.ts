@@ -12,13 +12,13 @@ import * as Layer from "effect/Layer"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Delivery } from "../src/delivery/Delivery.ts"
+import { DeliveryEngine } from "../src/delivery/engine/DeliveryEngine.ts"
 import * as Plugin from "../src/plugin/Plugin.ts"
 import { listsOnly, Source } from "../src/source/Source.ts"
-import * as Sqlite from "../src/store/Sqlite.ts"
+import * as Sqlite from "../src/store/sqlite/Sqlite.ts"
 import { Store } from "../src/store/Store.ts"
 import { eventOf, headOf, stateOf } from "../test/conformance/StoreSamples.ts"
-import { against, type Measured } from "./Table.ts"
+import { compareWithFloor, type Measurement } from "./Table.ts"
 
 const events = Number(process.argv[2] ?? 20_000)
 const runs = Number(process.argv[3] ?? 3)
@@ -37,7 +37,7 @@ const withStore = <A>(body: Effect.Effect<A, unknown, Store | Layer.Success<Retu
 const filling = Effect.gen(function*() {
   const store = yield* Store
   yield* store.ensureStreams([stateOf(key)])
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   let count = 0
   const append = (size: number) =>
     store.transact(owner, key, (tx) =>
@@ -53,7 +53,7 @@ const filling = Effect.gen(function*() {
 })
 
 const engine = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
-  Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
+  DeliveryEngine.layer({ plugins, retention: Duration.days(7) }).pipe(
     Layer.provide(Layer.succeed(Source, listsOnly(() => Effect.die("nothing is read here")))),
     Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.die("nothing is asked here"))))
   )
@@ -67,7 +67,7 @@ const measured = <A, E, R>(rows: number, effect: Effect.Effect<A, E, R>) =>
     const before = process.cpuUsage()
     yield* effect
     const { system, user } = process.cpuUsage(before)
-    const result: Measured = {
+    const result: Measurement = {
       rows,
       seconds: (performance.now() - startedAt) / 1000,
       cpuSeconds: (user + system) / 1e6
@@ -78,7 +78,7 @@ const measured = <A, E, R>(rows: number, effect: Effect.Effect<A, E, R>) =>
 const floor = Effect.gen(function*() {
   const store = yield* Store
   for (let after = 0; after < events;) {
-    const rows = yield* store.log({ after, limit: 500 })
+    const rows = yield* store.readLog({ after, limit: 500 })
     for (const row of rows) JSON.parse(row.after ?? "null")
     after = rows.at(-1)?.position ?? events
   }
@@ -86,7 +86,7 @@ const floor = Effect.gen(function*() {
 
 const delivered = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
   Effect.scoped(
-    Effect.flatMap(Layer.build(engine(plugins)), (built) => Context.get(built, Delivery).reached(events))
+    Effect.flatMap(Layer.build(engine(plugins)), (built) => Context.get(built, DeliveryEngine).awaitDrained(events))
   )
 
 const run = () =>
@@ -138,13 +138,13 @@ const sleeper = Plugin.make("sleeper").on(
   () => Effect.sleep("30 seconds")
 )
 
-const results: Array<Record<string, Measured>> = []
+const results: Array<Record<string, Measurement>> = []
 for (let i = 0; i < runs; i++) results.push(await run())
 console.log(
   `${events.toLocaleString("en")} events of ${
     JSON.stringify({ filler }).length
   } bytes, median of ${runs} runs, Node ${process.version}\n`
 )
-console.log(against("log + JSON.parse", "deliveries", results))
+console.log(compareWithFloor("log + JSON.parse", "deliveries", results))
 await delays([])
 await delays([sleeper])

@@ -6,19 +6,19 @@
  * `--report` writes the section "Beside the others" of docs/fidelity.md.
  */
 import { parseArgs } from "node:util"
-import { freshStart } from "../test/simulation/Fleet.ts"
-import { planOf } from "../test/simulation/Generator.ts"
-import { writeSection } from "../test/simulation/Report.ts"
+import { planOf } from "../test/simulation/plan/PlanGenerator.ts"
+import { writeSection } from "../test/simulation/runner/ReportPage.ts"
+import { randomFirstSeed } from "../test/simulation/runner/WorkerPool.ts"
+import { ideal, polling, rollcall, runWorld } from "./fidelity/Contenders.ts"
 import { emptyScore, judge, type Score } from "./fidelity/Judge.ts"
 import { pollers } from "./fidelity/Pollers.ts"
-import { ideal, live, polling, rollcall } from "./fidelity/Stage.ts"
 import { table } from "./Table.ts"
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: { report: { type: "boolean", default: false } }
 })
-const [worlds = 200, from = freshStart()] = positionals.map(Number)
+const [worlds = 200, from = randomFirstSeed()] = positionals.map(Number)
 console.error(`${worlds} worlds from seed ${from}`)
 
 const contenders = [ideal, rollcall, ...pollers.map(polling)]
@@ -26,17 +26,17 @@ const scores = contenders.map(emptyScore)
 const startedAt = Date.now()
 for (let seed = from; seed < from + worlds; seed++) {
   const plan = planOf(seed)
-  contenders.forEach((contender, i) => judge(scores[i]!, live(plan, contender)))
+  contenders.forEach((contender, i) => judge(scores[i]!, runWorld(plan, contender)))
 }
 
 const columns: Readonly<Record<string, (score: Score) => string>> = {
   "lost changes": ({ lost, states }) => `${lost} (${((100 * lost) / states).toFixed(1)} %)`,
   "wrong at the end": ({ wrong }) => String(wrong),
-  "missed deletes": ({ undeleted }) => String(undeleted),
+  "missed deletes": ({ missedDeletes }) => String(missedDeletes),
   "false deletes": ({ falseDeletes }) => String(falseDeletes),
   ghosts: ({ ghosts }) => String(ghosts),
   "created again": ({ recreated }) => String(recreated),
-  "idle updates": ({ idle }) => String(idle),
+  "idle updates": ({ emptyUpdates }) => String(emptyUpdates),
   "delay p50, min": ({ delays }) => delay(delays, 0.5),
   "p95, min": ({ delays }) => delay(delays, 0.95),
   "requests a world": ({ requests }) => (requests / worlds).toFixed(0)
@@ -53,10 +53,10 @@ const result = table(
 const of = (reasons: Readonly<Record<string, number>>): string =>
   Object.entries(reasons).filter(([, amount]) => amount > 0).map(([reason, amount]) => `${reason} ${amount}`).join(", ")
 const ours = scores[contenders.indexOf(rollcall)]!
-const reasons = `Of Rollcall's ${ours.lost} lost changes: ${of(ours.losses)}. Of its ${ours.ghosts} ghosts: ${
-  of(ours.ghostly)
+const reasons = `Of Rollcall's ${ours.lost} lost changes: ${of(ours.lossCounts)}. Of its ${ours.ghosts} ghosts: ${
+  of(ours.ghostCounts)
 }. \
-Of its ${ours.undeleted} missed deletes, ${ours.unvouched} are of lists in which nothing is left.`
+Of its ${ours.missedDeletes} missed deletes, ${ours.missedDeletesInEmptyLists} are of lists in which nothing is left.`
 const seconds = ((Date.now() - startedAt) / 1000).toFixed(0)
 console.log(`${worlds} worlds from seed ${from}, ${seconds} s\n\n${result}\n\n${reasons}`)
 

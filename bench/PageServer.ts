@@ -1,6 +1,6 @@
 /**
  * A process that serves one long list of applications and does next to nothing else, so that what reads it is measured
- * and not this. Argument: number of records. Prints its base address, then a line `reading <ms>` for each full reading
+ * and not this. Argument: number of records. Prints its base address, then a line `run <ms>` for each full reading
  * that begins.
  *
  * Gotchas
@@ -10,7 +10,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { pageSize } from "../src/api/Lists.ts"
-import { World } from "../src/sandbox/World.ts"
+import { World } from "../src/sandbox/world/World.ts"
 
 const records = Number(process.argv[2])
 const pages = Math.ceil(records / pageSize.max)
@@ -40,7 +40,7 @@ const server = createServer((request, response) => {
   const query = new URL(request.url ?? "", "http://localhost").searchParams
   const incremental = query.has("updated_after") || query.has("ids")
   const cursor = query.get("cursor")
-  if (!incremental && cursor === null) process.stdout.write(`reading ${Date.now()}\n`)
+  if (!incremental && cursor === null) process.stdout.write(`run ${Date.now()}\n`)
   const answer = incremental ? empty : page(Number(cursor ?? 0))
   response.writeHead(200, { "content-type": "application/json", "content-length": answer.length }).end(answer)
 })

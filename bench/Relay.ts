@@ -9,13 +9,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
-import { inSends, type KafkaMessage, messagesOf } from "../src/publish/KafkaMessage.ts"
-import * as Sqlite from "../src/store/Sqlite.ts"
+import { type KafkaMessage, messagesOf, splitIntoSends } from "../src/publish/kafka/KafkaMessage.ts"
+import * as Sqlite from "../src/store/sqlite/Sqlite.ts"
 import { Store } from "../src/store/Store.ts"
 import { Broker, layer as brokerLayer } from "../test/integration/kafka/Broker.ts"
 import { settings, withBench } from "./Bench.ts"
 import { Process } from "./Process.ts"
-import { against, type Measured } from "./Table.ts"
+import { compareWithFloor, type Measurement } from "./Table.ts"
 
 const records = Number(process.argv[2] ?? 50_000)
 const runs = Number(process.argv[3] ?? 3)
@@ -32,14 +32,16 @@ const transactionsOf = (file: string, topic: string): Promise<ReadonlyArray<Tran
     const transactions: Array<Transaction> = []
     const encoding = { identity: store.identity, topic, state: false, limitOf: () => batchBytes }
     for (let after = 0;;) {
-      const entries = yield* store.log({ after, limit: perTransaction })
+      const entries = yield* store.readLog({ after, limit: perTransaction })
       if (entries.length === 0) return transactions
-      transactions.push(inSends(entries.flatMap((entry) => messagesOf(encoding, entry).messages), () => batchBytes))
+      transactions.push(
+        splitIntoSends(entries.flatMap((entry) => messagesOf(encoding, entry).messages), () => batchBytes)
+      )
       after = entries.at(-1)!.position
     }
   }).pipe(Effect.scoped, Effect.runPromise)
 
-const floor = async (brokers: ReadonlyArray<string>, file: string): Promise<Measured> => {
+const floor = async (brokers: ReadonlyArray<string>, file: string): Promise<Measurement> => {
   const topic = `bench-${randomUUID()}`
   const transactions = await transactionsOf(file, topic)
   const kafka = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING })
@@ -69,7 +71,7 @@ const floor = async (brokers: ReadonlyArray<string>, file: string): Promise<Meas
 }
 
 /** The service without integrations: all it does is publish the log it has. */
-const relay = async (brokers: ReadonlyArray<string>, file: string): Promise<Measured> => {
+const relay = async (brokers: ReadonlyArray<string>, file: string): Promise<Measurement> => {
   const service = new Process("bin/rollcall.js", ["start"], "stderr", {
     ...settings(file),
     ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
@@ -93,7 +95,7 @@ const relay = async (brokers: ReadonlyArray<string>, file: string): Promise<Meas
 
 /** Everything the service found is one event each: nothing changes here. */
 const run = (brokers: ReadonlyArray<string>) =>
-  withBench(records, async ({ file, service }): Promise<Record<string, Measured>> => {
+  withBench(records, async ({ file, service }): Promise<Record<string, Measurement>> => {
     const filling = service()
     await filling.line("backfill complete")
     await filling.stop()
@@ -102,9 +104,9 @@ const run = (brokers: ReadonlyArray<string>) =>
 
 const results = await Effect.gen(function*() {
   const { brokers } = Context.get(yield* Layer.build(brokerLayer), Broker)
-  const results: Array<Record<string, Measured>> = []
+  const results: Array<Record<string, Measurement>> = []
   for (let i = 0; i < runs; i++) results.push(yield* Effect.promise(() => run(brokers)))
   return results
 }).pipe(Effect.scoped, Effect.runPromise)
 console.log(`${records.toLocaleString("en")} events of 3 KB, median of ${runs} runs, Node ${process.version}\n`)
-console.log(against("bare kafkajs", "messages", results))
+console.log(compareWithFloor("bare kafkajs", "messages", results))

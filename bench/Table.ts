@@ -1,7 +1,7 @@
 /**
  * Measurements as a Markdown table: medians over runs, each row against the floor of the same run.
  */
-export interface Measured {
+export interface Measurement {
   readonly rows: number
   readonly seconds: number
   readonly cpuSeconds: number
@@ -18,20 +18,21 @@ export const table = (header: ReadonlyArray<string>, rows: ReadonlyArray<Readonl
     "\n"
   )
 
-const rate = ({ rows, seconds }: Measured) => rows / seconds
-const cpu = ({ cpuSeconds, rows }: Measured) => (cpuSeconds / rows) * 100_000
+const rate = ({ rows, seconds }: Measurement) => rows / seconds
+const cpu = ({ cpuSeconds, rows }: Measurement) => (cpuSeconds / rows) * 100_000
 
 /** `runs`: what was measured, by name; the ratios are taken within a run, then their median. */
-export const against = (
+export const compareWithFloor = (
   floor: string,
   unit: string,
-  runs: ReadonlyArray<Readonly<Record<string, Measured>>>
+  runs: ReadonlyArray<Readonly<Record<string, Measurement>>>
 ): string =>
   table(
     ["", `${unit}/s`, "rate / floor", "CPU s per 100k", "CPU / floor"],
     Object.keys(runs[0] ?? {}).map((name) => {
-      const over = (of: (measured: Measured) => number) => median(runs.map((run) => of(run[name]!)))
-      const ratio = (of: (measured: Measured) => number) => median(runs.map((run) => of(run[name]!) / of(run[floor]!)))
+      const over = (of: (measured: Measurement) => number) => median(runs.map((run) => of(run[name]!)))
+      const ratio = (of: (measured: Measurement) => number) =>
+        median(runs.map((run) => of(run[name]!) / of(run[floor]!)))
       return [
         name,
         Math.round(over(rate)).toLocaleString("en"),

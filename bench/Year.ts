@@ -22,17 +22,17 @@ import { parseArgs } from "node:util"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Retention from "../src/publish/Retention.ts"
-import { Chance } from "../src/sandbox/Chance.ts"
-import * as Sqlite from "../src/store/Sqlite.ts"
-import * as SqlStore from "../src/store/SqlStore.ts"
+import { SeededRandom } from "../src/sandbox/world/SeededRandom.ts"
+import * as SqlStore from "../src/store/sql/SqlStore.ts"
+import * as Sqlite from "../src/store/sqlite/Sqlite.ts"
 import { Store } from "../src/store/Store.ts"
-import { FaultyApi } from "../test/simulation/FaultyApi.ts"
-import { Outlet } from "../test/simulation/Outlet.ts"
-import type { MutationKind, Setting } from "../test/simulation/Plan.ts"
-import { Process } from "../test/simulation/Process.ts"
-import { writeSection } from "../test/simulation/Report.ts"
-import { VirtualTime } from "../test/simulation/VirtualTime.ts"
-import { World } from "../test/simulation/World.ts"
+import type { MutationKind, WorldSettings } from "../test/simulation/plan/Plan.ts"
+import { writeSection } from "../test/simulation/runner/ReportPage.ts"
+import { Process } from "../test/simulation/service/Process.ts"
+import { SimulatedSink } from "../test/simulation/service/SimulatedSink.ts"
+import { FaultyApi } from "../test/simulation/world/FaultyApi.ts"
+import { VirtualTime } from "../test/simulation/world/VirtualTime.ts"
+import { World } from "../test/simulation/world/World.ts"
 import { table } from "./Table.ts"
 
 const { positionals, values } = parseArgs({
@@ -44,7 +44,7 @@ const changesADay = Number(positionals[0] ?? 8)
 const hour = 3_600_000
 const day = 24 * hour
 const start = Date.parse("2026-01-01T00:00:00Z")
-const setting: Setting = {
+const setting: WorldSettings = {
   streams: [
     { integration: "greenhouse:acme", model: "ats.application" },
     { integration: "workday:acme", model: "hris.skill" }
@@ -66,7 +66,7 @@ const setting: Setting = {
   epilogue: "none"
 }
 /** As many come as go. */
-const happening: ReadonlyArray<MutationKind> = [
+const mutationMix: ReadonlyArray<MutationKind> = [
   "edit",
   "edit",
   "edit",
@@ -80,8 +80,8 @@ const happening: ReadonlyArray<MutationKind> = [
 const time = new VirtualTime(start)
 const world = new World(1, setting, start)
 const api = new FaultyApi(world, time, setting, 1)
-const outlet = new Outlet()
-const chance = new Chance(1)
+const simulatedSink = new SimulatedSink()
+const random = new SeededRandom(1)
 const scope = Effect.runSync(Scope.make())
 const folder = mkdtempSync(join(tmpdir(), "rollcall-year-"))
 const file = join(folder, "rollcall.db")
@@ -99,15 +99,15 @@ const service: Process = new Process(1, {
   api,
   store: () => store,
   deliveries: null,
-  outlet,
+  simulatedSink,
   setting,
   skew: () => 0,
   onKilled: () => {},
-  witness: {
-    delivered: () => {},
-    claimed: () => {},
-    begun: () => {},
-    left: () => {},
+  observer: {
+    pageServed: () => {},
+    ownerClaimed: () => {},
+    writeAllowed: () => {},
+    writeSent: () => {},
     committed: (_, written) => {
       events += written.events.length
       if (written.events.length > 0) service.appended()
@@ -125,13 +125,13 @@ setFlagsFromString("--expose_gc")
 const collect: () => void = runInNewContext("gc")
 
 /** What was true lately, and nothing older. */
-const forget = () => {
+const dropHistory = () => {
   for (const { announced, byId, rows } of world.tables) {
     announced.length = 0
     for (const { gone, id } of byId.values()) if (gone) byId.delete(id)
-    for (const { shown } of rows) shown.splice(0, shown.length - 1)
+    for (const { history } of rows) history.splice(0, history.length - 1)
   }
-  outlet.entries.length = 0
+  simulatedSink.entries.length = 0
 }
 
 const rowsOf = (name: string): number =>
@@ -152,20 +152,20 @@ interface Month {
   readonly rows: ReadonlyMap<string, number>
 }
 
-const liveMonth = (end: number): Month => {
+const runMonth = (end: number): Month => {
   const days = (end - time.now) / day
   const [requests, before, cpu] = [api.requests, events, process.cpuUsage()]
   while (time.now < end) {
-    const at = Math.min(end, time.now + Math.ceil(chance.wait(changesADay) * day))
+    const at = Math.min(end, time.now + Math.ceil(random.exponential(changesADay) * day))
     time.advance(at)
     if (at === end) break
     world.apply(
       {
         at,
-        mutation: chance.pick(happening),
-        stream: chance.int(0, 1),
-        who: chance.next(),
-        value: chance.next(),
+        mutation: random.pick(mutationMix),
+        stream: random.int(0, 1),
+        recordPick: random.next(),
+        value: random.next(),
         lag: 0,
         midway: false
       },
@@ -174,7 +174,7 @@ const liveMonth = (end: number): Month => {
     )
   }
   const { system, user } = process.cpuUsage(cpu)
-  forget()
+  dropHistory()
   time.run(sql`PRAGMA wal_checkpoint(TRUNCATE)`, Infinity)
   collect()
   return {
@@ -191,7 +191,7 @@ const liveMonth = (end: number): Month => {
 const startedAt = Date.now()
 const months: Array<Month> = []
 try {
-  for (let month = 1; month <= 12; month++) months.push(liveMonth(Date.UTC(2026, month, 1)))
+  for (let month = 1; month <= 12; month++) months.push(runMonth(Date.UTC(2026, month, 1)))
 } finally {
   service.stop()
   rmSync(folder, { recursive: true })

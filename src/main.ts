@@ -16,36 +16,36 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { createRequire } from "node:module"
-import * as Capture from "./capture/Capture.ts"
 import {
-  examinationOf,
   kafkaOptions,
   loadKafka,
-  pipeline,
-  type Plan,
-  planOf,
-  processingsOf,
+  pipelineLayer,
+  processingByStream,
+  resolveConfig,
+  type ResolvedConfig,
   serverLayer,
   sourceLayer,
+  storeInspector,
   storeLayer
-} from "./Composition.ts"
-import * as Config from "./Config.ts"
-import type { Kafka } from "./ConfigDeployment.ts"
-import { defaultFile, type Input, input } from "./ConfigInput.ts"
-import * as Plugins from "./delivery/Plugins.ts"
-import { demo } from "./DemoCommand.ts"
-import { isRead, modelNames } from "./domain/Model.ts"
-import * as Client from "./ops/Client.ts"
-import { json, print, sandboxFlags, status, tail } from "./ops/Commands.ts"
-import { deadLetters } from "./ops/DeadLetterCommands.ts"
-import { holds } from "./ops/HoldCommands.ts"
-import { integrations } from "./ops/IntegrationCommands.ts"
-import { plugins } from "./ops/PluginCommands.ts"
-import { interrupted, main, service, tool } from "./ops/Running.ts"
-import * as Server from "./ops/Server.ts"
-import { streams } from "./ops/StreamCommands.ts"
-import { divergence, Relay } from "./publish/Relay.ts"
-import { publishedElsewhere } from "./publish/Sink.ts"
+} from "./app/Composition.ts"
+import * as Capture from "./capture/schedule/Capture.ts"
+import * as ApiClient from "./cli/ApiClient.ts"
+import { deadLetters } from "./cli/DeadLettersCommand.ts"
+import { demo } from "./cli/demo/DemoCommand.ts"
+import { json, print, sandboxFlags, status, tail } from "./cli/Flags.ts"
+import { holds } from "./cli/HoldsCommand.ts"
+import { integrations } from "./cli/IntegrationsCommand.ts"
+import { plugins } from "./cli/PluginsCommand.ts"
+import { awaitShutdownSignal, runMain, withLoggedErrors, withTerminalErrors } from "./cli/Process.ts"
+import { streams } from "./cli/StreamsCommand.ts"
+import * as Config from "./config/Config.ts"
+import type { KafkaSettings } from "./config/DeploymentSettings.ts"
+import { defaultFile, loadRawConfig, type RawConfig } from "./config/RawConfig.ts"
+import * as PluginAdmin from "./delivery/admin/PluginAdmin.ts"
+import { isStreamModel, modelNames } from "./domain/Model.ts"
+import * as Server from "./http/Server.ts"
+import { findDivergence, Relay } from "./publish/Relay.ts"
+import { findPublishedElsewhere } from "./publish/Sink.ts"
 import { Store } from "./store/Store.ts"
 
 /** Of this package: one folder up, from the sources and from what is built of them. */
@@ -53,9 +53,9 @@ const { version }: { readonly version: string } = createRequire(import.meta.url)
 
 // ---- start --------------------------------------------------------------------------------------------------------
 
-const announce = Effect.fnUntraced(function*({ kafka, store: { name } }: Plan, url: string | null) {
+const logStarted = Effect.fnUntraced(function*({ kafka, store: { name } }: ResolvedConfig, url: string | null) {
   const store = yield* Store
-  const streams = (yield* store.streams).filter(({ model, retired }) => retired !== true && isRead(model))
+  const streams = (yield* store.streams).filter(({ model, retired }) => retired !== true && isStreamModel(model))
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
     version,
     streams: streams.length,
@@ -70,24 +70,24 @@ const announce = Effect.fnUntraced(function*({ kafka, store: { name } }: Plan, u
 })
 
 /** Fails once the store cannot be used any more, also while there is nothing to be read or written. */
-const storeLost = Effect.flatMap(Store, (store) =>
+const failWhenStoreIsLost = Effect.flatMap(Store, (store) =>
   store.logRange.pipe(
     Effect.catch((error) => error.reason.retryable ? Effect.void : Effect.fail(error)),
     Effect.delay("1 second"),
     Effect.forever
   ))
 
-const runForever = Effect.fnUntraced(function*(plan: Plan) {
+const runForever = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const capture = yield* Capture.Capture
   const { url } = yield* Server.Server
-  yield* announce(plan, url)
-  yield* Effect.raceFirst(capture.run, storeLost)
+  yield* logStarted(plan, url)
+  yield* Effect.raceFirst(capture.run, failWhenStoreIsLost)
 })
 
-class NotAllRead extends Schema.TaggedError<NotAllRead>()("NotAllRead", { message: Schema.String }) {}
+class RunIncomplete extends Schema.TaggedError<RunIncomplete>()("RunIncomplete", { message: Schema.String }) {}
 
 /** What plugins did not do; of what is dead, what was not before. */
-const undelivered = (before: Plugins.PluginsView, after: Plugins.PluginsView): ReadonlyArray<string> =>
+const describeUndelivered = (before: PluginAdmin.PluginsView, after: PluginAdmin.PluginsView): ReadonlyArray<string> =>
   after.plugins.flatMap(({ handlers, plugin }) =>
     handlers.flatMap(({ dead, due, handler, running, waiting }) => {
       const known = before.plugins.find((one) => one.plugin === plugin)?.handlers.find((one) => one.handler === handler)
@@ -98,33 +98,35 @@ const undelivered = (before: Plugins.PluginsView, after: Plugins.PluginsView): R
     })
   )
 
-const runOnce = Effect.fnUntraced(function*(plan: Plan) {
+const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const capture = yield* Capture.Capture
   const store = yield* Store
-  const plugins = yield* Plugins.Plugins
-  yield* announce(plan, null)
+  const plugins = yield* PluginAdmin.PluginAdmin
+  yield* logStarted(plan, null)
   const before = yield* plugins.view
   const problems = (yield* capture.once).map(({ integration, model, problem }) => `${integration}/${model}: ${problem}`)
   const { newest } = yield* store.logRange
   const relay = yield* Effect.serviceOption(Relay)
   if (Option.isSome(relay)) {
-    const { position, reason } = yield* relay.value.reached(newest)
+    const { position, reason } = yield* relay.value.awaitPosition(newest)
     if (position < newest) problems.push(`publishing stopped: ${reason?.message} (${reason?.hint})`)
   }
-  const { reason } = yield* plugins.reached(newest)
+  const { reason } = yield* plugins.awaitDrained(newest)
   if (reason !== null) problems.push(`delivering stopped: ${reason.message} (${reason.hint})`)
-  problems.push(...undelivered(before, yield* plugins.view))
+  problems.push(...describeUndelivered(before, yield* plugins.view))
   yield* Effect.annotateLogs(Effect.logInfo("every stream was read once"), {
     events: newest,
     problems: problems.length
   })
   for (const problem of problems) yield* Effect.logError(problem)
-  if (problems.length > 0) return yield* new NotAllRead({ message: "not everything was read, published and delivered" })
+  if (problems.length > 0) {
+    return yield* new RunIncomplete({ message: "not everything was read, published and delivered" })
+  }
 })
 
-const untilStopped = Effect.raceFirst(
+const stopOnSignal = Effect.raceFirst(
   Effect.andThen(
-    interrupted,
+    awaitShutdownSignal,
     Effect.logInfo("stopping: open pages and running handlers are finished, nothing new is begun")
   )
 )
@@ -142,18 +144,18 @@ const start = Command.make("start", {
     Flag.withDefault(false)
   )
 }, ({ config, once }) =>
-  Effect.flatMap(input(config), (input) =>
+  Effect.flatMap(loadRawConfig(config), (input) =>
     Effect.gen(function*() {
       const settings = yield* Effect.fromResult(Config.check(input))
       yield* Config.checkPlugins(settings)
       yield* Effect.gen(function*() {
-        if (!once) yield* Server.bindable(settings.http)
-        const plan = yield* planOf(settings, input)
+        if (!once) yield* Server.checkAddress(settings.http)
+        const plan = yield* resolveConfig(settings, input)
         yield* once
-          ? Effect.provide(runOnce(plan), pipeline(plan))
-          : Effect.provide(runForever(plan), Layer.provideMerge(serverLayer(plan), pipeline(plan)))
-      }).pipe(Effect.provide(sourceLayer(settings)), untilStopped)
-    }).pipe(service(Config.logSettings(input))))).pipe(
+          ? Effect.provide(runOnce(plan), pipelineLayer(plan))
+          : Effect.provide(runForever(plan), Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
+      }).pipe(Effect.provide(sourceLayer(settings)), stopOnSignal)
+    }).pipe(withLoggedErrors(Config.parseLogSettings(input))))).pipe(
     Command.withDescription("Read every stream and publish its changes until interrupted"),
     Command.withExamples([
       { command: "rollcall start", description: `Run with ${defaultFile}, if there is one, and the environment` }
@@ -161,31 +163,31 @@ const start = Command.make("start", {
   )
 
 /** Of the operating API that is configured. */
-const client = Effect.fnUntraced(function*(file: Option.Option<string>) {
-  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* input(file)))
-  return yield* Client.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
+const connectClient = Effect.fnUntraced(function*(file: Option.Option<string>) {
+  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* loadRawConfig(file)))
+  return yield* ApiClient.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
 })
 
 // ---- doctor -------------------------------------------------------------------------------------------------------
 
 /** Who asks waits for the answer. */
-const impatient = { retryBase: "20 millis", timeout: "5 seconds" } as const
+const doctorTimeouts = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
 /** What Kafka has of the topics and of this store. Of the store only what must be the same is read. */
-const kafkaFindings = (settings: Config.Settings, input: Input, own: Kafka) =>
+const inspectKafka = (settings: Config.Settings, input: RawConfig, own: KafkaSettings) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
-    const { chainAt, examine } = yield* examinationOf(settings.store)
-    const log = yield* Effect.option(Effect.map(examine, ({ log }) => log))
-    const { published, ...topics } = yield* kafka.examine(
-      kafkaOptions(own, (yield* planOf(settings, input)).streams),
+    const { chainAt, inspect } = yield* storeInspector(settings.store)
+    const log = yield* Effect.option(Effect.map(inspect, ({ log }) => log))
+    const { published, ...topics } = yield* kafka.inspect(
+      kafkaOptions(own, (yield* resolveConfig(settings, input)).streams),
       Option.getOrElse(log, () => "unknown" as const)
     )
-    if (Option.isNone(log) || log.value === null || topics.obstacle !== null) return { ...topics, divergence: null }
+    if (Option.isNone(log) || log.value === null || topics.blocker !== null) return { ...topics, divergence: null }
     // a store that is yet to be migrated has no chain: it is compared once it is
     const chain = yield* Effect.option(chainAt(published?.position ?? 0))
-    const diverged = Option.isNone(chain) ? null : divergence(published, { ...log.value, chain: chain.value })
-    return { ...topics, divergence: diverged ?? publishedElsewhere(log.value, published, log.value) }
+    const diverged = Option.isNone(chain) ? null : findDivergence(published, { ...log.value, chain: chain.value })
+    return { ...topics, divergence: diverged ?? findPublishedElsewhere(log.value, published, log.value) }
   })
 
 const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][number]) => ({
@@ -196,20 +198,20 @@ const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][num
 
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
   Effect.gen(function*() {
-    const Doctor = yield* Effect.promise(() => import("./ops/Doctor.ts"))
-    const found = yield* input(config)
+    const Doctor = yield* Effect.promise(() => import("./cli/doctor/Doctor.ts"))
+    const found = yield* loadRawConfig(config)
     const checked = Config.check(found)
-    if (Result.isFailure(checked)) return yield* Doctor.reject(checked.failure.faults, { json })
+    if (Result.isFailure(checked)) return yield* Doctor.reportInvalidConfig(checked.failure.faults, { json })
     const settings = checked.success
     const { kafka, store } = settings
     const patient = {
       ...settings,
-      store: { ...store, ...(yield* examinationOf(store)) },
-      kafka: kafka === null ? null : { brokers: kafka.brokers, examine: kafkaFindings(settings, found, kafka) },
-      plugins: { used: yield* Config.pluginUses(settings), needs: settings.plugins.map(needsOf) }
+      store: { ...store, ...(yield* storeInspector(store)) },
+      kafka: kafka === null ? null : { brokers: kafka.brokers, inspect: inspectKafka(settings, found, kafka) },
+      plugins: { used: yield* Config.findPluginUses(settings), needs: settings.plugins.map(needsOf) }
     }
-    yield* Effect.provide(Doctor.examine(patient, { json }), sourceLayer({ ...settings, ...impatient }))
-  }).pipe(tool)).pipe(
+    yield* Effect.provide(Doctor.runChecks(patient, { json }), sourceLayer({ ...settings, ...doctorTimeouts }))
+  }).pipe(withTerminalErrors)).pipe(
     Command.withDescription(
       "Check configuration, accounts, integrations, plugins, store, Kafka and clock, and say what to do"
     )
@@ -223,29 +225,29 @@ const adopt = Command.make("adopt", {
   json
 }, ({ config, json, yes }) =>
   Effect.gen(function*() {
-    const Adopt = yield* Effect.promise(() => import("./ops/Adopt.ts"))
-    const settings = yield* Effect.fromResult(Config.check(yield* input(config)))
+    const Adopt = yield* Effect.promise(() => import("./cli/store/AdoptStore.ts"))
+    const settings = yield* Effect.fromResult(Config.check(yield* loadRawConfig(config)))
     const { name } = settings.store
-    const { log } = yield* Effect.flatMap(examinationOf(settings.store), ({ examine }) => examine)
+    const { log } = yield* Effect.flatMap(storeInspector(settings.store), ({ inspect }) => inspect)
     if (log === null) {
       return yield* new Adopt.NotAdopted({ message: `${name} holds no store`, hint: "Set ROLLCALL_STORE." })
     }
     const { kafka } = settings
     const published = kafka === null ? null : loadKafka.pipe(
-      Effect.flatMap(({ examine }) => examine(kafkaOptions(kafka, []), log)),
+      Effect.flatMap(({ inspect }) => inspect(kafkaOptions(kafka, []), log)),
       Effect.map(({ published }) => published)
     )
-    const { ready, url } = yield* client(config)
+    const { ready, url } = yield* connectClient(config)
     const running = Effect.match(ready, {
       onSuccess: () => url,
       onFailure: () => null
     })
-    yield* Adopt.adopt({ store: name, published, running, processingOf: processingsOf(settings), yes, json }).pipe(
+    yield* Adopt.adopt({ store: name, published, running, processingOf: processingByStream(settings), yes, json }).pipe(
       Effect.provide(storeLayer(settings.store, { patient: false }))
     )
-  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), tool)).pipe(
+  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), withTerminalErrors)).pipe(
     Command.withDescription(
-      "Make a restored or exchanged store the truth: publish every live record anew, in a later lineage"
+      "Make a restored or exchanged store the truth: publish every live record anew, in a later generation"
     )
   )
 
@@ -259,11 +261,11 @@ const store = Command.make("store").pipe(
 const schema = Command.make("schema", { config }, ({ config }) =>
   Effect.gen(function*() {
     const { asyncApiOf } = yield* Effect.promise(() => import("./publish/AsyncApi.ts"))
-    const checked = Config.check(yield* input(config))
+    const checked = Config.check(yield* loadRawConfig(config))
     const kafka = Result.isSuccess(checked) ? checked.success.kafka : null
     const { state, topic } = { state: false, topic: "rollcall.{model}", ...kafka }
     yield* print(JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state }), null, 2))
-  }).pipe(tool)).pipe(
+  }).pipe(withTerminalErrors)).pipe(
     Command.withDescription("Print the AsyncAPI document of what is published to Kafka, under the topics configured")
   )
 
@@ -278,8 +280,8 @@ const sandbox = Command.make("sandbox", sandboxFlags, ({ json, ...options }) =>
         ? JSON.stringify({ url, key, integrations, ids })
         : `url           ${url}\nkey           ${key}\nintegrations  ${integrations.join(",")}`
     )
-    yield* interrupted
-  }).pipe(Effect.scoped, tool)).pipe(
+    yield* awaitShutdownSignal
+  }).pipe(Effect.scoped, withTerminalErrors)).pipe(
     Command.withDescription("Serve a simulated unified API until interrupted, for trying out and testing")
   )
 
@@ -292,17 +294,17 @@ const rollcall = Command.make("rollcall").pipe(
     doctor,
     store,
     schema,
-    status(config, client),
-    tail(config, client),
-    streams(config, client),
-    holds(config, client),
-    integrations(config, client),
-    plugins(config, client),
-    deadLetters(config, client)
+    status(config, connectClient),
+    tail(config, connectClient),
+    streams(config, connectClient),
+    holds(config, connectClient),
+    integrations(config, connectClient),
+    plugins(config, connectClient),
+    deadLetters(config, connectClient)
   ])
 )
 
-await main(
+await runMain(
   Command.run(rollcall, { version }).pipe(
     Effect.provide(NodeServices.layer),
     Effect.provide(CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }))

@@ -56,6 +56,7 @@ const layers: ReadonlyArray<Layer> = [
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
+  { name: "testing", files: /^testing\//, imports: ["domain", "api", "plugin"], packages: /^node:/ },
   { name: "events", files: /^events\//, imports: ["domain", "schema", "plugin"], packages: none },
   {
     name: "delivery",
@@ -70,19 +71,26 @@ const layers: ReadonlyArray<Layer> = [
     imports: ["port", "domain", "api"],
     packages: /^(@effect\/platform-node\/|node:http$)/
   },
+  { name: "telemetry", files: /^telemetry\//, imports: ["domain"], packages: /^node:/ },
   {
-    name: "ops",
-    files: /^ops\//,
+    name: "http",
+    files: /^http\//,
     imports: [...ports, "domain", "api", "capture", "delivery"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
   {
+    name: "cli",
+    files: /^cli\/(?!demo\/DemoCommand)/,
+    imports: [...ports, "domain", "api", "capture", "delivery", "http", "telemetry"],
+    packages: /^(@effect\/platform-node\/|node:)/
+  },
+  {
     name: "configuration",
-    files: /^Config(Deployment|File|Input|Integrations|Store|Value)?\.ts$/,
+    files: /^config\//,
     imports: ["domain", "api", "plugin"],
     packages: /^node:/
   },
-  { name: "main", files: /^(main|Composition|DemoCommand)\.ts$/, imports: "all", packages: /./ }
+  { name: "main", files: /^(main|app\/.*|cli\/demo\/DemoCommand)\.ts$/, imports: "all", packages: /./ }
 ]
 
 const longest = 600
@@ -173,7 +181,13 @@ const tooLong = (sources: Sources): ReadonlyArray<string> =>
   [...sources].filter(([, text]) => text.split("\n").length > longest).map(([path]) => path)
 
 /** What costs time to load, and is not needed by every start. */
-const heavy = ["delivery/Delivery.ts", "ops/Demo.ts", "ops/Doctor.ts", "publish/Kafka.ts", "sandbox/Sandbox.ts"]
+const heavy = [
+  "delivery/engine/DeliveryEngine.ts",
+  "cli/demo/Demo.ts",
+  "cli/doctor/Doctor.ts",
+  "publish/kafka/KafkaSink.ts",
+  "sandbox/Sandbox.ts"
+]
 
 /** Of those, what is loaded with `main.ts`: by imports that are neither types nor made later. */
 const eager = (sources: Sources): ReadonlyArray<string> => {
@@ -231,14 +245,20 @@ describe("the architecture rules", () => {
   catches(
     "see an adapter named outside the composition root",
     wrongImports,
-    { "capture/Poll.ts": 'const a = await import("../store/Sqlite.ts")', "main.ts": 'import "./store/Sqlite.ts"' },
-    "capture/Poll.ts (capture) imports ../store/Sqlite.ts (store)"
+    {
+      "capture/read/Poll.ts": 'const a = await import("../../store/Sqlite.ts")',
+      "main.ts": 'import "./store/Sqlite.ts"'
+    },
+    "capture/read/Poll.ts (capture) imports ../../store/Sqlite.ts (store)"
   )
   catches(
     "see a driver outside its adapter",
     wrongPackages,
-    { "capture/Poll.ts": 'import { Kafka } from "kafkajs"', "publish/Kafka.ts": 'import { Kafka } from "kafkajs"' },
-    "capture/Poll.ts imports kafkajs"
+    {
+      "capture/read/Poll.ts": 'import { Kafka } from "kafkajs"',
+      "publish/kafka/KafkaSink.ts": 'import { Kafka } from "kafkajs"'
+    },
+    "capture/read/Poll.ts imports kafkajs"
   )
   catches(
     "see a barrel",
@@ -280,9 +300,9 @@ describe("the architecture rules", () => {
     eager,
     {
       "main.ts": 'import type { A } from "./ops/Demo.ts"\nawait import("./ops/Doctor.ts")\nimport "./ops/B.ts"',
-      "ops/B.ts": 'import { type C, D } from "../publish/Kafka.ts"'
+      "ops/B.ts": 'import { type C, D } from "../publish/kafka/KafkaSink.ts"'
     },
-    "publish/Kafka.ts"
+    "publish/kafka/KafkaSink.ts"
   )
   catches("see a vague name", vagueNames, { "api/helpers/A.ts": "", "api/B.ts": "" }, "api/helpers/A.ts")
 })

@@ -9,10 +9,10 @@
  * - Only content counts: a state that differs from the one before in volatile timestamps, or in order, is the same.
  * - A live record with nothing left in it may be told as empty or as gone: both are right.
  */
-import { contentOf } from "../../test/simulation/Content.ts"
-import type { Row, Shape, Shown, Table } from "../../test/simulation/World.ts"
-import { type GhostReason, ghostReasons, type LossReason, lossReasons } from "./Ledger.ts"
-import type { Outcome, Told } from "./Stage.ts"
+import { contentOf } from "../../test/simulation/oracle/Content.ts"
+import type { JsonObject, RecordState, Row, Table } from "../../test/simulation/world/World.ts"
+import type { Outcome, ReportedChange } from "./Contenders.ts"
+import { type GhostReason, ghostReasons, type LossReason, lossReasons } from "./LossAnalysis.ts"
 
 /** A time during which a record was the same. */
 interface State {
@@ -31,24 +31,24 @@ export interface Score {
   states: number
   /** Of those: never told. */
   lost: number
-  /** How that came, of who keeps a ledger. */
-  readonly losses: Record<LossReason, number>
+  /** How that came, of who keeps a analysis. */
+  readonly lossCounts: Record<LossReason, number>
   /** Records that are not, in the end, as they were told. */
   wrong: number
   /** Of those: gone and told as there. */
-  undeleted: number
+  missedDeletes: number
   /** Of those: in a list in which nothing is left. */
-  unvouched: number
+  missedDeletesInEmptyLists: number
   /** Told as there, and not true then nor since what was told before. */
   ghosts: number
-  /** How they came, of who keeps a ledger. */
-  readonly ghostly: Record<GhostReason, number>
+  /** How they came, of who keeps a analysis. */
+  readonly ghostCounts: Record<GhostReason, number>
   /** Told as deleted, and there ever since what was told before. */
   falseDeletes: number
   /** Told as created once more, though never gone since. */
   recreated: number
   /** Updates in which nothing changed. */
-  idle: number
+  emptyUpdates: number
   /** ms from the beginning of a state until it was told. */
   readonly delays: Array<number>
   requests: number
@@ -60,23 +60,23 @@ const none = <K extends string>(kinds: ReadonlyArray<K>) =>
 export const emptyScore = (): Score => ({
   states: 0,
   lost: 0,
-  losses: none(lossReasons),
+  lossCounts: none(lossReasons),
   wrong: 0,
-  undeleted: 0,
-  unvouched: 0,
+  missedDeletes: 0,
+  missedDeletesInEmptyLists: 0,
   ghosts: 0,
-  ghostly: none(ghostReasons),
+  ghostCounts: none(ghostReasons),
   falseDeletes: 0,
   recreated: 0,
-  idle: 0,
+  emptyUpdates: 0,
   delays: [],
   requests: 0
 })
 
 /** What stands for a record before anything was told of it. */
-const nothing: Told = { at: -Infinity, kind: "deleted", record: null }
+const nothingReported: ReportedChange = { at: -Infinity, kind: "deleted", record: null }
 
-const isEmpty = ({ live, record }: Shown): boolean =>
+const isEmpty = ({ live, record }: RecordState): boolean =>
   !live && record["remote_deleted_at"] === null &&
   Object.entries(record).every(([name, value]) =>
     value === null || ["id", "remote_id", "changed_at"].includes(name) || name.startsWith("remote_")
@@ -84,7 +84,7 @@ const isEmpty = ({ live, record }: Shown): boolean =>
 
 const statesOf = (row: Row): ReadonlyArray<State> => {
   const states: Array<State> = [{ from: -Infinity, first: 0, content: null, gone: true, plain: false }]
-  for (const [first, shown] of row.shown.entries()) {
+  for (const [first, shown] of row.history.entries()) {
     const content = contentOf(shown.record)
     const before = states.at(-1)!
     if (before.content === content && before.gone === !shown.live) continue
@@ -95,32 +95,32 @@ const statesOf = (row: Row): ReadonlyArray<State> => {
 }
 
 /** It was never so, but for what is left as it was told before. An old copy is no mixture. */
-const isMixed = ({ shown }: Row, record: Shape, before: Shape): boolean => {
-  const same = (from: Shape, name: string) =>
+const isMixed = ({ history }: Row, record: JsonObject, before: JsonObject): boolean => {
+  const same = (from: JsonObject, name: string) =>
     contentOf({ [name]: record[name] ?? null }) === contentOf({ [name]: from[name] ?? null })
   const content = contentOf(record)
-  return shown.every((state) => contentOf(state.record) !== content) &&
-    shown.some((state) =>
+  return history.every((state) => contentOf(state.record) !== content) &&
+    history.some((state) =>
       state.live &&
       Object.keys({ ...record, ...state.record }).every((name) => same(state.record, name) || same(before, name))
     )
 }
 
-const judgeRecord = (score: Score, table: Table, row: Row, { ledger, setting, start, ...outcome }: Outcome): void => {
-  const told = outcome.told.get(row) ?? []
+const judgeRecord = (score: Score, table: Table, row: Row, { analysis, setting, start, ...outcome }: Outcome): void => {
+  const told = outcome.reported.get(row) ?? []
   const states = statesOf(row)
-  const tells = (said: Told, state: State) =>
+  const tells = (said: ReportedChange, state: State) =>
     said.record === null ? state.gone : state.plain && state.content === contentOf(said.record)
   /** What has been reached, and which states were told. */
   let reached = 0
-  let before: Told | null = null
-  const heard = new Set([0])
+  let before: ReportedChange | null = null
+  const reportedStates = new Set([0])
   for (const said of told) {
     const at = states.findIndex((state, index) => index >= reached && state.from <= said.at && tells(said, state))
     const goneSince = states.some(({ from, gone }, index) => gone && index >= reached && from <= said.at)
     if (said.kind === "created" && before !== null && !goneSince) score.recreated++
     if (said.kind === "updated" && before?.record != null && contentOf(said.record!) === contentOf(before.record)) {
-      score.idle++
+      score.emptyUpdates++
     }
     const last = before?.record
     before = said
@@ -131,40 +131,40 @@ const judgeRecord = (score: Score, table: Table, row: Row, { ledger, setting, st
       }
       score.ghosts++
       const mixed = last != null && isMixed(row, said.record, last)
-      if (ledger !== null) score.ghostly[ledger.ghostOf(table, row, said.record, said.at, mixed)]++
+      if (analysis !== null) score.ghostCounts[analysis.ghostOf(table, row, said.record, said.at, mixed)]++
       continue
     }
     reached = at
     const { from } = states[at]!
-    if (!heard.has(at) && from >= start) score.delays.push(said.at - from)
-    heard.add(at)
+    if (!reportedStates.has(at) && from >= start) score.delays.push(said.at - from)
+    reportedStates.add(at)
   }
   states.forEach(({ first, from }, index) => {
     const next = states[index + 1]
     const until = next?.from ?? Infinity
     if (from < start || until - from < setting.interval) return
     score.states++
-    if (heard.has(index)) return
+    if (reportedStates.has(index)) return
     // what stood there when it ended was as good
-    const standing = told.findLast(({ at }) => at <= until) ?? nothing
-    if (tells(standing, states[index]!)) return
+    const lastReported = told.findLast(({ at }) => at <= until) ?? nothingReported
+    if (tells(lastReported, states[index]!)) return
     score.lost++
-    const shown = { first, end: next?.first ?? row.shown.length }
-    if (ledger !== null) score.losses[ledger.lossOf(table, row, shown, from, until)]++
+    const shown = { first, end: next?.first ?? row.history.length }
+    if (analysis !== null) score.lossCounts[analysis.lossOf(table, row, shown, from, until)]++
   })
   const last = states.at(-1)!
-  const asTold = tells(before ?? nothing, last)
+  const asTold = tells(before ?? nothingReported, last)
   if (asTold) return
   score.wrong++
   if (!last.gone || before?.record == null) return
-  score.undeleted++
-  if (table.rows.every((other) => !other.shown.at(-1)!.live)) score.unvouched++
+  score.missedDeletes++
+  if (table.rows.every((other) => !other.history.at(-1)!.live)) score.missedDeletesInEmptyLists++
 }
 
 /** Adds one world to a score. */
 export const judge = (score: Score, outcome: Outcome): void => {
   score.requests += outcome.requests
-  score.ghosts += outcome.unheardOf
+  score.ghosts += outcome.unknownRecords
   for (const table of outcome.world.tables) {
     for (const row of table.byId.values()) judgeRecord(score, table, row, outcome)
   }

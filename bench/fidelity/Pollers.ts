@@ -9,7 +9,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Page, Source, SourceError } from "../../src/source/Source.ts"
-import type { Setting } from "../../test/simulation/Plan.ts"
+import type { WorldSettings } from "../../test/simulation/plan/Plan.ts"
 
 /** A row of the API, as far as a poller looks into it. */
 export interface Listed {
@@ -19,7 +19,7 @@ export interface Listed {
 }
 
 /** One list read to its end. */
-interface Reading {
+interface ListRead {
   readonly rows: ReadonlyArray<Listed>
   /** When its first request left: our clock; and the server's, by the `Date` of the first answer, if it has one. */
   readonly ours: number
@@ -27,10 +27,10 @@ interface Reading {
 }
 
 /** What a poller of one stream has to work with. */
-export interface Desk {
-  readonly setting: Setting
+export interface PollerContext {
+  readonly setting: WorldSettings
   /** The whole list, or what changed after a time, ms. */
-  readonly read: (updatedAfter: number | null) => Effect.Effect<Reading, SourceError>
+  readonly read: (updatedAfter: number | null) => Effect.Effect<ListRead, SourceError>
   /** Takes a row for what its record now is. */
   readonly see: (row: Listed) => void
   /** Whatever is known and not among these rows is deleted. */
@@ -40,7 +40,7 @@ export interface Desk {
 export interface Poller {
   readonly name: string
   /** What is done at every interval; a failed turn is left to the next one. */
-  readonly turn: (desk: Desk) => Effect.Effect<void, SourceError>
+  readonly poll: (desk: PollerContext) => Effect.Effect<void, SourceError>
 }
 
 // ---- reading ------------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ const mostPages = 1_000
 const isListed = (row: unknown): row is Listed =>
   typeof row === "object" && row !== null && "id" in row && typeof row.id === "string"
 
-export const readerOf = (source: Source["Service"], stream: Setting["streams"][number]): Desk["read"] =>
+export const readerOf = (source: Source["Service"], stream: WorldSettings["streams"][number]): PollerContext["read"] =>
   Effect.fnUntraced(function*(updatedAfter) {
     const ours = yield* Clock.currentTimeMillis
     const pages: Array<Page> = []
@@ -72,11 +72,11 @@ export const readerOf = (source: Source["Service"], stream: Setting["streams"][n
 
 // ---- pollers ------------------------------------------------------------------------------------------------------
 
-const seeAll = ({ see }: Desk, rows: ReadonlyArray<Listed>) => rows.forEach(see)
+const seeAll = ({ see }: PollerContext, rows: ReadonlyArray<Listed>) => rows.forEach(see)
 
 const newestTimestamp: Poller = {
   name: "newest timestamp",
-  turn: (desk) => {
+  poll: (desk) => {
     let newest: number | null = null
     return Effect.gen(function*() {
       const { rows } = yield* desk.read(newest)
@@ -90,7 +90,7 @@ const newestTimestamp: Poller = {
 
 const lastRun: Poller = {
   name: "start of the last run",
-  turn: (desk) => {
+  poll: (desk) => {
     let last: number | null = null
     return Effect.gen(function*() {
       const { ours, rows } = yield* desk.read(last)
@@ -101,9 +101,9 @@ const lastRun: Poller = {
 }
 
 /** By the server's clock and with an overlap; all else only in the full reading that comes every `fullEvery` ms. */
-const overlapping = (name: string, fullEvery: (setting: Setting) => number, complete: boolean): Poller => ({
+const overlapping = (name: string, fullEvery: (setting: WorldSettings) => number, complete: boolean): Poller => ({
   name,
-  turn: (desk) => {
+  poll: (desk) => {
     let last: number | null = null
     let fullAt = -Infinity
     return Effect.gen(function*() {
@@ -118,9 +118,9 @@ const overlapping = (name: string, fullEvery: (setting: Setting) => number, comp
   }
 })
 
-const snapshots = (name: string, every: (setting: Setting) => number): Poller => ({
+const snapshots = (name: string, every: (setting: WorldSettings) => number): Poller => ({
   name,
-  turn: (desk) => {
+  poll: (desk) => {
     let dueAt = -Infinity
     return Effect.gen(function*() {
       if ((yield* Clock.currentTimeMillis) < dueAt) return
@@ -133,8 +133,8 @@ const snapshots = (name: string, every: (setting: Setting) => number): Poller =>
 })
 
 /** A day of these worlds: sweeps come every six hours unless told otherwise. */
-export const day = ({ sweepInterval }: Setting): number => 4 * sweepInterval
-const atEachSweep = ({ sweepInterval }: Setting): number => sweepInterval
+export const day = ({ sweepInterval }: WorldSettings): number => 4 * sweepInterval
+const atEachSweep = ({ sweepInterval }: WorldSettings): number => sweepInterval
 
 export const pollers: ReadonlyArray<Poller> = [
   newestTimestamp,

@@ -5,7 +5,7 @@ import plugin from "./plugin.ts"
 
 const url = "https://chat.example/hooks/T0KEN"
 const used = (more: object = {}) => plugin.with({ values: { DIGEST_URL: url, ...more } })
-const taken: Testing.Setting = { http: () => ({ status: 200, body: "ok" }) }
+const taken: Testing.Setup = { http: () => ({ status: 200, body: "ok" }) }
 
 const person = { first_name: "Zoë", last_name: "Berg" }
 const on = (day: number) => new Date(Date.UTC(2026, 0, day, 12))
@@ -16,7 +16,7 @@ const declined = (id: string, job: string | null) =>
 const opened = (id: string, name: string, detectedAt = on(1)) =>
   Testing.event("hris.staffing_entity.opened", { detectedAt, after: { id, name } })
 
-const told = ({ requests }: Testing.Run): ReadonlyArray<string> => requests.map(({ body }) => JSON.parse(body).text)
+const told = ({ requests }: Testing.Result): ReadonlyArray<string> => requests.map(({ body }) => JSON.parse(body).text)
 
 describe("digest", () => {
   it("tells the day in counts and titles, the most frequent first, and names nobody", async () => {
@@ -90,10 +90,10 @@ describe("digest", () => {
     await testing.deliver([hired("a1", "Nurse"), opened("s1", "Lead")])
     const crashes = await testing.crashes({ tick: "digest" })
     assert.isAbove(crashes.length, 3)
-    for (const { at, run } of crashes) {
-      assert.isNull(run.failure, at)
-      assert.strictEqual(told(run).length, /nothing done with it|not kept/.test(at) ? 2 : 1, at)
-      assert.strictEqual(new Set(told(run)).size, 1, at)
+    for (const { at, result } of crashes) {
+      assert.isNull(result.failure, at)
+      assert.strictEqual(told(result).length, /nothing done with it|not kept/.test(at) ? 2 : 1, at)
+      assert.strictEqual(new Set(told(result)).size, 1, at)
     }
   })
 })

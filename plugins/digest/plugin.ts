@@ -29,7 +29,7 @@ type Hired = Plugin.EventOf<"ats.application.hired">
 type Declined = Plugin.EventOf<"ats.application.declined">
 type Opened = Plugin.EventOf<"hris.staffing_entity.opened">
 
-export interface Happenings {
+export interface DayEvents {
   readonly hired: ReadonlyArray<Hired>
   readonly declined: ReadonlyArray<Declined>
   readonly opened: ReadonlyArray<Opened>
@@ -81,7 +81,7 @@ const nameOf = ({ after: { candidate } }: Hired): string =>
 /** The message; null if nothing happened. */
 export const messageOf = (
   tick: Plugin.Tick,
-  { declined, hired, opened }: Happenings,
+  { declined, hired, opened }: DayEvents,
   names: boolean
 ): string | null => {
   const lines = [

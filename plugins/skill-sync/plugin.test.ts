@@ -34,11 +34,11 @@ const rated = (value: string, type = "MANAGER") =>
     }
   })
 const opened = (after: object) => Testing.event("hris.staffing_entity.opened", { after: { id: "se1", ...after } })
-const ratedAs = ({ writes }: Testing.Run) =>
+const ratedAs = ({ writes }: Testing.Result) =>
   writes.map((done) =>
     done.write === "rateSkill" ? [done.body.employee_id, done.body.skill_id, done.body.rating?.proficiency] : []
   )
-const expected = ({ writes }: Testing.Run) =>
+const expected = ({ writes }: Testing.Result) =>
   writes.map((done) =>
     done.write === "expectSkill" ? [done.id, done.body.skill_id, done.body.expected_proficiency] : []
   )
@@ -92,11 +92,11 @@ describe("skill-sync", () => {
   it("L5: cut off at any moment, everything is sent in the end, and only what overwrites itself is sent again", async () => {
     for (const event of [rated("Exceeds"), opened({ name: "Data Engineer" })]) {
       const once = await testing().deliver(event)
-      for (const { at, run } of await testing().crashes(event)) {
-        assert.isNull(run.failure, at)
+      for (const { at, result } of await testing().crashes(event)) {
+        assert.isNull(result.failure, at)
         const wanted = once.writes.map((write) => JSON.stringify(write))
-        assert.sameMembers([...new Set(run.writes.map((write) => JSON.stringify(write)))], wanted, at)
-        assert.isAtMost(run.writes.length, once.writes.length + 1, at)
+        assert.sameMembers([...new Set(result.writes.map((write) => JSON.stringify(write)))], wanted, at)
+        assert.isAtMost(result.writes.length, once.writes.length + 1, at)
       }
     }
   })

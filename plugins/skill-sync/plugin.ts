@@ -46,16 +46,18 @@ const scaleOf = Effect.fnUntraced(function*(id: string) {
 })
 
 /** The level and the scale it is checked against; fails where the scale has no such level. */
-const placed = Effect.fnUntraced(function*(skill: string, levelOn: (scale: Plugin.ProficiencyScale) => Level | null) {
-  const scale = yield* scaleOf(skill)
-  const level = scale === null ? null : levelOn(scale)
-  if (scale === null || level === null) {
-    return yield* new Plugin.Permanent({
-      message: `the scale of skill ${skill} has no such level, or does not say where it lies`
-    })
+const levelOnScale = Effect.fnUntraced(
+  function*(skill: string, levelOn: (scale: Plugin.ProficiencyScale) => Level | null) {
+    const scale = yield* scaleOf(skill)
+    const level = scale === null ? null : levelOn(scale)
+    if (scale === null || level === null) {
+      return yield* new Plugin.Permanent({
+        message: `the scale of skill ${skill} has no such level, or does not say where it lies`
+      })
+    }
+    return { level, scale }
   }
-  return { level, scale }
-})
+)
 
 // ---- reviews ------------------------------------------------------------------------------------------------------
 
@@ -76,19 +78,20 @@ const levelOf = ({ after: { summary_rating }, transition }: Rated, levels: Level
 
 type Opening = Plugin.RecordOf<"hris.staffing_entity">
 
-const worded = (text: string): string => ` ${text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ")} `
+const normalizeWords = (text: string): string =>
+  ` ${text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ")} `
 
 /** Skill → level, as far as the opening does not have the skill. */
-const missing = (
+const missingSkills = (
   opening: Opening,
   groups: Readonly<Record<string, Levels>>,
   titles: Readonly<Record<string, Levels>>
 ) => {
-  const title = worded(opening.name ?? "")
+  const title = normalizeWords(opening.name ?? "")
   const names = new Set(opening.groups?.map(({ name }) => name?.toLowerCase()))
   const wanted = [
     ...Object.entries(groups).filter(([group]) => names.has(group.toLowerCase())),
-    ...Object.entries(titles).filter(([words]) => title.includes(worded(words)))
+    ...Object.entries(titles).filter(([words]) => title.includes(normalizeWords(words)))
   ]
   const has = new Set(opening.skills?.map(({ skill_id }) => skill_id))
   return [...new Map(wanted.flatMap(([, levels]) => Object.entries(levels)))].filter(([skill]) => !has.has(skill))
@@ -105,7 +108,7 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
       if (employee_id == null) return yield* new Plugin.Permanent({ message: "the review does not say whose it is" })
       const api = yield* Plugin.Api
       for (const skill_id of skills) {
-        const { level, scale } = yield* placed(skill_id, levelOf(event, levels))
+        const { level, scale } = yield* levelOnScale(skill_id, levelOf(event, levels))
         const rating = { rating_source: "EXTERNAL", proficiency: level }
         yield* api.rateSkill({ employee_id, skill_id, rating }, { scale })
       }
@@ -116,11 +119,11 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
     {},
     Effect.fn("SkillSync.opened")(function*(event, { groups, titles }) {
       const api = yield* Plugin.Api
-      for (const [skill_id, text] of missing(event.after, groups, titles)) {
+      for (const [skill_id, text] of missingSkills(event.after, groups, titles)) {
         if (text === "true") {
           yield* api.expectSkill(event.recordId, { skill_id })
         } else {
-          const { level, scale } = yield* placed(skill_id, (scale) => levelNamed(scale, text))
+          const { level, scale } = yield* levelOnScale(skill_id, (scale) => levelNamed(scale, text))
           yield* api.expectSkill(event.recordId, { skill_id, expected_proficiency: level }, { scale })
         }
       }

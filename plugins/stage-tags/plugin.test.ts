@@ -27,7 +27,7 @@ const moved = (id: string, from: Stage, to: Stage, before: ReadonlyArray<string>
 }
 const carried = (testing: Testing.Testing, application = "a1") =>
   testing.live("ats.application", application)?.candidate?.tags?.map(({ name }) => name).sort()
-const writesOf = ({ writes }: Testing.Run) =>
+const writesOf = ({ writes }: Testing.Result) =>
   writes.map((done) =>
     done.write === "addTag" || done.write === "removeTag" ? `${done.write} ${done.body.tag.name}` : "?"
   )
@@ -116,14 +116,14 @@ describe("stage-tags", () => {
   })
 
   it("asks for five minutes whether a tag that the API refuses to remove is gone, then gives up (L2)", async () => {
-    const refused = (times: number): Testing.Setting => ({ faults: [{ on: "removeTag", fail: "Rejected", times }] })
+    const refused = (times: number): Testing.Setup => ({ faults: [{ on: "removeTag", fail: "Rejected", times }] })
     const event = moved("a1", applied, interview, ["Stage: Applied"])
     const still = await Testing.make(plugin, refused(1_000)).deliver(event)
     assert.propertyVal(still.failure, "refusal", "Rejected")
     assert.strictEqual(still.deliveries[0]?.attempts, 11)
     const late = await Testing.make(plugin, refused(9)).deliver(event)
     assert.deepStrictEqual([late.failure, late.deliveries[0]?.attempts], [null, 10])
-    const denied: Testing.Setting = { faults: [{ on: "removeTag", fail: "PermissionMissing" }] }
+    const denied: Testing.Setup = { faults: [{ on: "removeTag", fail: "Forbidden" }] }
     assert.strictEqual((await Testing.make(plugin, denied).deliver(event)).deliveries[0]?.attempts, 1)
   })
 
@@ -131,9 +131,9 @@ describe("stage-tags", () => {
     const event = moved("a1", applied, interview, ["Stage: Applied"])
     const crashes = await Testing.make(plugin).crashes(event)
     assert.isAbove(crashes.length, 5)
-    for (const { at, run } of crashes) {
-      assert.isNull(run.failure, at)
-      const sent = writesOf(run)
+    for (const { at, result } of crashes) {
+      assert.isNull(result.failure, at)
+      const sent = writesOf(result)
       assert.sameMembers([...new Set(sent)], ["addTag Stage: Interview", "removeTag Stage: Applied"], at)
       assert.strictEqual(sent.length, /^(add|remove)Tag: done, its answer not kept$/.test(at) ? 3 : 2, at)
     }

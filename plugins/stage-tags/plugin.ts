@@ -42,7 +42,7 @@ const tagOf = (settings: Settings, { current_stage: stage, outcome }: Applicatio
 }
 
 /** The candidate as an application shows them now: polls do not notice a tag alone. */
-const shownNow = Effect.fnUntraced(function*(candidate: string, seen: Application) {
+const currentCandidate = Effect.fnUntraced(function*(candidate: string, seen: Application) {
   const now = yield* (yield* Plugin.Api).live("ats.application", seen.id)
   return now?.candidate_id === candidate ? now.candidate ?? null : seen.candidate ?? null
 })
@@ -51,7 +51,7 @@ const tagsOf = (shown: Application["candidate"]): ReadonlySet<string> =>
   new Set(shown?.tags?.flatMap(({ name }) => name ?? []))
 
 /** A second time changes nothing: no need to wait until the first must show. */
-const again = { onUnknown: "repeat" } as const
+const repeatIfUnknown = { onUnknown: "repeat" } as const
 
 /** So long after a write the API's lists may still show what was before it. */
 const lag = { longest: Duration.minutes(5), ask: Duration.seconds(30) }
@@ -62,10 +62,10 @@ const lag = { longest: Duration.minutes(5), ask: Duration.seconds(30) }
  */
 const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen: Application) {
   const api = yield* Plugin.Api
-  yield* api.removeTag(candidate, { tag: { name } }, again).pipe(
+  yield* api.removeTag(candidate, { tag: { name } }, repeatIfUnknown).pipe(
     Effect.catchTag("Permanent", (failure) =>
       Effect.gen(function*() {
-        if (!tagsOf(yield* shownNow(candidate, seen)).has(name)) return
+        if (!tagsOf(yield* currentCandidate(candidate, seen)).has(name)) return
         if (failure.refusal !== "Rejected") return yield* failure
         const refusedAt = yield* Plugin.Journal.once(
           `refused ${candidate} ${name}`,
@@ -79,7 +79,7 @@ const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen
 })
 
 /** The candidate's applications, and the tags that follow from them. */
-const standing = Effect.fnUntraced(function*(settings: Settings, candidate: string) {
+const wantedTagsOf = Effect.fnUntraced(function*(settings: Settings, candidate: string) {
   const applications = yield* Plugin.Records.applicationsOf(candidate)
   const wanted = applications.flatMap((application) => tagOf(settings, application) ?? [])
   return { applications, wanted: [...new Set(wanted)].sort() }
@@ -88,7 +88,7 @@ const standing = Effect.fnUntraced(function*(settings: Settings, candidate: stri
 const Names = Schema.Array(Schema.String)
 
 /** A candidate whose application entered a stage or left one; tags of stages, null: of none. */
-interface Moved {
+interface StageMove {
   readonly candidate: string
   readonly entered: string | null
   readonly left: string | null
@@ -97,14 +97,14 @@ interface Moved {
 }
 
 /** Brings the tags to what the applications say. */
-const settle = Effect.fnUntraced(function*(settings: Settings, { application, candidate, entered, left }: Moved) {
+const settle = Effect.fnUntraced(function*(settings: Settings, { application, candidate, entered, left }: StageMove) {
   const api = yield* Plugin.Api
   /** May have been added or removed a moment ago: written whatever the API shows. */
   const unsure = new Set(entered === null ? [] : [entered])
   for (let round = 0;; round++) {
-    const { applications, wanted } = yield* standing(settings, candidate)
+    const { applications, wanted } = yield* wantedTagsOf(settings, candidate)
     const seen = applications[0] ?? application
-    const shown = yield* shownNow(candidate, seen)
+    const shown = yield* currentCandidate(candidate, seen)
     if (shown?.remote_deleted_at != null) return
     const has = tagsOf(shown)
     const add = wanted.filter((name) => !has.has(name) || unsure.has(name))
@@ -115,10 +115,10 @@ const settle = Effect.fnUntraced(function*(settings: Settings, { application, ca
     const begun = yield* Plugin.Journal.once(`round ${round} ${candidate}`, Names, Effect.succeed(names))
     for (const name of begun) unsure.add(name)
     if (begun.some((name) => !names.includes(name))) continue
-    for (const name of add) yield* api.addTag(candidate, { tag: { name } }, again)
+    for (const name of add) yield* api.addTag(candidate, { tag: { name } }, repeatIfUnknown)
     for (const name of gone) yield* remove(candidate, name, seen)
     // another application may have moved meanwhile, and its handler may have been quicker than this one
-    const now = yield* standing(settings, candidate)
+    const now = yield* wantedTagsOf(settings, candidate)
     if (now.wanted.join("\n") === wanted.join("\n")) return
   }
 })

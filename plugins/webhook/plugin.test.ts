@@ -30,7 +30,7 @@ const verified = (secret: string, { body, headers }: Testing.Request): unknown =
   assert.include((headers["webhook-signature"] ?? "").split(" "), wanted)
   return JSON.parse(body)
 }
-const idsOf = ({ requests }: Testing.Run) => requests.map(({ headers }) => headers["webhook-id"])
+const idsOf = ({ requests }: Testing.Result) => requests.map(({ headers }) => headers["webhook-id"])
 
 describe("webhook", () => {
   it("sends a CloudEvent that each secret signs", async () => {
@@ -82,12 +82,12 @@ describe("webhook", () => {
   })
 
   it("sends the same message again, as of now, until it is taken", async () => {
-    const answers: ReadonlyArray<Testing.Answer> = [
+    const answers: ReadonlyArray<Testing.MockResponse> = [
       { status: 500 },
       { status: 301, headers: { location: "https://elsewhere.example" } },
       { status: 404 },
       "unreachable",
-      "answer lost",
+      "response lost",
       { status: 200 }
     ]
     const run = await Testing.make(hook, { http: answers }).deliver(hired)
@@ -130,9 +130,9 @@ describe("webhook", () => {
   })
 
   it("L4: cut off at any moment, the message arrives, every time under the same id", async () => {
-    for (const { at, run } of await Testing.make(hook, { http: () => ({ status: 200 }) }).crashes(hired)) {
-      assert.isNull(run.failure, at)
-      assert.deepStrictEqual([...new Set(idsOf(run))], [hired.id], at)
+    for (const { at, result } of await Testing.make(hook, { http: () => ({ status: 200 }) }).crashes(hired)) {
+      assert.isNull(result.failure, at)
+      assert.deepStrictEqual([...new Set(idsOf(result))], [hired.id], at)
     }
   })
 })

@@ -39,7 +39,7 @@ const dataOf = <T extends Plugin.Trigger>(event: Event<T>, content: "full" | "id
   model: event.model,
   id: event.recordId,
   remote_id: event.remoteId,
-  lineage: event.lineage,
+  generation: event.generation,
   version: event.version,
   kind: event.kind,
   origin: event.origin,

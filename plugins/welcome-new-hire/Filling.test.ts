@@ -1,7 +1,7 @@
 /** What a form is answered with, out of what. */
 import type { EmployeeForm, FormField } from "#plugin"
 import { assert, describe, it } from "@effect/vitest"
-import { fill, filled } from "./Filling.ts"
+import { fillForm, fillTemplate } from "./FormFilling.ts"
 
 const text = (unified_key: string | null, required = false): FormField => ({ type: "text", unified_key, required })
 const country: FormField = {
@@ -46,7 +46,7 @@ describe("a text with placeholders", () => {
     ["{/candidate/email_addresses/0/email_address}", "jose@mail.example"]
   ]
   for (const [text, value] of cases) {
-    it(`${text} is ${String(value)}`, () => assert.strictEqual(filled(text, application), value))
+    it(`${text} is ${String(value)}`, () => assert.strictEqual(fillTemplate(text, application), value))
   }
 
   const nothing = [
@@ -57,17 +57,17 @@ describe("a text with placeholders", () => {
     "{/candidate/constructor}"
   ]
   for (const text of nothing) {
-    it(`${text} is nothing`, () => assert.isUndefined(filled(text, application)))
+    it(`${text} is nothing`, () => assert.isUndefined(fillTemplate(text, application)))
   }
 
   it("does not look for placeholders in what replaced one", () => {
-    assert.strictEqual(filled("{/a} {/b}", { a: "{/b}", b: "x" }), "{/b} x")
+    assert.strictEqual(fillTemplate("{/a} {/b}", { a: "{/b}", b: "x" }), "{/b} x")
   })
 })
 
 describe("a form", () => {
   it("is answered by what its fields stand for", () => {
-    const answers = fill(
+    const answers = fillForm(
       form({
         given: text("first_name", true),
         start: { type: "date", unified_key: "start_date" },
@@ -88,7 +88,7 @@ describe("a form", () => {
   })
 
   it("is answered as configured first, nested and in lists too", () => {
-    const answers = fill(
+    const answers = fillForm(
       form({
         title: text("job_title"),
         hours: { type: "number" },
@@ -119,11 +119,11 @@ describe("a form", () => {
 
   it("is not answered by a guess that does not fit, nor by half an optional object", () => {
     const short: FormField = { type: "text", unified_key: "city", max_length: 3 }
-    assert.deepStrictEqual(fill(form({ short, home: address(false) }), {}, elsewhere), {})
+    assert.deepStrictEqual(fillForm(form({ short, home: address(false) }), {}, elsewhere), {})
   })
 
   it("shows what does not fit where it is required or configured, so that somebody is told", () => {
-    const answers = fill(form({ home: address(true), grade: { type: "number" } }), { grade: "seven" }, elsewhere)
+    const answers = fillForm(form({ home: address(true), grade: { type: "number" } }), { grade: "seven" }, elsewhere)
     assert.deepStrictEqual(answers, {
       home: { street: "Oudegracht 1", city: "Utrecht", country: "NL" },
       grade: "seven"

@@ -40,16 +40,16 @@ const attachment = (id: string, more: object = {}) => ({
   content_type: "text/plain",
   ...more
 })
-const setting: Testing.Setting = {
+const setting: Testing.Setup = {
   records: [offer, Testing.record("hris.staffing_entity", { id: entity }, hris)],
-  answers: {
+  reads: {
     employeeForm: form,
     attachments: [attachment("f1"), attachment("f2"), attachment("f3", { type: "OTHER" })]
   },
   http: ({ url }) => ({ status: 200, body: `file ${url.at(-1)}` })
 }
 const used = (more: object = {}) => plugin.with({ values: { ...values, ...more } })
-const namesOf = ({ writes }: Testing.Run) => writes.map(({ write }) => write)
+const namesOf = ({ writes }: Testing.Result) => writes.map(({ write }) => write)
 
 describe("welcome-new-hire", () => {
   it("creates the employee by the form, uploads the files that are wanted, links the application", async () => {
@@ -100,13 +100,13 @@ describe("welcome-new-hire", () => {
   it("L5: cut off at any moment, nothing is done twice; what nobody can know is a dead letter", async () => {
     const crashes = await Testing.make(used(), setting).crashes(hired(2))
     assert.isAbove(crashes.length, 20)
-    for (const { at, run } of crashes) {
-      assert.isAtMost(namesOf(run).filter((name) => name === "createEmployee").length, 1, at)
-      assert.isAtMost(namesOf(run).filter((name) => name === "addResultLink").length, 1, at)
-      assert.strictEqual(new Set(run.writes.map((write) => JSON.stringify(write))).size, run.writes.length, at)
+    for (const { at, result } of crashes) {
+      assert.isAtMost(namesOf(result).filter((name) => name === "createEmployee").length, 1, at)
+      assert.isAtMost(namesOf(result).filter((name) => name === "addResultLink").length, 1, at)
+      assert.strictEqual(new Set(result.writes.map((write) => JSON.stringify(write))).size, result.writes.length, at)
       const isUnknown = /about to be sent|answer not kept/.test(at) && !at.startsWith("GET")
-      if (isUnknown) assert.propertyVal(run.failure, "refusal", "OutcomeUnknown", at)
-      else assert.deepStrictEqual([run.failure, run.writes.length], [null, 4], at)
+      if (isUnknown) assert.propertyVal(result.failure, "refusal", "OutcomeUnknown", at)
+      else assert.deepStrictEqual([result.failure, result.writes.length], [null, 4], at)
     }
   })
 
@@ -115,8 +115,8 @@ describe("welcome-new-hire", () => {
     const again = { type: "text", unified_key: "first_name" } as const
     const run = await Testing.make(used(), {
       ...setting,
-      answers: { employeeForm: () => ({ properties: { ...form.properties, [`asked_${++asked}`]: again } }) },
-      faults: [{ on: "createEmployee", fail: "answer lost" }]
+      reads: { employeeForm: () => ({ properties: { ...form.properties, [`asked_${++asked}`]: again } }) },
+      faults: [{ on: "createEmployee", fail: "response lost" }]
     }).deliver(hired(2))
     assert.strictEqual(asked, 2)
     assert.propertyVal(run.failure, "refusal", "OutcomeUnknown")

@@ -18,12 +18,12 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { fill, filled, type Given } from "./Filling.ts"
+import { type FieldTemplates, fillForm, fillTemplate } from "./FormFilling.ts"
 
 const nothing: Readonly<Record<string, string>> = {}
-const Given: Schema.Codec<Given> = Schema.Record(
+const FieldTemplates: Schema.Codec<FieldTemplates> = Schema.Record(
   Schema.String,
-  Schema.Union([Schema.String, Schema.suspend(() => Given)])
+  Schema.Union([Schema.String, Schema.suspend(() => FieldTemplates)])
 )
 
 const config = Config.all({
@@ -35,7 +35,7 @@ const config = Config.all({
   /** The staffing entity of an application: an id, or a text with placeholders such as `{/custom_fields/opening}`. */
   staffingEntity: Config.option(Config.String("WELCOME_STAFFING_ENTITY")),
   /** Answers by the form's keys, where the guess is wrong or there is none. */
-  fields: Config.schema(Given, "WELCOME_FIELDS").pipe(Config.withDefault(nothing)),
+  fields: Config.schema(FieldTemplates, "WELCOME_FIELDS").pipe(Config.withDefault(nothing)),
   /** Kind of attachment → document category. What is not named here is not uploaded. */
   documents: Config.Record(Schema.String, Schema.String, "WELCOME_DOCUMENTS").pipe(Config.withDefault(nothing)),
   largestDocument: Config.ByteSize("WELCOME_LARGEST_DOCUMENT").pipe(Config.withDefault(ByteSize.mebibytes(10)))
@@ -58,7 +58,7 @@ const offerOf = Effect.fnUntraced(function*({ after }: Hired) {
 const create = Effect.fnUntraced(function*(event: Hired, { fields, hris, staffingEntity }: Settings) {
   const people = yield* Plugin.Api.for(hris)
   const text = Option.getOrNull(staffingEntity)
-  const id = text === null ? null : filled(text, event.after)
+  const id = text === null ? null : fillTemplate(text, event.after)
   if (text !== null && typeof id !== "string") {
     return yield* new Plugin.Permanent({ message: `the application names no staffing entity: nothing at ${text}` })
   }
@@ -67,7 +67,7 @@ const create = Effect.fnUntraced(function*(event: Hired, { fields, hris, staffin
     ? null
     : yield* Plugin.Records.get("hris.staffing_entity", staffing_entity_id, hris)
   const form = yield* people.employeeForm(...(staffing_entity_id === null ? [] : [staffing_entity_id]))
-  const properties = fill(form, fields, { ...event.after, offer: yield* offerOf(event), staffing_entity })
+  const properties = fillForm(form, fields, { ...event.after, offer: yield* offerOf(event), staffing_entity })
   return yield* people.createEmployee({ staffing_entity_id, properties }, { form })
 })
 
@@ -120,7 +120,7 @@ const uploadAll = Effect.fnUntraced(function*(event: Hired, employee: Employee, 
   return yield* Effect.forEach(
     wanted,
     ({ category, file }) =>
-      Plugin.Journal.oncePer(`document ${file.id}`, Schema.Boolean, upload(file, employee, category, settings))
+      Plugin.Journal.oncePerRecord(`document ${file.id}`, Schema.Boolean, upload(file, employee, category, settings))
   )
 })
 
@@ -132,7 +132,7 @@ const link = Effect.fnUntraced(function*(
   uploaded: ReadonlyArray<boolean>,
   settings: Settings
 ) {
-  const url = filled(settings.employeeUrl, employee)
+  const url = fillTemplate(settings.employeeUrl, employee)
   if (typeof url !== "string") {
     return yield* new Plugin.Permanent({ message: `the employee has nothing for ${settings.employeeUrl}: no link` })
   }
@@ -152,8 +152,8 @@ export default Plugin.make("welcome-new-hire", {
   "ats.application.hired",
   { timeout: "2 minutes" },
   Effect.fn("WelcomeNewHire.hired")(function*(event, settings) {
-    const employee = yield* Plugin.Journal.oncePer("employee", Employee, create(event, settings))
+    const employee = yield* Plugin.Journal.oncePerRecord("employee", Employee, create(event, settings))
     const uploaded = yield* uploadAll(event, employee, settings)
-    yield* Plugin.Journal.oncePer("link", Schema.String, link(event, employee, uploaded, settings))
+    yield* Plugin.Journal.oncePerRecord("link", Schema.String, link(event, employee, uploaded, settings))
   })
 )

@@ -4,7 +4,7 @@
  * Source: docs/contract.md, "Assessment packages".
  */
 import * as Schema from "effect/Schema"
-import { known, oneOf, text, timestamp } from "./Fields.ts"
+import { oneOf, openEnum, text, timestamp } from "./Fields.ts"
 
 const types = ["SKILLS_TEST", "VIDEO_INTERVIEW", "BEHAVIORAL", "BACKGROUND_CHECK", "REFERENCE_CHECK"] as const
 
@@ -23,7 +23,7 @@ export const AssessmentPackageList = Schema.Struct({ packages: Schema.Array(Asse
 export const ReplacePackages = Schema.Struct({
   packages: Schema.Array(Schema.Struct({
     id: Schema.String,
-    type: known(...types),
+    type: openEnum(...types),
     name: Schema.String,
     description: Schema.String
   }))

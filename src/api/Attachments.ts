@@ -8,7 +8,7 @@
  * - Shape and limit are assumptions: the specification shows neither.
  */
 import * as Schema from "effect/Schema"
-import { identity, known, oneOf, remoteTimes, text } from "./Fields.ts"
+import { oneOf, openEnum, recordIds, remoteTimes, text } from "./Fields.ts"
 
 /** No request body is larger. */
 export const largestBodyBytes = 32 * 1024 * 1024
@@ -27,11 +27,12 @@ const uploadFields = {
 const fitsTogether = (files: ReadonlyArray<{ readonly data: string }>): boolean =>
   files.reduce((sum, { data }) => sum + data.length, 0) <= largestBodyBytes
 
-export const AttachmentUpload = Schema.Struct({ ...uploadFields, type: known("CV", "COVER_LETTER", "OTHER") }).annotate(
-  {
-    identifier: "AttachmentUpload"
-  }
-)
+export const AttachmentUpload = Schema.Struct({ ...uploadFields, type: openEnum("CV", "COVER_LETTER", "OTHER") })
+  .annotate(
+    {
+      identifier: "AttachmentUpload"
+    }
+  )
 export type AttachmentUpload = typeof AttachmentUpload.Type
 
 /** Several files in one body. */
@@ -55,7 +56,7 @@ export type AddCandidateAttachment = typeof AddCandidateAttachment.Type
 
 /** The candidate's attachments where the third-party system keeps them there. */
 export const Attachment = Schema.Struct({
-  ...identity,
+  ...recordIds,
   type: oneOf("CV", "COVER_LETTER", "OTHER"),
   /** Where to fetch the file. */
   data_url: text,

@@ -5,14 +5,14 @@
  */
 import * as Schema from "effect/Schema"
 import {
-  customised,
-  field,
-  identity,
+  changeMetadata,
+  customFields,
   listOf,
-  marks,
-  named,
+  namedReference,
+  nullish,
   object,
   oneOf,
+  recordIds,
   reference,
   remoteTimes,
   text
@@ -34,19 +34,19 @@ const Revision = Schema.Struct({
   remote_url: text,
   status: oneOf("ACTIVE", "INACTIVE"),
   remote_created_at,
-  ...marks,
-  ...customised,
-  skill_assignments: listOf({ skill: object(named) })
+  ...changeMetadata,
+  ...customFields,
+  skill_assignments: listOf({ skill: object(namedReference) })
 })
 
 export const Course = Schema.Struct({
-  ...identity,
+  ...recordIds,
   provider_id: text,
   origin_id: text,
   remote_created_at,
-  ...marks,
-  ...customised,
-  provider: object(named),
-  revisions: field(Schema.Array(Revision))
+  ...changeMetadata,
+  ...customFields,
+  provider: object(namedReference),
+  revisions: nullish(Schema.Array(Revision))
 }).annotate({ identifier: "Course" })
 export type Course = typeof Course.Type

@@ -14,26 +14,26 @@ import {
   type ArrayField,
   type EmployeeForm,
   type FormField,
-  isKnown,
+  isKnownField,
   type ObjectField,
   type SingleSelectField,
   type TextField
 } from "./Forms.ts"
-import { compile, type Matcher } from "./Patterns.ts"
+import { compilePattern, type Matcher } from "./Patterns.ts"
 
-/** `pattern_refused` is a fault of the form, all others are faults of the answers. */
+/** `pattern_unsupported` is a fault of the form, all others are faults of the answers. */
 export type FormRule =
   | "required"
   | "unknown"
   | "type"
   | "length"
   | "pattern"
-  | "pattern_refused"
+  | "pattern_unsupported"
   | "bounds"
   | "items"
   | "option"
 
-export interface FormFault {
+export interface FormViolation {
   /** JSON Pointer into `properties`: `/address/lines/0`. */
   readonly path: string
   readonly rule: FormRule
@@ -51,21 +51,25 @@ const isRecord = (value: unknown): value is Answers =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** "between 2 and 5", "at least 2", "at most 5", or null where the number lies within. */
-const outside = (value: number, min: number | null | undefined, max: number | null | undefined): string | null => {
+const boundsViolation = (
+  value: number,
+  min: number | null | undefined,
+  max: number | null | undefined
+): string | null => {
   if ((min == null || value >= min) && (max == null || value <= max)) return null
   if (min != null && max != null) return `between ${min} and ${max}`
   return min != null ? `at least ${min}` : `at most ${max}`
 }
 
-class Check {
-  readonly faults: Array<FormFault> = []
+class FormChecker {
+  readonly violations: Array<FormViolation> = []
   readonly #patterns = new Map<string, Matcher | null>()
 
   readonly #report: Report = (path, rule, message) => {
-    this.faults.push({ path, rule, message })
+    this.violations.push({ path, rule, message })
   }
 
-  record(fields: Readonly<Record<string, FormField>>, answers: Answers, path: string): void {
+  checkFields(fields: Readonly<Record<string, FormField>>, answers: Answers, path: string): void {
     for (const [key, field] of Object.entries(fields)) {
       this.#answer(field, Object.hasOwn(answers, key) ? answers[key] : undefined, pointer(path, key))
     }
@@ -79,7 +83,7 @@ class Check {
       if (field.required === true) this.#report(path, "required", "must be given")
       return
     }
-    if (!isKnown(field)) return
+    if (!isKnownField(field)) return
     switch (field.type) {
       case "text":
         return this.#text(field, value, path)
@@ -90,7 +94,7 @@ class Check {
         return
       case "number": {
         if (typeof value !== "number" || !Number.isFinite(value)) return this.#report(path, "type", "must be a number")
-        const wanted = outside(value, field.min, field.max)
+        const wanted = boundsViolation(value, field.min, field.max)
         if (wanted !== null) this.#report(path, "bounds", `must be ${wanted}`)
         return
       }
@@ -106,23 +110,23 @@ class Check {
   #text(field: TextField, value: unknown, path: string): void {
     if (typeof value !== "string") return this.#report(path, "type", "must be a text")
     const length = [...value].length
-    const wanted = outside(length, field.min_length, field.max_length)
+    const wanted = boundsViolation(length, field.min_length, field.max_length)
     if (wanted !== null) this.#report(path, "length", `must have ${wanted} characters, has ${length}`)
     if (field.reg_exp == null) return
     const matches = this.#matcher(field.reg_exp)
     if (matches === null) {
-      this.#report(path, "pattern_refused", `the form's pattern cannot be matched in linear time: ${field.reg_exp}`)
+      this.#report(path, "pattern_unsupported", `the form's pattern cannot be matched in linear time: ${field.reg_exp}`)
     } else if (!matches(value)) this.#report(path, "pattern", `must match ${field.reg_exp}`)
   }
 
   #object({ properties }: ObjectField, value: unknown, path: string): void {
     if (!isRecord(value)) return this.#report(path, "type", "must be an object")
-    if (properties != null) this.record(properties, value, path)
+    if (properties != null) this.checkFields(properties, value, path)
   }
 
   #array({ item_type, max_items, min_items }: ArrayField, value: unknown, path: string): void {
     if (!Array.isArray(value)) return this.#report(path, "type", "must be an array")
-    const wanted = outside(value.length, min_items, max_items)
+    const wanted = boundsViolation(value.length, min_items, max_items)
     if (wanted !== null) this.#report(path, "items", `must have ${wanted} items, has ${value.length}`)
     if (item_type == null) return
     value.forEach((item: unknown, index) => this.#answer(item_type, item, pointer(path, index)))
@@ -138,15 +142,15 @@ class Check {
   #matcher(pattern: string): Matcher | null {
     const known = this.#patterns.get(pattern)
     if (known !== undefined) return known
-    const compiled = compile(pattern)
+    const compiled = compilePattern(pattern)
     this.#patterns.set(pattern, compiled)
     return compiled
   }
 }
 
 /** Every fault of `properties` (what `CreateEmployee` sends) against the form; empty if there is none. */
-export const checkForm = (form: EmployeeForm, properties: Answers): ReadonlyArray<FormFault> => {
-  const check = new Check()
-  check.record(form.properties, properties, "")
-  return check.faults
+export const checkForm = (form: EmployeeForm, properties: Answers): ReadonlyArray<FormViolation> => {
+  const check = new FormChecker()
+  check.checkFields(form.properties, properties, "")
+  return check.violations
 }

@@ -8,12 +8,12 @@
  * - Bounds are inclusive; null or absent means unbounded.
  */
 import * as Schema from "effect/Schema"
-import { boolean, field, list, number, text } from "./Fields.ts"
+import { boolean, list, nullish, number, text } from "./Fields.ts"
 
 const fieldTypes: ReadonlySet<string> = new Set(["text", "date", "number", "object", "array", "single_select"])
 const isKnownType = (type: string): boolean => fieldTypes.has(type)
 
-const basics = {
+const commonFields = {
   label: text,
   required: boolean,
   description: text,
@@ -21,7 +21,7 @@ const basics = {
   unified_key: text
 }
 
-interface Basics {
+interface CommonFields {
   readonly label?: string | null
   readonly required?: boolean | null
   readonly description?: string | null
@@ -29,25 +29,25 @@ interface Basics {
 }
 
 const TextField = Schema.Struct({
-  ...basics,
+  ...commonFields,
   type: Schema.Literal("text"),
   min_length: number,
   max_length: number,
   /** Foreign: never to be matched by a backtracking engine. */
   reg_exp: text
 })
-const DateField = Schema.Struct({ ...basics, type: Schema.Literal("date") })
-const NumberField = Schema.Struct({ ...basics, type: Schema.Literal("number"), min: number, max: number })
+const DateField = Schema.Struct({ ...commonFields, type: Schema.Literal("date") })
+const NumberField = Schema.Struct({ ...commonFields, type: Schema.Literal("number"), min: number, max: number })
 const SingleSelectField = Schema.Struct({
-  ...basics,
+  ...commonFields,
   type: Schema.Literal("single_select"),
-  options: field(Schema.Struct({
+  options: nullish(Schema.Struct({
     type: text,
     entries: list(Schema.Struct({ id: Schema.String, label: text, unified_value: text, remote_id: text }))
   }))
 })
 const OtherField = Schema.Struct({
-  ...basics,
+  ...commonFields,
   type: Schema.String.check(
     Schema.makeFilter((type) => !isKnownType(type), { expected: "a type of field that is not known" })
   )
@@ -58,11 +58,11 @@ export type DateField = typeof DateField.Type
 export type NumberField = typeof NumberField.Type
 export type SingleSelectField = typeof SingleSelectField.Type
 export type OtherField = typeof OtherField.Type
-export interface ObjectField extends Basics {
+export interface ObjectField extends CommonFields {
   readonly type: "object"
   readonly properties?: Readonly<Record<string, FormField>> | null
 }
-export interface ArrayField extends Basics {
+export interface ArrayField extends CommonFields {
   readonly type: "array"
   readonly item_type?: FormField | null
   readonly min_items?: number | null
@@ -72,13 +72,13 @@ export type KnownField = TextField | DateField | NumberField | SingleSelectField
 export type FormField = KnownField | OtherField
 
 /** Whether `switch (field.type)` tells everything of it. */
-export const isKnown = (field: FormField): field is KnownField => isKnownType(field.type)
+export const isKnownField = (field: FormField): field is KnownField => isKnownType(field.type)
 
-export interface EncodedObject extends Basics {
+export interface EncodedObject extends CommonFields {
   readonly type: "object"
   readonly properties?: Readonly<Record<string, EncodedField>> | null
 }
-export interface EncodedArray extends Basics {
+export interface EncodedArray extends CommonFields {
   readonly type: "array"
   readonly item_type?: EncodedField | null
   readonly min_items?: number | null
@@ -96,14 +96,14 @@ type EncodedField =
 const nested = Schema.suspend((): Schema.Codec<FormField, EncodedField> => FormField)
 
 const ObjectField = Schema.Struct({
-  ...basics,
+  ...commonFields,
   type: Schema.Literal("object"),
-  properties: field(Schema.Record(Schema.String, nested))
+  properties: nullish(Schema.Record(Schema.String, nested))
 })
 const ArrayField = Schema.Struct({
-  ...basics,
+  ...commonFields,
   type: Schema.Literal("array"),
-  item_type: field(nested),
+  item_type: nullish(nested),
   min_items: number,
   max_items: number
 })
@@ -137,6 +137,6 @@ export type CreateEmployee = typeof CreateEmployee.Type
 export const CreatedEmployee = Schema.Struct({
   id: Schema.String,
   remote_id: text,
-  prehire: field(Schema.Struct({ remote_id: text }))
+  prehire: nullish(Schema.Struct({ remote_id: text }))
 }).annotate({ identifier: "CreatedEmployee" })
 export type CreatedEmployee = typeof CreatedEmployee.Type

@@ -105,9 +105,10 @@ export const sharedParameters = [
 ] as const
 
 /** May the cursor be called so? No other parameter of a list is. */
-export const isCursorParameter = (name: string): boolean => /^[A-Za-z][\w.-]*$/.test(name) && !taken.has(name)
+export const isCursorParameter = (name: string): boolean =>
+  /^[A-Za-z][\w.-]*$/.test(name) && !reservedParameters.has(name)
 
-const taken: ReadonlySet<string> = new Set([
+const reservedParameters: ReadonlySet<string> = new Set([
   ...sharedParameters,
   ...Object.values(lists).flatMap(({ filters }): ReadonlyArray<string> => filters)
 ])

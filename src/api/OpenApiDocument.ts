@@ -68,7 +68,7 @@ const filters = new Set([
   ...Object.values(lists).flatMap((list): ReadonlyArray<string> => list.filters)
 ])
 
-const documented = (parameter: Json): Json => {
+const documentParameter = (parameter: Json): Json => {
   const name = String(parameter["name"])
   const isFilter = parameter["in"] === "query" && filters.has(name)
   return { ...parameter, ...(isFilter ? filterDocs(name) : {}), ...parameterDocs[name] }
@@ -93,7 +93,7 @@ const statusDocs: Readonly<Record<string, Json>> = {
   504: { description: "The connected system takes too long; whether a write took effect is not known." }
 }
 
-const answered = (responses: Json): Json =>
+const documentResponses = (responses: Json): Json =>
   Object.fromEntries(
     Object.entries(responses).map(([status, response]) => [status, { ...(response as Json), ...statusDocs[status] }])
   )
@@ -103,9 +103,9 @@ const isResponses = (key: string, value: unknown): value is Json =>
   key === "responses" && typeof value === "object" && value !== null && "200" in value
 
 /** The generated document, completed. */
-export const complete = (generated: Json): Json =>
+export const completeDocument = (generated: Json): Json =>
   JSON.parse(JSON.stringify(generated, (key, value) => {
     if (isClosing(key, value)) return undefined
-    if (isResponses(key, value)) return answered(value)
-    return key === "parameters" && Array.isArray(value) ? value.map(documented) : value
+    if (isResponses(key, value)) return documentResponses(value)
+    return key === "parameters" && Array.isArray(value) ? value.map(documentParameter) : value
   }))

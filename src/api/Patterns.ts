@@ -19,7 +19,7 @@ const largestPattern = 200_000
 const largestRepetition = 1000
 
 /** At most so many characters, were `a{9}` written as nine `a`. */
-const writtenOut = (pattern: string): number => {
+const expandedLength = (pattern: string): number => {
   const counts = [...pattern.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].map(([, from, to]) => Number(to || from))
   const repetition = counts.reduce((product, count) => Math.min(largestRepetition, product * Math.max(1, count)), 1)
   return pattern.length * repetition
@@ -33,8 +33,8 @@ const withCodeUnits = (pattern: string): string =>
   )
 
 /** Null: not a pattern, too large, or not one that linear time allows. */
-export const compile = (pattern: string): Matcher | null => {
-  if (pattern.length > longestPattern || writtenOut(pattern) > largestPattern) return null
+export const compilePattern = (pattern: string): Matcher | null => {
+  if (pattern.length > longestPattern || expandedLength(pattern) > largestPattern) return null
   try {
     const compiled = RE2JS.compile(withCodeUnits(pattern))
     return (text) => compiled.test(text)

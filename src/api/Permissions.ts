@@ -12,9 +12,9 @@ export type Permission = NonNullable<
   (typeof reads)[ReadName]["permission"] | (typeof writes)[WriteName]["permission"]
 >
 
-const silent = incrementalModels.map((model) => [model, null] as const)
+const withoutPermission = incrementalModels.map((model) => [model, null] as const)
 const declared = Object.entries({ ...reads, ...writes }).map(([name, { permission }]) => [name, permission] as const)
 
-export const permissions = Object.fromEntries<Permission | null>([...silent, ...declared]) as Readonly<
+export const permissions = Object.fromEntries<Permission | null>([...withoutPermission, ...declared]) as Readonly<
   Record<EndpointName, Permission | null>
 >

@@ -9,16 +9,16 @@
  */
 import * as Schema from "effect/Schema"
 import {
-  anything,
-  customised,
-  field,
-  identity,
-  known,
+  changeMetadata,
+  customFields,
+  json,
   listOf,
-  marks,
-  named,
+  namedReference,
+  nullish,
   number,
   oneOf,
+  openEnum,
+  recordIds,
   reference,
   text
 } from "./Fields.ts"
@@ -30,7 +30,7 @@ export const ProficiencyScale = Schema.Struct({
   min: number,
   max: number,
   step: number,
-  ordered_options: listOf(named)
+  ordered_options: listOf(namedReference)
 })
 export type ProficiencyScale = typeof ProficiencyScale.Type
 
@@ -47,20 +47,20 @@ export type Proficiency = typeof Proficiency.Type
 export const RateSkill = Schema.Struct({
   employee_id: Schema.String,
   skill_id: Schema.String,
-  rating: field(Schema.Struct({ rating_source: known("EXTERNAL", "SELF"), proficiency: field(Proficiency) }))
+  rating: nullish(Schema.Struct({ rating_source: openEnum("EXTERNAL", "SELF"), proficiency: nullish(Proficiency) }))
 }).annotate({ identifier: "RateSkill" })
 export type RateSkill = typeof RateSkill.Type
 
 export const SkillProficiencyRating = Schema.Struct({
-  ...identity,
+  ...recordIds,
   employee_id: text,
   skill_id: text,
   /** `{type, value}` or `{type, selected_option_id}`, by the skill's scale. */
-  proficiency: anything,
+  proficiency: json,
   rating_source: oneOf("EXTERNAL", "SELF"),
   rating_provider_id: text,
-  ...marks,
-  ...customised
+  ...changeMetadata,
+  ...customFields
 }).annotate({ identifier: "SkillProficiencyRating" })
 export type SkillProficiencyRating = typeof SkillProficiencyRating.Type
 
@@ -75,16 +75,16 @@ export const SkillExpectation = Schema.Struct({
   id: Schema.String,
   staffing_entity_id: text,
   skill_id: text,
-  expected_proficiency: anything,
-  changed_at: marks.changed_at,
-  remote_deleted_at: marks.remote_deleted_at
+  expected_proficiency: json,
+  changed_at: changeMetadata.changed_at,
+  remote_deleted_at: changeMetadata.remote_deleted_at
 }).annotate({ identifier: "SkillExpectation" })
 export type SkillExpectation = typeof SkillExpectation.Type
 
 // ---- check --------------------------------------------------------------------------------------------------------
 
 /** The bare number or option id. */
-export const valueOf = (proficiency: Proficiency): number | string => {
+export const proficiencyValue = (proficiency: Proficiency): number | string => {
   if (typeof proficiency !== "object") return proficiency
   return proficiency.type === "NUMERIC" ? proficiency.value : proficiency.selected_option_id
 }
@@ -113,7 +113,7 @@ const checkOption = ({ ordered_options }: ProficiencyScale, value: number | stri
 
 /** What is wrong with a proficiency on this scale, or null. The value itself is never repeated. */
 export const checkProficiency = (scale: ProficiencyScale, proficiency: Proficiency): string | null => {
-  const value = valueOf(proficiency)
+  const value = proficiencyValue(proficiency)
   if (scale.type === "NUMERIC") return checkNumber(scale, value)
   if (scale.type === "SINGLE_SELECT") return checkOption(scale, value)
   return null

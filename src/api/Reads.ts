@@ -57,7 +57,7 @@ export type ReadName = keyof typeof reads
 export const readNames = Object.keys(reads) as ReadonlyArray<ReadName>
 
 /** `data` of each answer. */
-export const readAnswers = {
+export const readSchemas = {
   attachments: AttachmentList,
   employeeForm: EmployeeForm,
   assessmentPackages: AssessmentPackageList,

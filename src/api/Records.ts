@@ -10,19 +10,19 @@
  */
 import * as Schema from "effect/Schema"
 import {
-  anything,
   boolean,
-  customised,
+  changeMetadata,
+  customFields,
   date,
-  field,
-  identity,
+  json,
   list,
   listOf,
-  marks,
-  named,
+  namedReference,
+  nullish,
   number,
   object,
   oneOf,
+  recordIds,
   reference,
   remoteTimes,
   text,
@@ -68,21 +68,21 @@ const candidateFields = {
   email_addresses: emailAddresses,
   social_media: listOf({ link: text, type: text, username: text }),
   location: place,
-  ...customised,
+  ...customFields,
   remote_url: text,
   ...remoteTimes,
-  ...marks,
-  tags: listOf(named)
+  ...changeMetadata,
+  tags: listOf(namedReference)
 }
 
 /** Comes inside its applications; the API has no list of candidates. */
-export const Candidate = Schema.Struct({ ...identity, ...candidateFields }).annotate({ identifier: "Candidate" })
+export const Candidate = Schema.Struct({ ...recordIds, ...candidateFields }).annotate({ identifier: "Candidate" })
 
 const offerStatus = oneOf("ACCEPTED", "DECLINED", "SENT", "APPROVED", "DRAFT", "ABANDONED")
 
 /** An answer's shape follows its question's type: `{content}`, `{choice}`, `{choices}`, `{checked}`, `{number}`, `{date}`, `{raw}`. */
 const screeningAnswers = listOf({
-  answer: anything,
+  answer: json,
   question: object({
     remote_id: text,
     title: text,
@@ -91,7 +91,7 @@ const screeningAnswers = listOf({
 })
 
 export const Application = Schema.Struct({
-  ...identity,
+  ...recordIds,
   outcome: oneOf("PENDING", "HIRED", "DECLINED"),
   rejection_reason_name: text,
   rejected_at: timestamp,
@@ -99,13 +99,13 @@ export const Application = Schema.Struct({
   job_id: text,
   candidate_id: text,
   screening_question_answers: screeningAnswers,
-  ...customised,
+  ...customFields,
   remote_url: text,
   ...remoteTimes,
-  ...marks,
+  ...changeMetadata,
   candidate: object({ ...reference, ...candidateFields }),
-  current_stage: object({ ...named, status: oneOf("ACTIVE", "INACTIVE"), ...customised, index: number }),
-  job: object(named),
+  current_stage: object({ ...namedReference, status: oneOf("ACTIVE", "INACTIVE"), ...customFields, index: number }),
+  job: object(namedReference),
   interviews: listOf({
     ...reference,
     title: text,
@@ -118,14 +118,14 @@ export const Application = Schema.Struct({
 }).annotate({ identifier: "Application" })
 
 export const Scorecard = Schema.Struct({
-  ...identity,
+  ...recordIds,
   candidate_id: text,
   application_id: text,
   interview_id: text,
   author_id: text,
   responses: listOf({
     /** `{label, remote_id}`, an array of those, string, boolean, number or date, by `type`. */
-    answer: anything,
+    answer: json,
     description: text,
     label: text,
     remote_id: text,
@@ -134,66 +134,66 @@ export const Scorecard = Schema.Struct({
     options: listOf({ label: text, remote_id: text })
   }),
   ...remoteTimes,
-  ...marks,
+  ...changeMetadata,
   author: object({ ...reference, first_name: text, last_name: text, email: text })
 }).annotate({ identifier: "Scorecard" })
 
 export const Offer = Schema.Struct({
-  ...identity,
+  ...recordIds,
   status: offerStatus,
   employment_start_date: timestamp,
   application_id: text,
-  ...customised,
+  ...customFields,
   ...remoteTimes,
-  ...marks,
+  ...changeMetadata,
   application: object({
     candidate: object({ ...reference, first_name: text, last_name: text, email_addresses: emailAddresses }),
-    job: object(named)
+    job: object(namedReference)
   })
 }).annotate({ identifier: "Offer" })
 
-export const Tag = Schema.Struct({ ...identity, name: text, ...marks }).annotate({ identifier: "Tag" })
+export const Tag = Schema.Struct({ ...recordIds, name: text, ...changeMetadata }).annotate({ identifier: "Tag" })
 
 // ---- human resources ----------------------------------------------------------------------------------------------
 
 export const Payslip = Schema.Struct({
-  ...identity,
-  ...marks,
+  ...recordIds,
+  ...changeMetadata,
   totals: object({ gross_pay: money, net_pay: money, paid_amount: money }),
   employee: personSummary,
   pay_run: object({ ...reference, start_date: date, end_date: date, legal_entity_id: text }),
-  line_items: listOf({ ...named, amount: money })
+  line_items: listOf({ ...namedReference, amount: money })
 }).annotate({ identifier: "Payslip" })
 
-const reviewCycleFields = { name: text, review_period_start_date: timestamp, ...marks }
+const reviewCycleFields = { name: text, review_period_start_date: timestamp, ...changeMetadata }
 
-export const PerformanceReviewCycle = Schema.Struct({ ...identity, ...reviewCycleFields }).annotate({
+export const PerformanceReviewCycle = Schema.Struct({ ...recordIds, ...reviewCycleFields }).annotate({
   identifier: "PerformanceReviewCycle"
 })
 
 export const PerformanceReview = Schema.Struct({
-  ...identity,
+  ...recordIds,
   type: oneOf("MANAGER", "DIRECT_REPORT", "PEER", "SELF"),
   summary_comment: text,
   summary_rating: object({ type: oneOf("SINGLE_SELECT"), ordered_options: list(Schema.String), value: text }),
-  ...marks,
+  ...changeMetadata,
   reviewee: personSummary,
   reviewer: personSummary,
   review_cycle: object({ ...reference, ...reviewCycleFields })
 }).annotate({ identifier: "PerformanceReview" })
 
 export const Skill = Schema.Struct({
-  ...identity,
+  ...recordIds,
   name: text,
   proficiency_scale_id: text,
   remote_created_at: timestamp,
-  ...marks,
-  ...customised,
-  proficiency_scale: field(ProficiencyScale)
+  ...changeMetadata,
+  ...customFields,
+  proficiency_scale: nullish(ProficiencyScale)
 }).annotate({ identifier: "Skill" })
 
 export const StaffingEntity = Schema.Struct({
-  ...identity,
+  ...recordIds,
   name: text,
   model_type: oneOf("JOB", "POSITION", "REQUISITION"),
   description: text,
@@ -215,31 +215,31 @@ export const StaffingEntity = Schema.Struct({
   parent_id: text,
   remote_url: text,
   ...remoteTimes,
-  ...marks,
-  ...customised,
-  locations: listOf({ ...named, type: oneOf("OFFICE") }),
-  legal_entities: listOf(named),
-  groups: listOf({ ...named, type: oneOf("DEPARTMENT", "TEAM", "COST_CENTER") }),
+  ...changeMetadata,
+  ...customFields,
+  locations: listOf({ ...namedReference, type: oneOf("OFFICE") }),
+  legal_entities: listOf(namedReference),
+  groups: listOf({ ...namedReference, type: oneOf("DEPARTMENT", "TEAM", "COST_CENTER") }),
   skills: listOf({
     skill_id: text,
-    skill: object({ ...named, proficiency_scale: field(ProficiencyScale) }),
+    skill: object({ ...namedReference, proficiency_scale: nullish(ProficiencyScale) }),
     /** A number, an option's id, or an object with either, by the skill's scale. */
-    expected_proficiency: anything
+    expected_proficiency: json
   })
 }).annotate({ identifier: "StaffingEntity" })
 
-export const LegalEntity = Schema.Struct({ ...identity, name: text, address: place, ...marks }).annotate({
+export const LegalEntity = Schema.Struct({ ...recordIds, name: text, address: place, ...changeMetadata }).annotate({
   identifier: "LegalEntity"
 })
 
 export const AbsenceType = Schema.Struct({
-  ...identity,
+  ...recordIds,
   name: text,
   unit: oneOf("HOURS", "DAYS"),
   half_days_supported: boolean,
   exact_times_supported: boolean,
-  ...customised,
-  ...marks
+  ...customFields,
+  ...changeMetadata
 }).annotate({ identifier: "AbsenceType" })
 
 /** The record schema of each list. */

@@ -8,7 +8,7 @@
  */
 import * as Schema from "effect/Schema"
 import { AttachmentUploads } from "./Attachments.ts"
-import { Day, field, known, list, object, oneOf, text } from "./Fields.ts"
+import { Day, list, nullish, object, oneOf, openEnum, text } from "./Fields.ts"
 
 /** Creates an application and its candidate. */
 export const CreateApplication = Schema.Struct({
@@ -22,10 +22,10 @@ export const CreateApplication = Schema.Struct({
     phone_number: text,
     location: object({ city: text, country: text, state: text, zip_code: text }),
     gender: oneOf("MALE", "FEMALE", "OTHER"),
-    availability_date: field(Day),
-    salary_expectations: field(Schema.Struct({ period: known("YEAR", "MONTH"), amount: Schema.Finite }))
+    availability_date: nullish(Day),
+    salary_expectations: nullish(Schema.Struct({ period: openEnum("YEAR", "MONTH"), amount: Schema.Finite }))
   }),
-  attachments: field(AttachmentUploads),
+  attachments: nullish(AttachmentUploads),
   screening_question_answers: list(
     Schema.Struct({
       question_id: Schema.String,
@@ -41,12 +41,12 @@ export const AddResultLink = Schema.Struct({
   /** Display name of the link, where the third-party system can show one. */
   label: Schema.String,
   url: Schema.String.annotate({ format: "uri" }),
-  details: field(Schema.Struct({
+  details: nullish(Schema.Struct({
     custom_field_name_prefix: text,
     attributes: list(Schema.Struct({ key: Schema.String, value: Schema.String }))
   })),
   /** Passed through to the third-party system. */
-  remote_fields: field(Schema.Record(Schema.String, Schema.Json))
+  remote_fields: nullish(Schema.Record(Schema.String, Schema.Json))
 }).annotate({ identifier: "AddResultLink" })
 export type AddResultLink = typeof AddResultLink.Type
 

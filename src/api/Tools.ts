@@ -7,7 +7,7 @@
  * - It belongs to the account, not to an integration: no integration header is sent.
  */
 import * as Schema from "effect/Schema"
-import { identity, list, listOf, object, oneOf, text } from "./Fields.ts"
+import { list, listOf, object, oneOf, recordIds, text } from "./Fields.ts"
 
 /** The four kinds of third-party systems; there are no others. */
 export const toolCategories = ["hris", "ats", "assessment", "lms"] as const
@@ -15,7 +15,7 @@ export const ToolCategory = Schema.Literals(toolCategories)
 export type ToolCategory = typeof ToolCategory.Type
 
 const labelled = {
-  id: identity.id,
+  id: recordIds.id,
   label: text,
   coverage_status: oneOf("SUPPORTED", "UNSUPPORTED", "NOT_IMPLEMENTED", "UNKNOWN")
 }
@@ -28,7 +28,7 @@ const covered = list(
 
 /** `id` is the part of an integration's id before the colon. */
 export const Tool = Schema.Struct({
-  id: identity.id,
+  id: recordIds.id,
   label: text,
   internal_label: text,
   assets: object({ logo_url: text, icon_url: text, icon_black_url: text }),

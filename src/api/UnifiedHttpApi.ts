@@ -21,11 +21,11 @@ import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
-import { ErrorEnvelope } from "./Errors.ts"
+import { ErrorEnvelope } from "./ErrorClassification.ts"
 import { StaffingEntityId } from "./Forms.ts"
 import { cursorParameter, type IncrementalModel, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
-import { complete, listDocs } from "./OpenApiDocument.ts"
-import { readAnswers, reads } from "./Reads.ts"
+import { completeDocument, listDocs } from "./OpenApiDocument.ts"
+import { reads, readSchemas } from "./Reads.ts"
 import { recordSchemas } from "./Records.ts"
 import { ToolCategory } from "./Tools.ts"
 import { Empty, type Write, type WriteName, writes, writeSchemas } from "./Writes.ts"
@@ -88,9 +88,9 @@ export const pageOf = <S extends Schema.Top>(record: S) =>
     warnings: Schema.optionalKey(Warnings)
   })
 
-const refusalsOf = (...statuses: ReadonlyArray<number>) =>
+const errorResponsesFor = (...statuses: ReadonlyArray<number>) =>
   statuses.map((status) => ErrorEnvelope.pipe(HttpApiSchema.status(status)))
-const refusals = refusalsOf(400, 401, 403, 404, 409, 429, 500, 502, 503, 504)
+const errorResponses = errorResponsesFor(400, 401, 403, 404, 409, 429, 500, 502, 503, 504)
 
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ const listEndpoint = <const M extends IncrementalModel>(model: M) =>
     headers: IntegrationHeader,
     query: queryOf(model),
     success: pageOf(recordSchemas[model]),
-    error: refusals
+    error: errorResponses
   }).annotateMerge(OpenApi.annotations(listDocs(lists[model])))
 
 export class Lists extends HttpApiGroup.make("lists", { topLevel: true })
@@ -130,26 +130,26 @@ export class Lists extends HttpApiGroup.make("lists", { topLevel: true })
 // ---- other reads --------------------------------------------------------------------------------------------------
 
 /** Success with what was asked for. */
-export const answerOf = <S extends Schema.Top>(data: S) =>
+export const successEnvelope = <S extends Schema.Top>(data: S) =>
   Schema.Struct({ status: Schema.Literal("success"), data, warnings: Schema.optionalKey(Warnings) })
 
 /** `/a/{b}` as the router writes it, `/a/:b`. */
 const routeOf = (path: `/${string}`) => path.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`
 
 /** What the tables know of an endpoint and its schemas do not say. */
-const documentedAs = ({ permission, stage, summary }: Pick<Write, "permission" | "stage" | "summary">) => {
+const endpointAnnotations = ({ permission, maturity, summary }: Pick<Write, "permission" | "maturity" | "summary">) => {
   const sentences = [
     ...(permission === null ? [] : [`Needs the permission "${permission}".`]),
-    ...(stage === "closed beta" ? ["Closed beta: offered to selected customers."] : []),
-    ...(stage === "deprecated" ? ["Deprecated: attach to the application instead."] : [])
+    ...(maturity === "closed beta" ? ["Closed beta: offered to selected customers."] : []),
+    ...(maturity === "deprecated" ? ["Deprecated: attach to the application instead."] : [])
   ]
   return OpenApi.annotations({
     summary,
     ...(sentences.length > 0 && { description: sentences.join(" ") }),
-    ...(stage === "deprecated" && { deprecated: true }),
+    ...(maturity === "deprecated" && { deprecated: true }),
     override: {
       ...(permission !== null && { "x-permission": permission }),
-      ...(stage === "closed beta" && { "x-beta": true })
+      ...(maturity === "closed beta" && { "x-beta": true })
     }
   })
 }
@@ -159,62 +159,68 @@ export class Reads extends HttpApiGroup.make("reads", { topLevel: true })
     HttpApiEndpoint.get("attachments", routeOf(reads.attachments.path), {
       headers: IntegrationHeader,
       params: { application_id: Schema.NonEmptyString },
-      success: answerOf(readAnswers.attachments),
-      error: refusals
-    }).annotateMerge(documentedAs(reads.attachments)),
+      success: successEnvelope(readSchemas.attachments),
+      error: errorResponses
+    }).annotateMerge(endpointAnnotations(reads.attachments)),
     HttpApiEndpoint.get("employeeForm", routeOf(reads.employeeForm.path), {
       headers: IntegrationHeader,
       query: { staffing_entity_id: Schema.optionalKey(StaffingEntityId) },
-      success: answerOf(readAnswers.employeeForm),
-      error: refusals
-    }).annotateMerge(documentedAs(reads.employeeForm)),
+      success: successEnvelope(readSchemas.employeeForm),
+      error: errorResponses
+    }).annotateMerge(endpointAnnotations(reads.employeeForm)),
     HttpApiEndpoint.get("assessmentPackages", routeOf(reads.assessmentPackages.path), {
       headers: IntegrationHeader,
-      success: answerOf(readAnswers.assessmentPackages),
-      error: refusals
-    }).annotateMerge(documentedAs(reads.assessmentPackages)),
+      success: successEnvelope(readSchemas.assessmentPackages),
+      error: errorResponses
+    }).annotateMerge(endpointAnnotations(reads.assessmentPackages)),
     HttpApiEndpoint.get("tools", routeOf(reads.tools.path), {
       params: { category: ToolCategory },
-      success: answerOf(readAnswers.tools),
-      error: refusals
-    }).annotateMerge(documentedAs(reads.tools))
+      success: successEnvelope(readSchemas.tools),
+      error: errorResponses
+    }).annotateMerge(endpointAnnotations(reads.tools))
   )
   .middleware(Authorization)
 {}
 
 // ---- writes -------------------------------------------------------------------------------------------------------
 
-const writeRefusals = [...refusals, ...refusalsOf(413, 415)]
+const writeErrorResponses = [...errorResponses, ...errorResponsesFor(413, 415)]
 
-const contractOf = <const W extends WriteName>(name: W) => ({
+const writeEndpointOptions = <const W extends WriteName>(name: W) => ({
   headers: IntegrationHeader,
   params: writeSchemas[name].params,
   payload: writeSchemas[name].body,
-  success: answerOf(writeSchemas[name].data),
-  error: writeRefusals
+  success: successEnvelope(writeSchemas[name].data),
+  error: writeErrorResponses
 })
 
 const post = <const W extends WriteName>(name: W) =>
-  HttpApiEndpoint.post(name, routeOf(writes[name].path), contractOf(name)).annotateMerge(documentedAs(writes[name]))
+  HttpApiEndpoint.post(name, routeOf(writes[name].path), writeEndpointOptions(name)).annotateMerge(
+    endpointAnnotations(writes[name])
+  )
 
 export class Writes extends HttpApiGroup.make("writes", { topLevel: true })
   .add(
     post("createApplication"),
     post("addResultLink"),
     post("addTag"),
-    HttpApiEndpoint.delete("removeTag", routeOf(writes.removeTag.path), contractOf("removeTag"))
-      .annotateMerge(documentedAs(writes.removeTag)),
+    HttpApiEndpoint.delete("removeTag", routeOf(writes.removeTag.path), writeEndpointOptions("removeTag"))
+      .annotateMerge(endpointAnnotations(writes.removeTag)),
     HttpApiEndpoint.patch("updateInterview", routeOf(writes.updateInterview.path), {
-      ...contractOf("updateInterview"),
+      ...writeEndpointOptions("updateInterview"),
       success: Schema.Struct({ status: Schema.Literal("success"), data: Empty })
-    }).annotateMerge(documentedAs(writes.updateInterview)),
+    }).annotateMerge(endpointAnnotations(writes.updateInterview)),
     post("addCandidateAttachment"),
     post("createEmployee"),
     post("uploadDocument"),
     post("rateSkill"),
     post("expectSkill"),
-    HttpApiEndpoint.put("replacePackages", routeOf(writes.replacePackages.path), contractOf("replacePackages"))
-      .annotateMerge(documentedAs(writes.replacePackages)),
+    HttpApiEndpoint.put(
+      "replacePackages",
+      routeOf(writes.replacePackages.path),
+      writeEndpointOptions("replacePackages")
+    )
+      .annotateMerge(endpointAnnotations(writes.replacePackages)),
     post("deactivateCourse")
   )
   .middleware(Authorization)
@@ -228,6 +234,6 @@ export class UnifiedHttpApi extends HttpApi.make("unified-api")
   .annotateMerge(OpenApi.annotations({
     title: "Unified HR, recruiting, assessment and learning API, as Rollcall uses it",
     version: "1.0.0",
-    transform: complete
+    transform: completeDocument
   }))
 {}

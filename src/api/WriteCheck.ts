@@ -6,7 +6,7 @@
  * 1. No fault repeats a value: bodies are personal data   (I11)
  *
  * Gotchas
- * - `pattern_refused` says that a pattern of the form was not checked, not that it is broken.
+ * - `pattern_unsupported` says that a pattern of the form was not checked, not that it is broken.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -16,7 +16,7 @@ import { CreateEmployee, type EmployeeForm } from "./Forms.ts"
 import { checkProficiency, ExpectSkill, type ProficiencyScale, RateSkill } from "./Proficiency.ts"
 import { type WriteName, writeSchemas } from "./Writes.ts"
 
-export interface WriteFault {
+export interface WriteViolation {
   /** JSON Pointer into the request: `/params/job_id`, `/body/candidate/first_name`. */
   readonly path: string
   /** `shape`, `size`, `scale`, or the form's rule that is broken (`required`, `bounds`, …). */
@@ -38,11 +38,11 @@ const pointer = (path: ReadonlyArray<PropertyKey>): string =>
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** Issues of a schema name what is expected, never what was given. */
-const shapeFaults = (
+const checkShape = (
   place: string,
   schema: Schema.Codec<unknown, unknown>,
   value: unknown
-): ReadonlyArray<WriteFault> => {
+): ReadonlyArray<WriteViolation> => {
   const result = Schema.decodeUnknownResult(schema)(value, { errors: "all" })
   if (Result.isSuccess(result)) return []
   return issuesOf(result.failure.issue).issues.map(({ message, path = [] }) => ({
@@ -55,11 +55,11 @@ const shapeFaults = (
 const isSegment = (text: string): boolean => !/^\.{1,2}$/.test(text) && text.isWellFormed()
 
 /** Of what becomes part of an address: a dot segment would address something else, however it is escaped. */
-export const paramFaults = (
+export const checkParams = (
   schema: Schema.Codec<unknown, unknown>,
   params: Readonly<Record<string, unknown>>
-): ReadonlyArray<WriteFault> => [
-  ...shapeFaults("/params", schema, params),
+): ReadonlyArray<WriteViolation> => [
+  ...checkShape("/params", schema, params),
   ...Object.entries(params)
     .filter(([, value]) => typeof value === "string" && !isSegment(value))
     .map(([name]) => ({ path: pointer(["params", name]), rule: "shape", message: "cannot be part of an address" }))
@@ -69,7 +69,7 @@ const isCreateEmployee = Schema.is(CreateEmployee)
 const isRateSkill = Schema.is(RateSkill)
 const isExpectSkill = Schema.is(ExpectSkill)
 
-const scaleFaults = (scale: ProficiencyScale, write: WriteName, body: unknown): ReadonlyArray<WriteFault> => {
+const checkScale = (scale: ProficiencyScale, write: WriteName, body: unknown): ReadonlyArray<WriteViolation> => {
   const [path, proficiency] = write === "rateSkill"
     ? ["/body/rating/proficiency", isRateSkill(body) ? body.rating?.proficiency : null]
     : ["/body/expected_proficiency", isExpectSkill(body) ? body.expected_proficiency : null]
@@ -77,17 +77,17 @@ const scaleFaults = (scale: ProficiencyScale, write: WriteName, body: unknown): 
   return message === null ? [] : [{ path, rule: "scale", message }]
 }
 
-const bodyFaults = ({ body, form, scale, write }: UncheckedWrite): ReadonlyArray<WriteFault> => {
-  const misshapen = shapeFaults("/body", writeSchemas[write].body, body)
+const checkBody = ({ body, form, scale, write }: UncheckedWrite): ReadonlyArray<WriteViolation> => {
+  const misshapen = checkShape("/body", writeSchemas[write].body, body)
   if (misshapen.length > 0) return misshapen
   if (form !== undefined && isCreateEmployee(body)) {
     return checkForm(form, body.properties).map((fault) => ({ ...fault, path: `/body/properties${fault.path}` }))
   }
-  return scale === undefined ? [] : scaleFaults(scale, write, body)
+  return scale === undefined ? [] : checkScale(scale, write, body)
 }
 
 /** Every fault of the request; empty if there is none. */
-export const writeFaults = (request: UncheckedWrite): ReadonlyArray<WriteFault> => [
-  ...paramFaults(Schema.Struct(writeSchemas[request.write].params), request.params),
-  ...bodyFaults(request)
+export const checkWrite = (request: UncheckedWrite): ReadonlyArray<WriteViolation> => [
+  ...checkParams(Schema.Struct(writeSchemas[request.write].params), request.params),
+  ...checkBody(request)
 ]

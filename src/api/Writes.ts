@@ -5,11 +5,11 @@
  * Source: docs/contract.md, "Writes".
  *
  * Invariants
- * 1. `repeat` is "safe" only where a second one overwrites, replaces or sets the same state, and nothing else happens
+ * 1. `resendPolicy` is "safe" only where a second one overwrites, replaces or sets the same state, and nothing else happens
  *
  * Gotchas
  * - A tag removed twice may be refused, an interview moved twice may invite twice: hence `look`.
- * - A place in `shows` is not always one that polls see: ask `lists` whether `updated_after` reacts to it.
+ * - A path in `visibleIn` is not always one that polls see: ask `lists` whether `updated_after` reacts to it.
  */
 import * as Schema from "effect/Schema"
 import { ReplacePackages } from "./Assessment.ts"
@@ -27,7 +27,7 @@ import type { ToolCategory } from "./Tools.ts"
  * it again if it did not. `find`: read first, it may be found; that it is not proves nothing, and a second one does harm.
  * `never`: a second one does harm that no read can prevent.
  */
-export type Repeat = "safe" | "look" | "find" | "never"
+export type ResendPolicy = "safe" | "look" | "find" | "never"
 
 export interface Write {
   /** What it does, for the document. */
@@ -37,10 +37,10 @@ export interface Write {
   readonly category: ToolCategory
   /** What must be enabled in the account's scope configuration; null where the specification is silent. */
   readonly permission: string | null
-  readonly repeat: Repeat
+  readonly resendPolicy: ResendPolicy
   /** The polled model, and the place in its record ("" = the record itself), that come to show the effect; null: none. */
-  readonly shows: { readonly model: IncrementalModel | "assessment.package"; readonly path: string } | null
-  readonly stage?: "deprecated" | "closed beta"
+  readonly visibleIn: { readonly model: IncrementalModel | "assessment.package"; readonly path: string } | null
+  readonly maturity?: "deprecated" | "closed beta"
 }
 
 export const writes = {
@@ -50,8 +50,8 @@ export const writes = {
     path: "/ats/jobs/{job_id}/applications",
     category: "ats",
     permission: null,
-    repeat: "find",
-    shows: { model: "ats.application", path: "" }
+    resendPolicy: "find",
+    visibleIn: { model: "ats.application", path: "" }
   },
   addResultLink: {
     summary: "Show a result on an application",
@@ -59,8 +59,8 @@ export const writes = {
     path: "/ats/applications/{application_id}/result-links",
     category: "ats",
     permission: null,
-    repeat: "never",
-    shows: null
+    resendPolicy: "never",
+    visibleIn: null
   },
   addTag: {
     summary: "Add a tag to a candidate",
@@ -68,8 +68,8 @@ export const writes = {
     path: "/ats/candidates/{candidate_id}/tags",
     category: "ats",
     permission: "Manage tags",
-    repeat: "look",
-    shows: { model: "ats.application", path: "candidate.tags" }
+    resendPolicy: "look",
+    visibleIn: { model: "ats.application", path: "candidate.tags" }
   },
   removeTag: {
     summary: "Remove a tag from a candidate, by its name",
@@ -77,8 +77,8 @@ export const writes = {
     path: "/ats/candidates/{candidate_id}/tags",
     category: "ats",
     permission: "Manage tags",
-    repeat: "look",
-    shows: { model: "ats.application", path: "candidate.tags" }
+    resendPolicy: "look",
+    visibleIn: { model: "ats.application", path: "candidate.tags" }
   },
   /** @beta Closed: offered to selected customers. */
   updateInterview: {
@@ -87,9 +87,9 @@ export const writes = {
     path: "/ats/applications/{application_id}/interviews",
     category: "ats",
     permission: null,
-    repeat: "look",
-    shows: { model: "ats.application", path: "interviews" },
-    stage: "closed beta"
+    resendPolicy: "look",
+    visibleIn: { model: "ats.application", path: "interviews" },
+    maturity: "closed beta"
   },
   /** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
   addCandidateAttachment: {
@@ -98,9 +98,9 @@ export const writes = {
     path: "/ats/candidates/{candidate_id}/attachments",
     category: "ats",
     permission: "Add attachments",
-    repeat: "never",
-    shows: null,
-    stage: "deprecated"
+    resendPolicy: "never",
+    visibleIn: null,
+    maturity: "deprecated"
   },
   createEmployee: {
     summary: "Create an employee from the form's answers",
@@ -108,8 +108,8 @@ export const writes = {
     path: "/hris/employees/form",
     category: "hris",
     permission: "Create and manage employees",
-    repeat: "never",
-    shows: null
+    resendPolicy: "never",
+    visibleIn: null
   },
   uploadDocument: {
     summary: "Upload a document for an employee",
@@ -117,8 +117,8 @@ export const writes = {
     path: "/hris/employees/{employee_id}/documents",
     category: "hris",
     permission: "Manage documents",
-    repeat: "never",
-    shows: null
+    resendPolicy: "never",
+    visibleIn: null
   },
   rateSkill: {
     summary: "Rate an employee's skill, or overwrite the rating",
@@ -126,8 +126,8 @@ export const writes = {
     path: "/hris/skill-proficiency-ratings",
     category: "hris",
     permission: "Manage employee skill proficiency ratings",
-    repeat: "safe",
-    shows: null
+    resendPolicy: "safe",
+    visibleIn: null
   },
   expectSkill: {
     summary: "Attach a skill to a staffing entity, or update what is expected",
@@ -135,8 +135,8 @@ export const writes = {
     path: "/hris/staffing-entities/{staffing_entity_id}/skills",
     category: "hris",
     permission: null,
-    repeat: "safe",
-    shows: { model: "hris.staffing_entity", path: "skills" }
+    resendPolicy: "safe",
+    visibleIn: { model: "hris.staffing_entity", path: "skills" }
   },
   replacePackages: {
     summary: "Replace all assessment packages",
@@ -144,8 +144,8 @@ export const writes = {
     path: "/assessment/packages",
     category: "assessment",
     permission: null,
-    repeat: "safe",
-    shows: { model: "assessment.package", path: "" }
+    resendPolicy: "safe",
+    visibleIn: { model: "assessment.package", path: "" }
   },
   deactivateCourse: {
     summary: "Deactivate a course",
@@ -153,8 +153,8 @@ export const writes = {
     path: "/lms/courses/{course_id}/deactivate",
     category: "lms",
     permission: "Upsert courses",
-    repeat: "safe",
-    shows: null
+    resendPolicy: "safe",
+    visibleIn: null
   }
 } as const satisfies Record<string, Write>
 export type WriteName = keyof typeof writes

@@ -30,7 +30,7 @@ export const isObject = (value: unknown): value is JsonObject =>
 export const isArray = (value: unknown): value is ReadonlyArray<JsonValue> => Array.isArray(value)
 
 /** Levels of nesting; whoever walks through a deeper value could run out of stack. */
-export const deepest = 100
+export const maxDepth = 100
 
 /** Whether a JSON value has more levels of nesting; a cycle has. */
 export const isDeeper = (value: unknown, levels: number): boolean => {
@@ -70,7 +70,7 @@ const shortest = "2026-01-01T00:00:00Z".length
 const longest = "2026-01-01T00:00:00.000+00:00".length
 
 /** Any spelling of one instant as the same text (W9). */
-const textOf = (text: string): string => {
+const normalizeTime = (text: string): string => {
   if (text.length < shortest || text.length > longest || !instant.test(text)) return text
   const day = text.slice(0, 10)
   const [time, midnight] = [Date.parse(text), Date.parse(day)]
@@ -80,7 +80,7 @@ const textOf = (text: string): string => {
 }
 
 const formOf = (value: JsonValue, shape: Shape | undefined, name: string): Form => {
-  if (typeof value === "string") return textOf(value)
+  if (typeof value === "string") return normalizeTime(value)
   if (isArray(value)) return [arrayTag, ...membersOf(value, shape, name)]
   if (!isObject(value)) return value
   const form: Array<Form> = [objectTag]

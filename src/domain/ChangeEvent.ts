@@ -2,7 +2,7 @@
  * A published change: the row of the event log and its CloudEvents form.
  *
  * Invariants
- * 1. Per record and lineage the kinds read `(created updated* deleted)*`, each `before` is the previous `after`   (I3)
+ * 1. Per record and generation the kinds read `(created updated* deleted)*`, each `before` is the previous `after`   (I3)
  * 2. The same event id never carries other content   (I4)
  *
  * Gotchas
@@ -22,11 +22,11 @@ export type Json = string
 
 /** What capture appends. The store adds position and the reference to the record's previous row. */
 export interface NewEvent {
-  /** Hash of lineage, integration, model, id, version, kind and canonical content. */
+  /** Hash of generation, integration, model, id, version, kind and canonical content. */
   readonly eventId: string
   readonly id: string
   readonly remoteId: string | null
-  readonly lineage: number
+  readonly generation: number
   /** Per record 1, 2, 3 … */
   readonly version: number
   readonly kind: Kind
@@ -64,7 +64,7 @@ export interface LogIdentity {
   /** Random, made with the store. */
   readonly store: string
   /** Raised when the store is adopted after a restore. */
-  readonly lineage: number
+  readonly generation: number
 }
 
 /** The chain of a log before its first row. */
@@ -78,7 +78,7 @@ export const chainOf = (previous: string, eventId: string): string =>
   hash("sha256", `${previous} ${eventId}`, "base64url").slice(0, 22)
 
 /** A place in the log. */
-export interface Place {
+export interface LogPlace {
   /** Of the last row before it; 0 = before the first. */
   readonly position: number
   /** At that row; null: not given, the place cannot be told from the same number in another copy of the store. */
@@ -90,26 +90,26 @@ export interface Place {
  * without it a position only refers to a row.
  */
 export const formatPosition = (identity: LogIdentity, position: number, chain?: string): string =>
-  `${identity.store}-${identity.lineage}-${position}${chain === undefined || chain === genesis ? "" : `-${chain}`}`
+  `${identity.store}-${identity.generation}-${position}${chain === undefined || chain === genesis ? "" : `-${chain}`}`
 
-/** The place that a position names, `"foreign"` if it belongs to another store or lineage, `"malformed"` if it is none. */
-export const parsePosition = (identity: LogIdentity, text: string): Place | "foreign" | "malformed" => {
+/** The place that a position names, `"foreign"` if it belongs to another store or generation, `"malformed"` if it is none. */
+export const parsePosition = (identity: LogIdentity, text: string): LogPlace | "foreign" | "malformed" => {
   const match = /^([0-9a-z]+)-(\d{1,9})-(\d{1,15})(?:-([\w-]{22}))?$/.exec(text)
   if (match === null) return "malformed"
-  return match[1] === identity.store && Number(match[2]) === identity.lineage
+  return match[1] === identity.store && Number(match[2]) === identity.generation
     ? { position: Number(match[3]), chain: match[4] ?? null }
     : "foreign"
 }
 
 /** Event id: same inputs, same id; other content, other id (I4). `canonicalAfter` is the canonical hash or null. */
 export const eventIdOf = (
-  key: { readonly lineage: number; readonly integration: string; readonly model: Model; readonly id: string },
+  key: { readonly generation: number; readonly integration: string; readonly model: Model; readonly id: string },
   version: number,
   kind: Kind,
   canonicalAfter: string | null
 ): string =>
   createHash("sha256")
-    .update(JSON.stringify([key.lineage, key.integration, key.model, key.id, version, kind, canonicalAfter]))
+    .update(JSON.stringify([key.generation, key.integration, key.model, key.id, version, kind, canonicalAfter]))
     .digest("base64url")
 
 const encodeSource = (integration: string): string =>
@@ -133,28 +133,28 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   dataschema: schemaOf(entry.model),
   integration: entry.integration,
   model: entry.model,
-  lineage: entry.lineage,
+  generation: entry.generation,
   recordversion: entry.version,
   origin: entry.origin,
   position: formatPosition(identity, entry.position, entry.chain),
   partitionkey: partitionKey(entry)
 })
 
-/** Of the notice that a record is gone of which the log of this lineage knows nothing. */
+/** Of the notice that a record is gone of which the log of this generation knows nothing. */
 export const removalAttributesOf = (
-  { lineage }: LogIdentity,
+  { generation }: LogIdentity,
   record: { readonly integration: string; readonly model: Model; readonly id: string },
   now: number
 ) => ({
   specversion: "1.0",
-  id: eventIdOf({ ...record, lineage }, 0, "deleted", null),
+  id: eventIdOf({ ...record, generation }, 0, "deleted", null),
   source: encodeSource(record.integration),
   type: `rollcall.${record.model}.state`,
   subject: record.id,
   time: new Date(now).toISOString(),
   integration: record.integration,
   model: record.model,
-  lineage,
+  generation,
   recordversion: 0,
   partitionkey: partitionKey(record)
 })
@@ -166,7 +166,7 @@ export const dataTextOf = (entry: LogEntry): Json => {
     model: entry.model,
     id: entry.id,
     remote_id: entry.remoteId,
-    lineage: entry.lineage,
+    generation: entry.generation,
     version: entry.version,
     kind: entry.kind,
     origin: entry.origin

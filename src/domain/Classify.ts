@@ -14,34 +14,34 @@
 import type { Observation } from "./Observation.ts"
 
 /** What is known of the record: of the head, what was published; of the pending row, what was observed last. */
-export interface Known {
+export interface PublishedRecord {
   readonly live: boolean
   readonly canonicalHash: string
   readonly changedAtMs: number | null
   /** Newest reading that met it. */
-  readonly seen: number
+  readonly lastSeenRunId: number
 }
-export interface Awaiting {
-  readonly status: "staged" | "held" | "disputed" | "reread" | "absent"
+export interface PendingObservation {
+  readonly status: "staged" | "held" | "rejected" | "disputed" | "absent"
   readonly deleted: boolean
   readonly canonicalHash: string
   readonly changedAtMs: number | null
 }
 
-export interface Setting {
-  readonly reading: number
+export interface ClassifyContext {
+  readonly runId: number
   /** The answer of a point re-read: it decides, it is not doubted. */
-  readonly decisive: boolean
+  readonly isRefetch: boolean
   /** The reading is the stream's first sweep. */
   readonly backfill: boolean
   /** Server ms. */
   readonly backfillStartedAt: number
   readonly backfilledAt: number | null
   /** ms */
-  readonly margin: number
+  readonly overlap: number
 }
 
-export type Meaning =
+export type Classification =
   /** What is published is what is shown; a pending row, if any, is void. */
   | { readonly _tag: "Same" }
   /** Met before in this reading, with the same content. */
@@ -67,22 +67,22 @@ export const isOlder = (a: number | null, b: number | null): boolean => a !== nu
 const day = 86_400_000
 
 /** An old record found late is no new hire (B1, B3, B4); one born while the backfill runs is not old (B2). */
-export const isOld = (observed: Observation, setting: Setting): boolean => {
+export const isOld = (observed: Observation, setting: ClassifyContext): boolean => {
   const born = observed.createdAtMs ?? observed.changedAtMs
   if (setting.backfill) return born === null || born < setting.backfillStartedAt
   if (observed.createdAtMs !== null) return observed.createdAtMs < setting.backfillStartedAt - day
-  if (observed.changedAtMs !== null) return observed.changedAtMs < setting.backfillStartedAt - setting.margin
+  if (observed.changedAtMs !== null) return observed.changedAtMs < setting.backfillStartedAt - setting.overlap
   return setting.backfilledAt === null
 }
 
 export const classify = (
-  known: Known | undefined,
-  awaiting: Awaiting | undefined,
+  known: PublishedRecord | undefined,
+  awaiting: PendingObservation | undefined,
   observed: Observation,
-  setting: Setting
-): Meaning => {
-  const isDisputed = awaiting?.status === "reread"
-  if (isDisputed && !setting.decisive && !isLater(known, awaiting, observed, setting)) return { _tag: "Disputed" }
+  setting: ClassifyContext
+): Classification => {
+  const isDisputed = awaiting?.status === "disputed"
+  if (isDisputed && !setting.isRefetch && !isLater(known, awaiting, observed, setting)) return { _tag: "Disputed" }
   if (known === undefined) return classifyUnknown(observed, setting)
   // An absence is no observation: any sighting cancels it and the published content is what counts. So it is once nothing is
   // disputed any more.
@@ -92,8 +92,8 @@ export const classify = (
   const gone = observed.deleted || emptied
   const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash)
 
-  if (!setting.decisive) {
-    if (known.seen === setting.reading) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
+  if (!setting.isRefetch) {
+    if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
     if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }
     if (pending !== undefined && sameAsNewest) return { _tag: "StillPending" }
   }
@@ -107,15 +107,15 @@ export const classify = (
 
 /** What a later reading shows to be newer than all that was disputed is judged as ever: nobody waits for ever where re-reads are not answered. */
 const isLater = (
-  known: Known | undefined,
-  awaiting: Awaiting,
+  known: PublishedRecord | undefined,
+  awaiting: PendingObservation,
   { changedAtMs }: Observation,
-  { reading }: Setting
+  { runId }: ClassifyContext
 ): boolean =>
   isOlder(awaiting.changedAtMs, changedAtMs) &&
-  (known === undefined || (known.seen < reading && isOlder(known.changedAtMs, changedAtMs)))
+  (known === undefined || (known.lastSeenRunId < runId && isOlder(known.changedAtMs, changedAtMs)))
 
-const classifyUnknown = (observed: Observation, setting: Setting): Meaning => {
+const classifyUnknown = (observed: Observation, setting: ClassifyContext): Classification => {
   if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }
   const afterBackfill = setting.backfilledAt !== null && observed.deletedAtMs !== null &&
     observed.deletedAtMs > setting.backfilledAt

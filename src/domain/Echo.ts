@@ -16,11 +16,11 @@ import {
   type Author,
   type Expectation,
   type Hash,
-  hashOf,
   keyOf,
-  type Open,
+  type Matcher,
+  type OpenExpectation,
   type Pointer,
-  type Sign
+  valueHash
 } from "./Expectation.ts"
 import type { Model } from "./Model.ts"
 
@@ -31,14 +31,16 @@ export interface Cause extends Author {
 }
 
 /** Depth of a write in reaction to events of these causes. */
-export const depthAfter = (causes: ReadonlyArray<Pick<Cause, "depth"> | null>): number =>
+export const nextDepth = (causes: ReadonlyArray<Pick<Cause, "depth"> | null>): number =>
   Math.max(0, ...causes.map((cause) => cause?.depth ?? 0)) + 1
 
 /** Whether nothing but our own write changed: its author need not hear of it. */
-export const isWhole = ({ paths }: Pick<Cause, "paths">, changes: ReadonlyArray<Pick<PathChange, "path">>): boolean =>
-  paths.includes("") || (changes.length > 0 && changes.every(({ path }) => paths.includes(path)))
+export const isOwnChangeOnly = (
+  { paths }: Pick<Cause, "paths">,
+  changes: ReadonlyArray<Pick<PathChange, "path">>
+): boolean => paths.includes("") || (changes.length > 0 && changes.every(({ path }) => paths.includes(path)))
 
-const showing: ReadonlySet<Model> = new Set([
+const modelsShowingWrites: ReadonlySet<Model> = new Set([
   "ats.application",
   "ats.candidate",
   "ats.tag",
@@ -46,10 +48,10 @@ const showing: ReadonlySet<Model> = new Set([
   "assessment.package"
 ])
 /** Whether any write shows in records of this model. */
-export const canShow = (model: Model): boolean => showing.has(model)
+export const canShowWrites = (model: Model): boolean => modelsShowingWrites.has(model)
 
 const textOf = (value: JsonValue | undefined): string | null => typeof value === "string" ? value : null
-const inside = (value: JsonValue | undefined, name: string): JsonValue | undefined =>
+const propertyOf = (value: JsonValue | undefined, name: string): JsonValue | undefined =>
   isObject(value) ? value[name] : undefined
 
 /** Under what expectations of a record are found; what is gone has no content. */
@@ -57,19 +59,19 @@ export const keysOf = (model: Model, id: string, content: JsonObject | null): Re
   const keys = [keyOf(id)]
   const add = (prefix: string, value: string | null) => value === null || keys.push(prefix + value)
   if (model === "ats.application") {
-    add("candidate:", textOf(content?.["candidate_id"]) ?? textOf(inside(content?.["candidate"], "id")))
-    add("job:", textOf(content?.["job_id"]) ?? textOf(inside(content?.["job"], "id")))
+    add("candidate:", textOf(content?.["candidate_id"]) ?? textOf(propertyOf(content?.["candidate"], "id")))
+    add("job:", textOf(content?.["job_id"]) ?? textOf(propertyOf(content?.["job"], "id")))
   }
   if (model === "ats.candidate") {
-    for (const leaf of leavesOf(content?.["email_addresses"])) add("email:", hashOf(leaf))
+    for (const leaf of leavesOf(content?.["email_addresses"])) add("email:", valueHash(leaf))
   }
-  if (model === "ats.tag") add("name:", content === null ? null : hashOf(content["name"] ?? null))
+  if (model === "ats.tag") add("name:", content === null ? null : valueHash(content["name"] ?? null))
   if (model === "assessment.package") keys.push(anyRecord)
   return keys
 }
 
 /** One event of a record. */
-export interface Shown {
+export interface RecordEvent {
   readonly id: string
   readonly kind: Kind
   readonly changes: ReadonlyArray<PathChange>
@@ -79,7 +81,7 @@ export interface Shown {
 /** What stands in the record; members of arrays with ids stand by id. */
 const valueAt = (content: JsonObject | null, at: Pointer): JsonValue | undefined =>
   (at === "" ? [] : segments(at)).reduce<JsonValue | undefined>((value, name) => {
-    if (!isArray(value)) return inside(value, name)
+    if (!isArray(value)) return propertyOf(value, name)
     return value[memberKeys("", value)?.indexOf(name) ?? Number(name)]
   }, content ?? undefined)
 
@@ -90,68 +92,69 @@ const leavesOf = (value: JsonValue | undefined): ReadonlyArray<JsonValue> => {
 }
 
 /** What was written as one value may be shown as an object that holds it. */
-const fits = (value: JsonValue | undefined, wanted: Hash | null): boolean =>
-  wanted === null || leavesOf(value).some((leaf) => hashOf(leaf) === wanted)
+const containsValue = (value: JsonValue | undefined, wanted: Hash | null): boolean =>
+  wanted === null || leavesOf(value).some((leaf) => valueHash(leaf) === wanted)
 
-const stands = (content: JsonObject | null, at: Pointer, wanted: Hash | null): boolean =>
-  fits(valueAt(content, at), wanted)
-const stand = (content: JsonObject | null, values: Readonly<Record<Pointer, Hash | null>>): boolean =>
-  Object.entries(values).every(([at, wanted]) => stands(content, at, wanted))
+const hasValueAt = (content: JsonObject | null, at: Pointer, wanted: Hash | null): boolean =>
+  containsValue(valueAt(content, at), wanted)
+const hasValues = (content: JsonObject | null, values: Readonly<Record<Pointer, Hash | null>>): boolean =>
+  Object.entries(values).every(([at, wanted]) => hasValueAt(content, at, wanted))
 
 const isAtOrBelow = (path: Pointer, at: Pointer): boolean => path === at || path.startsWith(`${at}/`)
 
-type MemberSign = Extract<Sign, { readonly kind: "member" }>
-type ValuesSign = Extract<Sign, { readonly kind: "values" }>
+type MemberMatcher = Extract<Matcher, { readonly kind: "member" }>
+type ValuesMatcher = Extract<Matcher, { readonly kind: "values" }>
 
-const isMember = ({ property, value }: MemberSign, member: JsonValue): boolean => fits(inside(member, property), value)
+const isMember = ({ property, value }: MemberMatcher, member: JsonValue): boolean =>
+  containsValue(propertyOf(member, property), value)
 
 /** Members that came, or went, are those that are written of. */
-const explainsMember = (sign: MemberSign, { after, before, path }: PathChange): boolean => {
-  const [from, to] = sign.present ? [before, after] : [after, before]
-  if (path === sign.array) {
+const explainsMember = (matcher: MemberMatcher, { after, before, path }: PathChange): boolean => {
+  const [from, to] = matcher.present ? [before, after] : [after, before]
+  if (path === matcher.array) {
     const known = new Set((isArray(from) ? from : []).map((member) => canonical(member, undefined)))
     const others = (isArray(to) ? to : []).filter((member) => !known.delete(canonical(member, undefined)))
-    return known.size === 0 && others.length > 0 && others.every((member) => isMember(sign, member))
+    return known.size === 0 && others.length > 0 && others.every((member) => isMember(matcher, member))
   }
   const parent = path.slice(0, path.lastIndexOf("/"))
-  return parent === sign.array && from === null && isMember(sign, to)
+  return parent === matcher.array && from === null && isMember(matcher, to)
 }
 
-const pathsOf = (sign: Sign, { after, changes, id, kind }: Shown): ReadonlyArray<Pointer> => {
+const pathsOf = (matcher: Matcher, { after, changes, id, kind }: RecordEvent): ReadonlyArray<Pointer> => {
   const whole = (is: boolean): ReadonlyArray<Pointer> => is ? [""] : []
-  switch (sign.kind) {
+  switch (matcher.kind) {
     case "created":
-      return whole(kind === "created" && stand(after, sign.values))
+      return whole(kind === "created" && hasValues(after, matcher.values))
     case "gone":
-      return whole(kind === "deleted" && !sign.others.includes(id))
+      return whole(kind === "deleted" && !matcher.except.includes(id))
     case "member":
-      return changes.filter((change) => explainsMember(sign, change)).map(({ path }) => path)
+      return changes.filter((change) => explainsMember(matcher, change)).map(({ path }) => path)
     case "values": {
-      if (kind === "created") return whole(sign.whole === "" && stand(after, sign.values))
+      if (kind === "created") return whole(matcher.orWhole === "" && hasValues(after, matcher.values))
       return changes.filter(({ before, path }) =>
-        Object.entries(sign.values).some(([at, wanted]) => isAtOrBelow(path, at) && stands(after, at, wanted)) ||
-        (path === sign.whole && before === null && isComplete(sign, after))
+        Object.entries(matcher.values).some(([at, wanted]) => isAtOrBelow(path, at) && hasValueAt(after, at, wanted)) ||
+        (path === matcher.orWhole && before === null && isComplete(matcher, after))
       ).map(({ path }) => path)
     }
   }
 }
 
-const isComplete = ({ values, whole }: ValuesSign, content: JsonObject | null): boolean =>
-  (whole === null || valueAt(content, whole) != null) && stand(content, values)
+const isComplete = ({ values, orWhole }: ValuesMatcher, content: JsonObject | null): boolean =>
+  (orWhole === null || valueAt(content, orWhole) != null) && hasValues(content, values)
 
 /** Whether a record shows what was written, however it came to that. */
-export const isShown = ({ sign }: Pick<Expectation, "sign">, content: JsonObject | null): boolean => {
-  switch (sign.kind) {
+export const isFulfilled = ({ matcher }: Pick<Expectation, "matcher">, content: JsonObject | null): boolean => {
+  switch (matcher.kind) {
     case "created":
-      return content !== null && stand(content, sign.values)
+      return content !== null && hasValues(content, matcher.values)
     case "gone":
       return content === null
     case "member": {
-      const members = valueAt(content, sign.array)
-      return sign.present === (isArray(members) && members.some((member) => isMember(sign, member)))
+      const members = valueAt(content, matcher.array)
+      return matcher.present === (isArray(members) && members.some((member) => isMember(matcher, member)))
     }
     case "values":
-      return isComplete(sign, content)
+      return isComplete(matcher, content)
   }
 }
 
@@ -176,22 +179,24 @@ const withStamps = (own: ReadonlySet<Pointer>, changes: ReadonlyArray<PathChange
  * Whose write an event is, null = nobody's of ours, and which expectations it meets. Of writes of several plugins that of
  * the deepest is named, with the paths of that plugin: what another one wrote is news to it.
  */
-export const recognise = (
-  shown: Shown,
-  open: ReadonlyArray<Open>
-): { readonly cause: Cause | null; readonly met: ReadonlyArray<Open> } => {
-  const explained = open.filter(({ met }) => !met.includes(shown.id))
-    .map((one) => ({ one, paths: pathsOf(one.sign, shown) }))
+export const attributeEvent = (
+  event: RecordEvent,
+  open: ReadonlyArray<OpenExpectation>
+): { readonly cause: Cause | null; readonly fulfilled: ReadonlyArray<OpenExpectation> } => {
+  const explained = open.filter(({ fulfilledIn }) => !fulfilledIn.includes(event.id))
+    .map((one) => ({ one, paths: pathsOf(one.matcher, event) }))
     .filter(({ paths }) => paths.length > 0)
   const [first, ...rest] = explained.map(({ one }) => one)
-  if (first === undefined) return { cause: null, met: [] }
+  if (first === undefined) return { cause: null, fulfilled: [] }
   const { delivery, depth, plugin } = rest.reduce(
     (best, other) => other.depth > best.depth || (other.depth === best.depth && other.id > best.id) ? other : best,
     first
   )
   const own = new Set(explained.flatMap(({ one, paths }) => one.plugin === plugin ? paths : []))
   return {
-    cause: { plugin, delivery, depth, paths: own.has("") ? [""] : withStamps(own, shown.changes) },
-    met: explained.map(({ one }) => one).filter((one) => shown.kind !== "updated" || isShown(one, shown.after))
+    cause: { plugin, delivery, depth, paths: own.has("") ? [""] : withStamps(own, event.changes) },
+    fulfilled: explained.map(({ one }) => one).filter((one) =>
+      event.kind !== "updated" || isFulfilled(one, event.after)
+    )
   }
 }

@@ -10,7 +10,7 @@
  *   are redacted, by the id alone.
  */
 import { hash } from "node:crypto"
-import { valueOf } from "../api/Proficiency.ts"
+import { proficiencyValue } from "../api/Proficiency.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 import type { JsonValue } from "./Canonical.ts"
 import type { Model } from "./Model.ts"
@@ -29,11 +29,15 @@ export type Pointer = string
 export type Hash = string
 
 /** What a write is recognised by in a record that comes to show it. */
-export type Sign =
+export type Matcher =
   /** The record appears, with these values. */
   | { readonly kind: "created"; readonly values: Readonly<Record<Pointer, Hash>> }
   /** These values stand there, null = any; `whole` may appear with them at once. */
-  | { readonly kind: "values"; readonly values: Readonly<Record<Pointer, Hash | null>>; readonly whole: Pointer | null }
+  | {
+    readonly kind: "values"
+    readonly values: Readonly<Record<Pointer, Hash | null>>
+    readonly orWhole: Pointer | null
+  }
   /** The array has, or has no more, a member whose property is so. */
   | {
     readonly kind: "member"
@@ -43,7 +47,7 @@ export type Sign =
     readonly present: boolean
   }
   /** The record is gone, unless it is one of these. */
-  | { readonly kind: "gone"; readonly others: ReadonlyArray<string> }
+  | { readonly kind: "gone"; readonly except: ReadonlyArray<string> }
 
 /** What is to be seen of a write in one model. */
 export interface Expectation {
@@ -51,16 +55,16 @@ export interface Expectation {
   /** One of the `keysOf` every record that may show it. */
   readonly key: string
   /** What is written to: of two writes to the same place the earlier may never be seen. */
-  readonly place: string
-  readonly sign: Sign
+  readonly target: string
+  readonly matcher: Matcher
   /** Every record of the key shows it, not just one. */
   readonly everywhere: boolean
   /** Somebody is told if it is never seen. */
-  readonly certain: boolean
+  readonly required: boolean
 }
 
 /** A write that is about to leave. */
-export interface OwnWrite extends Author {
+export interface PluginWrite extends Author {
   /** Unique to the write; the same when it is sent again. */
   readonly write: string
   readonly name: WriteName
@@ -68,23 +72,23 @@ export interface OwnWrite extends Author {
 }
 
 /** An expectation that is not met, or not everywhere. */
-export interface Open extends Expectation, Omit<OwnWrite, "integration"> {
+export interface OpenExpectation extends Expectation, Omit<PluginWrite, "integration"> {
   /** In the order of writing. */
   readonly id: number
   /** Ids of the records that showed it. */
-  readonly met: ReadonlyArray<string>
+  readonly fulfilledIn: ReadonlyArray<string>
 }
 
 // ---- values and keys ----------------------------------------------------------------------------------------------
 
 /** As a third-party system may spell it too. */
-const spelled = (value: JsonValue): JsonValue => {
+const normalizeValue = (value: JsonValue): JsonValue => {
   if (typeof value !== "string") return value
   const time = /^\d{4}-\d{2}-\d{2}T/.test(value) ? parseTime(value) : null
   return time === null ? value.trim().toLowerCase() : new Date(time).toISOString()
 }
 /** Equal for what counts as the same value. */
-export const hashOf = (value: JsonValue): Hash => hash("sha256", JSON.stringify(spelled(value)), "base64url")
+export const valueHash = (value: JsonValue): Hash => hash("sha256", JSON.stringify(normalizeValue(value)), "base64url")
 
 const escaped = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1")
 const pointer = (...names: ReadonlyArray<string>): Pointer => names.map((name) => `/${escaped(name)}`).join("")
@@ -93,24 +97,24 @@ export const keyOf = (id: string): string => `id:${id}`
 /** Key of whichever record of a model. */
 export const anyRecord = "any"
 /** The id in a key that stands for one record, and of the candidate that records of a key show. */
-export const recordIn = (key: string): string | null => key.startsWith("id:") ? key.slice(3) : null
-export const candidateIn = (key: string): string | null => key.startsWith("candidate:") ? key.slice(10) : null
+export const recordIdIn = (key: string): string | null => key.startsWith("id:") ? key.slice(3) : null
+export const candidateIdIn = (key: string): string | null => key.startsWith("candidate:") ? key.slice(10) : null
 
-const tagged = (candidate: string, name: string, present: boolean): ReadonlyArray<Expectation> => {
-  const value = hashOf(name)
-  const member = (array: Pointer): Sign => ({ kind: "member", array, property: "name", value, present })
-  const place = `${candidate} ${value}`
-  const details = { place, everywhere: false, certain: false }
+const expectTag = (candidate: string, name: string, present: boolean): ReadonlyArray<Expectation> => {
+  const value = valueHash(name)
+  const member = (array: Pointer): Matcher => ({ kind: "member", array, property: "name", value, present })
+  const target = `${candidate} ${value}`
+  const details = { target, everywhere: false, required: false }
   return [
     {
       ...details,
       model: "ats.application",
       key: `candidate:${candidate}`,
-      sign: member("/candidate/tags"),
+      matcher: member("/candidate/tags"),
       everywhere: true,
-      certain: true
+      required: true
     },
-    { ...details, model: "ats.candidate", key: keyOf(candidate), sign: member("/tags") },
+    { ...details, model: "ats.candidate", key: keyOf(candidate), matcher: member("/tags") },
     // a tag of a new name is a new record
     ...present
       ? [
@@ -118,7 +122,7 @@ const tagged = (candidate: string, name: string, present: boolean): ReadonlyArra
           ...details,
           model: "ats.tag",
           key: `name:${value}`,
-          sign: { kind: "created", values: { "/name": value } }
+          matcher: { kind: "created", values: { "/name": value } }
         } as const
       ]
       : []
@@ -126,20 +130,20 @@ const tagged = (candidate: string, name: string, present: boolean): ReadonlyArra
 }
 
 const hashesOf = (values: Readonly<Record<Pointer, JsonValue>>): Readonly<Record<Pointer, Hash>> =>
-  Object.fromEntries(Object.entries(values).map(([at, value]) => [at, hashOf(value)]))
+  Object.fromEntries(Object.entries(values).map(([at, value]) => [at, valueHash(value)]))
 
 // ---- by write -----------------------------------------------------------------------------------------------------
 
-type Expected = {
+type ExpectationBuilders = {
   readonly [W in WriteName]: (params: WriteParams<W>, body: WriteBody<W>) => ReadonlyArray<Expectation>
 }
 
 const nothing = (): ReadonlyArray<Expectation> => []
 
 /** By write; docs/plugins/echo.md shows this as a table. */
-const expected: Expected = {
+const expectationBuilders: ExpectationBuilders = {
   createApplication: ({ job_id }, { candidate: { email_address, first_name, last_name } }) => {
-    const applicant = (at: Pointer): Sign => ({
+    const applicant = (at: Pointer): Matcher => ({
       kind: "created",
       values: hashesOf({
         [`${at}/email_addresses`]: email_address,
@@ -147,29 +151,29 @@ const expected: Expected = {
         [`${at}/last_name`]: last_name
       })
     })
-    const place = `${job_id} ${hashOf(email_address)}`
+    const target = `${job_id} ${valueHash(email_address)}`
     return [
       {
         model: "ats.application",
         key: `job:${job_id}`,
-        place,
-        sign: applicant("/candidate"),
+        target,
+        matcher: applicant("/candidate"),
         everywhere: false,
-        certain: true
+        required: true
       },
       // the person may be known already
       {
         model: "ats.candidate",
-        key: `email:${hashOf(email_address)}`,
-        place,
-        sign: applicant(""),
+        key: `email:${valueHash(email_address)}`,
+        target,
+        matcher: applicant(""),
         everywhere: false,
-        certain: false
+        required: false
       }
     ]
   },
-  addTag: ({ candidate_id }, { tag }) => tagged(candidate_id, tag.name, true),
-  removeTag: ({ candidate_id }, { tag }) => tagged(candidate_id, tag.name, false),
+  addTag: ({ candidate_id }, { tag }) => expectTag(candidate_id, tag.name, true),
+  removeTag: ({ candidate_id }, { tag }) => expectTag(candidate_id, tag.name, false),
   updateInterview: ({ application_id }, { end_time, interview_id, location, start_time, title }) => {
     const set = (name: string, value: JsonValue | undefined, anyValue = false): ReadonlyArray<Expectation> => {
       if (value == null) return []
@@ -177,10 +181,10 @@ const expected: Expected = {
       return [{
         model: "ats.application",
         key: keyOf(application_id),
-        place: application_id + at,
-        sign: { kind: "values", values: { [at]: anyValue ? null : hashOf(value) }, whole: null },
+        target: application_id + at,
+        matcher: { kind: "values", values: { [at]: anyValue ? null : valueHash(value) }, orWhole: null },
         everywhere: false,
-        certain: !anyValue
+        required: !anyValue
       }]
     }
     return [
@@ -192,37 +196,37 @@ const expected: Expected = {
     ]
   },
   expectSkill: ({ staffing_entity_id }, { expected_proficiency, skill_id }) => {
-    const whole = pointer("skills", skill_id)
-    const value = expected_proficiency === undefined ? null : hashOf(valueOf(expected_proficiency))
+    const orWhole = pointer("skills", skill_id)
+    const value = expected_proficiency === undefined ? null : valueHash(proficiencyValue(expected_proficiency))
     return [{
       model: "hris.staffing_entity",
       key: keyOf(staffing_entity_id),
-      place: staffing_entity_id + whole,
-      sign: { kind: "values", values: { [`${whole}/expected_proficiency`]: value }, whole },
+      target: staffing_entity_id + orWhole,
+      matcher: { kind: "values", values: { [`${orWhole}/expected_proficiency`]: value }, orWhole },
       everywhere: false,
-      certain: true
+      required: true
     }]
   },
   replacePackages: (_, { packages }) => {
-    const details = { model: "assessment.package", place: "packages" } as const
+    const details = { model: "assessment.package", target: "packages" } as const
     return [
       ...packages.map(({ description, id, name, type }): Expectation => ({
         ...details,
         key: keyOf(id),
-        sign: {
+        matcher: {
           kind: "values",
           values: hashesOf({ "/name": name, "/type": type, "/description": description }),
-          whole: ""
+          orWhole: ""
         },
         everywhere: false,
-        certain: true
+        required: true
       })),
       {
         ...details,
         key: anyRecord,
-        sign: { kind: "gone", others: packages.map(({ id }) => id) },
+        matcher: { kind: "gone", except: packages.map(({ id }) => id) },
         everywhere: true,
-        certain: false
+        required: false
       }
     ]
   },
@@ -239,10 +243,10 @@ export const expectationsOf = <W extends WriteName>(
   write: W,
   params: WriteParams<W>,
   body: WriteBody<W>
-): ReadonlyArray<Expectation> => expected[write](params, body)
+): ReadonlyArray<Expectation> => expectationBuilders[write](params, body)
 
 /** Ids of what a write created, as its answer tells them. */
-export const createdBy = <W extends WriteName>(
+export const createdIds = <W extends WriteName>(
   write: W,
   data: WriteData<W>
 ): Readonly<Partial<Record<Model, string>>> => {
@@ -253,7 +257,7 @@ export const createdBy = <W extends WriteName>(
 }
 
 /** The same, now that its id is known: nothing else tells it any more. */
-export const named = (id: string): Pick<Expectation, "key" | "sign"> => ({
+export const expectById = (id: string): Pick<Expectation, "key" | "matcher"> => ({
   key: keyOf(id),
-  sign: { kind: "created", values: {} }
+  matcher: { kind: "created", values: {} }
 })

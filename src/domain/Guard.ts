@@ -11,7 +11,7 @@
  *   too short (D7).
  */
 import * as Duration from "effect/Duration"
-import type { Switch } from "./Scope.ts"
+import type { ScopeChange } from "./ScopeChange.ts"
 
 /** What is published unasked. A share is of the stream's live records. */
 export interface Thresholds {
@@ -43,7 +43,7 @@ export type Wave = "deletes" | "restores"
 export type Waves = Readonly<Record<Wave, number>>
 
 /** Why `amount` of `records` is held, in words; null = it may pass. */
-export const suspicion = (limits: Thresholds, wave: Wave, amount: number, records: number): string | null => {
+export const holdReason = (limits: Thresholds, wave: Wave, amount: number, records: number): string | null => {
   const most = Math.max(limits.count, Math.floor(limits.share * records))
   const verb = wave === "deletes" ? "deleted" : "restored"
   if (amount >= 2 && amount === records) return `all ${amount} records ${verb}`
@@ -65,7 +65,7 @@ export const suspicion = (limits: Thresholds, wave: Wave, amount: number, record
 const filledShare = 0.9
 
 /** Whether a path that went to or from null, or from an empty array, on `amount` of `records` was switched, not edited (C3). */
-export const isSwitched = (limits: Thresholds, to: Switch["to"], amount: number, records: number): boolean =>
+export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], amount: number, records: number): boolean =>
   amount >= limits.scopeCount && (to === "members"
     ? amount >= Math.max(limits.scopeShare, filledShare) * records
     : amount > limits.scopeShare * records)
@@ -73,28 +73,29 @@ export const isSwitched = (limits: Thresholds, to: Switch["to"], amount: number,
 // ---- the sliding window -------------------------------------------------------------------------------------------
 
 /** What was published in one hour. */
-export interface Hour extends Waves {
+export interface HourlyCounts extends Waves {
   /** Our clock, ms: the newest of them. */
   readonly at: number
 }
 
 const hour = 3_600_000
-const isRecent = (limits: Thresholds, now: number) => ({ at }: Hour) => now - at < Duration.toMillis(limits.window)
+const isRecent = (limits: Thresholds, now: number) => ({ at }: HourlyCounts) =>
+  now - at < Duration.toMillis(limits.window)
 
 /** Sum of what was published within the window. */
-export const recently = (limits: Thresholds, history: ReadonlyArray<Hour>, now: number): Waves =>
+export const countRecent = (limits: Thresholds, history: ReadonlyArray<HourlyCounts>, now: number): Waves =>
   history.filter(isRecent(limits, now)).reduce<Waves>(
     (sum, { deletes, restores }) => ({ deletes: sum.deletes + deletes, restores: sum.restores + restores }),
     { deletes: 0, restores: 0 }
   )
 
 /** The history with what is published now, without what has left the window. */
-export const remember = (
+export const addToHistory = (
   limits: Thresholds,
-  history: ReadonlyArray<Hour>,
+  history: ReadonlyArray<HourlyCounts>,
   now: number,
   published: Waves
-): ReadonlyArray<Hour> => {
+): ReadonlyArray<HourlyCounts> => {
   const recent = history.filter(isRecent(limits, now))
   if (published.deletes + published.restores === 0) return recent
   const last = recent.at(-1)
@@ -107,5 +108,5 @@ export const remember = (
 }
 
 /** The history after a person looked at a wave. */
-export const approved = (history: ReadonlyArray<Hour>, wave: Wave): ReadonlyArray<Hour> =>
+export const forgetWave = (history: ReadonlyArray<HourlyCounts>, wave: Wave): ReadonlyArray<HourlyCounts> =>
   history.map((entry) => ({ ...entry, [wave]: 0 }))

@@ -70,7 +70,7 @@ export interface RecordEntry {
 export interface ModelEntry extends RecordEntry {
   readonly model: StreamModel
   /** The list has neither filters nor pages nor timestamps: every reading is a full one. */
-  readonly full?: true
+  readonly sweepOnly?: true
   readonly path: string
   readonly propagation: Readonly<Record<string, Propagation>>
   /** As what other records repeat a record of this model; null = none does. */
@@ -184,7 +184,7 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
 
 const packages: ModelEntry = {
   model: "assessment.package",
-  full: true,
+  sweepOnly: true,
   path: reads.assessmentPackages.path,
   propagation: {},
   self: null,
@@ -223,7 +223,7 @@ export const derivedRegistry: Readonly<Record<DerivedModel, DerivedEntry>> = {
   }
 }
 const derivedModels = Object.values(derivedRegistry)
-export const isRead = (model: Model): model is StreamModel => Object.hasOwn(registry, model)
+export const isStreamModel = (model: Model): model is StreamModel => Object.hasOwn(registry, model)
 export const isDerived = (model: Model): model is DerivedModel => Object.hasOwn(derivedRegistry, model)
 
 export const entryOf = (model: Model): RecordEntry => isDerived(model) ? derivedRegistry[model] : registry[model]

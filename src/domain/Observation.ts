@@ -8,7 +8,7 @@
  * - A record our schema does not fit is still observed: our schema must never become their outage (S1).
  */
 import { hash } from "node:crypto"
-import { canonicalHash, deepest, isArray, isDeeper, isObject, type JsonObject } from "./Canonical.ts"
+import { canonicalHash, isArray, isDeeper, isObject, type JsonObject, maxDepth } from "./Canonical.ts"
 import type { Processing } from "./Processing.ts"
 import { parseTime } from "./Watermark.ts"
 
@@ -40,33 +40,34 @@ export interface Observation {
  * Escaped, JSON says what no store gives back: a null character is in no text of a PostgreSQL database, half a surrogate
  * pair in no UTF-8. An id that comes back as another is unknown at every reading.
  */
-const isPlain = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
+const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
 /** What is kept of a value beside the content: a text as it is, of anything else nothing. */
-export const textOf = (value: unknown): string | null => typeof value === "string" && isPlain(value) ? value : null
+export const storableText = (value: unknown): string | null =>
+  typeof value === "string" && isStorable(value) ? value : null
 
 /** Bytes: an index of PostgreSQL takes 2,700, and one holds two ids. A page of which it refuses a row is never committed. */
-const longestId = 1_000
+const maxIdBytes = 1_000
 
 /** A row, or the reason why it must be set aside, with the text that stands for it: processed, without what is too deep. */
-export const readRow = (
+export const parseRow = (
   processing: Processing,
   value: unknown
 ): Row | { readonly unreadable: string; readonly text: string } => {
   if (!isObject(value)) {
-    return { unreadable: "not an object", text: isDeeper(value, deepest) ? "[]" : JSON.stringify(value) ?? "null" }
+    return { unreadable: "not an object", text: isDeeper(value, maxDepth) ? "[]" : JSON.stringify(value) ?? "null" }
   }
   const aside = (unreadable: string) => ({ unreadable, text: JSON.stringify(processing.apply(shallow(value))) })
-  if (isDeeper(value, deepest)) return aside(`nested deeper than ${deepest} levels`)
+  if (isDeeper(value, maxDepth)) return aside(`nested deeper than ${maxDepth} levels`)
   const { id } = value
   if (typeof id !== "string" || id === "") return aside("no string id")
-  if (!isPlain(id)) return aside("an id with a null character or half a surrogate pair")
-  if (Buffer.byteLength(id) > longestId) return aside(`an id of more than ${longestId} bytes`)
+  if (!isStorable(id)) return aside("an id with a null character or half a surrogate pair")
+  if (Buffer.byteLength(id) > maxIdBytes) return aside(`an id of more than ${maxIdBytes} bytes`)
   return { id, textHash: hash("sha256", processing.fingerprint + JSON.stringify(value), "base64url"), raw: value }
 }
 
 const shallow = (record: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(record).filter(([, inner]) => !isDeeper(inner, deepest - 1)))
+  Object.fromEntries(Object.entries(record).filter(([, inner]) => !isDeeper(inner, maxDepth - 1)))
 
 const identifying: ReadonlySet<string> = new Set([
   "id",
@@ -89,13 +90,13 @@ export const observe = (processing: Processing, row: Row): Observation => {
   const content = processing.apply(raw)
   return {
     id: row.id,
-    remoteId: textOf(raw["remote_id"]),
+    remoteId: storableText(raw["remote_id"]),
     textHash: row.textHash,
     canonicalHash: canonicalHash(processing.shape, content),
     content,
     deleted: Boolean(raw["remote_deleted_at"]),
     blank: isBlank(raw),
-    changedAt: textOf(raw["changed_at"]),
+    changedAt: storableText(raw["changed_at"]),
     changedAtMs: parseTime(raw["changed_at"]),
     createdAtMs: parseTime(raw["remote_created_at"]),
     deletedAtMs: parseTime(raw["remote_deleted_at"])

@@ -21,13 +21,13 @@ export type RemoteData = "drop" | "carry" | "track"
 export type Redaction = "drop" | "hash"
 
 /** What of it is configured, without secrets. */
-export interface Rules {
+export interface ProcessingRules {
   readonly remoteData: RemoteData
   /** JSON Pointer → what is done there; arrays are walked through. */
   readonly redact: Readonly<Record<string, Redaction>>
 }
 
-export interface ProcessingOptions extends Rules {
+export interface ProcessingOptions extends ProcessingRules {
   /** Key of the hashes; personal data could be guessed from hashes without one. */
   readonly key: string
 }
@@ -36,9 +36,9 @@ export interface Processing {
   readonly model: Model
   readonly shape: Shape
   readonly fingerprint: string
-  readonly rules: Rules
+  readonly rules: ProcessingRules
   /** Its model and key by other rules. */
-  readonly like: (rules: Rules) => Processing
+  readonly withRules: (rules: ProcessingRules) => Processing
   /** The record as it is stored and published. */
   readonly apply: (record: JsonObject) => JsonObject
 }
@@ -111,7 +111,7 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
       12
     ),
     rules: { remoteData, redact },
-    like: (rules) => make(model, { ...rules, key }),
+    withRules: (rules) => make(model, { ...rules, key }),
     apply: (record) => {
       const kept = remoteData === "drop" ? dropRemoteData(record, shape) : record
       return redactions.reduce<JsonObject>((value, { path, replace }) => {
@@ -124,7 +124,7 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
 
 const byDefault = new Map<Model, Processing>()
 /** Raw data dropped, nothing redacted. */
-export const plain = (model: Model): Processing => {
+export const defaultProcessing = (model: Model): Processing => {
   const known = byDefault.get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" })
   byDefault.set(model, known)
   return known

@@ -18,45 +18,45 @@ export interface ClockSample {
   readonly duration: number
 }
 
-export interface ClockReading {
+export interface WatermarkEstimate {
   /** The new watermark. */
-  readonly complete: number
+  readonly watermark: number
   /** The history with this sample, newest last. */
-  readonly offsets: ReadonlyArray<number>
+  readonly clockOffsets: ReadonlyArray<number>
   /** The `Date` departed from the known offset, or our own clock jumped. */
-  readonly outOfLine: boolean
+  readonly isSkewed: boolean
 }
 
 /** `Date` has whole seconds. */
 const resolution = 1_000
-const bound = 30_000
-const kept = 9
+const maxSkew = 30_000
+const maxSamples = 9
 
 /** Samples among which two wrong ones are outvoted; with fewer the earlier clock counts. */
-const enough = 5
+const minTrustedSamples = 5
 
 /** Server clock − our clock, as far as the history tells; null before the first sample. */
 export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
   if (offsets.length === 0) return null
   const sorted = [...offsets].sort((a, b) => a - b)
   const middle = sorted[Math.floor((sorted.length - 1) / 2)]!
-  return sorted.length < enough && middle > bound ? 0 : middle
+  return sorted.length < minTrustedSamples && middle > maxSkew ? 0 : middle
 }
 
 /** `offsets`: recent samples of server clock − our clock. */
-export const readClock = (offsets: ReadonlyArray<number>, sample: ClockSample): ClockReading => {
-  const known = knownOffset(offsets)
+export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): WatermarkEstimate => {
+  const known = knownOffset(clockOffsets)
   const duration = Math.ceil(sample.duration)
   const byOurs = sample.requestedAt + (known ?? 0) - resolution - duration
-  if (sample.serverTime === null) return { complete: byOurs, offsets, outOfLine: false }
+  if (sample.serverTime === null) return { watermark: byOurs, clockOffsets, isSkewed: false }
   const byTheirs = sample.serverTime - resolution - duration
   const offset = Math.round(sample.serverTime - sample.requestedAt - sample.duration / 2)
-  const next = [...offsets, offset].slice(-kept)
+  const next = [...clockOffsets, offset].slice(-maxSamples)
   if (known === null) {
-    return { complete: Math.min(byTheirs, byOurs), offsets: next, outOfLine: Math.abs(offset) > bound }
+    return { watermark: Math.min(byTheirs, byOurs), clockOffsets: next, isSkewed: Math.abs(offset) > maxSkew }
   }
-  const outOfLine = Math.abs(offset - known) > bound
-  return { complete: outOfLine ? Math.min(byTheirs, byOurs) : byTheirs, offsets: next, outOfLine }
+  const isSkewed = Math.abs(offset - known) > maxSkew
+  return { watermark: isSkewed ? Math.min(byTheirs, byOurs) : byTheirs, clockOffsets: next, isSkewed }
 }
 
 /**
@@ -66,16 +66,16 @@ export const readClock = (offsets: ReadonlyArray<number>, sample: ClockSample): 
 export const completeTo = (stream: {
   readonly phase: "starting" | "backfilling" | "live"
   readonly backfilledAt: number | null
-  readonly previous: number | null
-  readonly margin: number
+  readonly previousWatermark: number | null
+  readonly overlap: number
   readonly reportedTo?: number
 }): number | null =>
-  stream.phase !== "live" || stream.backfilledAt === null || stream.previous === null
+  stream.phase !== "live" || stream.backfilledAt === null || stream.previousWatermark === null
     ? null
-    : Math.max(stream.previous - stream.margin, stream.reportedTo ?? -Infinity)
+    : Math.max(stream.previousWatermark - stream.overlap, stream.reportedTo ?? -Infinity)
 
 /** The stream remembers what can be reported of it now. */
-export const reported = <S extends Parameters<typeof completeTo>[0]>(stream: S): S => {
+export const updateReportedTo = <S extends Parameters<typeof completeTo>[0]>(stream: S): S => {
   const reportedTo = completeTo(stream)
   return reportedTo === null || reportedTo === stream.reportedTo ? stream : { ...stream, reportedTo }
 }

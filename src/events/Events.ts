@@ -24,19 +24,19 @@ export type { Model, TransitionName } from "../domain/Model.ts"
 export type { Cause, Change, RecordOf } from "../plugin/Event.ts"
 
 /** A named step that the change means; the names of a later version may appear. */
-export interface Happening<M extends Model> {
+export interface Transition<M extends Model> {
   readonly name: TransitionName<M>
   readonly from: string | null
   readonly to: string | null
 }
 
-interface Happened<M extends Model> extends Omit<Envelope<M>, "kind"> {
-  readonly transitions: ReadonlyArray<Happening<M>>
+interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
+  readonly transitions: ReadonlyArray<Transition<M>>
 }
 
 /** A whole event of a model. */
 export type EventOf<M extends Model> =
-  & Happened<M>
+  & EventFields<M>
   & { readonly stub: false }
   & (
     | { readonly kind: "created"; readonly before: null; readonly after: RecordOf<M> }
@@ -45,7 +45,7 @@ export type EventOf<M extends Model> =
   )
 
 /** The event was too large for Kafka. Neither contents nor changes are in it. */
-export interface Stub extends Happened<Model> {
+export interface Stub extends EventFields<Model> {
   readonly stub: true
   readonly kind: Kind
   readonly before: null
@@ -59,7 +59,7 @@ export type WholeEvent = { readonly [M in Model]: EventOf<M> }[Model]
 export type Event = WholeEvent | Stub
 
 /** It is no event of ours, or one that this version does not know. */
-export class Undecodable extends Schema.TaggedError<Undecodable>()("Undecodable", {
+export class EventDecodeError extends Schema.TaggedError<EventDecodeError>()("EventDecodeError", {
   /** `Foreign`: not published by Rollcall as an event. `UnknownModel`: by a later version. `Malformed`: it should be one. */
   reason: Schema.Literals(["NotJson", "Foreign", "UnknownModel", "Malformed"]),
   /** The CloudEvent's id, where it could be read. */
@@ -81,7 +81,7 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 const decoded = <A>(
   schema: Schema.Codec<A, unknown>,
   value: unknown,
-  failed: (message: string) => Undecodable
+  failed: (message: string) => EventDecodeError
 ): A => {
   const result = Schema.decodeUnknownResult(schema)(value)
   if (Result.isSuccess(result)) return result.success
@@ -104,7 +104,8 @@ const isWhole = ({ after, before, kind }: EventData): boolean =>
 
 const eventOf = (attributes: unknown, data: unknown): Event => {
   const id = idIn(attributes)
-  const failed = (reason: Undecodable["reason"]) => (message: string) => new Undecodable({ reason, id, message })
+  const failed = (reason: EventDecodeError["reason"]) => (message: string) =>
+    new EventDecodeError({ reason, id, message })
   const known = decodeAttributes(attributes)
   const type = Result.isSuccess(known) ? /^rollcall\.(.+)\.([a-z]+)$/.exec(known.success.type) : null
   if (Result.isFailure(known) || type === null || !isKind(type[2])) {
@@ -134,11 +135,11 @@ const parsed = (text: string, id: string | null): unknown => {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Undecodable({ reason: "NotJson", id, message: "it is no JSON" })
+    throw new EventDecodeError({ reason: "NotJson", id, message: "it is no JSON" })
   }
 }
 
-/** A CloudEvent in JSON format, as the HTTP feed has it: text, or parsed. Throws `Undecodable`. */
+/** A CloudEvent in JSON format, as the HTTP feed has it: text, or parsed. Throws `EventDecodeError`. */
 export const fromJson = (cloudEvent: string | object): Event => {
   const attributes = typeof cloudEvent === "string" ? parsed(cloudEvent, null) : cloudEvent
   return eventOf(
@@ -172,7 +173,7 @@ const attributesIn = ({ headers = {} }: Message): Readonly<Record<string, string
   return attributes
 }
 
-/** A message of a topic of events (not of a `.state` topic, not of the progress topic). Throws `Undecodable`. */
+/** A message of a topic of events (not of a `.state` topic, not of the progress topic). Throws `EventDecodeError`. */
 export const fromKafka = (message: Message): Event => {
   const attributes = attributesIn(message)
   return eventOf(attributes, message.value === null ? null : parsed(textOf(message.value), idIn(attributes)))
@@ -181,18 +182,18 @@ export const fromKafka = (message: Message): Event => {
 // ---- current state ------------------------------------------------------------------------------------------------
 
 /** Order of what is known of one record. */
-export interface Version {
-  readonly lineage: number
+export interface RecordVersion {
+  readonly generation: number
   readonly version: number
 }
 
 /** Whether `event` says more than what is held of its record: false for what comes twice, or late. */
-export const isNewer = (event: Version, held: Version | undefined): boolean =>
-  held === undefined || event.lineage > held.lineage ||
-  (event.lineage === held.lineage && event.version > held.version)
+export const isNewer = (event: RecordVersion, held: RecordVersion | undefined): boolean =>
+  held === undefined || event.generation > held.generation ||
+  (event.generation === held.generation && event.version > held.version)
 
 /** What is held of one record; `record` null: it is deleted. */
-export interface Held<M extends Model> extends Version {
+export interface RecordState<M extends Model> extends RecordVersion {
   readonly integration: string
   readonly model: M
   readonly id: string
@@ -200,16 +201,16 @@ export interface Held<M extends Model> extends Version {
 }
 
 /** The records that events lead to, in memory; whoever keeps them elsewhere takes `isNewer`. */
-export class Current {
+export class CurrentRecords {
   /** Deleted ones too: what comes late must not bring them back. */
-  readonly #held = new Map<string, Held<Model>>()
+  readonly #held = new Map<string, RecordState<Model>>()
 
   /** Takes an event in; false: it is known already. A stub must be read whole first. */
   apply(event: WholeEvent): boolean {
-    const { integration, lineage, model, recordId: id, version } = event
+    const { integration, generation, model, recordId: id, version } = event
     const key = JSON.stringify([integration, model, id])
     if (!isNewer(event, this.#held.get(key))) return false
-    this.#held.set(key, { integration, model, id, lineage, version, record: event.after })
+    this.#held.set(key, { integration, model, id, generation, version, record: event.after })
     return true
   }
 
@@ -221,7 +222,7 @@ export class Current {
   }
 
   /** Live records of a model, of all integrations unless one is named. */
-  *of<M extends Model>(model: M, integration?: string): Generator<RecordOf<M>> {
+  *list<M extends Model>(model: M, integration?: string): Generator<RecordOf<M>> {
     for (const held of this.#held.values()) {
       if (held.model !== model || (integration ?? held.integration) !== held.integration) continue
       if (held.record !== null) yield held.record as RecordOf<M>
@@ -229,14 +230,16 @@ export class Current {
   }
 
   /**
-   * The progress topic (`rollcall.progress`) names this lineage of a stream, and its topic was read up to then: what is
+   * The progress topic (`rollcall.progress`) names this generation of a stream, and its topic was read up to then: what is
    * still of an earlier one is not there any more. Gives what was dropped.
    */
-  begin(stream: { readonly integration: string; readonly model: Model; readonly lineage: number }): ReadonlyArray<
-    Held<Model>
+  startGeneration(
+    stream: { readonly integration: string; readonly model: Model; readonly generation: number }
+  ): ReadonlyArray<
+    RecordState<Model>
   > {
-    const gone = [...this.#held].filter(([, { integration, lineage, model }]) =>
-      integration === stream.integration && model === stream.model && lineage < stream.lineage
+    const gone = [...this.#held].filter(([, { integration, generation, model }]) =>
+      integration === stream.integration && model === stream.model && generation < stream.generation
     )
     for (const [key] of gone) this.#held.delete(key)
     return gone.map(([, held]) => held)

@@ -22,12 +22,11 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { type ReadName, readNames } from "../api/Reads.ts"
 import { type WriteName, writeNames } from "../api/Writes.ts"
 import type { Model, StreamModel } from "../domain/Model.ts"
-import { Calls } from "./Calls.ts"
 import {
   Api,
   type Capabilities,
   Events,
-  type Handled,
+  type HandlerEffect,
   Journal,
   Records,
   type StepOptions,
@@ -35,6 +34,7 @@ import {
 } from "./Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "./Event.ts"
 import { isHandlerError, Transient } from "./Failure.ts"
+import { PendingCalls } from "./PendingCalls.ts"
 
 type Promised<F> = F extends (...given: infer Given) => Effect.Effect<infer A, unknown, unknown>
   ? (...given: Given) => Promise<A>
@@ -56,7 +56,7 @@ export interface AsyncJournal {
   /** Once for this event (or batch, or tick). */
   readonly once: AsyncStep
   /** Once for ever per handler, integration, model and record of the event. */
-  readonly oncePer: AsyncStep
+  readonly oncePerRecord: AsyncStep
 }
 
 export interface AsyncCapabilities {
@@ -87,21 +87,25 @@ export type AsyncHandler<E, C> = (event: E, capabilities: AsyncCapabilities, con
 type Services = Context.Context<Capabilities>
 
 /** A run of a handler or of a step. */
-interface Run {
+interface Invocation {
   /** They say to what a write belongs. */
   readonly services: Services
-  readonly calls: Calls
+  readonly calls: PendingCalls
 }
 
 /** The one that is under way. */
-const inside = new AsyncLocalStorage<Run>()
+const currentInvocation = new AsyncLocalStorage<Invocation>()
 
 /** What an async function did, as an effect that knows its failures. `around`: of a step. */
-const ran = <A>(services: Services, run: (signal: AbortSignal, own: Run) => Promise<A>, around: Calls | null = null) =>
+const runAsync = <A>(
+  services: Services,
+  run: (signal: AbortSignal, own: Invocation) => Promise<A>,
+  around: PendingCalls | null = null
+) =>
   Effect.tryPromise({
     try: (signal) => {
-      const own = { services, calls: new Calls(around) }
-      return inside.run(own, () => own.calls.during(async () => run(signal, own)))
+      const own = { services, calls: new PendingCalls(around) }
+      return currentInvocation.run(own, () => own.calls.runAndAwaitCalls(async () => run(signal, own)))
     },
     catch: (thrown) => thrown
   }).pipe(
@@ -109,13 +113,13 @@ const ran = <A>(services: Services, run: (signal: AbortSignal, own: Run) => Prom
   )
 
 /** Of a step: the first run gives what later ones will find in the journal. */
-const result = <A>(run: () => Promise<A>, around: Calls) =>
+const runStep = <A>(run: () => Promise<A>, around: PendingCalls) =>
   Effect.context<Capabilities>().pipe(
-    Effect.flatMap((services) => ran(services, run, around)),
+    Effect.flatMap((services) => runAsync(services, run, around)),
     Effect.map((value): Schema.Json => value === undefined ? null : JSON.parse(JSON.stringify(value)))
   )
 
-const bytesOf = Effect.fnUntraced(function*(request: Request) {
+const toClientRequest = Effect.fnUntraced(function*(request: Request) {
   const bytes = new Uint8Array(yield* Effect.promise(() => request.arrayBuffer()))
   const bare = HttpClientRequest.make(request.method as "GET")(request.url, {
     headers: Object.fromEntries(request.headers)
@@ -125,8 +129,8 @@ const bytesOf = Effect.fnUntraced(function*(request: Request) {
     : HttpClientRequest.bodyUint8Array(bare, bytes, request.headers.get("content-type") ?? "application/octet-stream")
 })
 
-const fetched = Effect.fnUntraced(function*(request: Request) {
-  const response = yield* HttpClient.execute(yield* bytesOf(request))
+const executeFetch = Effect.fnUntraced(function*(request: Request) {
+  const response = yield* HttpClient.execute(yield* toClientRequest(request))
   const web = HttpClientResponse.toWeb(response)
   if (Option.isSome(web)) return web.value
   const hollow = response.status === 204 || response.status === 205 || response.status === 304
@@ -138,7 +142,7 @@ const fetched = Effect.fnUntraced(function*(request: Request) {
 
 const calls = [...writeNames, ...readNames, "live" as const]
 
-const capabilitiesOf = (handler: Run, signal: AbortSignal): AsyncCapabilities => {
+const capabilitiesOf = (handler: Invocation, signal: AbortSignal): AsyncCapabilities => {
   const { services } = handler
   const api = Context.get(services, Api)
   const records = Context.get(services, Records)
@@ -151,7 +155,7 @@ const capabilitiesOf = (handler: Run, signal: AbortSignal): AsyncCapabilities =>
     throw Cause.squash(exit.cause)
   }
   const promised = <A>(what: string, effect: Effect.Effect<A, unknown, Capabilities>): Promise<A> => {
-    const { calls, services } = inside.getStore() ?? handler
+    const { calls, services } = currentInvocation.getStore() ?? handler
     return calls.add(what, called(effect, services))
   }
   const asyncApi = (api: UnifiedApi): AsyncApi => {
@@ -163,9 +167,9 @@ const capabilitiesOf = (handler: Run, signal: AbortSignal): AsyncCapabilities =>
     return promises as AsyncApi
   }
   const step =
-    (of: "once" | "oncePer"): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) => {
-      const { calls } = inside.getStore() ?? handler
-      return promised(`journal.${of}`, journal[of](name, Schema.Json, result(run, calls), options)) as Promise<A>
+    (of: "once" | "oncePerRecord"): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) => {
+      const { calls } = currentInvocation.getStore() ?? handler
+      return promised(`journal.${of}`, journal[of](name, Schema.Json, runStep(run, calls), options)) as Promise<A>
     }
 
   return {
@@ -175,8 +179,8 @@ const capabilitiesOf = (handler: Run, signal: AbortSignal): AsyncCapabilities =>
       applicationsOf: (...given) => promised("records.applicationsOf", records.applicationsOf(...given))
     },
     events: { between: (...given) => promised("events.between", events.between(...given)) },
-    journal: { once: step("once"), oncePer: step("oncePer") },
-    fetch: (input, init) => promised("fetch", fetched(new Request(input, init))),
+    journal: { once: step("once"), oncePerRecord: step("oncePerRecord") },
+    fetch: (input, init) => promised("fetch", executeFetch(new Request(input, init))),
     signal
   }
 }
@@ -185,10 +189,10 @@ const capabilitiesOf = (handler: Run, signal: AbortSignal): AsyncCapabilities =>
  * A handler that is an async function: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. It fails
  * by throwing `Plugin.Transient`, `Plugin.RateLimited` or `Plugin.Permanent`; what the capabilities fail with they throw.
  */
-export const adapted = <E, C>(handle: AsyncHandler<E, C>): (event: E, config: C) => Handled =>
+export const adaptAsync = <E, C>(handle: AsyncHandler<E, C>): (event: E, config: C) => HandlerEffect =>
   // what is no function stays as it is, for it to be found at start
   typeof handle !== "function" ? handle : (event, config) =>
     Effect.flatMap(
       Effect.context<Capabilities>(),
-      (services) => ran(services, (signal, own) => handle(event, capabilitiesOf(own, signal), config))
+      (services) => runAsync(services, (signal, own) => handle(event, capabilitiesOf(own, signal), config))
     )

@@ -11,7 +11,7 @@ import type { HttpClient } from "effect/http/HttpClient"
 import type * as Schema from "effect/Schema"
 import type { EmployeeForm } from "../api/Forms.ts"
 import type { ProficiencyScale } from "../api/Proficiency.ts"
-import type { readAnswers } from "../api/Reads.ts"
+import type { readSchemas } from "../api/Reads.ts"
 import type { ToolCategory } from "../api/Tools.ts"
 import type { Empty, WriteBody, WriteData, WriteName, WriteParams, writeSchemas } from "../api/Writes.ts"
 import type { Model, StreamModel } from "../domain/Model.ts"
@@ -20,9 +20,9 @@ import type { HandlerError } from "./Failure.ts"
 
 /**
  * What is done about a write that was sent and of which nobody knows whether it took effect. `repeat`: it is sent again.
- * `ask`: the API is asked whether it did. `deadLetter`: a person decides.
+ * `verify`: the API is read to find out whether it did. `deadLetter`: a person decides.
  */
-export type OnUnknown = "repeat" | "ask" | "deadLetter"
+export type OnUnknown = "repeat" | "verify" | "deadLetter"
 
 /** What a write is checked against before it is sent, beside its schema; and what is done if its outcome is unknown. */
 export type WriteOptions<W extends WriteName> =
@@ -41,14 +41,14 @@ export type Writes = {
   ) => Effect.Effect<WriteData<W>, HandlerError>
 }
 
-type Answer<R extends keyof typeof readAnswers> = (typeof readAnswers)[R]["Type"]
+type ReadResult<R extends keyof typeof readSchemas> = (typeof readSchemas)[R]["Type"]
 
 /** Asks the API, now. */
 export interface Reads {
-  readonly attachments: (applicationId: string) => Effect.Effect<Answer<"attachments">, HandlerError>
+  readonly attachments: (applicationId: string) => Effect.Effect<ReadResult<"attachments">, HandlerError>
   readonly employeeForm: (staffingEntityId?: string) => Effect.Effect<EmployeeForm, HandlerError>
-  readonly assessmentPackages: () => Effect.Effect<Answer<"assessmentPackages">, HandlerError>
-  readonly tools: (category: ToolCategory) => Effect.Effect<Answer<"tools">, HandlerError>
+  readonly assessmentPackages: () => Effect.Effect<ReadResult<"assessmentPackages">, HandlerError>
+  readonly tools: (category: ToolCategory) => Effect.Effect<ReadResult<"tools">, HandlerError>
   /** One record as it is now; null if the API does not show it. */
   readonly live: <M extends StreamModel>(model: M, id: string) => Effect.Effect<RecordOf<M> | null, HandlerError>
 }
@@ -136,14 +136,15 @@ export class Journal extends Context.Service<Journal, {
   /** Once for this event (or batch, or tick). */
   readonly once: Step
   /** Once for ever per handler, integration, model and record of the event   (T1, L6). */
-  readonly oncePer: Step
+  readonly oncePerRecord: Step
 }>()("rollcall/plugin/Journal") {
   static readonly once: Step<Journal> = (...step) => Effect.flatMap(Journal, (journal) => journal.once(...step))
-  static readonly oncePer: Step<Journal> = (...step) => Effect.flatMap(Journal, (journal) => journal.oncePer(...step))
+  static readonly oncePerRecord: Step<Journal> = (...step) =>
+    Effect.flatMap(Journal, (journal) => journal.oncePerRecord(...step))
 }
 
 /** Anything else is a compile error. `HttpClient` is fenced like `Api`. */
 export type Capabilities = Api | Records | Events | Journal | HttpClient
 
 /** What a handler is: it did what it had to, or failed in one of three ways. */
-export type Handled = Effect.Effect<void, HandlerError, Capabilities>
+export type HandlerEffect = Effect.Effect<void, HandlerError, Capabilities>

@@ -41,8 +41,8 @@ export interface Envelope<M extends Model> {
   readonly integration: string
   readonly recordId: string
   readonly remoteId: string | null
-  /** Order is (lineage, version). */
-  readonly lineage: number
+  /** Order is (generation, version). */
+  readonly generation: number
   readonly version: number
   readonly kind: Kind
   readonly origin: Origin
@@ -84,7 +84,7 @@ interface Updated<M extends Model, P extends string> {
   readonly changed: ReadonlyArray<P>
 }
 /** A transition can happen on a `created` too: then there is no `before`. */
-interface Happened<M extends Model> {
+interface Transitioned<M extends Model> {
   readonly kind: "created" | "updated"
   readonly before: RecordOf<M> | null
   readonly after: RecordOf<M>
@@ -97,7 +97,7 @@ export type EventOf<T extends Trigger, P extends string = never> =
   & (T extends `${string}.created` ? Created<ModelOf<T>>
     : T extends `${string}.deleted` ? Deleted<ModelOf<T>>
     : T extends `${string}.updated` ? Updated<ModelOf<T>, [P] extends [never] ? PropertyOf<T> : P>
-    : Happened<ModelOf<T>>)
+    : Transitioned<ModelOf<T>>)
 
 /** What a handler of several triggers receives: `EventOf` one of them. */
 export type OneOf<T extends Trigger, P extends string = never> = { [K in T]: EventOf<K, P> }[T]

@@ -30,10 +30,10 @@ export const Refusal = Schema.Literals([
   "EmployeeAlreadyExists",
   "JobClosed",
   "StaffingEntityClosed",
-  "PermissionMissing",
+  "Forbidden",
   "Unsupported",
   "Inactive",
-  "KeyRefused",
+  "Unauthorized",
   "Rejected",
   // sent by an earlier attempt, and nobody knows whether it took effect
   "OutcomeUnknown"
@@ -54,7 +54,7 @@ export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
 export type HandlerError = Transient | RateLimited | Permanent
 
 /** The same failure, of something whose promise the handler did not await. */
-export const notAwaited = (what: string, failure: HandlerError): HandlerError => {
+export const asNotAwaited = (what: string, failure: HandlerError): HandlerError => {
   if (failure._tag === "RateLimited") return failure
   const message = `${what} failed, and its promise was not awaited: ${failure.message}`
   return failure._tag === "Transient"

@@ -14,18 +14,24 @@ import * as Effect from "effect/Effect"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
-import { adapted, type AsyncHandler } from "./Async.ts"
-import type { Handled } from "./Capabilities.ts"
+import { adaptAsync, type AsyncHandler } from "./Async.ts"
+import type { HandlerEffect } from "./Capabilities.ts"
 import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
 import { Uncaught } from "./Failure.ts"
-import { type Added, ofDefinition, ofHandler, ofSettings, type PluginFault } from "./Validation.ts"
+import {
+  type HandlerDefinition,
+  type PluginIssue,
+  validateDefinition,
+  validateHandler,
+  validateSettings
+} from "./Validation.ts"
 
 export type { Attachment } from "../api/Attachments.ts"
-export { checkForm, type FormFault } from "../api/FormCheck.ts"
+export { checkForm, type FormViolation } from "../api/FormCheck.ts"
 export type { EmployeeForm, FormField } from "../api/Forms.ts"
 export { checkProficiency, type ProficiencyScale } from "../api/Proficiency.ts"
 export {
-  adapted as async,
+  adaptAsync as async,
   type AsyncApi,
   type AsyncCapabilities,
   type AsyncHandler,
@@ -35,7 +41,7 @@ export {
   Api,
   type Capabilities,
   Events,
-  type Handled,
+  type HandlerEffect,
   Journal,
   type OnUnknown,
   Records,
@@ -46,7 +52,7 @@ export {
 export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
 export { send } from "./Send.ts"
-export type { PluginFault } from "./Validation.ts"
+export type { PluginIssue } from "./Validation.ts"
 
 /** One run of an `.every` handler in one integration: when it was due, and the stretch of the log since the last one. */
 export interface Tick {
@@ -57,7 +63,7 @@ export interface Tick {
   readonly to: string
 }
 
-export interface Options {
+export interface HandlerOptions {
   /** Name of the handler, unique in the plugin; the trigger by default. It keys deliveries and journal: never change it. */
   readonly as?: string
   /** For one attempt; 30 seconds by default. */
@@ -72,7 +78,7 @@ export interface Options {
   readonly onDeadLetter?: "park" | "skip"
 }
 
-export interface EventOptions extends Options {
+export interface EventOptions extends HandlerOptions {
   /** All but `backfill` by default. */
   readonly origins?: ReadonlyArray<Origin>
   /** Whether a change that is wholly the plugin's own doing is delivered to it; `ignore-own` by default. */
@@ -92,7 +98,7 @@ export interface BatchOptions extends EventOptions {
 }
 
 /** What makes a handler run. */
-export type Occasion =
+export type Activation =
   | {
     readonly _tag: "Event"
     readonly triggers: ReadonlyArray<Trigger>
@@ -109,10 +115,10 @@ export type Occasion =
 /** A handler as the engine sees it. */
 export interface Handler<C> {
   readonly name: string
-  readonly occasion: Occasion
+  readonly activation: Activation
   readonly options: EventOptions
   /** An event, a batch's events or a tick, as its occasion says. */
-  run(input: unknown, config: C): Handled
+  run(input: unknown, config: C): HandlerEffect
 }
 
 /** Values by their configuration name; nested as the configuration is. */
@@ -151,13 +157,13 @@ export interface Plugin<C> {
   readonly handlers: ReadonlyArray<Handler<C>>
   readonly settings: Settings
   /** All that is wrong with it; a plugin with faults is not started. */
-  readonly faults: ReadonlyArray<PluginFault>
+  readonly issues: ReadonlyArray<PluginIssue>
 
   /** For each event of a trigger, in the order of its record. */
   on<const T extends Trigger, const P extends PropertyOf<T> = never>(
     trigger: T,
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
-    handle: (event: EventOf<T, P>, config: C) => Handled
+    handle: (event: EventOf<T, P>, config: C) => HandlerEffect
   ): Plugin<C>
   on<const T extends Trigger, const P extends PropertyOf<T> = never>(
     trigger: T,
@@ -168,7 +174,7 @@ export interface Plugin<C> {
   onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
     options: UpdateOptions<P> & { readonly as: string },
-    handle: (event: OneOf<T, P>, config: C) => Handled
+    handle: (event: OneOf<T, P>, config: C) => HandlerEffect
   ): Plugin<C>
   onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
@@ -179,7 +185,7 @@ export interface Plugin<C> {
   batch<const T extends Trigger>(
     trigger: T,
     options: BatchOptions,
-    handle: (events: ReadonlyArray<EventOf<T>>, config: C) => Handled
+    handle: (events: ReadonlyArray<EventOf<T>>, config: C) => HandlerEffect
   ): Plugin<C>
   batch<const T extends Trigger>(
     trigger: T,
@@ -189,12 +195,12 @@ export interface Plugin<C> {
   /** Regularly in each integration; missed ticks become one, which spans them. */
   every(
     interval: Duration.Input,
-    options: Options & { readonly as: string },
-    handle: (tick: Tick, config: C) => Handled
+    options: HandlerOptions & { readonly as: string },
+    handle: (tick: Tick, config: C) => HandlerEffect
   ): Plugin<C>
   every(
     interval: Duration.Input,
-    options: Options & { readonly as: string },
+    options: HandlerOptions & { readonly as: string },
     handle: AsyncHandler<Tick, C>
   ): Plugin<C>
   /** The same plugin, used in this way. */
@@ -205,27 +211,27 @@ export interface Plugin<C> {
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   typeof value === "object" && value !== null && "handlers" in value && Array.isArray(value.handlers) &&
   "name" in value && typeof value.name === "string" && "settings" in value && "definition" in value &&
-  "faults" in value && Array.isArray(value.faults)
+  "issues" in value && Array.isArray(value.issues)
 
 /** What a function gives that is no async function, and no Effect. */
-const neither = (given: unknown): string =>
+const wrongReturnMessage = (given: unknown): string =>
   given instanceof Promise
     ? "the handler gave a promise but is not written as an async function: put `async` before it, or Plugin.async around it"
     : "the handler gave neither an Effect nor a promise: write an async function, or give an Effect"
 
-type Run<C> = Handler<C>["run"]
+type HandlerFunction<C> = Handler<C>["run"]
 
 /** An async function says so itself, whatever it will give. */
-const runOf = <C>(handle: unknown): Run<C> => {
+const runOf = <C>(handle: unknown): HandlerFunction<C> => {
   if (typeof handle !== "function") return () => Effect.die(new Uncaught("there is no handler"))
   if (Object.prototype.toString.call(handle) === "[object AsyncFunction]") {
-    return adapted(handle as AsyncHandler<unknown, C>)
+    return adaptAsync(handle as AsyncHandler<unknown, C>)
   }
   return (input, config) => {
     const given: unknown = handle(input, config)
-    if (Effect.isEffect(given)) return given as Handled
+    if (Effect.isEffect(given)) return given as HandlerEffect
     if (given instanceof Promise) given.catch(() => undefined)
-    return Effect.die(new Uncaught(neither(given)))
+    return Effect.die(new Uncaught(wrongReturnMessage(given)))
   }
 }
 
@@ -237,29 +243,29 @@ const define = <C>(
   definition: Definition<C>,
   handlers: ReadonlyArray<Handler<C>>,
   settings: Settings,
-  faults: ReadonlyArray<PluginFault>
+  issues: ReadonlyArray<PluginIssue>
 ): Plugin<C> => {
   const add = (
-    by: Added["by"],
+    by: HandlerDefinition["by"],
     triggers: ReadonlyArray<Trigger>,
     options: unknown,
     handle: unknown,
-    occasion: Occasion,
+    activation: Activation,
     interval: unknown = null
   ): Plugin<C> => {
     const { as } = optionsOf(options)
     const own = typeof as === "string" ? as : by === "every" ? String(interval) : triggers.join(", ")
-    const found = [...ofHandler(name, { by, name: own, triggers, interval, options, handle })]
+    const found = [...validateHandler(name, { by, name: own, triggers, interval, options, handle })]
     if (handlers.some(({ name }) => name === own)) {
       found.push({
         message: `plugin "${name}" has two handlers named "${own}"`,
         hint: "Give one another name with `as`"
       })
     }
-    const handler: Handler<C> = { name: own, occasion, options: optionsOf(options), run: runOf<C>(handle) }
-    return define(name, definition, [...handlers, handler], settings, [...faults, ...found])
+    const handler: Handler<C> = { name: own, activation, options: optionsOf(options), run: runOf<C>(handle) }
+    return define(name, definition, [...handlers, handler], settings, [...issues, ...found])
   }
-  const event = (triggers: ReadonlyArray<Trigger>, options: unknown): Occasion => ({
+  const event = (triggers: ReadonlyArray<Trigger>, options: unknown): Activation => ({
     _tag: "Event",
     triggers,
     changed: optionsOf(options).changed ?? null
@@ -269,7 +275,7 @@ const define = <C>(
     definition,
     handlers,
     settings,
-    faults,
+    issues,
     on: (trigger: Trigger, options: unknown, handle: unknown) =>
       add("on", [trigger], options, handle, event([trigger], options)),
     onAny: (some: ReadonlyArray<Trigger>, options: unknown, handle: unknown) => {
@@ -283,7 +289,8 @@ const define = <C>(
     },
     every: (interval: Duration.Input, options: unknown, handle: unknown) =>
       add("every", [], options, handle, { _tag: "Tick", every: interval }, interval),
-    with: (more) => define(name, definition, handlers, { ...settings, ...more }, [...faults, ...ofSettings(name, more)])
+    with: (more) =>
+      define(name, definition, handlers, { ...settings, ...more }, [...issues, ...validateSettings(name, more)])
   }
 }
 
@@ -294,5 +301,5 @@ export const make = <C = {}>(name: string, definition: Definition<C> = {}): Plug
     typeof definition === "object" && definition !== null ? definition : {},
     [],
     {},
-    ofDefinition(name, definition)
+    validateDefinition(name, definition)
   )

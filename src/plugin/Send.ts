@@ -14,7 +14,7 @@ import type { HttpClientRequest } from "effect/http/HttpClientRequest"
 import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import { type HandlerError, Permanent, RateLimited, Transient } from "./Failure.ts"
 
-const usualWait = Duration.minutes(1)
+const defaultRetryAfter = Duration.minutes(1)
 const longestWait = Duration.days(1)
 
 /** `Retry-After` in seconds or as a date, at most a day; null if absent or unreadable. */
@@ -34,16 +34,16 @@ const isSuccess = (status: number): boolean => status >= 200 && status < 300
  */
 export const send = Effect.fnUntraced(function*(
   request: HttpClientRequest,
-  isFine: (status: number) => boolean = isSuccess
+  isAccepted: (status: number) => boolean = isSuccess
 ): Effect.fn.Return<HttpClientResponse, HandlerError, HttpClient.HttpClient> {
   const host = hostOf(request)
   const response = yield* HttpClient.execute(request).pipe(
     Effect.mapError(({ reason }) => new Transient({ message: `no answer from ${host} (${reason._tag})` }))
   )
   const { headers, status } = response
-  if (isFine(status)) return response
+  if (isAccepted(status)) return response
   if (status === 410) return yield* new Permanent({ message: `${host} answered 410: nobody listens there any more` })
   const wait = retryAfterOf(headers, yield* Clock.currentTimeMillis)
-  if (status === 429 || wait !== null) return yield* new RateLimited({ retryAfter: wait ?? usualWait })
+  if (status === 429 || wait !== null) return yield* new RateLimited({ retryAfter: wait ?? defaultRetryAfter })
   return yield* new Transient({ message: `${host} answered ${status}` })
 })

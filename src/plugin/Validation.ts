@@ -11,11 +11,11 @@ import * as Option from "effect/Option"
 import { readNames } from "../api/Reads.ts"
 import { Candidate, recordSchemas } from "../api/Records.ts"
 import { writeNames } from "../api/Writes.ts"
+import { closestName } from "../domain/ClosestName.ts"
 import { entryOf, type Model, modelNames } from "../domain/Model.ts"
-import { nearest } from "../domain/Nearest.ts"
 
 /** One thing that is wrong with a plugin. */
-export interface PluginFault {
+export interface PluginIssue {
   /** What is wrong, and where: `plugin "x", handler "y": timeout …`. */
   readonly message: string
   /** What to do about it. */
@@ -30,29 +30,29 @@ type Checks = Readonly<Record<string, Check>>
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const shown = (value: unknown): string =>
+const describe = (value: unknown): string =>
   typeof value === "string"
     ? `"${value}"`
     : typeof value === "number"
     ? String(value)
     : `a value of type ${typeof value}`
 
-const meant = (value: unknown, known: ReadonlyArray<string>): string =>
-  typeof value === "string" ? `Did you mean "${nearest(value, known)}"? ` : ""
+const suggest = (value: unknown, known: ReadonlyArray<string>): string =>
+  typeof value === "string" ? `Did you mean "${closestName(value, known)}"? ` : ""
 
 // ---- values -------------------------------------------------------------------------------------------------------
 
 const oneOf = (known: ReadonlyArray<string>): Check => (value) =>
   known.includes(value as string)
     ? null
-    : { message: `${shown(value)} is not known`, hint: `${meant(value, known)}Use one of ${known.join(", ")}` }
+    : { message: `${describe(value)} is not known`, hint: `${suggest(value, known)}Use one of ${known.join(", ")}` }
 
 const length: Check = (value) => {
   const found = Duration.fromInput(value as Duration.Input)
   return Option.isSome(found) && Duration.isFinite(found.value) && Duration.toMillis(found.value) > 0
     ? null
     : {
-      message: `${shown(value)} is no length of time`,
+      message: `${describe(value)} is no length of time`,
       hint: `Write a number and a unit, such as "30 seconds" or "5 minutes"`
     }
 }
@@ -60,12 +60,12 @@ const length: Check = (value) => {
 const count: Check = (value) =>
   Number.isSafeInteger(value) && Number(value) >= 1
     ? null
-    : { message: `${shown(value)} is no whole number of 1 or more`, hint: "Write such a number" }
+    : { message: `${describe(value)} is no whole number of 1 or more`, hint: "Write such a number" }
 
 const flag: Check = (value) =>
   typeof value === "boolean"
     ? null
-    : { message: `${shown(value)} is neither true nor false`, hint: "Write true or false" }
+    : { message: `${describe(value)} is neither true nor false`, hint: "Write true or false" }
 
 const object: Check = (value) => isObject(value) ? null : { message: "is no object", hint: "Write an object, { … }" }
 
@@ -102,23 +102,23 @@ const integrations: Check = (value) => {
 // ---- objects ------------------------------------------------------------------------------------------------------
 
 /** `whole`: how the object is called; `path`: how its properties are, empty or with a dot behind it. */
-const faultsIn = (
+const issuesIn = (
   where: string,
   whole: string,
   value: unknown,
   checks: Checks,
   path = ""
-): ReadonlyArray<PluginFault> => {
+): ReadonlyArray<PluginIssue> => {
   if (!isObject(value)) return [{ message: `${where}: ${whole} is no object`, hint: "Write an object, { … }" }]
   const known = Object.keys(checks)
-  return Object.entries(value).flatMap(([name, found]): ReadonlyArray<PluginFault> => {
+  return Object.entries(value).flatMap(([name, found]): ReadonlyArray<PluginIssue> => {
     if (found === undefined) return []
     const at = `${path}${name}`
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined
     if (check === undefined) {
       return [{
         message: `${where}: ${at} is not known`,
-        hint: `${meant(name, known)}There are ${known.join(", ")}`
+        hint: `${suggest(name, known)}There are ${known.join(", ")}`
       }]
     }
     const fault = check(found)
@@ -127,30 +127,30 @@ const faultsIn = (
 }
 
 /** Of an object inside another one: its own faults. */
-const nested = (where: string, value: unknown, name: string, checks: Checks): ReadonlyArray<PluginFault> =>
-  isObject(value) && value[name] !== undefined ? faultsIn(where, name, value[name], checks, `${name}.`) : []
+const nested = (where: string, value: unknown, name: string, checks: Checks): ReadonlyArray<PluginIssue> =>
+  isObject(value) && value[name] !== undefined ? issuesIn(where, name, value[name], checks, `${name}.`) : []
 
 const anything: Check = () => null
 
 // ---- triggers -----------------------------------------------------------------------------------------------------
 
-const stepsOf = (model: Model): ReadonlyArray<string> => [
+const triggerNamesOf = (model: Model): ReadonlyArray<string> => [
   "created",
   "updated",
   "deleted",
   ...entryOf(model).transitions.map(({ name }) => name)
 ]
-const triggers = modelNames.flatMap((model) => stepsOf(model).map((step) => `${model}.${step}`))
+const triggers = modelNames.flatMap((model) => triggerNamesOf(model).map((step) => `${model}.${step}`))
 
-const triggerFault = (where: string, trigger: unknown): ReadonlyArray<PluginFault> => {
+const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIssue> => {
   if (triggers.includes(trigger as string)) return []
   const model = modelNames.find((model) => typeof trigger === "string" && trigger.startsWith(`${model}.`))
   const there = model === undefined
     ? `The models are ${modelNames.join(", ")}`
-    : `Of ${model} there are ${stepsOf(model).join(", ")}`
+    : `Of ${model} there are ${triggerNamesOf(model).join(", ")}`
   return [{
-    message: `${where}: the trigger ${shown(trigger)} does not exist`,
-    hint: `${meant(trigger, triggers)}${there}`
+    message: `${where}: the trigger ${describe(trigger)} does not exist`,
+    hint: `${suggest(trigger, triggers)}${there}`
   }]
 }
 
@@ -169,7 +169,7 @@ const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | nul
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
 const retry: Checks = { first: length, longest: length }
-const always: Checks = {
+const commonChecks: Checks = {
   as: name,
   timeout: length,
   concurrency: count,
@@ -177,14 +177,14 @@ const always: Checks = {
   retry: anything,
   onDeadLetter: oneOf(["park", "skip"])
 }
-const ofEvents: Checks = {
-  ...always,
+const eventChecks: Checks = {
+  ...commonChecks,
   origins: list(oneOf(["backfill", "poll", "sweep", "refresh"])),
   echo: oneOf(["ignore-own", "deliver"])
 }
 
 /** How a handler is added. */
-export interface Added {
+export interface HandlerDefinition {
   readonly by: "on" | "onAny" | "batch" | "every"
   readonly name: string
   /** Of `every`: none. */
@@ -195,15 +195,15 @@ export interface Added {
   readonly handle: unknown
 }
 
-const checksOf = ({ by, triggers }: Added): Checks => {
-  if (by === "every") return always
-  if (by === "batch") return { ...ofEvents, size: count, within: length }
-  if (by === "on" && !String(triggers[0]).endsWith(".updated")) return ofEvents
+const checksOf = ({ by, triggers }: HandlerDefinition): Checks => {
+  if (by === "every") return commonChecks
+  if (by === "batch") return { ...eventChecks, size: count, within: length }
+  if (by === "on" && !String(triggers[0]).endsWith(".updated")) return eventChecks
   const known = propertiesOf(triggers)
-  return { ...ofEvents, changed: list(known === null ? name : oneOf(known)) }
+  return { ...eventChecks, changed: list(known === null ? name : oneOf(known)) }
 }
 
-const handleFaults = (where: string, { by, handle, options }: Added): ReadonlyArray<PluginFault> => {
+const handleIssues = (where: string, { by, handle, options }: HandlerDefinition): ReadonlyArray<PluginIssue> => {
   const kind = Object.prototype.toString.call(handle)
   if (kind === "[object GeneratorFunction]" || kind === "[object AsyncGeneratorFunction]") {
     return [{
@@ -222,21 +222,21 @@ const handleFaults = (where: string, { by, handle, options }: Added): ReadonlyAr
   ]
 }
 
-const missing = (where: string, options: unknown, names: ReadonlyArray<string>): ReadonlyArray<PluginFault> =>
+const missing = (where: string, options: unknown, names: ReadonlyArray<string>): ReadonlyArray<PluginIssue> =>
   names.flatMap((name) =>
     isObject(options) && options[name] === undefined
       ? [{ message: `${where}: ${name} is missing`, hint: `Write it among the options` }]
       : []
   )
 
-const required: Readonly<Record<Added["by"], ReadonlyArray<string>>> = {
+const required: Readonly<Record<HandlerDefinition["by"], ReadonlyArray<string>>> = {
   on: [],
   onAny: ["as"],
   batch: ["size", "within"],
   every: ["as"]
 }
 
-export const ofHandler = (plugin: string, added: Added): ReadonlyArray<PluginFault> => {
+export const validateHandler = (plugin: string, added: HandlerDefinition): ReadonlyArray<PluginIssue> => {
   const where = `plugin "${plugin}", handler "${added.name}"`
   const { by, interval, options, triggers } = added
   const every = by === "every" ? length(interval) : null
@@ -244,15 +244,15 @@ export const ofHandler = (plugin: string, added: Added): ReadonlyArray<PluginFau
     ...(by === "onAny" && triggers.length === 0
       ? [{ message: `${where} has no triggers`, hint: "Name one at least" }]
       : []),
-    ...triggers.flatMap((trigger) => triggerFault(where, trigger)),
+    ...triggers.flatMap((trigger) => triggerIssues(where, trigger)),
     ...(every === null ? [] : [{ message: `${where}: its interval ${every.message}`, hint: every.hint }]),
     // a handler that stands where the options should is told below
     ...(typeof options === "function" ? [] : [
-      ...faultsIn(where, "what stands for the options", options, checksOf(added)),
+      ...issuesIn(where, "what stands for the options", options, checksOf(added)),
       ...nested(where, options, "retry", retry),
       ...missing(where, options, required[by])
     ]),
-    ...handleFaults(where, added)
+    ...handleIssues(where, added)
   ]
 }
 
@@ -260,20 +260,20 @@ export const ofHandler = (plugin: string, added: Added): ReadonlyArray<PluginFau
 
 const named = /^[a-z][a-z0-9-]{0,62}$/
 
-export const ofDefinition = (plugin: unknown, definition: unknown): ReadonlyArray<PluginFault> => {
+export const validateDefinition = (plugin: unknown, definition: unknown): ReadonlyArray<PluginIssue> => {
   const where = `plugin "${String(plugin)}"`
   return [
     ...(typeof plugin === "string" && named.test(plugin) ? [] : [{
-      message: `${shown(plugin)} is no name of a plugin`,
+      message: `${describe(plugin)} is no name of a plugin`,
       hint: "Use lower-case letters, digits and hyphens, a letter first, 63 at most"
     }]),
-    ...faultsIn(where, "its definition", definition, { config: configuration, needs: anything, writesPerHour: count }),
+    ...issuesIn(where, "its definition", definition, { config: configuration, needs: anything, writesPerHour: count }),
     ...nested(where, definition, "needs", { writes: list(oneOf(writeNames)), reads: list(oneOf(readNames)) })
   ]
 }
 
-export const ofSettings = (plugin: string, settings: unknown): ReadonlyArray<PluginFault> =>
-  faultsIn(`plugin "${plugin}"`, "what `with` is given", settings, {
+export const validateSettings = (plugin: string, settings: unknown): ReadonlyArray<PluginIssue> =>
+  issuesIn(`plugin "${plugin}"`, "what `with` is given", settings, {
     values: object,
     integrations,
     others: flag,

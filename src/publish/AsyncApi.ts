@@ -6,9 +6,9 @@
  */
 import type { Model } from "../domain/Model.ts"
 import { eventSchemaOf, progressSchema } from "./EventSchema.ts"
-import { progressTopicOf } from "./KafkaMessage.ts"
+import { progressTopicOf } from "./kafka/KafkaMessage.ts"
 
-export interface Published {
+export interface AsyncApiOptions {
   readonly version: string
   readonly models: ReadonlyArray<Model>
   /** Template of topic names. */
@@ -25,15 +25,15 @@ const ref = (path: string) => ({ $ref: `#/${path}` })
 
 const headers = {
   type: "object",
-  required: ["ce_specversion", "ce_id", "ce_source", "ce_type", "ce_lineage", "ce_recordversion"],
+  required: ["ce_specversion", "ce_id", "ce_source", "ce_type", "ce_generation", "ce_recordversion"],
   properties: {
     ce_specversion: { const: "1.0" },
     ce_id: text("Never carries other content: drop what has been seen"),
     ce_source: text("/integrations/<integration>"),
     ce_type: text("rollcall.<model>.<kind>"),
     ce_subject: text("Record id"),
-    ce_lineage: text("Order is (lineage, version)"),
-    ce_recordversion: text("1, 2, 3 … per record and lineage"),
+    ce_generation: text("Order is (generation, version)"),
+    ce_recordversion: text("1, 2, 3 … per record and generation"),
     ce_position: text("Place in the event log"),
     ce_stub: text("`true`: too large for the topic, the value says where to read it")
   }
@@ -45,7 +45,7 @@ const parameters = (topic: string) =>
     : {}
 
 /** AsyncAPI 3.0. */
-export const asyncApiOf = ({ models, state, topic, version }: Published) => {
+export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) => {
   const channel = (name: string, address: string, description: string) =>
     [name, {
       address,

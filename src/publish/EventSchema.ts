@@ -20,8 +20,10 @@ export const EventData = Schema.Struct({
   model: Schema.String,
   id: Schema.String.annotate({ description: "Unique within the model of the integration" }),
   remote_id: Schema.NullOr(Schema.String).annotate({ description: "The id in the connected system itself" }),
-  lineage: Schema.Int.annotate({ description: "Later lineages replace earlier ones; order is (lineage, version)" }),
-  version: Schema.Int.annotate({ description: "1, 2, 3 … per record and lineage, without gaps" }),
+  generation: Schema.Int.annotate({
+    description: "Later generations replace earlier ones; order is (generation, version)"
+  }),
+  version: Schema.Int.annotate({ description: "1, 2, 3 … per record and generation, without gaps" }),
   kind: Schema.Literals(["created", "updated", "deleted"]),
   origin: Schema.Literals(["backfill", "poll", "sweep", "refresh"]).annotate({
     description: "Which reading found the change; `backfill`: the record is old, whichever reading found it"
@@ -72,7 +74,7 @@ const instant = (description: string) => Schema.String.annotate({ description, f
 /** A value of the progress topic (`rollcall.progress` for the default template); its key is the stream's name, `<integration>/<model>`. */
 export const ProgressData = Schema.Struct({
   store: Schema.String.annotate({ description: "Id of the store that published; positions begin with it" }),
-  lineage: Schema.Int.annotate({ description: "What is known of the stream in an earlier lineage is void" }),
+  generation: Schema.Int.annotate({ description: "What is known of the stream in an earlier generation is void" }),
   complete_to: instant("Server time: every change up to then is published, or pending"),
   position: Schema.String.annotate({ description: "Of the log: every event up to it is published" }),
   at: instant("When that was found")

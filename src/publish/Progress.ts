@@ -18,22 +18,22 @@ import type { StreamState } from "../store/State.ts"
 import type { Store, StoreError } from "../store/Store.ts"
 import type { StreamProgress } from "./Sink.ts"
 
-interface Note {
+interface ProgressReport {
   readonly position: number
   readonly streams: ReadonlyArray<StreamProgress>
 }
 
 export interface Progress {
   /** What is to be told by who has published everything up to `position`; null = nothing to tell from. */
-  readonly due: (position: number) => Effect.Effect<Note | null, StoreError>
+  readonly due: (position: number) => Effect.Effect<ProgressReport | null, StoreError>
   /** It was told. */
-  readonly told: (note: Note) => void
+  readonly markReported: (note: ProgressReport) => void
   /** Looks at the next occasion, not when it is time. */
-  readonly hurry: () => void
+  readonly checkNow: () => void
 }
 
 /** What is derived is complete as far as what it is derived from, once it was filled. */
-const completeAt = (state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
+const completeToOf = (state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
   if (!isDerived(state.model)) return completeTo(state)
   const { from } = derivedRegistry[state.model]
   const source = streams.find(({ integration, model }) => integration === state.integration && model === from)
@@ -41,22 +41,22 @@ const completeAt = (state: StreamState, streams: ReadonlyArray<StreamState>): nu
 }
 
 /** Streams are looked at once in `every`; of several steps in between only the last is told. */
-export const make = ({ identity, standing }: Store["Service"], every: Duration.Duration): Progress => {
-  const last = new Map<string, string>()
-  let note: Note | null = null
-  let looked = -Infinity
-  const wordOf = ({ completeTo, lineage }: StreamProgress) => `${lineage} ${completeTo}`
+export const make = ({ identity, streamsAtPosition }: Store["Service"], every: Duration.Duration): Progress => {
+  const lastReported = new Map<string, string>()
+  let pendingReport: ProgressReport | null = null
+  let lastReadAt = -Infinity
+  const fingerprintOf = ({ completeTo, generation }: StreamProgress) => `${generation} ${completeTo}`
 
-  const look = Effect.fnUntraced(function*(at: number) {
-    looked = at
-    const { position, streams } = yield* standing
+  const readProgress = Effect.fnUntraced(function*(at: number) {
+    lastReadAt = at
+    const { position, streams } = yield* streamsAtPosition
     return {
       position,
       streams: streams.flatMap((state): ReadonlyArray<StreamProgress> => {
-        const { integration, lineage, model } = state
-        const complete = completeAt(state, streams)
-        if (complete === null || state.retired === true || lineage < identity.lineage) return []
-        return [{ integration, model, lineage, completeTo: complete, position, at }]
+        const { integration, generation, model } = state
+        const complete = completeToOf(state, streams)
+        if (complete === null || state.retired === true || generation < identity.generation) return []
+        return [{ integration, model, generation, completeTo: complete, position, at }]
       })
     }
   })
@@ -65,18 +65,21 @@ export const make = ({ identity, standing }: Store["Service"], every: Duration.D
     due: Effect.fnUntraced(function*(position) {
       const now = yield* Clock.currentTimeMillis
       // looked at in the future it was before our clock was set back   (W4)
-      const isTime = now < looked || now - looked >= Duration.toMillis(every)
-      if (note === null && isTime) note = yield* look(now)
-      if (note === null || note.position > position) return null
-      const due = note
-      note = null
-      return { ...due, streams: due.streams.filter((stream) => last.get(streamName(stream)) !== wordOf(stream)) }
+      const isTime = now < lastReadAt || now - lastReadAt >= Duration.toMillis(every)
+      if (pendingReport === null && isTime) pendingReport = yield* readProgress(now)
+      if (pendingReport === null || pendingReport.position > position) return null
+      const due = pendingReport
+      pendingReport = null
+      return {
+        ...due,
+        streams: due.streams.filter((stream) => lastReported.get(streamName(stream)) !== fingerprintOf(stream))
+      }
     }),
-    told: ({ streams }) => {
-      for (const stream of streams) last.set(streamName(stream), wordOf(stream))
+    markReported: ({ streams }) => {
+      for (const stream of streams) lastReported.set(streamName(stream), fingerprintOf(stream))
     },
-    hurry: () => {
-      looked = -Infinity
+    checkNow: () => {
+      lastReadAt = -Infinity
     }
   }
 }

@@ -29,11 +29,11 @@ import { streamName } from "../domain/Model.ts"
 import { type LogRange, type Owner, publishingStart, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
 import {
-  type Published,
-  publishedElsewhere,
-  type Reached,
+  type Checkpoint,
+  findPublishedElsewhere,
   type RecordKey,
   Sink,
+  type SinkCheckpoint,
   SinkError,
   Unreachable
 } from "./Sink.ts"
@@ -42,7 +42,7 @@ export interface RelayStatus {
   /** Newest position that is in the sink, as far as we know. */
   readonly position: number
   /** Up to where the sink has been told how far streams are complete. */
-  readonly told: number
+  readonly progressPosition: number
   /** `waiting`: sink or store are away, it goes on by itself. `stopped`: someone has to act. */
   readonly state: "starting" | "running" | "waiting" | "stopped"
   /** Of `waiting` and `stopped`; `since` is our clock in milliseconds. */
@@ -52,7 +52,7 @@ export interface RelayStatus {
 export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
   /** Returns once everything up to `position`, and the streams' progress, is in the sink, or the relay has stopped. */
-  readonly reached: (position: number) => Effect.Effect<RelayStatus>
+  readonly awaitPosition: (position: number) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
   /** Publishes in the background for as long as the layer lives; tells the streams' progress once in `progressEvery`. */
   static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
@@ -65,12 +65,12 @@ class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Sch
   readonly hint =
     "was the store restored from a backup, or exchanged, or the sink emptied, or did it run without Kafka for longer than " +
     "`retention`? Publishing stays stopped so that no consumer mixes two histories or misses a part of one. Bring back " +
-    "the store that published last, or stop Rollcall and let `rollcall store adopt` publish this one anew, in a later lineage."
+    "the store that published last, or stop Rollcall and let `rollcall store adopt` publish this one anew, in a later generation."
 }
 
 /** What is compared of a log with what a sink holds. */
-export interface LogFacts extends LogRange {
-  readonly lineage: number
+export interface LogState extends LogRange {
+  readonly generation: number
   /** Position that was noted after publishing; 0 = none. */
   readonly saved: number
   /** At the sink's position: see `Store.chains`. */
@@ -78,19 +78,19 @@ export interface LogFacts extends LogRange {
 }
 
 /** The positions behind what is published that are no longer read, in words; null when there are none   (I1). */
-const gap = (position: number, { oldest }: LogRange): string | null =>
+const findGap = (position: number, { oldest }: LogRange): string | null =>
   position > 0 && position < oldest - 1
     ? `positions ${position + 1} to ${oldest - 1} were not published and are no longer kept`
     : null
 
 /** Why this log does not continue what was published up to `reached`, in words; null when it does. */
-const parted = (
-  reached: Reached,
-  { chain, ...range }: Pick<LogFacts, "oldest" | "newest" | "chain">
+const findMismatch = (
+  checkpoint: Checkpoint,
+  { chain, ...range }: Pick<LogState, "oldest" | "newest" | "chain">
 ): string | null => {
-  const { position } = reached
+  const { position } = checkpoint
   if (position > range.newest) return `the sink holds position ${position}, the log ends at ${range.newest}`
-  return gap(position, range) ?? (chain === reached.chain
+  return findGap(position, range) ?? (chain === checkpoint.chain
     ? null
     : `position ${position} of the sink is another event in the log, or comes after others`)
 }
@@ -100,29 +100,31 @@ const parted = (
  * event up to the sink's position, whatever the log itself noted of it: a log that died before noting it is the same log, and
  * a restored one is not, unless it holds the same events in the same order   (X4, X14, X18).
  */
-export const divergence = (published: Published | null, log: LogFacts): string | null => {
+export const findDivergence = (published: SinkCheckpoint | null, log: LogState): string | null => {
   if (published === null) {
-    // A saved position before the oldest is where adopting put it: nothing of this lineage is published.
+    // A saved position before the oldest is where adopting put it: nothing of this generation is published.
     return log.saved > 0 && log.saved >= log.oldest
       ? `position ${log.saved} was published, the sink knows of none`
-      : gap(log.saved, log)
+      : findGap(log.saved, log)
   }
-  const { lineage } = published
-  if (lineage > log.lineage) return `the sink holds lineage ${lineage} of this store, the store is at ${log.lineage}`
-  return lineage < log.lineage ? gap(log.saved, log) : parted(published, log)
+  const { generation } = published
+  if (generation > log.generation) {
+    return `the sink holds generation ${generation} of this store, the store is at ${log.generation}`
+  }
+  return generation < log.generation ? findGap(log.saved, log) : findMismatch(published, log)
 }
 
-type RelayFault = SinkError | StoreError | Diverged
+type RelayError = SinkError | StoreError | Diverged
 
 /** What is published next. */
-interface Next {
+interface NextBatch {
   readonly batch: ReadonlyArray<LogEntry>
-  readonly reached: Reached
+  readonly checkpoint: Checkpoint
 }
 
 const reader = "relay"
 const batchRows = 500
-const pause = {
+const delays = {
   /** After a first failure; doubled from failure to failure up to `longest`. */
   first: Duration.millis(200),
   longest: Duration.seconds(30),
@@ -155,7 +157,7 @@ const measure = Effect.fnUntraced(function*(batch: ReadonlyArray<LogEntry>) {
   }
 })
 
-const messageOf = (fault: RelayFault): string =>
+const messageOf = (fault: RelayError): string =>
   fault._tag === "StoreError"
     ? `the store is ${fault.reason._tag.toLowerCase()}`
     : fault._tag === "Diverged"
@@ -163,28 +165,28 @@ const messageOf = (fault: RelayFault): string =>
     : fault.reason.message
 
 /** What was begun is finished on shutdown too, unless that takes longer than `pause.shutdown`. */
-const finishing = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+const finishOnShutdown = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkChild(restore(effect)), (fiber) =>
       restore(Fiber.join(fiber)).pipe(
         Effect.onInterrupt(() =>
-          Fiber.await(fiber).pipe(Effect.timeoutOption(pause.shutdown), Effect.andThen(Fiber.interrupt(fiber)))
+          Fiber.await(fiber).pipe(Effect.timeoutOption(delays.shutdown), Effect.andThen(Fiber.interrupt(fiber)))
         )
       ))
   )
 
 /** What a failure means for the relay, and how long it pauses. */
-const consequence = (fault: RelayFault): "wait" | "stop" | "stopAndLook" => {
+const recoveryFor = (fault: RelayError): "wait" | "stop" | "stopAndRetry" => {
   if (fault._tag === "Diverged") return "stop"
   switch (fault.reason._tag) {
     case "Unreachable":
     case "Unavailable":
-    case "Replaced":
+    case "OlderCopy":
       return "wait"
     case "Refused":
-      return "stopAndLook"
+      return "stopAndRetry"
     case "Fenced":
-    case "Foreign":
+    case "ForeignStore":
     case "Misconfigured":
     case "Incompatible":
     case "Damaged":
@@ -196,45 +198,55 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
-  const status = yield* SubscriptionRef.make<RelayStatus>({ position: 0, told: 0, state: "starting", reason: null })
+  const status = yield* SubscriptionRef.make<RelayStatus>({
+    position: 0,
+    progressPosition: 0,
+    state: "starting",
+    reason: null
+  })
   let failures = 0
   /** The state that was logged last and has not ended. */
   let logged: RelayStatus["state"] | null = null
   /** Done when someone waits to hear that all is told. */
-  let hurried = Deferred.makeUnsafe<void>()
+  let progressRequested = Deferred.makeUnsafe<void>()
 
-  const advance = Effect.fnUntraced(function*(position: number, newlyTold?: number) {
+  const markPublished = Effect.fnUntraced(function*(position: number, newProgressPosition?: number) {
     failures = 0
-    const { told } = yield* SubscriptionRef.get(status)
+    const { progressPosition } = yield* SubscriptionRef.get(status)
     if (logged !== null) yield* Effect.logInfo("publishing again")
     logged = null
-    yield* SubscriptionRef.set(status, { position, told: newlyTold ?? told, state: "running", reason: null })
+    yield* SubscriptionRef.set(status, {
+      position,
+      progressPosition: newProgressPosition ?? progressPosition,
+      state: "running",
+      reason: null
+    })
     yield* Metric.update(positionGauge, position)
     const { newest } = yield* store.logRange
     yield* Metric.update(lagGauge, newest - position)
   })
 
-  const demand = (fault: string | null) => fault === null ? Effect.void : Effect.fail(new Diverged({ message: fault }))
+  const failOn = (fault: string | null) => fault === null ? Effect.void : Effect.fail(new Diverged({ message: fault }))
 
   /** The place to go on from, once it is sure that the sink holds this log. */
-  const whereToGoOn = Effect.fnUntraced(function*(owner: Owner, published: Published | null) {
+  const findResumePoint = Effect.fnUntraced(function*(owner: Owner, published: SinkCheckpoint | null) {
     const saved = yield* store.readerPosition(reader)
     const start = yield* store.readerPosition(publishingStart)
     const { chains, newest, oldest } = yield* store.chains([published?.position ?? 0])
-    const facts: LogFacts = { lineage: identity.lineage, saved, oldest, newest, chain: chains[0] ?? null }
-    yield* demand(divergence(published, facts) ?? publishedElsewhere(identity, published, { saved, start }))
-    if (published?.lineage === identity.lineage) {
+    const facts: LogState = { generation: identity.generation, saved, oldest, newest, chain: chains[0] ?? null }
+    yield* failOn(findDivergence(published, facts) ?? findPublishedElsewhere(identity, published, { saved, start }))
+    if (published?.generation === identity.generation) {
       yield* store.saveReaderPosition(owner, reader, published.position)
       return published
     }
-    if (identity.lineage > 1) yield* reconcile
+    if (identity.generation > 1) yield* reconcile
     const position = saved > 0 ? saved : Math.max(0, oldest - 1)
     if (position !== saved) {
       yield* Effect.logWarning(`the log begins at position ${oldest}: what was before is not published`)
       yield* store.saveReaderPosition(owner, publishingStart, position)
       yield* store.saveReaderPosition(owner, reader, position)
     }
-    const place: Reached = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
+    const place: Checkpoint = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
     return place
   })
 
@@ -248,30 +260,30 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
         for (const [name, own] of Map.groupBy(records, streamName)) {
           const stream = ours.get(name)
           if (stream === undefined) continue
-          const living = yield* store.living(stream, own.map(({ id }) => id))
+          const living = yield* store.liveIds(stream, own.map(({ id }) => id))
           lacking.push(...own.filter(({ id }) => !living.has(id)))
         }
         return lacking
       }))
   })
 
-  const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, reached: Reached) {
-    yield* sink.publish(identity, batch, reached)
-    yield* store.saveReaderPosition(owner, reader, reached.position)
+  const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, checkpoint: Checkpoint) {
+    yield* sink.publish(identity, batch, checkpoint)
+    yield* store.saveReaderPosition(owner, reader, checkpoint.position)
     yield* measure(batch)
-    yield* advance(reached.position)
-  }, finishing)
+    yield* markPublished(checkpoint.position)
+  }, finishOnShutdown)
 
   /**
    * The next events after what is published, and how far one is with them: silent rows are passed over (see `Store.log`).
    * What is compared is read last, and with it the last of the rows: where another copy of the store took its place in
    * between, all is read once more.
    */
-  const nextAfter = (from: Reached, isAgain = false): Effect.Effect<Next, RelayFault> =>
+  const readNextBatch = (from: Checkpoint, isAgain = false): Effect.Effect<NextBatch, RelayError> =>
     Effect.gen(function*() {
       const { newest } = yield* store.logRange
       const upTo = Math.max(from.position, Math.min(newest, from.position + batchRows))
-      const rows = upTo > from.position ? yield* store.log({ after: from.position, limit: batchRows }) : []
+      const rows = upTo > from.position ? yield* store.readLog({ after: from.position, limit: batchRows }) : []
       const batch = rows.filter((row) => row.position <= upTo)
       const last = batch.at(-1) ?? from
       const { chains: [known = null, read = null, chain = null], ...range } = yield* store.chains([
@@ -279,45 +291,45 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
         last.position,
         upTo
       ])
-      yield* demand(parted(from, { ...range, chain: known }))
-      if (chain !== null && read === last.chain) return { batch, reached: { position: upTo, chain } }
+      yield* failOn(findMismatch(from, { ...range, chain: known }))
+      if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain } }
       return isAgain
         ? yield* new Diverged({ message: `position ${chain === null ? upTo : last.position} is missing in the log` })
-        : yield* nextAfter(from, true)
+        : yield* readNextBatch(from, true)
     })
 
   /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
-  const news = (position: number) =>
+  const awaitWork = (position: number) =>
     Effect.raceFirst(
       Effect.timeoutOption(store.awaitLog(position), progressEvery),
-      Effect.suspend(() => Deferred.await(hurried))
+      Effect.suspend(() => Deferred.await(progressRequested))
     )
 
   /** Opens the sink and publishes until something fails. */
-  const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayFault> {
-    let reached: Reached = yield* Effect.flatMap(sink.open(identity), (published) => whereToGoOn(owner, published))
+  const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayError> {
+    let last: Checkpoint = yield* Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published))
     const progress = Progress.make(store, progressEvery)
     while (true) {
-      if (Deferred.isDoneUnsafe(hurried)) {
-        hurried = Deferred.makeUnsafe()
-        progress.hurry()
+      if (Deferred.isDoneUnsafe(progressRequested)) {
+        progressRequested = Deferred.makeUnsafe()
+        progress.checkNow()
       }
-      const { position } = reached
+      const { position } = last
       const note = yield* progress.due(position)
       // compared before anything is said of this log
-      const next = yield* nextAfter(reached)
+      const next = yield* readNextBatch(last)
       if (note !== null) {
-        yield* finishing(sink.report(identity, note.streams))
-        progress.told(note)
-        yield* advance(position, note.position)
+        yield* finishOnShutdown(sink.publishProgress(identity, note.streams))
+        progress.markReported(note)
+        yield* markPublished(position, note.position)
       }
-      if (next.reached.position === position) {
-        yield* advance(position)
-        yield* news(position)
+      if (next.checkpoint.position === position) {
+        yield* markPublished(position)
+        yield* awaitWork(position)
         continue
       }
-      yield* publish(owner, next.batch, next.reached)
-      reached = next.reached
+      yield* publish(owner, next.batch, next.checkpoint)
+      last = next.checkpoint
     }
   })
 
@@ -328,15 +340,15 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   )
 
   /** Fenced by the sink, but still the owner in the store: only our own transaction ran out of time. */
-  const unlessOwner = (owner: Owner) => (error: SinkError): Effect.Effect<never, RelayFault> =>
+  const retryIfOwner = (owner: Owner) => (error: SinkError): Effect.Effect<never, RelayError> =>
     error.reason._tag !== "Fenced" ? Effect.fail(error) : store.readerPosition(reader).pipe(
       Effect.flatMap((position) => store.saveReaderPosition(owner, reader, position)),
       Effect.andThen(new SinkError({ reason: new Unreachable({ message: error.reason.message, cause: error }) }))
     )
 
-  const suffer = Effect.fnUntraced(function*(fault: RelayFault) {
+  const handleFailure = Effect.fnUntraced(function*(fault: RelayError) {
     const before = yield* SubscriptionRef.get(status)
-    const next = consequence(fault)
+    const next = recoveryFor(fault)
     const state = next === "wait" ? "waiting" : "stopped"
     const message = messageOf(fault)
     const { hint } = fault._tag === "Diverged" ? fault : fault.reason
@@ -351,29 +363,29 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
       ? before.reason.since
       : yield* Clock.currentTimeMillis
     yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint, since } })
-    if (next === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(pause.longest)))
+    if (next === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(delays.longest)))
     yield* measureLag
-    const doubled = Duration.min(Duration.times(pause.first, 2 ** Math.min(failures++, 16)), pause.longest)
+    const doubled = Duration.min(Duration.times(delays.first, 2 ** Math.min(failures++, 16)), delays.longest)
     const jitter = yield* Random.nextBetween(0.5, 1)
-    yield* Effect.sleep(next === "wait" ? Duration.times(doubled, jitter) : pause.refused)
+    yield* Effect.sleep(next === "wait" ? Duration.times(doubled, jitter) : delays.refused)
   })
 
-  const persist = <A>(effect: Effect.Effect<A, RelayFault>): Effect.Effect<A> =>
-    Effect.catch(effect, (fault) => Effect.andThen(suffer(fault), persist(effect)))
+  const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A> =>
+    Effect.catch(effect, (fault) => Effect.andThen(handleFailure(fault), retryForever(effect)))
 
   yield* Effect.forkScoped(
     Effect.flatMap(
-      persist(store.claim("relay")),
-      (owner) => persist(Effect.catchTag(session(owner), "SinkError", unlessOwner(owner)))
+      retryForever(store.takeOwnership("relay")),
+      (owner) => retryForever(Effect.catchTag(session(owner), "SinkError", retryIfOwner(owner)))
     )
   )
   return Relay.of({
     status: SubscriptionRef.get(status),
-    reached: (position) =>
-      Effect.suspend(() => Deferred.succeed(hurried, undefined)).pipe(
+    awaitPosition: (position) =>
+      Effect.suspend(() => Deferred.succeed(progressRequested, undefined)).pipe(
         Effect.andThen(
           SubscriptionRef.changes(status).pipe(
-            Stream.filter((now) => now.told >= position || now.state === "stopped"),
+            Stream.filter((now) => now.progressPosition >= position || now.state === "stopped"),
             Stream.runHead
           )
         ),

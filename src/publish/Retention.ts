@@ -19,8 +19,8 @@ export interface RetentionOptions {
   readonly readers: ReadonlyArray<string>
 }
 
-const every = Duration.hours(1)
-const erasedAfter = Duration.days(1)
+const pruneInterval = Duration.hours(1)
+const erasedRetention = Duration.days(1)
 
 const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: RetentionOptions) {
   const store = yield* Store
@@ -31,8 +31,8 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     before: now - Duration.toMillis(retention),
     upTo: Math.min(newest, ...positions.map((position) => position - 1))
   })
-  const erased = yield* store.dropErased({
-    before: now - Duration.toMillis(Duration.min(retention, erasedAfter)),
+  const erased = yield* store.purgeErased({
+    before: now - Duration.toMillis(Duration.min(retention, erasedRetention)),
     upTo: Math.min(newest, ...positions)
   })
   if (deleted > 0 || erased > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted, erased }))
@@ -43,7 +43,7 @@ export const layer = (options: RetentionOptions): Layer.Layer<never, never, Stor
   Layer.effectDiscard(
     prune(options).pipe(
       Effect.catch((error) => Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: error.message }))),
-      Effect.repeat(Schedule.spaced(every)),
+      Effect.repeat(Schedule.spaced(pruneInterval)),
       Effect.forkScoped
     )
   )

@@ -17,29 +17,29 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { createServer } from "node:http"
-import { cursorParameter as usualCursorParameter } from "../api/Lists.ts"
-import { Account, type AccountSettings } from "./Account.ts"
-import * as Control from "./Control.ts"
-import { type Examples, examplesOf } from "./Examples.ts"
-import { Faults, type FaultSettings, type Weather } from "./Faults.ts"
-import * as Gate from "./Gate.ts"
-import * as ListRoutes from "./ListRoutes.ts"
-import * as ReadRoutes from "./ReadRoutes.ts"
-import type { Json, Order, WorldModel } from "./Records.ts"
-import type { Refusal } from "./Refusal.ts"
-import { type RequestEntry, Stage } from "./Stage.ts"
-import type { Steering } from "./Steering.ts"
-import { World } from "./World.ts"
-import * as WriteRoutes from "./WriteRoutes.ts"
+import { cursorParameter as defaultCursorParameter } from "../api/Lists.ts"
+import type { ApiError } from "./ApiError.ts"
+import { Account, type AccountSettings } from "./server/Account.ts"
+import { type ExampleIds, exampleIdsOf } from "./server/ExampleIds.ts"
+import { FaultInjector, type FaultProfile, type FaultSettings } from "./server/FaultInjection.ts"
+import * as Middleware from "./server/Middleware.ts"
+import * as ControlRoutes from "./server/routes/ControlRoutes.ts"
+import * as ListRoutes from "./server/routes/ListRoutes.ts"
+import * as ReadRoutes from "./server/routes/ReadRoutes.ts"
+import * as WriteRoutes from "./server/routes/WriteRoutes.ts"
+import { type RequestEntry, SandboxState } from "./server/SandboxState.ts"
+import type { MutationRequest } from "./world/Mutations.ts"
+import type { Json, ListOrder, WorldModel } from "./world/Records.ts"
+import { World } from "./world/World.ts"
 
-export type { AccountSettings } from "./Account.ts"
-export type { FaultSettings, Weather } from "./Faults.ts"
-export type { Json, WorldModel } from "./Records.ts"
-export type { Refusal } from "./Refusal.ts"
-export type { RequestEntry } from "./Stage.ts"
-export type { Steering } from "./Steering.ts"
+export type { ApiError } from "./ApiError.ts"
+export type { AccountSettings } from "./server/Account.ts"
+export type { FaultProfile, FaultSettings } from "./server/FaultInjection.ts"
+export type { RequestEntry } from "./server/SandboxState.ts"
+export type { MutationRequest } from "./world/Mutations.ts"
+export type { Json, WorldModel } from "./world/Records.ts"
 
-export interface Options {
+export interface SandboxOptions {
   /** 0 (default) = any free one. */
   readonly port?: number
   /** Default 127.0.0.1. */
@@ -52,52 +52,52 @@ export interface Options {
   readonly integrations?: number
   /** Applications, and payslips, per integration; default 500. */
   readonly records?: number
-  /** Default calm. */
-  readonly faults?: Weather
+  /** Default none. */
+  readonly faults?: FaultProfile
   /** Default `sandbox`. */
   readonly key?: string
   /** Query name of the cursor, which the specification does not show; default `cursor`. */
   readonly cursorParameter?: string
   /** Default drifting. */
-  readonly order?: Order
+  readonly order?: ListOrder
 }
 
 /** Where a sandbox is, and what to begin with. */
-export interface Whereabouts {
+export interface SandboxInfo {
   /** Base address, ends in `/v1`. */
   readonly url: string
   readonly key: string
   readonly integrations: ReadonlyArray<string>
   /** One existing id of each kind that requests need; empty where no integration has the kind. */
-  readonly ids: Examples
+  readonly ids: ExampleIds
 }
 
-export interface SandboxHandle extends Whereabouts {
+export interface SandboxHandle extends SandboxInfo {
   readonly world: World
-  /** Lets the world live up to now and stops it there; reads, writes and `steer` go on. */
+  /** Lets the world live up to now and stops it there; reads, writes and `mutate` go on. */
   readonly freeze: Effect.Effect<void>
   readonly unfreeze: Effect.Effect<void>
   /** Carries out one act upon the world, as `POST /_sandbox/mutations` does; the record it was done to. */
-  readonly steer: (act: Steering) => Effect.Effect<{ readonly id: string }, Refusal>
+  readonly mutate: (act: MutationRequest) => Effect.Effect<{ readonly id: string }, ApiError>
   /** Live records of a model, of the first integration that has it unless one is named. */
-  readonly truth: (model: WorldModel, integration?: string) => Effect.Effect<ReadonlyArray<Json>, Refusal>
+  readonly truth: (model: WorldModel, integration?: string) => Effect.Effect<ReadonlyArray<Json>, ApiError>
   /** Replaces all that was set; `{}` ends it. */
-  readonly faults: (settings: FaultSettings) => Effect.Effect<void>
+  readonly setFaults: (settings: FaultSettings) => Effect.Effect<void>
   /** Replaces all that was set; `{}` is the account of the beginning. */
-  readonly account: (settings: AccountSettings) => Effect.Effect<void>
+  readonly setAccount: (settings: AccountSettings) => Effect.Effect<void>
   /** The last ones, oldest first, without keys and bodies. */
   readonly requests: Effect.Effect<ReadonlyArray<RequestEntry>>
 }
 
 /** The same for those who do not use Effect. `await using` stops it. */
-export interface RunningSandbox extends Whereabouts, AsyncDisposable {
+export interface RunningSandbox extends SandboxInfo, AsyncDisposable {
   readonly freeze: () => Promise<void>
   readonly unfreeze: () => Promise<void>
-  /** Rejects with a `Refusal` that says why it cannot be done. */
-  readonly steer: (act: Steering) => Promise<{ readonly id: string }>
+  /** Rejects with an `ApiError` that says why it cannot be done. */
+  readonly mutate: (act: MutationRequest) => Promise<{ readonly id: string }>
   readonly truth: (model: WorldModel, integration?: string) => Promise<ReadonlyArray<Json>>
-  readonly faults: (settings: FaultSettings) => Promise<void>
-  readonly account: (settings: AccountSettings) => Promise<void>
+  readonly setFaults: (settings: FaultSettings) => Promise<void>
+  readonly setAccount: (settings: AccountSettings) => Promise<void>
   readonly requests: () => Promise<ReadonlyArray<RequestEntry>>
   /** Requests in flight have a second; then the port is free. */
   readonly stop: () => Promise<void>
@@ -122,10 +122,10 @@ export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()
 
 /** Serves until the scope closes. */
 export const serve = Effect.fn("Sandbox.serve")(
-  function*(options: Options = {}): Effect.fn.Return<SandboxHandle, AddressUnavailable, Scope.Scope> {
+  function*(options: SandboxOptions = {}): Effect.fn.Return<SandboxHandle, AddressUnavailable, Scope.Scope> {
     const {
-      cursorParameter = usualCursorParameter,
-      faults = "calm",
+      cursorParameter = defaultCursorParameter,
+      faults = "none",
       host = "127.0.0.1",
       key = "sandbox",
       port = 0,
@@ -133,14 +133,14 @@ export const serve = Effect.fn("Sandbox.serve")(
       ...rest
     } = options
     const world = World.make({ ...rest, seed, start: yield* Clock.currentTimeMillis })
-    const stage = new Stage(world, new Faults(seed, faults), new Account(), key, cursorParameter)
+    const state = new SandboxState(world, new FaultInjector(seed, faults), new Account(), key, cursorParameter)
     const app = yield* HttpRouter.toHttpEffect(
       Layer.mergeAll(
-        ListRoutes.layer(stage),
-        ReadRoutes.layer(stage),
-        WriteRoutes.layer(stage),
-        Control.layer(stage),
-        HttpRouter.addAll([Gate.unknown(stage)])
+        ListRoutes.layer(state),
+        ReadRoutes.layer(state),
+        WriteRoutes.layer(state),
+        ControlRoutes.layer(state),
+        HttpRouter.addAll([Middleware.routeNotFound(state)])
       )
     )
     const server = yield* NodeHttpServer.make(createServer, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
@@ -149,30 +149,30 @@ export const serve = Effect.fn("Sandbox.serve")(
     yield* server.serve(app)
     const listening = "port" in server.address ? server.address.port : port
     return {
-      url: `http://${reachable(host)}:${listening}/v1`,
+      url: `http://${clientHost(host)}:${listening}/v1`,
       key,
       integrations: world.integrations.map(({ id }) => id),
-      ids: examplesOf(world),
+      ids: exampleIdsOf(world),
       world,
-      freeze: Effect.map(stage.catchUp, () => world.freeze()),
-      unfreeze: Effect.map(stage.catchUp, () => world.unfreeze()),
-      steer: (act) => stage.steer(act),
-      truth: (model, integration) => Effect.map(stage.truth(model, integration), ({ records }) => records),
-      faults: (settings) => Effect.sync(() => stage.faults.set(settings)),
-      account: (settings) => Effect.sync(() => stage.account.set(settings)),
-      requests: Effect.sync(() => [...stage.requests])
+      freeze: Effect.map(state.advanceToNow, () => world.freeze()),
+      unfreeze: Effect.map(state.advanceToNow, () => world.unfreeze()),
+      mutate: (act) => state.mutate(act),
+      truth: (model, integration) => Effect.map(state.truth(model, integration), ({ records }) => records),
+      setFaults: (settings) => Effect.sync(() => state.faults.set(settings)),
+      setAccount: (settings) => Effect.sync(() => state.account.set(settings)),
+      requests: Effect.sync(() => [...state.requests])
     }
   }
 )
 
 /** The handle of a sandbox that runs as long as the layer. */
 export class Sandbox extends Context.Service<Sandbox, SandboxHandle>()("rollcall/sandbox/Sandbox") {
-  static readonly layer = (options?: Options): Layer.Layer<Sandbox, AddressUnavailable> =>
+  static readonly layer = (options?: SandboxOptions): Layer.Layer<Sandbox, AddressUnavailable> =>
     Layer.effect(Sandbox, serve(options))
 }
 
 /** Serves until it is stopped; rejects with `AddressUnavailable`. */
-export const startSandbox = async (options: Options = {}): Promise<RunningSandbox> => {
+export const startSandbox = async (options: SandboxOptions = {}): Promise<RunningSandbox> => {
   const scope = Scope.makeUnsafe()
   const stop = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const { ids, integrations, key, url, ...handle } = await Effect.runPromise(Scope.provide(serve(options), scope))
@@ -183,10 +183,10 @@ export const startSandbox = async (options: Options = {}): Promise<RunningSandbo
     ids,
     freeze: () => Effect.runPromise(handle.freeze),
     unfreeze: () => Effect.runPromise(handle.unfreeze),
-    steer: (act) => Effect.runPromise(handle.steer(act)),
+    mutate: (act) => Effect.runPromise(handle.mutate(act)),
     truth: (model, integration) => Effect.runPromise(handle.truth(model, integration)),
-    faults: (settings) => Effect.runPromise(handle.faults(settings)),
-    account: (settings) => Effect.runPromise(handle.account(settings)),
+    setFaults: (settings) => Effect.runPromise(handle.setFaults(settings)),
+    setAccount: (settings) => Effect.runPromise(handle.setAccount(settings)),
     requests: () => Effect.runPromise(handle.requests),
     stop,
     [Symbol.asyncDispose]: stop
@@ -194,7 +194,7 @@ export const startSandbox = async (options: Options = {}): Promise<RunningSandbo
 }
 
 /** How this machine reaches what listens there. */
-const reachable = (host: string): string => {
+const clientHost = (host: string): string => {
   if (host === "0.0.0.0") return "127.0.0.1"
   return host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host
 }

@@ -8,16 +8,16 @@
  */
 import * as Duration from "effect/Duration"
 import type * as HttpClientError from "effect/http/HttpClientError"
-import { provesUndone } from "../api/Errors.ts"
-import type { Repeat } from "../api/Writes.ts"
-import { CircuitOpen } from "./Circuits.ts"
+import { provesNoEffect } from "../api/ErrorClassification.ts"
+import type { ResendPolicy } from "../api/Writes.ts"
+import { CircuitOpen } from "./CircuitBreakers.ts"
 import {
   ApplicationAlreadyExists,
   EmployeeAlreadyExists,
-  GivenUp,
   JobClosed,
   NotSent,
   OutcomeUnknown,
+  SlotWaitAborted,
   SourceError,
   StaffingEntityClosed,
   Transient,
@@ -27,17 +27,19 @@ import {
 const connecting: ReadonlySet<unknown> = new Set(["connect", "getaddrinfo"])
 
 /** Whether there was no connection yet, so that the API cannot have seen the request. */
-const neverLeft = ({ reason }: HttpClientError.HttpClientError): boolean => {
+const isBeforeConnection = ({ reason }: HttpClientError.HttpClientError): boolean => {
   if (reason._tag === "EncodeError" || reason._tag === "InvalidUrlError") return true
   const causes: ReadonlyArray<unknown> = reason.cause instanceof AggregateError ? reason.cause.errors : [reason.cause]
   return causes.every((cause) => cause instanceof Error && "syscall" in cause && connecting.has(cause.syscall))
 }
 
-export const disconnected = (error: HttpClientError.HttpClientError): SourceError => {
+export const fromConnectionError = (error: HttpClientError.HttpClientError): SourceError => {
   const cause = error.reason.cause
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : error.reason._tag
   const message = `the connection failed (${code})`
-  return new SourceError({ reason: new Transient({ code: null, message, ...(neverLeft(error) && { undone: true }) }) })
+  return new SourceError({
+    reason: new Transient({ code: null, message, ...(isBeforeConnection(error) && { notSent: true }) })
+  })
 }
 
 export const timedOut = (timeout: Duration.Duration): SourceError =>
@@ -45,24 +47,24 @@ export const timedOut = (timeout: Duration.Duration): SourceError =>
     reason: new Transient({ code: null, message: `no complete answer within ${Duration.format(timeout)}` })
   })
 
-const leftAlone = ({ left, message }: CircuitOpen): SourceError =>
+const fromOpenCircuit = ({ left, message }: CircuitOpen): SourceError =>
   new SourceError({
-    reason: new Transient({ code: null, message, undone: true, retryAfter: Duration.toMillis(left) })
+    reason: new Transient({ code: null, message, notSent: true, retryAfter: Duration.toMillis(left) })
   })
 
-const givenUp = ({ message }: GivenUp): SourceError =>
-  new SourceError({ reason: new Transient({ code: null, message, undone: true }) })
+const fromAbortedWait = ({ message }: SlotWaitAborted): SourceError =>
+  new SourceError({ reason: new Transient({ code: null, message, notSent: true }) })
 
 /** What it means that a request did not leave; everything else means what it says. */
-export const ofUnsent = <E>(error: E): Exclude<E, CircuitOpen | GivenUp> | SourceError =>
+export const fromUnsent = <E>(error: E): Exclude<E, CircuitOpen | SlotWaitAborted> | SourceError =>
   error instanceof CircuitOpen
-    ? leftAlone(error)
-    : error instanceof GivenUp
-    ? givenUp(error)
-    : error as Exclude<E, CircuitOpen | GivenUp>
+    ? fromOpenCircuit(error)
+    : error instanceof SlotWaitAborted
+    ? fromAbortedWait(error)
+    : error as Exclude<E, CircuitOpen | SlotWaitAborted>
 
 /** Whether it is certain that the API did nothing: the request did not reach it, or it answered with a code that says so. */
-export const isUndone = ({ reason }: SourceError): boolean => reason.undone === true || provesUndone(reason.code)
+export const hasNoEffect = ({ reason }: SourceError): boolean => reason.notSent === true || provesNoEffect(reason.code)
 
 /** A refusal by its status; where a second write does no harm, nothing more has to be certain. */
 const isRefused = ({ reason }: SourceError): boolean => reason._tag !== "Transient" && reason._tag !== "Unreadable"
@@ -77,14 +79,14 @@ const permanent = {
 const isPermanent = (code: string | null): code is keyof typeof permanent =>
   code !== null && Object.hasOwn(permanent, code)
 
-const writeReason = (error: SourceError, repeat: Repeat): WriteError["reason"] => {
+const writeReason = (error: SourceError, repeat: ResendPolicy): WriteError["reason"] => {
   const { reason } = error
   const { code, message } = reason
-  if (!isUndone(error) && !(repeat === "safe" && isRefused(error))) return new OutcomeUnknown({ code, message })
+  if (!hasNoEffect(error) && !(repeat === "safe" && isRefused(error))) return new OutcomeUnknown({ code, message })
   if (reason._tag === "Transient") return new NotSent({ code, message, retryAfter: reason.retryAfter ?? null })
   return isPermanent(code) ? new permanent[code]({ code, message }) : reason
 }
 
 /** What a failed try of a write means. */
-export const ofWrite = (repeat: Repeat) => (error: SourceError): WriteError =>
+export const toWriteError = (repeat: ResendPolicy) => (error: SourceError): WriteError =>
   new WriteError({ reason: writeReason(error, repeat) })

@@ -8,27 +8,27 @@
  * - Codes such as `PLATFORM.INPUT_INVALID` pass; they are told from names by their separator.
  */
 
-const hidden = "…"
-const longest = 200
+const placeholder = "…"
+const maxLength = 200
 const isCode = /^[A-Z][A-Z_]*[._][A-Z_.]*[A-Z]$/
 const isPlain = /^[a-z]+(?:[-_'][a-z]+)*$/
 
 const maskWord = (word: string): string => {
   const [, before = "", core = "", after = ""] = /^([([]*)(.*?)([)\],.:;!?]*)$/.exec(word) ?? []
-  return core === "" || isPlain.test(core) || isCode.test(core) ? word : `${before}${hidden}${after}`
+  return core === "" || isPlain.test(core) || isCode.test(core) ? word : `${before}${placeholder}${after}`
 }
 
 /** At most 200 characters of plain lower-case words, codes and punctuation; everything else is one `…`. */
-export const masked = (text: string): string =>
+export const mask = (text: string): string =>
   text
-    .slice(0, 4 * longest)
-    .replace(/"[^"]*("|$)|`[^`]*(`|$)|[“«„][^”»“]*([”»“]|$)|'[^']*'/g, hidden)
+    .slice(0, 4 * maxLength)
+    .replace(/"[^"]*("|$)|`[^`]*(`|$)|[“«„][^”»“]*([”»“]|$)|'[^']*'/g, placeholder)
     .split(/\s+/)
     .map(maskWord)
     .join(" ")
-    .replace(/…(?:\s+…)+/g, hidden)
+    .replace(/…(?:\s+…)+/g, placeholder)
     .trim()
-    .slice(0, longest)
+    .slice(0, maxLength)
 
 /** A code of the API's form, or null: free text in that place is dropped. */
 export const codeOf = (value: unknown): string | null =>

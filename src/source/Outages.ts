@@ -28,8 +28,8 @@ export interface Outages {
   ) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-const patience = Duration.seconds(3)
-const forgotten = Duration.toMillis("1 hour")
+const logDelay = Duration.seconds(3)
+const forgetAfterMillis = Duration.toMillis("1 hour")
 
 /** Why there was no usable answer; null where there was one, be it a refusal; undefined where nothing is known. */
 const failureOf = (exit: Exit.Exit<unknown, SourceError>): string | null | undefined => {
@@ -49,11 +49,11 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
   let outage: { logged: boolean; message: string } | null = null
 
   const begin = Effect.fnUntraced(function*(begun: NonNullable<typeof outage>) {
-    yield* Effect.sleep(patience)
+    yield* Effect.sleep(logDelay)
     if (outage !== begun) return
     begun.logged = true
     yield* Effect.logWarning("the API does not answer; requests are repeated, nothing is lost meanwhile").pipe(
-      Effect.annotateLogs({ account, fault: begun.message })
+      Effect.annotateLogs({ account, error: begun.message })
     )
   })
 
@@ -69,7 +69,7 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
     }
     failing.delete(integration)
     failing.delete(null)
-    for (const [other, at] of failing) if (now() - at > forgotten) failing.delete(other)
+    for (const [other, at] of failing) if (now() - at > forgetAfterMillis) failing.delete(other)
     if (outage === null || failing.size > 0) return Effect.void
     const { logged } = outage
     outage = null

@@ -18,7 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EmployeeForm, StaffingEntityId } from "../api/Forms.ts"
 import type { ProficiencyScale } from "../api/Proficiency.ts"
-import type { readAnswers, ReadName } from "../api/Reads.ts"
+import type { ReadName, readSchemas } from "../api/Reads.ts"
 import { ToolCategory } from "../api/Tools.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 import type { StreamModel } from "../domain/Model.ts"
@@ -70,7 +70,7 @@ export interface ReadRequest<R extends ReadName> {
   readonly params: (typeof readParams)[R]["Type"]
   readonly priority: Priority
 }
-export type ReadData<R extends ReadName> = (typeof readAnswers)[R]["Type"]
+export type ReadData<R extends ReadName> = (typeof readSchemas)[R]["Type"]
 
 // ---- writes -------------------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ export type ReadData<R extends ReadName> = (typeof readAnswers)[R]["Type"]
  * What a body is held against before it is sent, beside its schema: the form that `read` gave, for the same staffing
  * entity; the skill's scale, if the caller knows it. Without a scale the API checks alone and answers `Rejected`.
  */
-type Against<W extends WriteName> = W extends "createEmployee" ? { readonly form: EmployeeForm }
+type WriteCheckContext<W extends WriteName> = W extends "createEmployee" ? { readonly form: EmployeeForm }
   : W extends "rateSkill" | "expectSkill" ? { readonly scale?: ProficiencyScale }
   : unknown
 
@@ -88,20 +88,20 @@ export type WriteRequest<W extends WriteName> = {
   readonly write: W
   readonly params: WriteParams<W>
   readonly body: WriteBody<W>
-} & Against<W>
+} & WriteCheckContext<W>
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
-const detail = {
+const errorFields = {
   code: Schema.NullOr(Schema.String),
   message: Schema.String,
   /** Present where the request did not reach the API. */
-  undone: Schema.optionalKey(Schema.Literal(true))
+  notSent: Schema.optionalKey(Schema.Literal(true))
 }
 
 /** Still rate limited after every retry. `retryAfter`: what the API asked for, ms. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
-  ...detail,
+  ...errorFields,
   retryAfter: Schema.NullOr(Schema.Number)
 }) {
   readonly retryable = true
@@ -110,47 +110,47 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
 }
 /** 5xx, a broken connection, a time-out, an open circuit. `retryAfter`: what the API asked for, or stays open, ms. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
-  ...detail,
+  ...errorFields,
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
 }) {
   readonly retryable = true
   readonly hint = "the API or the network is in trouble; Rollcall tries again by itself and loses nothing meanwhile."
 }
 /** 401, or the address is not allowed: the key is bad. */
-export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", detail) {
+export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", errorFields) {
   readonly retryable = false
   readonly hint =
     "check the account's key (ROLLCALL_API_KEY, or the secret that the configuration file names), that it belongs to this region's URL, and the IP allow-list of the account."
 }
 /** 403: the scope configuration does not allow this read. */
-export class PermissionMissing extends Schema.TaggedError<PermissionMissing>()("PermissionMissing", detail) {
+export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", errorFields) {
   readonly retryable = false
   readonly hint = "enable it in the account's scope configuration, or leave the model out of the configuration."
 }
 /** The integration does not have this model. */
-export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported", detail) {
+export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported", errorFields) {
   readonly retryable = false
   readonly hint = "this integration does not offer it; a model is probed daily, or leave it out of the configuration."
 }
 /** The service is still setting the integration up: never to be read as "empty". */
-export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", detail) {
+export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", errorFields) {
   readonly retryable = true
   readonly hint = "the first synchronisation of the integration is not finished; reading starts by itself when it is."
 }
 /** The integration is unknown, switched off or its own login is broken. */
-export class Inactive extends Schema.TaggedError<Inactive>()("Inactive", detail) {
+export class Inactive extends Schema.TaggedError<Inactive>()("Inactive", errorFields) {
   readonly retryable = false
   readonly hint =
     "the customer's connection is broken, off or unknown; check the integration id, reconnect it at the service."
 }
 /** Our request is wrong; on a request with a cursor: the cursor expired. */
-export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", detail) {
+export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", errorFields) {
   readonly retryable = false
   readonly hint = "the API refused the request itself; a reading in progress starts anew. If it repeats, report it."
 }
 /** Not JSON, not UTF-8, half of it, not what was asked for, too large or too deeply nested. */
 export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
-  ...detail,
+  ...errorFields,
   tooLarge: Schema.optionalKey(Schema.Literal(true))
 }) {
   readonly retryable = true
@@ -158,10 +158,10 @@ export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
     "the answer is not what the API promises; check that the account's URL (ROLLCALL_API_URL, or in the configuration file) is the API's base address (it ends in /v1) and no proxy answers in its place."
 }
 
-const refusals = [
+const sharedReasons = [
   RateLimited,
-  KeyRefused,
-  PermissionMissing,
+  Unauthorized,
+  Forbidden,
   Unsupported,
   NotReady,
   Inactive,
@@ -171,7 +171,7 @@ const refusals = [
 
 /** What the reading does next is in the reason, never in the message. Messages hold no key and no personal data. */
 export class SourceError extends Schema.TaggedError<SourceError>()("SourceError", {
-  reason: Schema.Union([Transient, ...refusals])
+  reason: Schema.Union([Transient, ...sharedReasons])
 }) {
   override get message(): string {
     return `${this.reason.message} (${this.reason.hint})`
@@ -196,32 +196,34 @@ export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
 }
 
 /** The job takes no applications any more. */
-export class JobClosed extends Schema.TaggedError<JobClosed>()("JobClosed", detail) {
+export class JobClosed extends Schema.TaggedError<JobClosed>()("JobClosed", errorFields) {
   readonly retryable = false
   readonly hint = "the job is closed; apply to another one."
 }
 /** The candidate has applied for this job before. */
 export class ApplicationAlreadyExists
-  extends Schema.TaggedError<ApplicationAlreadyExists>()("ApplicationAlreadyExists", detail)
+  extends Schema.TaggedError<ApplicationAlreadyExists>()("ApplicationAlreadyExists", errorFields)
 {
   readonly retryable = false
   readonly hint = "the application is there already; look for it instead of creating it."
 }
 /** The employee exists. */
 export class EmployeeAlreadyExists
-  extends Schema.TaggedError<EmployeeAlreadyExists>()("EmployeeAlreadyExists", detail)
+  extends Schema.TaggedError<EmployeeAlreadyExists>()("EmployeeAlreadyExists", errorFields)
 {
   readonly retryable = false
   readonly hint = "the employee is there already; look for it instead of creating it."
 }
 /** Nobody can be hired into this staffing entity any more. */
-export class StaffingEntityClosed extends Schema.TaggedError<StaffingEntityClosed>()("StaffingEntityClosed", detail) {
+export class StaffingEntityClosed
+  extends Schema.TaggedError<StaffingEntityClosed>()("StaffingEntityClosed", errorFields)
+{
   readonly retryable = false
   readonly hint = "the staffing entity is closed; choose an open one."
 }
 /** Nothing was done, after every retry: nobody at the address, or an open circuit. `retryAfter`: ms, if known. */
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
-  ...detail,
+  ...errorFields,
   retryAfter: Schema.NullOr(Schema.Number)
 }) {
   readonly retryable = true
@@ -231,7 +233,7 @@ export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
  * Sent, and nothing proves that it did not take effect: a broken connection, a time-out, half an answer; of a write that
  * must not be repeated any refusal without a code that the API publishes.
  */
-export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", detail) {
+export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", errorFields) {
   readonly retryable = false
   readonly hint = "the write may have taken effect; look before it is sent again."
 }
@@ -245,7 +247,7 @@ export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
     ApplicationAlreadyExists,
     EmployeeAlreadyExists,
     StaffingEntityClosed,
-    ...refusals
+    ...sharedReasons
   ])
 }) {
   override get message(): string {
@@ -256,14 +258,14 @@ export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
 // ---- waiting and sending ------------------------------------------------------------------------------------------
 
 /** The caller stopped waiting for the request's turn: nothing was sent. */
-export class GivenUp extends Data.TaggedError("GivenUp")<{ readonly message: string }> {}
+export class SlotWaitAborted extends Data.TaggedError("SlotWaitAborted")<{ readonly message: string }> {}
 
 /**
  * Runs the wait of a request for its turn, which may last as long as the account is paused. A caller whose time must not
  * pass meanwhile, or who may have to stop waiting, provides its own.
  */
-export const Waiting = Context.Reference<(turn: Effect.Effect<void>) => Effect.Effect<void, GivenUp>>(
-  "rollcall/source/Waiting",
+export const SlotWait = Context.Reference<(turn: Effect.Effect<void>) => Effect.Effect<void, SlotWaitAborted>>(
+  "rollcall/source/SlotWait",
   { defaultValue: () => (turn) => turn }
 )
 
@@ -278,11 +280,11 @@ export interface SendHooks<E> {
    * Runs when it is certain that the API did nothing of what `before` allowed, before anything is tried again; also where
    * `before` was interrupted, whether it had come to its end or not.
    */
-  readonly undone: Effect.Effect<void, E>
+  readonly onNoEffect: Effect.Effect<void, E>
 }
 
 /** For writes that nobody has to write down. */
-export const noHooks: SendHooks<never> = { before: Effect.void, undone: Effect.void }
+export const noHooks: SendHooks<never> = { before: Effect.void, onNoEffect: Effect.void }
 
 // ---- port ---------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
 import type { Expectation } from "../domain/Expectation.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
-import type { AuditEntry } from "./State.ts"
+import type { OperatorAction } from "./State.ts"
 import type { Owner, StoreError } from "./Store.ts"
 
 /** Times are our clock, ms; positions are of the log. */
@@ -31,16 +31,16 @@ export interface HandlerName {
 }
 
 /** Under this name the log is kept for deliveries that are still to be made of it. */
-export const reader = "delivery"
+export const deliveryReader = "delivery"
 
 /** A handler as the configuration has it. */
 export interface NewHandler extends HandlerName {
   /** Fed by the clock, not by the log. */
-  readonly regular: boolean
+  readonly scheduled: boolean
   /** Where in the log it begins if it was never seen. */
   readonly from: "now" | "oldest"
   /** Later events of a record pass a dead one by. */
-  readonly skips: boolean
+  readonly skipsDeadLetters: boolean
 }
 
 export interface HandlerState extends HandlerName {
@@ -69,7 +69,7 @@ export type FailureReason = (typeof failureReasons)[number]
  * A delivery that was running this many times when its process ended is run with no other delivery beside it: if the process
  * ends once more, it is known which delivery ends it.
  */
-export const aloneAfter = 3
+export const isolateAfterCrashes = 3
 
 /** Why an attempt failed. Messages name no personal data. */
 export interface Failure {
@@ -94,7 +94,7 @@ export interface Tick {
 }
 
 /** The ticks of a moment, and where there are none. */
-export interface Ticking {
+export interface TickSchedule {
   /** The latest moment of each handler, in the integrations where it is on. */
   readonly due: ReadonlyArray<Tick>
   /** Where handlers are off by configuration; may be left empty if the caller has given it for these integrations. */
@@ -102,14 +102,14 @@ export interface Ticking {
   /** Those that are active. */
   readonly integrations: ReadonlyArray<string>
   /** When this was looked at before: a first tick is delivered if it became due since, and otherwise at the next moment. */
-  readonly lookedAt: number
+  readonly lastCheckedAt: number
 }
 
 export interface NewDelivery {
   readonly handler: number
   readonly integration: string
   /** What is delivered in order: a record, or the ticks of an integration. */
-  readonly lane: string
+  readonly orderingKey: string
   readonly subject: Subject
   readonly dueAt: number
   /** Never to be tried. */
@@ -137,7 +137,7 @@ const batchesAround = (batch: string): ReadonlyArray<string> => {
 }
 
 /** What a step of this delivery is done once for, the narrowest first. All integrations have their ticks at the same times   (L6). */
-export const occasionsOf = (
+export const dedupKeysOf = (
   { batch, fresh, integration, subject }: Pick<Delivery, "batch" | "fresh" | "integration" | "subject">
 ): readonly [string, ...ReadonlyArray<string>] => {
   const own = fresh === null ? "" : `~${fresh}`
@@ -156,7 +156,7 @@ export interface Claimed extends Delivery {
 }
 
 /** What a handler could take on. */
-export interface Want {
+export interface ClaimRequest {
   readonly handler: number
   /** Most deliveries, or batches. */
   readonly most: number
@@ -164,19 +164,19 @@ export interface Want {
    * The same, while a delivery of the handler that is due was running when a process ended: what can begin at once, so that
    * what only waited in memory is not counted when the process ends again. Absent: `most`.
    */
-  readonly careful?: number
+  readonly mostAfterCrash?: number
   /** Only deliveries that must run alone, and one of all wants together; otherwise only others. */
-  readonly alone?: boolean
+  readonly isolated?: boolean
   /** Members of a batch; null = no batches. */
   readonly size: number | null
   /** Integrations that get nothing now. */
-  readonly except: ReadonlyArray<string>
+  readonly excludedIntegrations: ReadonlyArray<string>
   /** What is due by more than this ahead, ms, is due now: our clock was set back   (W4). */
-  readonly farthest: number
+  readonly maxLead: number
 }
 
 /** A request that an attempt made of the API, or of anybody. */
-export interface Asked {
+export interface SentRequest {
   /** `addTag`, `live ats.application`, `POST hooks.example`: no path, no body. */
   readonly what: string
   readonly integration: string | null
@@ -185,37 +185,37 @@ export interface Asked {
 }
 
 /** One failed attempt, for the story of a dead letter. */
-export interface Attempted {
+export interface FailedAttempt {
   readonly number: number
   readonly startedAt: number
   readonly failure: Failure
-  readonly asked: ReadonlyArray<Asked>
+  readonly requests: ReadonlyArray<SentRequest>
 }
 
 /** How an attempt ended, for all members if it was of a batch. */
-export type Outcome =
+export type AttemptOutcome =
   & { readonly deliveries: ReadonlyArray<number> }
   & (
     | { readonly _tag: "Settled" }
     /** As if it had not been claimed. */
     | { readonly _tag: "Released" }
     | {
-      readonly _tag: "Again"
+      readonly _tag: "Retry"
       readonly dueAt: number
       readonly attempts: number
-      readonly attempted: Attempted
+      readonly attempted: FailedAttempt
       /** Because all writes are stopped: due at once when they are resumed, or already are. */
       readonly stopped?: boolean
     }
-    | { readonly _tag: "Dead"; readonly attempts: number; readonly attempted: Attempted }
+    | { readonly _tag: "Dead"; readonly attempts: number; readonly attempted: FailedAttempt }
     /** Two batches of what was one. */
-    | { readonly _tag: "Halved"; readonly batch: string; readonly dueAt: number; readonly attempted: Attempted }
+    | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly attempted: FailedAttempt }
   )
 
 // ---- the journal --------------------------------------------------------------------------------------------------
 
 /** The attempt in whose name something is done. */
-export interface Fence {
+export interface FencingToken {
   readonly owner: Owner
   /** Of a batch: its first member. */
   readonly delivery: number
@@ -225,10 +225,10 @@ export interface Fence {
 export interface StepKey {
   readonly handler: number
   /** What the step is done once for, the narrowest first: an event, a batch and those it was a part of, a record. */
-  readonly occasions: readonly [string, ...ReadonlyArray<string>]
+  readonly dedupKeys: readonly [string, ...ReadonlyArray<string>]
   readonly step: string
   /** Kept for ever. */
-  readonly lasting: boolean
+  readonly keepForever: boolean
 }
 
 /** What must not be sent without being written down. */
@@ -251,16 +251,16 @@ export interface Intent extends StepKey {
    * It is unknown too while an earlier attempt's step whose name begins so is: that is the same request in other words,
    * which must not be sent beside it.
    */
-  readonly kin?: string
+  readonly sameRequestPrefix?: string
   /** Of a request with `kin`: an operator's answer for the other one counts for this one too. */
-  readonly restates?: boolean
+  readonly isSameRequest?: boolean
   /** What an attempt does that finds it begun and without a result; a dead letter without it. */
-  readonly onUnknown?: "repeat" | "ask" | "deadLetter"
+  readonly onUnknown?: "repeat" | "verify" | "deadLetter"
   /** Although an earlier attempt began it: what became of that is known, or does not matter. */
-  readonly again: boolean
+  readonly allowRepeat: boolean
 }
 
-export type Begun =
+export type BeginResult =
   | { readonly _tag: "Begun" }
   | { readonly _tag: "Done"; readonly result: Json }
   /** Begun by an earlier attempt, and never heard of again. */
@@ -271,10 +271,10 @@ export type Begun =
   | { readonly _tag: "Stopped" }
   /** The integration that would be written to is not configured any more. */
   | { readonly _tag: "Removed" }
-  | { readonly _tag: "Exhausted"; readonly until: number }
+  | { readonly _tag: "BudgetExhausted"; readonly until: number }
 
 /** A step without a result, or with one that an operator gave and no handler was given yet. */
-export interface OpenStep {
+export interface UnresolvedStep {
   /** Names this step as it is now; another sending and another answer have other names. */
   readonly name: string
   readonly step: string
@@ -288,25 +288,25 @@ export interface OpenStep {
   /** `unsent`: see `Unclear`. `running`: the attempt that began it is under way. `answered`: by an operator. */
   readonly state: "unknown" | "unsent" | "running" | "answered"
   /** The first record that came to show the write while its outcome was unknown. */
-  readonly seen: { readonly model: Model; readonly id: string; readonly at: number } | null
+  readonly shownBy: { readonly model: Model; readonly id: string; readonly at: number } | null
 }
 
 /** What an operator says of an open step. */
-export type Answer =
+export type Resolution =
   /** `created`: ids of what the write brought into being. */
   | { readonly _tag: "Happened"; readonly result: Json; readonly created: Readonly<Partial<Record<Model, string>>> }
   | { readonly _tag: "DidNotHappen" }
 
-export type Answered =
+export type ResolveResult =
   /** `left`: open steps of the delivery that still have no answer. It is tried again when there is none. */
   | { readonly _tag: "Answered"; readonly left: number }
   /** The delivery is no dead letter (any more). */
-  | { readonly _tag: "NotDead" }
+  | { readonly _tag: "NotDeadLetter" }
   /** There is no open step of this name (any more). */
   | { readonly _tag: "Outdated" }
   | { readonly _tag: "Running" }
 /** Why a step would not begin now. */
-export type Refused = Exclude<Begun, { readonly _tag: "Begun" | "Exhausted" }>
+export type BeginRefusal = Exclude<BeginResult, { readonly _tag: "Begun" | "BudgetExhausted" }>
 
 // ---- for operators ------------------------------------------------------------------------------------------------
 
@@ -318,8 +318,8 @@ export interface DeadLetter extends Omit<Delivery, "handler">, HandlerName {
   readonly parked: number
 }
 
-export interface Story extends DeadLetter {
-  readonly attempted: ReadonlyArray<Attempted>
+export interface DeadLetterDetail extends DeadLetter {
+  readonly failedAttempts: ReadonlyArray<FailedAttempt>
   readonly journal: ReadonlyArray<
     { readonly step: string; readonly write: string | null; readonly done: boolean; readonly begunAt: number }
   >
@@ -362,7 +362,7 @@ export class Deliveries extends Context.Service<Deliveries, {
    * was under way for an earlier owner is due again, a batch with the same members; its claim counts as one that ended with
    * the process.
    */
-  readonly open: (
+  readonly registerHandlers: (
     owner: Owner,
     handlers: ReadonlyArray<NewHandler>
   ) => Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
@@ -381,17 +381,17 @@ export class Deliveries extends Context.Service<Deliveries, {
    * before is neither settled nor dead. Where an integration is not active the span stays open, and where a handler is off
    * it ends; neither keeps the log.
    */
-  readonly tick: (owner: Owner, ticking: Ticking) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
+  readonly dispatchTicks: (owner: Owner, ticking: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
   // attempting
   /**
    * Settles what has ended, then claims what is due: one transaction. `next`: when the next delivery will be due. `alone`:
    * one that must run alone is due, and was not wanted.
    */
-  readonly turn: (
+  readonly settleAndClaim: (
     owner: Owner,
-    outcomes: ReadonlyArray<Outcome>,
-    wants: ReadonlyArray<Want>
+    outcomes: ReadonlyArray<AttemptOutcome>,
+    wants: ReadonlyArray<ClaimRequest>
   ) => Effect.Effect<
     { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly alone: boolean },
     StoreError
@@ -404,28 +404,28 @@ export class Deliveries extends Context.Service<Deliveries, {
     positions: ReadonlyArray<number>
   ) => Effect.Effect<ReadonlyMap<number, string>, StoreError>
   /** Fails with `Fenced` if the claim is not the newest. */
-  readonly check: (fence: Fence) => Effect.Effect<void, StoreError>
+  readonly check: (fence: FencingToken) => Effect.Effect<void, StoreError>
   /** The result of a step, if it has one. */
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
   /**
    * What `begin` would refuse with now; null: it would begin, unless the hour's budget is used up. It begins nothing, but notes,
    * as `begin` does, that an operator's answer was given to this request or kept it back.
    */
-  readonly look: (fence: Fence, intent: Intent) => Effect.Effect<Refused | null, StoreError>
+  readonly checkBegin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginRefusal | null, StoreError>
   /** Commits the intent, and with it what is expected to be seen of the write. */
-  readonly begin: (fence: Fence, intent: Intent) => Effect.Effect<Begun, StoreError>
+  readonly begin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginResult, StoreError>
   /**
    * Keeps the result of a step that has none, begun or not. What happened counts, whoever owns the delivery by now.
    * `created`: ids of what the write brought into being.
    */
   readonly finish: (
-    fence: Fence,
+    fence: FencingToken,
     key: StepKey,
     result: Json,
     created?: Readonly<Partial<Record<Model, string>>>
   ) => Effect.Effect<void, StoreError>
   /** It is known that nothing was done of what this attempt began. */
-  readonly withdraw: (fence: Fence, key: StepKey) => Effect.Effect<void, StoreError>
+  readonly withdraw: (fence: FencingToken, key: StepKey) => Effect.Effect<void, StoreError>
   /** The published content of a record; null if it is not live, or not known. */
   readonly content: (key: StreamKey, id: string) => Effect.Effect<Json | null, StoreError>
   /** Live applications that show a candidate, in the order of their ids. */
@@ -440,7 +440,7 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly backlog: Effect.Effect<ReadonlyArray<Backlog>, StoreError>
   /** In the order of ids. */
   readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
-  readonly story: (id: number) => Effect.Effect<Story | null, StoreError>
+  readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
   /**
    * Tried again from `dueAt`, with all their attempts; `fresh` as of a new delivery; `died`: only those that died at that
    * time, by id. Gives how many were dead.
@@ -448,36 +448,36 @@ export class Deliveries extends Context.Service<Deliveries, {
   readonly redrive: (
     ids: ReadonlyArray<number>,
     how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
-    act: AuditEntry
+    act: OperatorAction
   ) => Effect.Effect<number, StoreError>
   /** Given up for good: what is parked behind them goes on; `died` as for `redrive`. Gives how many were dead. */
   readonly discard: (
     ids: ReadonlyArray<number>,
-    act: AuditEntry,
+    act: OperatorAction,
     died?: ReadonlyMap<number, number>
   ) => Effect.Effect<number, StoreError>
   /** Open steps of `occasions` that an attempt at this dead letter would not simply repeat, the oldest first. */
-  readonly openSteps: (
+  readonly unresolvedSteps: (
     delivery: number,
     occasions: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<OpenStep>, StoreError>
+  ) => Effect.Effect<ReadonlyArray<UnresolvedStep>, StoreError>
   /** Gives the open step of this name an answer, and tries the dead letter again from `dueAt` if it was the last one. */
-  readonly answer: (
+  readonly resolve: (
     delivery: number,
     occasions: ReadonlyArray<string>,
     name: string,
-    answer: Answer,
+    answer: Resolution,
     dueAt: number,
-    act: AuditEntry
-  ) => Effect.Effect<Answered, StoreError>
+    act: OperatorAction
+  ) => Effect.Effect<ResolveResult, StoreError>
   /** Delivers again, behind what the lanes hold. */
-  readonly replay: (deliveries: ReadonlyArray<NewDelivery>, act: AuditEntry) => Effect.Effect<void, StoreError>
+  readonly replay: (deliveries: ReadonlyArray<NewDelivery>, act: OperatorAction) => Effect.Effect<void, StoreError>
   /** What is switched off. */
   readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
   /** Resuming all writes makes due what was stopped by them. */
-  readonly set: (which: Switch, on: boolean, act: AuditEntry) => Effect.Effect<void, StoreError>
+  readonly setSwitch: (which: Switch, on: boolean, act: OperatorAction) => Effect.Effect<void, StoreError>
   /** Returns once operators of this process have done more than `seen`, and gives how much. */
-  readonly awaitAct: (seen: number) => Effect.Effect<number>
+  readonly awaitCommand: (seen: number) => Effect.Effect<number>
   /**
    * Forgets journals that were begun before `before`, of what no delivery is of any more and no replay could be: the log is
    * kept longer while a reader is behind. Returns how many.

@@ -5,9 +5,9 @@
  * - A head says what was *published*; what was observed and not yet published is a pending row.
  */
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
-import type { Hour } from "../domain/Guard.ts"
+import type { HourlyCounts } from "../domain/Guard.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
-import type { Processing, Rules } from "../domain/Processing.ts"
+import type { Processing, ProcessingRules } from "../domain/Processing.ts"
 
 // ---- integrations -------------------------------------------------------------------------------------------------
 
@@ -25,7 +25,7 @@ export interface IntegrationState {
   /** Configuration names it. Others were added at run time and stay over restarts. */
   readonly declared: boolean
   /** Raised when its records are erased. */
-  readonly lineage: number
+  readonly generation: number
   /** `removed`: not read, all is kept. `erasing`: until everybody who must has read its events. `erased`: nothing is left. */
   readonly state: "active" | "removed" | "erasing" | "erased"
 }
@@ -35,7 +35,7 @@ export interface IntegrationState {
 export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive" | "unreadable"
 
 /** Rows of one reading: read = sum of all the others. */
-export interface Balance {
+export interface RowCounts {
   readonly read: number
   readonly unchanged: number
   readonly equivalent: number
@@ -48,13 +48,13 @@ export interface Balance {
   readonly quarantined: number
 }
 
-export interface Reading {
+export interface Run {
   readonly id: number
   readonly kind: "poll" | "sweep"
   /** First sweep of the stream. */
   readonly backfill: boolean
   /** `updated_after` sent, server milliseconds; null = everything. */
-  readonly from: number | null
+  readonly updatedAfter: number | null
   readonly cursor: string | null
   /** A sweep reads its pages first and then confirms what it did not meet. */
   readonly phase: "pages" | "confirm"
@@ -62,44 +62,44 @@ export interface Reading {
   /** Our clock, ms. */
   readonly startedAt: number
   /** What the watermark becomes when a poll's last page commits; server ms. */
-  readonly complete: number | null
-  readonly balance: Balance
+  readonly watermark: number | null
+  readonly rowCounts: RowCounts
   /** Rows of a poll that did not change since `from`. */
-  readonly unasked?: number
+  readonly unfilteredRows?: number
   /** Changes a sweep met that polls should have shown, had they shown anything. */
-  readonly unheard?: number
+  readonly missedByPolls?: number
   /** Pages in a row, up to here, without a record that is new to it. */
-  readonly fruitless?: number
+  readonly pagesWithoutNewRows?: number
   /** A cursor it came by: only a list that leads in a circle comes by there again. */
-  readonly mark?: string | null
+  readonly loopMarker?: string | null
   /** Of a sweep: how often the list was read in a row, this time included; absent = 1. */
   readonly pass?: number
   /** How many of these passes one process read without a long pause. */
-  readonly inOneGo?: number
+  readonly uninterruptedPasses?: number
   /** When its newest page was committed (our clock, ms), and the epoch of the process that did. */
-  readonly pagedAt?: number
-  readonly pagedBy?: number
+  readonly lastPageAt?: number
+  readonly lastPageEpoch?: number
   /** The stream's newest reading at that moment. */
-  readonly pagedAfter?: number
+  readonly newestRunAtLastPage?: number
   /**
    * The worst reason why it may have skipped a record: a record changed meanwhile, there was a long pause between two pages, a
    * confirm showed more records than the pages, or another process read on.
    */
-  readonly seam?: "change" | "pause" | "hidden" | "restart"
+  readonly possibleGap?: "change" | "pause" | "hidden" | "restart"
   /** The list has to be read again for that reason. */
-  readonly again?: boolean
+  readonly mustRepeat?: boolean
 }
 
 /** Everything durable about one stream but its records. */
 export interface StreamState extends StreamKey {
   readonly account: string
-  readonly lineage: number
+  readonly generation: number
   readonly phase: "starting" | "backfilling" | "live"
   readonly paused: boolean
   /** No longer to be read: kept, not shown. */
   readonly retired?: boolean
   /** Old records are only taken in, as version 1: no event of theirs is published. */
-  readonly fill?: boolean
+  readonly silentBackfill?: boolean
   readonly blocked: {
     readonly reason: BlockReason
     readonly code: string | null
@@ -109,30 +109,30 @@ export interface StreamState extends StreamKey {
   /** W: server time up to which the stream is complete, ms. */
   readonly watermark: number | null
   /** P: the watermark before; polls read from P − margin. */
-  readonly previous: number | null
+  readonly previousWatermark: number | null
   /** ms; only ever raised. */
-  readonly margin: number
+  readonly overlap: number
   /** What polls are answered instead of what changed; absent = what changed (W12, C6). */
-  readonly polls?: "everything" | "nothing"
+  readonly pollsReturn?: "everything" | "nothing"
   /** Up to when the last poll was complete that was answered anything, server ms. */
-  readonly heard?: number
+  readonly lastNonEmptyPollAt?: number
   /** Newest samples of (server clock − our clock), ms. */
-  readonly offsets: ReadonlyArray<number>
-  /** Until when the stream was reported to be complete, server ms: never lower within a lineage. */
+  readonly clockOffsets: ReadonlyArray<number>
+  /** Until when the stream was reported to be complete, server ms: never lower within a generation. */
   readonly reportedTo?: number
   /** Server ms: start of the first sweep, and end of the last pass of it. */
   readonly backfillStartedAt: number | null
   readonly backfilledAt: number | null
   /** Last reading id given. */
-  readonly reading: number
+  readonly lastRunId: number
   /** The sweep in progress: resumed after a restart. */
-  readonly sweep: Reading | null
-  readonly lastPoll: (Reading & { readonly endedAt: number }) | null
-  readonly lastSweep: (Reading & { readonly endedAt: number }) | null
+  readonly sweep: Run | null
+  readonly lastPoll: (Run & { readonly endedAt: number }) | null
+  readonly lastSweep: (Run & { readonly endedAt: number }) | null
   /** Deletes and restores published lately, for the guard's window. */
-  readonly recent?: ReadonlyArray<Hour>
+  readonly guardHistory?: ReadonlyArray<HourlyCounts>
   /** By which rules hashes of its heads were made, newest last; the key of redaction is kept nowhere. */
-  readonly processings?: ReadonlyArray<Rules & Pick<Processing, "fingerprint">>
+  readonly processings?: ReadonlyArray<ProcessingRules & Pick<Processing, "fingerprint">>
   /** Consecutive failed readings, and the last fault in words (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
 }
@@ -155,17 +155,17 @@ export interface Head {
   /** `changed_at`, milliseconds. */
   readonly changedAt: number | null
   /** Newest reading that met the record, live or deleted. */
-  readonly seen: number
+  readonly lastSeenRunId: number
 }
 
-export type PendingStatus = "staged" | "held" | "disputed" | "reread" | "absent"
+export type PendingStatus = "staged" | "held" | "rejected" | "disputed" | "absent"
 
 /** Observed and not yet published: one row a record, the newest observation replaces its content. */
 export interface Pending {
   readonly id: string
   readonly status: PendingStatus
   /** Reading that staged it. */
-  readonly reading: number
+  readonly runId: number
   readonly origin: Origin
   /** What was observed; null for `absent` (nothing was). */
   readonly content: string | null
@@ -179,7 +179,7 @@ export interface Pending {
   /** `absent`: how many spaced confirms agreed, and when the last did (our clock, ms). */
   readonly confirms: number
   readonly confirmedAt: number | null
-  /** `held` and `disputed`: the hold it belongs to; `reread`: the one it goes back to if it is what it was. */
+  /** `held` and `rejected`: the hold it belongs to; `disputed`: the one it goes back to if it is what it was. */
   readonly hold: number | null
 }
 
@@ -197,7 +197,7 @@ export interface Quarantined {
 export type HoldState = "open" | "rejected" | "approving" | "approved" | "cancelled"
 
 /** How an approved hold is released. */
-export interface Release {
+export interface ReleaseMode {
   /** Origin of its events; null = as found. */
   readonly origin: "backfill" | null
   /** Of a scope hold: nothing is published, the records count as they are now shown. */
@@ -220,16 +220,16 @@ export interface Hold {
   /** Rows released once it was approved. */
   readonly released: number
   /** While and after it is approved. */
-  readonly release: Release | null
+  readonly release: ReleaseMode | null
 }
 
 // ---- operators ----------------------------------------------------------------------------------------------------
 
 /** Something an operator did. */
-export interface AuditEntry {
+export interface OperatorAction {
   /** Our clock, ms. */
   readonly at: number
-  readonly act: string
+  readonly command: string
   /** What it was done to. */
   readonly target: string
   /** In words, without secrets and personal data. */

@@ -15,19 +15,19 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
-import type { Expectation, Open, OwnWrite } from "../domain/Expectation.ts"
-import type { Mentions } from "../domain/Mention.ts"
+import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expectation.ts"
 import type { DerivedModel, StreamKey } from "../domain/Model.ts"
+import type { References } from "../domain/Reference.ts"
 import type {
-  AuditEntry,
   Head,
   Hold,
   HoldState,
   IntegrationState,
+  OperatorAction,
   Pending,
   PendingStatus,
   Quarantined,
-  Release,
+  ReleaseMode,
   StreamState
 } from "./State.ts"
 import { faultOf } from "./StoreFault.ts"
@@ -59,7 +59,7 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   }
 }
 /** An older copy of the database answers: nothing was read from it or committed to it, try again later. */
-export class Replaced extends Schema.TaggedError<Replaced>()("Replaced", {
+export class OlderCopy extends Schema.TaggedError<OlderCopy>()("OlderCopy", {
   /** How many commits of this process it lacks. */
   missing: Schema.Number
 }) {
@@ -100,7 +100,7 @@ export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message:
 }
 /** What the caller does next is in the reason. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Union([Fenced, Unavailable, Replaced, Misconfigured, Incompatible, Damaged])
+  reason: Schema.Union([Fenced, Unavailable, OlderCopy, Misconfigured, Incompatible, Damaged])
 }) {
   override get message(): string {
     return `${this.reason._tag}: ${this.reason.hint}`
@@ -134,14 +134,14 @@ export interface RecordWrite {
    * What the record shows of others, before and now; absent = the same. `before` null = not known, nobody is owed a
    * re-read for it.
    */
-  readonly mentions?: { readonly before: Mentions | null; readonly after: Mentions }
+  readonly references?: { readonly before: References | null; readonly after: References }
 }
 
 /** Records to be re-read because content they repeat was seen changed elsewhere; too many to name = everything. */
-export type Owed = ReadonlyArray<string> | "everything"
+export type StaleRecords = ReadonlyArray<string> | "everything"
 
-/** A record that was last published in an earlier lineage. */
-export interface Outlived {
+/** A record that was last published in an earlier generation. */
+export interface OlderGenerationRecord {
   readonly head: Head
   readonly remoteId: string | null
   readonly changedAt: string | null
@@ -153,7 +153,7 @@ export interface Outlived {
 export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
 /** A write of which nothing was ever seen. */
-export interface UnconfirmedWrite extends StreamKey, Pick<OwnWrite, "name" | "plugin" | "delivery" | "depth"> {
+export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | "plugin" | "delivery" | "depth"> {
   /** Where it was looked for. */
   readonly key: Expectation["key"]
   /** Our clock, ms. */
@@ -169,7 +169,7 @@ export interface LogQuery {
 }
 
 /**
- * Name under which `readerPosition` gives the position behind which publishing begins: where the lineage does, 0 in the first, or later
+ * Name under which `readerPosition` gives the position behind which publishing begins: where the generation does, 0 in the first, or later
  * where retention had taken events before there was anything to publish to.
  */
 export const publishingStart = "publishing"
@@ -201,15 +201,15 @@ export interface StreamTx {
     positions: ReadonlyArray<number>
   ) => Effect.Effect<ReadonlyMap<number, string | null>, StoreError>
   /** Pending rows of one status in id order, at most `limit`, after `after`. */
-  readonly pendingBy: (
+  readonly pendingWithStatus: (
     status: PendingStatus,
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
   /** How many records of the stream live, as published. */
-  readonly live: Effect.Effect<number, StoreError>
+  readonly liveCount: Effect.Effect<number, StoreError>
   /** How many records are absent by at least one confirm. */
-  readonly absences: Effect.Effect<number, StoreError>
+  readonly absentCount: Effect.Effect<number, StoreError>
   /** The stream's holds that are neither approved nor cancelled, in order of their ids. */
   readonly holds: Effect.Effect<ReadonlyArray<Hold>, StoreError>
   /** Gives the id. */
@@ -217,65 +217,65 @@ export interface StreamTx {
   readonly saveHold: (hold: Hold) => Effect.Effect<void, StoreError>
   readonly holdSize: (hold: number) => Effect.Effect<number, StoreError>
   /** Pending rows of one hold, but those to be re-read, in id order, at most `limit`, after `after`. */
-  readonly heldBy: (
+  readonly pendingOfHold: (
     hold: number,
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
   /** Marks records as met by a reading; never lowers the mark. */
-  readonly seen: (ids: ReadonlyArray<string>, reading: number) => Effect.Effect<void, StoreError>
+  readonly markSeen: (ids: ReadonlyArray<string>, reading: number) => Effect.Effect<void, StoreError>
   readonly putPending: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
   readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
   /** Who is owed a re-read, in id order, at most `limit`. */
-  readonly takeOwed: (limit: number) => Effect.Effect<Owed, StoreError>
+  readonly takeStale: (limit: number) => Effect.Effect<StaleRecords, StoreError>
   /** These were re-read after they were taken; what was owed anew since then stays owed. */
-  readonly settleOwed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  readonly markRefreshed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** Nobody of the stream is owed anything any more: how many were. */
-  readonly forgiveOwed: Effect.Effect<number, StoreError>
+  readonly clearStale: Effect.Effect<number, StoreError>
   /** Owes these records a re-read. */
-  readonly owe: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  readonly markStale: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** What is derived of this stream, in the same transaction: its `state`, `heads`, `contents`, `save` and `write`. */
   readonly derived: (model: DerivedModel) => Effect.Effect<StreamTx, StoreError>
   /** Which record of a derived model each of these was last set to show. */
-  readonly children: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, StoreError>
+  readonly derivedIds: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, StoreError>
   /** Who is set to show these and lives, with the log row of its content: in id order, at most `most` for each. */
-  readonly parents: (
+  readonly liveSources: (
     children: ReadonlyArray<string>,
     most: number
   ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>, StoreError>
   /** Who is set to show these and is deleted. */
-  readonly deletedParents: (
+  readonly deletedSources: (
     children: ReadonlyArray<string>
   ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<string>>, StoreError>
   /** By id of the one that shows it; null = it shows none. */
-  readonly setChildren: (children: ReadonlyMap<string, string | null>) => Effect.Effect<void, StoreError>
-  /** Heads whose log row is of a lineage before `lineage`, with that row; in id order after `after`, at most `limit`. */
-  readonly outlived: (
-    lineage: number,
+  readonly setDerivedIds: (children: ReadonlyMap<string, string | null>) => Effect.Effect<void, StoreError>
+  /** Heads whose log row is of a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
+  readonly olderGenerationRecords: (
+    generation: number,
     after: string | null,
     limit: number
-  ) => Effect.Effect<ReadonlyArray<Outlived>, StoreError>
-  /** Deletes log rows of lineages before `lineage`, which no head may refer to any more; at most `limit`, returns how many. */
-  readonly dropOutlived: (lineage: number, limit: number) => Effect.Effect<number, StoreError>
+  ) => Effect.Effect<ReadonlyArray<OlderGenerationRecord>, StoreError>
+  /** Deletes log rows of generations before `generation`, which no head may refer to any more; at most `limit`, returns how many. */
+  readonly deleteOlderGenerationEvents: (generation: number, limit: number) => Effect.Effect<number, StoreError>
   /** Whether anything that plugins wrote is still to be seen here. */
-  readonly isExpecting: Effect.Effect<boolean, StoreError>
+  readonly hasExpectations: Effect.Effect<boolean, StoreError>
   /** What is still to be seen under these keys, in the order of writing. */
-  readonly expectations: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Open>, StoreError>
+  readonly openExpectations: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<OpenExpectation>, StoreError>
   /** This record shows it. */
-  readonly meet: (expectation: Open, record: string) => Effect.Effect<void, StoreError>
+  readonly recordMatch: (expectation: OpenExpectation, record: string) => Effect.Effect<void, StoreError>
   /** A sweep is complete: counts it for all that was written before it began, and forgets what may be forgotten. */
-  readonly passBy: (reading: number) => Effect.Effect<void, StoreError>
+  readonly countSweep: (reading: number) => Effect.Effect<void, StoreError>
   /** What one sweep too many has passed by, a few of it. */
-  readonly overdue: Effect.Effect<ReadonlyArray<Open>, StoreError>
+  readonly overdueExpectations: Effect.Effect<ReadonlyArray<OpenExpectation>, StoreError>
   /** Waits for these no longer; the unconfirmed stay listed. */
-  readonly close: (
-    shown: ReadonlyArray<Open>,
-    unconfirmed: ReadonlyArray<Open>
+  readonly closeExpectations: (
+    shown: ReadonlyArray<OpenExpectation>,
+    unconfirmed: ReadonlyArray<OpenExpectation>
   ) => Effect.Effect<void, StoreError>
-  readonly save: (state: StreamState) => Effect.Effect<void, StoreError>
+  readonly saveState: (state: StreamState) => Effect.Effect<void, StoreError>
   /** Writes down what an operator did. */
-  readonly record: (entry: AuditEntry) => Effect.Effect<void, StoreError>
+  readonly audit: (entry: OperatorAction) => Effect.Effect<void, StoreError>
   /**
    * Heads and events, and what the records mention; whoever shows changed content otherwise, in any stream of the
    * integration, is owed a re-read from here on. Call it last, the log's counter is locked from here to the commit.
@@ -294,10 +294,10 @@ export class Store extends Context.Service<Store, {
    * Runs readings that belong to one answer. On SQLite they take one turn among the transactions, where each by itself would
    * wait for another transaction.
    */
-  readonly together: <A, R>(readings: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
+  readonly batchReads: <A, R>(readings: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
 
   /** Takes `scope` over and fences whoever had it (I10). */
-  readonly claim: (scope: string) => Effect.Effect<Owner, StoreError>
+  readonly takeOwnership: (scope: string) => Effect.Effect<Owner, StoreError>
 
   // integrations
   /** All there ever were, by id. */
@@ -306,10 +306,10 @@ export class Store extends Context.Service<Store, {
   readonly saveIntegration: (
     owner: Owner,
     integration: IntegrationState,
-    act: AuditEntry | null
+    act: OperatorAction | null
   ) => Effect.Effect<void, StoreError>
   /** What operators did, the newest first. */
-  readonly audited: (limit: number) => Effect.Effect<ReadonlyArray<AuditEntry>, StoreError>
+  readonly auditLog: (limit: number) => Effect.Effect<ReadonlyArray<OperatorAction>, StoreError>
 
   // streams
   /** Creates the streams that are missing, leaves the others as they are. */
@@ -321,9 +321,9 @@ export class Store extends Context.Service<Store, {
    * positions and event ids; the newest goes first, so that no reader ever meets an event without the content before it.
    * In many small transactions; begun and not ended, it is to be called again.
    */
-  readonly erase: (owner: Owner, key: StreamKey) => Effect.Effect<void, StoreError>
+  readonly eraseStream: (owner: Owner, key: StreamKey) => Effect.Effect<void, StoreError>
   /** All streams and the newest position of one moment: what their watermarks promise lies at or before it. */
-  readonly standing: Effect.Effect<
+  readonly streamsAtPosition: Effect.Effect<
     { readonly position: number; readonly chain: string; readonly streams: ReadonlyArray<StreamState> },
     StoreError
   >
@@ -334,16 +334,16 @@ export class Store extends Context.Service<Store, {
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | StoreError>
   /** Live records that no reading from `reading` on has met, in id order. */
-  readonly unseen: (
+  readonly liveNotSeenSince: (
     key: StreamKey,
     reading: number,
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, StoreError>
   /** Which of these records are live. */
-  readonly living: (key: StreamKey, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
+  readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
   /** The first and the last `limit` of the ids met live by `reading` or later, in their order: controls of a confirm. */
-  readonly controls: (
+  readonly controlIds: (
     key: StreamKey,
     reading: number,
     limit: number
@@ -387,7 +387,7 @@ export class Store extends Context.Service<Store, {
    */
   readonly decide: (
     id: number,
-    decision: { readonly state: "rejected" } | { readonly state: "approving"; readonly release: Release },
+    decision: { readonly state: "rejected" } | { readonly state: "approving"; readonly release: ReleaseMode },
     /** Our clock, ms. */
     now: number
   ) => Effect.Effect<boolean, StoreError>
@@ -396,11 +396,11 @@ export class Store extends Context.Service<Store, {
 
   // what plugins wrote
   /** Writes that some polled model can show and that two sweeps did not find, the newest first (L2). */
-  readonly unconfirmed: (limit: number) => Effect.Effect<ReadonlyArray<UnconfirmedWrite>, StoreError>
+  readonly unconfirmedWrites: (limit: number) => Effect.Effect<ReadonlyArray<UnconfirmedWrite>, StoreError>
 
   // the event log
   /** Rows that are not silent, in the order of positions. */
-  readonly log: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
+  readonly readLog: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
   /** Oldest kept and newest position; both 0 when nothing was ever appended, `oldest` = newest + 1 when all was pruned. */
   readonly logRange: Effect.Effect<LogRange, StoreError>
   /**
@@ -420,7 +420,7 @@ export class Store extends Context.Service<Store, {
       readonly position: number
       readonly chain: string
       readonly records: ReadonlyArray<
-        { readonly id: string; readonly version: number; readonly lineage: number; readonly content: string }
+        { readonly id: string; readonly version: number; readonly generation: number; readonly content: string }
       >
     },
     StoreError
@@ -431,13 +431,13 @@ export class Store extends Context.Service<Store, {
    * Takes the content of records that were erased at their source, and leaves their deletes: where the erasure was noticed
    * before `before` (our clock, ms), the delete is not past `upTo` and no delivery needs it; returns of how many records.
    */
-  readonly dropErased: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
+  readonly purgeErased: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
 
   /**
-   * Begins the log anew in a later lineage: no row before this moment is read any more, and every reader stands at its
+   * Begins the log anew in a later generation: no row before this moment is read any more, and every reader stands at its
    * beginning, `publishingStart` too. Positions go on. Whoever has the store open keeps the identity it knows. Not later than now: nothing happens.
    */
-  readonly raise: (owner: Owner, lineage: number) => Effect.Effect<void, StoreError>
+  readonly raiseGeneration: (owner: Owner, generation: number) => Effect.Effect<void, StoreError>
 
   // readers of the log
   readonly readerPosition: (reader: string) => Effect.Effect<number, StoreError>

@@ -9,7 +9,7 @@
  */
 import { isSqlError } from "effect/sql/SqlError"
 
-interface Sort {
+interface FaultTraits {
   readonly what: string
   readonly remedy: string
   /** What shows that it is over: any answer, or only something written. */
@@ -24,7 +24,7 @@ const answer = { endedBy: "answer", passing: false, settle: 10_000 } as const
 const write = { endedBy: "write", passing: false, settle: 10_000 } as const
 const passing = { endedBy: "answer", passing: true, settle: 0 } as const
 
-const sorts = {
+const traitsByKind = {
   unreachable: {
     ...passing,
     what: "the database server cannot be reached",
@@ -134,27 +134,27 @@ const sorts = {
     what: "the database refused a statement",
     remedy: "look at the database's log; if it says nothing that you can change, please report it"
   }
-} as const satisfies Record<string, Sort>
+} as const satisfies Record<string, FaultTraits>
 
-export type Kind = keyof typeof sorts
+export type FaultKind = keyof typeof traitsByKind
 
-export const kinds = Object.keys(sorts) as ReadonlyArray<Kind>
+export const faultKinds = Object.keys(traitsByKind) as ReadonlyArray<FaultKind>
 
-export const sortOf = (kind: Kind): Sort => sorts[kind]
+export const traitsOf = (kind: FaultKind): FaultTraits => traitsByKind[kind]
 
 /** `store` is what people know it by, without the login; `code` is the SQLSTATE, SQLite's result code or the system's. */
 export class StoreFault extends Error {
-  readonly kind: Kind
+  readonly kind: FaultKind
   readonly store: string
   readonly code: string | undefined
-  constructor(kind: Kind, store: string, code?: string | undefined, cause?: unknown) {
-    super(`${sorts[kind].what} (${[store, ...code === undefined ? [] : [code]].join(", ")})`, { cause })
+  constructor(kind: FaultKind, store: string, code?: string | undefined, cause?: unknown) {
+    super(`${traitsByKind[kind].what} (${[store, ...code === undefined ? [] : [code]].join(", ")})`, { cause })
     this.kind = kind
     this.store = store
     this.code = code
   }
   get hint(): string {
-    return sorts[this.kind].remedy
+    return traitsByKind[this.kind].remedy
   }
 }
 

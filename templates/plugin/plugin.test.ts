@@ -19,7 +19,7 @@ test("an application without a candidate is left to a person", async () => {
 })
 
 test("the tag is added once, wherever the process dies", async () => {
-  for (const { at, run } of await Testing.make(plugin).crashes(hired)) {
-    assert.equal(run.writes.length, 1, at)
+  for (const { at, result } of await Testing.make(plugin).crashes(hired)) {
+    assert.equal(result.writes.length, 1, at)
   }
 })

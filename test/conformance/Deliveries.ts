@@ -3,16 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import {
-  type Attempted,
   type Claimed,
+  type ClaimRequest,
   Deliveries,
+  deliveryReader,
+  type FailedAttempt,
   type Failure,
-  type Fence,
+  type FencingToken,
   type NewDelivery,
   type NewHandler,
-  reader,
-  type StepKey,
-  type Want
+  type StepKey
 } from "../../src/store/Deliveries.ts"
 import type { Owner, Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"
@@ -21,26 +21,26 @@ const handler = (name: string, details: Partial<NewHandler> = {}): NewHandler =>
   plugin: "p",
   handler: name,
   from: "oldest",
-  skips: false,
-  regular: false,
+  skipsDeadLetters: false,
+  scheduled: false,
   ...details
 })
 const failure: Failure = { reason: "Transient", message: "not yet", refusal: null, faults: [], at: 1 }
-export const attempted: Attempted = { number: 1, startedAt: 0, failure, asked: [] }
-export const act = { at: 0, act: "test", target: "", detail: "" }
+export const attempted: FailedAttempt = { number: 1, startedAt: 0, failure, requests: [] }
+export const act = { at: 0, command: "test", target: "", detail: "" }
 
 /** One handler, and deliveries of it by lane, made of positions 1, 2, 3 … */
 export const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
   const { change, head, store, write } = yield* begin
   const deliveries = yield* Deliveries
-  const owner = yield* store.claim("delivery")
-  const open = (owner: Owner) => deliveries.open(owner, [handler("h", details)])
+  const owner = yield* store.takeOwnership("delivery")
+  const open = (owner: Owner) => deliveries.registerHandlers(owner, [handler("h", details)])
   const [state] = yield* open(owner)
   const key = state?.key ?? 0
-  const made = (lane: string, position: number): NewDelivery => ({
+  const made = (orderingKey: string, position: number): NewDelivery => ({
     handler: key,
     integration: "greenhouse:acme",
-    lane,
+    orderingKey,
     subject: { _tag: "Event", position },
     dueAt: 0,
     dead: null,
@@ -49,16 +49,16 @@ export const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, d
   const dispatch = (owner: Owner, some: ReadonlyArray<NewDelivery>, position: number) =>
     deliveries.dispatch(owner, { deliveries: some, handlers: [key], position })
   yield* dispatch(owner, lanes.map((lane, index) => made(lane, index + 1)), lanes.length)
-  const want: Want = { handler: key, most: 100, size: null, except: [], farthest: 1_000_000 }
-  const claim = Effect.map(deliveries.turn(owner, [], [want]), ({ claimed }) => claimed)
+  const want: ClaimRequest = { handler: key, most: 100, size: null, excludedIntegrations: [], maxLead: 1_000_000 }
+  const claim = Effect.map(deliveries.settleAndClaim(owner, [], [want]), ({ claimed }) => claimed)
   const settle = (some: ReadonlyArray<Claimed>) =>
-    deliveries.turn(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
+    deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
   return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, head, write }
 })
 
 export const placesOf = (claimed: ReadonlyArray<Claimed>) =>
-  claimed.map(({ lane, subject }) => `${lane}${subject._tag === "Event" ? subject.position : ""}`)
-export const fenceOf = (owner: Owner, { claim, id }: Pick<Claimed, "claim" | "id">): Fence => ({
+  claimed.map(({ orderingKey, subject }) => `${orderingKey}${subject._tag === "Event" ? subject.position : ""}`)
+export const fenceOf = (owner: Owner, { claim, id }: Pick<Claimed, "claim" | "id">): FencingToken => ({
   owner,
   delivery: id,
   claim
@@ -90,8 +90,8 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       Effect.gen(function*() {
         const { deliveries, dispatch, made, owner, store } = yield* begun(["a"])
         assert.deepStrictEqual((yield* deliveries.handlers).map(({ position }) => position), [1])
-        assert.strictEqual(yield* store.readerPosition(reader), 1)
-        yield* store.claim("delivery")
+        assert.strictEqual(yield* store.readerPosition(deliveryReader), 1)
+        yield* store.takeOwnership("delivery")
         assert.strictEqual(reasonOf(yield* Effect.exit(dispatch(owner, [made("b", 2)], 2))), "Fenced")
         assert.deepStrictEqual((yield* deliveries.handlers).map(({ position }) => position), [1])
         assert.strictEqual((yield* deliveries.backlog)[0]?.due, 1)
@@ -105,14 +105,14 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         const [claimed] = yield* claim
         if (claimed === undefined) return assert.fail("nothing claimed")
         const fence = fenceOf(owner, claimed)
-        const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
+        const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
         yield* deliveries.check(fence)
-        yield* store.claim("delivery")
-        const intent = { ...step, integration: "greenhouse:acme", write: null, again: false }
+        yield* store.takeOwnership("delivery")
+        const intent = { ...step, integration: "greenhouse:acme", write: null, allowRepeat: false }
         for (
           const refused of [
-            deliveries.turn(owner, [{ _tag: "Settled", deliveries: [claimed.id] }], []),
-            deliveries.turn(owner, [], [want]),
+            deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: [claimed.id] }], []),
+            deliveries.settleAndClaim(owner, [], [want]),
             deliveries.check(fence),
             deliveries.begin(fence, intent)
           ]
@@ -132,8 +132,8 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         const [latest] = yield* claim
         if (old === undefined || latest === undefined) return assert.fail("nothing claimed")
         assert.deepStrictEqual([old.claim, latest.claim], [1, 2])
-        const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
-        const intent = { ...step, integration: "greenhouse:acme", write: null, again: false }
+        const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
+        const intent = { ...step, integration: "greenhouse:acme", write: null, allowRepeat: false }
         assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.check(fenceOf(owner, old)))), "Fenced")
         assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.begin(fenceOf(owner, old), intent))), "Fenced")
         assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owner, latest), intent), { _tag: "Begun" })
@@ -146,22 +146,22 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       })
     )
 
-    for (const skips of [false, true]) {
+    for (const skipsDeadLetters of [false, true]) {
       test(
-        skips
+        skipsDeadLetters
           ? "L4: pass a dead one by where their handler skips"
           : "L4: are parked behind a dead one until it is discarded",
         Effect.gen(function*() {
-          const { claim, deliveries, owner } = yield* begun(["a", "a"], { skips })
+          const { claim, deliveries, owner } = yield* begun(["a", "a"], { skipsDeadLetters })
           const [first] = yield* claim
           const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, attempted } as const
-          yield* deliveries.turn(owner, [dead], [])
-          assert.deepStrictEqual(placesOf(yield* claim), skips ? ["a2"] : [])
+          yield* deliveries.settleAndClaim(owner, [dead], [])
+          assert.deepStrictEqual(placesOf(yield* claim), skipsDeadLetters ? ["a2"] : [])
           assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 10 })).map(({ parked }) => parked), [
-            skips ? 0 : 1
+            skipsDeadLetters ? 0 : 1
           ])
           assert.strictEqual(yield* deliveries.discard([first?.id ?? 0], act), 1)
-          assert.deepStrictEqual(placesOf(yield* claim), skips ? [] : ["a2"])
+          assert.deepStrictEqual(placesOf(yield* claim), skipsDeadLetters ? [] : ["a2"])
         })
       )
     }
@@ -171,8 +171,8 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       Effect.gen(function*() {
         const { claim, deliveries, owner, want } = yield* begun(["a"])
         const [first] = yield* claim
-        const again = { _tag: "Again", deliveries: [first?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
-        const { claimed, next } = yield* deliveries.turn(owner, [again], [want])
+        const again = { _tag: "Retry", deliveries: [first?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
+        const { claimed, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
         assert.deepStrictEqual([placesOf(claimed), next], [[], 60_000])
       })
     )
@@ -181,28 +181,28 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       "are due at once when the writes that they were stopped by are resumed, before or after their attempt ends",
       Effect.gen(function*() {
         const { claim, deliveries, owner, want } = yield* begun(["a", "b"])
-        const patient = { ...want, farthest: 1e16 }
-        const switchWrites = (on: boolean) => deliveries.set({ _tag: "Writes" }, on, act)
+        const patient = { ...want, maxLead: 1e16 }
+        const switchWrites = (on: boolean) => deliveries.setSwitch({ _tag: "Writes" }, on, act)
         const [first, second] = yield* claim
         const far = { dueAt: 1e15, attempts: 0, attempted }
         const again = (id: number | undefined, stopped: boolean) =>
-          ({ _tag: "Again", deliveries: [id ?? 0], ...far, stopped }) as const
+          ({ _tag: "Retry", deliveries: [id ?? 0], ...far, stopped }) as const
         yield* switchWrites(false)
-        yield* deliveries.turn(owner, [again(first?.id, true), again(second?.id, false)], [])
-        assert.deepStrictEqual(placesOf((yield* deliveries.turn(owner, [], [patient])).claimed), [])
+        yield* deliveries.settleAndClaim(owner, [again(first?.id, true), again(second?.id, false)], [])
+        assert.deepStrictEqual(placesOf((yield* deliveries.settleAndClaim(owner, [], [patient])).claimed), [])
         yield* switchWrites(true)
-        const resumed = yield* deliveries.turn(owner, [], [patient])
+        const resumed = yield* deliveries.settleAndClaim(owner, [], [patient])
         assert.deepStrictEqual(placesOf(resumed.claimed), ["a1"])
         // refused before, and settled after they were resumed
-        const { claimed } = yield* deliveries.turn(owner, [again(first?.id, true)], [patient])
+        const { claimed } = yield* deliveries.settleAndClaim(owner, [again(first?.id, true)], [patient])
         assert.deepStrictEqual(placesOf(claimed), ["a1"])
         // claimed since, it waits for nothing but its time
         yield* switchWrites(false)
-        yield* deliveries.turn(owner, [again(first?.id, true)], [])
-        yield* deliveries.turn(owner, [], [want])
-        yield* deliveries.turn(owner, [again(first?.id, false)], [])
+        yield* deliveries.settleAndClaim(owner, [again(first?.id, true)], [])
+        yield* deliveries.settleAndClaim(owner, [], [want])
+        yield* deliveries.settleAndClaim(owner, [again(first?.id, false)], [])
         yield* switchWrites(true)
-        const left = yield* deliveries.turn(owner, [], [patient])
+        const left = yield* deliveries.settleAndClaim(owner, [], [patient])
         assert.deepStrictEqual(placesOf(left.claimed), [])
       })
     )
@@ -232,7 +232,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         yield* change("r", "updated")
         for (const id of ["r", "s"]) yield* write([{ ...changeOf(yield* head(id), "deleted"), erased: true }])
         yield* dispatch(owner, [made("r", 3)], 5)
-        const dropped = store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 5 })
+        const dropped = store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 5 })
         const contents = Effect.map(deliveries.entries([1, 2, 3]), (entries) => entries.map(({ after }) => after))
         assert.strictEqual(yield* dropped, 1)
         assert.deepStrictEqual(yield* contents, ['{"id":"r","version":1}', null, '{"id":"r","version":2}'])
@@ -248,15 +248,15 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         const lanes = ids(600)
         const { claim, deliveries, settle, owner, want } = yield* begun([...lanes, ...lanes])
         const first = yield* Effect.map(
-          deliveries.turn(owner, [], [{ ...want, most: 600 }]),
+          deliveries.settleAndClaim(owner, [], [{ ...want, most: 600 }]),
           ({ claimed }) => claimed
         )
         assert.strictEqual(first.length, 600)
         yield* settle(first.slice(0, 300))
         const second = yield* claim
         assert.deepStrictEqual(
-          second.map(({ lane }) => lane),
-          first.slice(0, 100).map(({ lane }) => lane)
+          second.map(({ orderingKey }) => orderingKey),
+          first.slice(0, 100).map(({ orderingKey }) => orderingKey)
         )
       })
     )

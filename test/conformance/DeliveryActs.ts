@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
-import { Deliveries, reader, type Tick, type Ticking } from "../../src/store/Deliveries.ts"
+import { Deliveries, deliveryReader, type Tick, type TickSchedule } from "../../src/store/Deliveries.ts"
 import type { IntegrationState } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { act, attempted, begun, placesOf } from "./Deliveries.ts"
@@ -12,11 +12,11 @@ import { created, integrationOf } from "./StoreSamples.ts"
 const integration = "greenhouse:acme"
 
 /** Looked at for the first time at 0, unless told otherwise. */
-const ticking = (due: ReadonlyArray<Tick>, details: Partial<Ticking> = {}): Ticking => ({
+const ticking = (due: ReadonlyArray<Tick>, details: Partial<TickSchedule> = {}): TickSchedule => ({
   due,
   off: [],
   integrations: [integration],
-  lookedAt: 0,
+  lastCheckedAt: 0,
   ...details
 })
 
@@ -30,7 +30,13 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
       Effect.gen(function*() {
         const { deliveries, key, open, owner } = yield* begun(["a", "b", "c", "d", "e"])
         const claim = Effect.map(
-          deliveries.turn(owner, [], [{ handler: key, most: 1, size: 4, except: [], farthest: 1_000_000 }]),
+          deliveries.settleAndClaim(owner, [], [{
+            handler: key,
+            most: 1,
+            size: 4,
+            excludedIntegrations: [],
+            maxLead: 1_000_000
+          }]),
           ({ claimed }) => claimed
         )
         const whole = yield* claim
@@ -38,8 +44,8 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* open(owner)
         assert.deepStrictEqual(placesOf(yield* claim), placesOf(whole))
         const batch = whole[0]?.batch ?? ""
-        const halved = { _tag: "Halved", batch, dueAt: 0, attempted, deliveries: whole.map(({ id }) => id) } as const
-        yield* deliveries.turn(owner, [halved], [])
+        const halved = { _tag: "Split", batch, dueAt: 0, attempted, deliveries: whole.map(({ id }) => id) } as const
+        yield* deliveries.settleAndClaim(owner, [halved], [])
         const halves = [yield* claim, yield* claim]
         assert.deepStrictEqual(halves.map(placesOf).sort(), [["a1", "b2"], ["c3", "d4"]])
         assert.deepStrictEqual(placesOf(yield* claim), ["e5"])
@@ -51,7 +57,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
       Effect.gen(function*() {
         const { deliveries, dispatch, key, made, owner, settle, want } = yield* begun(["a", "b", "c", "d"])
         const claim = (size: number) =>
-          Effect.map(deliveries.turn(owner, [], [{ ...want, size }]), ({ claimed }) => {
+          Effect.map(deliveries.settleAndClaim(owner, [], [{ ...want, size }]), ({ claimed }) => {
             const batches = Map.groupBy(claimed, ({ batch }) => batch)
             return { claimed, places: [...batches.values()].map(placesOf), names: [...batches.keys()].map(String) }
           })
@@ -65,15 +71,15 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         )
         const [a, b, ...rest] = first.claimed
         if (a === undefined || b === undefined) return assert.fail("nothing claimed")
-        const halved = { _tag: "Halved", batch: whole, dueAt: 0, attempted, deliveries: [a.id, b.id] } as const
-        yield* deliveries.turn(owner, [halved], [])
+        const halved = { _tag: "Split", batch: whole, dueAt: 0, attempted, deliveries: [a.id, b.id] } as const
+        yield* deliveries.settleAndClaim(owner, [halved], [])
         yield* settle(rest)
         yield* settle((yield* claim(2)).claimed)
         yield* dispatch(owner, [made("e", 5)], 5)
         yield* deliveries.replay([made("b", 2), made("c", 3), { ...made("a", 1), fresh: "f" }, made("d", 4)], act)
         const again = yield* claim(9)
         assert.deepStrictEqual(again.places, [["e5"], ["b2"], ["c3", "d4"], ["a1"]])
-        const [e5, b2, c3, a1] = again.claimed.filter(({ lane }) => lane !== "d")
+        const [e5, b2, c3, a1] = again.claimed.filter(({ orderingKey }) => orderingKey !== "d")
         assert.deepStrictEqual(again.names, [
           `${e5?.id}`,
           `${whole}.1.r${b2?.id}`,
@@ -90,13 +96,15 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a dead letter of a batch that is delivered again lies inside the batch of the last time (L7)",
       Effect.gen(function*() {
-        const { claim: claimed, deliveries, key, made, owner, settle, want } = yield* begun(["a"], { skips: true })
+        const { claim: claimed, deliveries, key, made, owner, settle, want } = yield* begun(["a"], {
+          skipsDeadLetters: true
+        })
         const claim = Effect.map(
-          deliveries.turn(owner, [], [{ ...want, size: 2 }]),
+          deliveries.settleAndClaim(owner, [], [{ ...want, size: 2 }]),
           ({ claimed: [one] }) => one ?? assert.fail("nothing claimed")
         )
         const first = yield* claim
-        yield* deliveries.turn(owner, [{ _tag: "Dead", deliveries: [first.id], attempts: 1, attempted }], [])
+        yield* deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: [first.id], attempts: 1, attempted }], [])
         yield* deliveries.replay([made("a", 1)], act)
         const second = yield* claim
         assert.strictEqual(second.batch, `${first.batch}.r${second.id}`)
@@ -115,7 +123,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const { change, claim, deliveries, key, owner, settle } = yield* begun([])
         yield* TestClock.adjust("1 minute")
         const tick = (scheduledAt: number) =>
-          deliveries.tick(owner, ticking([{ handler: key, integration, scheduledAt }]))
+          deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
         yield* tick(0)
         assert.deepStrictEqual(yield* claim, [])
         yield* change("r", "created")
@@ -133,19 +141,22 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a first tick spans the log since its handler was registered, and is not delivered for a moment before that (L8)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, open, owner } = yield* begun([], { from: "now", regular: true })
+        const { change, claim, deliveries, key, open, owner } = yield* begun([], { from: "now", scheduled: true })
         yield* TestClock.adjust("1 minute")
         yield* change("r", "created")
         yield* open(owner)
-        const due = (scheduledAt: number, lookedAt: number) =>
-          deliveries.tick(owner, ticking([{ handler: key, integration, scheduledAt }], { lookedAt }))
+        const due = (scheduledAt: number, lastCheckedAt: number) =>
+          deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }], { lastCheckedAt }))
         yield* due(10, 15)
         assert.deepStrictEqual(yield* claim, [])
         yield* change("r", "updated")
         yield* due(20, 15)
         assert.deepStrictEqual((yield* claim)[0]?.subject, { _tag: "Tick", scheduledAt: 20, from: 0, to: 2 })
         const other = { handler: key, integration: "lever:beta", scheduledAt: 30 }
-        yield* deliveries.tick(owner, ticking([other], { integrations: [integration, "lever:beta"], lookedAt: 25 }))
+        yield* deliveries.dispatchTicks(
+          owner,
+          ticking([other], { integrations: [integration, "lever:beta"], lastCheckedAt: 25 })
+        )
         assert.deepStrictEqual((yield* claim)[0]?.subject, { _tag: "Tick", scheduledAt: 30, from: 0, to: 2 })
       })
     )
@@ -153,18 +164,18 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a tick spans the time in which its integration was absent, without keeping the log for it (L8)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { regular: true })
+        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { scheduled: true })
         yield* TestClock.adjust("1 minute")
         const tick = (scheduledAt: number) =>
-          deliveries.tick(owner, ticking([{ handler: key, integration, scheduledAt }]))
+          deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
         yield* tick(1)
         yield* settle(yield* claim)
         yield* change("r", "created")
         yield* change("r", "updated")
-        assert.strictEqual(yield* store.readerPosition(reader), 0)
-        yield* deliveries.tick(owner, ticking([], { integrations: ["lever:beta"] }))
-        assert.strictEqual(yield* store.readerPosition(reader), 2)
-        yield* deliveries.tick(owner, ticking([], { integrations: [] }))
+        assert.strictEqual(yield* store.readerPosition(deliveryReader), 0)
+        yield* deliveries.dispatchTicks(owner, ticking([], { integrations: ["lever:beta"] }))
+        assert.strictEqual(yield* store.readerPosition(deliveryReader), 2)
+        yield* deliveries.dispatchTicks(owner, ticking([], { integrations: [] }))
         yield* tick(2)
         assert.deepStrictEqual((yield* claim)[0]?.subject, { _tag: "Tick", scheduledAt: 2, from: 0, to: 2 })
       })
@@ -173,38 +184,38 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a handler that is off has no tick and keeps no log, and spans what follows once it is on",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { regular: true })
+        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { scheduled: true })
         yield* TestClock.adjust("1 minute")
         const place = { handler: key, integration }
-        const tick = (scheduledAt: number, details: Partial<Ticking> = {}) =>
-          deliveries.tick(owner, ticking([{ ...place, scheduledAt }], details))
+        const tick = (scheduledAt: number, details: Partial<TickSchedule> = {}) =>
+          deliveries.dispatchTicks(owner, ticking([{ ...place, scheduledAt }], details))
         yield* change("r", "created")
-        assert.strictEqual(yield* store.readerPosition(reader), 0)
-        yield* deliveries.tick(owner, ticking([], { off: [place] }))
-        assert.strictEqual(yield* store.readerPosition(reader), 1)
+        assert.strictEqual(yield* store.readerPosition(deliveryReader), 0)
+        yield* deliveries.dispatchTicks(owner, ticking([], { off: [place] }))
+        assert.strictEqual(yield* store.readerPosition(deliveryReader), 1)
         yield* change("r", "updated")
-        yield* tick(10, { lookedAt: 15 })
+        yield* tick(10, { lastCheckedAt: 15 })
         assert.deepStrictEqual(yield* claim, [])
         yield* change("r", "updated")
-        yield* tick(20, { lookedAt: 15 })
+        yield* tick(20, { lastCheckedAt: 15 })
         const [first] = yield* claim
         assert.deepStrictEqual(first?.subject, { _tag: "Tick", scheduledAt: 20, from: 2, to: 3 })
         yield* settle(first === undefined ? [] : [first])
-        yield* deliveries.tick(owner, ticking([], { off: [place] }))
+        yield* deliveries.dispatchTicks(owner, ticking([], { off: [place] }))
         yield* change("r", "updated")
-        assert.strictEqual(yield* store.readerPosition(reader), 3)
-        yield* deliveries.tick(owner, ticking([], { off: [place] }))
-        assert.strictEqual(yield* store.readerPosition(reader), 4)
+        assert.strictEqual(yield* store.readerPosition(deliveryReader), 3)
+        yield* deliveries.dispatchTicks(owner, ticking([], { off: [place] }))
+        assert.strictEqual(yield* store.readerPosition(deliveryReader), 4)
       })
     )
 
     test(
       "L8: the log that a tick spans is kept until it is settled, however late that is",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { regular: true })
+        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { scheduled: true })
         const tick = (scheduledAt: number) =>
-          deliveries.tick(owner, ticking([{ handler: key, integration, scheduledAt }]))
-        const kept = store.readerPosition(reader)
+          deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
+        const kept = store.readerPosition(deliveryReader)
         yield* TestClock.adjust("1 minute")
         yield* change("r", "created")
         yield* tick(0)
@@ -223,28 +234,28 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "L8: a tick of an integration that was removed waits and holds no log",
       Effect.gen(function*() {
-        const { change, deliveries, key, owner, store } = yield* begun([], { regular: true })
+        const { change, deliveries, key, owner, store } = yield* begun([], { scheduled: true })
         const other = "lever:beta"
         const tick = (scheduledAt: number) =>
-          deliveries.tick(owner, {
+          deliveries.dispatchTicks(owner, {
             due: [integration, other].map((integration) => ({ handler: key, integration, scheduledAt })),
             off: [],
             integrations: [integration, other],
-            lookedAt: 0
+            lastCheckedAt: 0
           })
         yield* TestClock.adjust("1 minute")
         yield* change("r", "created")
         yield* tick(0)
         yield* change("r", "updated")
         yield* tick(1)
-        const capture = yield* store.claim("capture")
+        const capture = yield* store.takeOwnership("capture")
         const become = (id: string, state: IntegrationState["state"]) =>
           store.saveIntegration(capture, integrationOf(id, { state }), null)
         yield* become(integration, "removed")
         // the tick of the other one spans everything since the handler was registered
-        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(reader)), 0)
+        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(deliveryReader)), 0)
         yield* become(other, "removed")
-        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(reader)), 2)
+        assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(deliveryReader)), 2)
         assert.strictEqual((yield* deliveries.backlog).reduce((sum, { due }) => sum + due, 0), 2)
       })
     )
@@ -256,7 +267,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* write([created("r"), created("s")])
         yield* dispatch(owner, [made("r", 1), made("s", 2), made("r", 2)], 2)
         const claimed = yield* claim
-        yield* deliveries.turn(
+        yield* deliveries.settleAndClaim(
           owner,
           claimed.map(({ id }) => ({ _tag: "Dead", deliveries: [id], attempts: 1, attempted })),
           []
@@ -276,8 +287,8 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
           ["s", 1, 0]
         ])
         assert.deepStrictEqual(yield* deliveries.deadLetters({ reason: "Permanent", limit: 9 }), [])
-        const story = yield* deliveries.story(claimed[0]?.id ?? 0)
-        assert.deepStrictEqual(story?.attempted, [attempted])
+        const story = yield* deliveries.deadLetterDetail(claimed[0]?.id ?? 0)
+        assert.deepStrictEqual(story?.failedAttempts, [attempted])
         const count = yield* deliveries.redrive(claimed.map(({ id }) => id), { dueAt: 0, fresh: "again" }, act)
         assert.strictEqual(count, 2)
         const again = yield* claim
@@ -286,7 +297,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* deliveries.replay([made("s", 1)], act)
         assert.deepStrictEqual(placesOf(yield* claim), [])
         assert.strictEqual((yield* deliveries.backlog)[0]?.waiting, 2)
-        assert.strictEqual((yield* store.audited(9)).length, 2)
+        assert.strictEqual((yield* store.auditLog(9)).length, 2)
       })
     )
 
@@ -296,7 +307,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const { claim, deliveries, owner } = yield* begun(["a", "b"])
         const die = (at: number) =>
           Effect.flatMap(claim, (claimed) =>
-            deliveries.turn(
+            deliveries.settleAndClaim(
               owner,
               claimed.map(({ id }) => ({
                 _tag: "Dead",
@@ -325,11 +336,11 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
       Effect.gen(function*() {
         const deliveries = yield* Deliveries
         const welcome = { _tag: "Plugin", plugin: "welcome", integration } as const
-        yield* deliveries.set(welcome, false, act)
-        yield* deliveries.set(welcome, false, act)
-        yield* deliveries.set({ _tag: "Writes" }, false, act)
+        yield* deliveries.setSwitch(welcome, false, act)
+        yield* deliveries.setSwitch(welcome, false, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, false, act)
         assert.deepStrictEqual(yield* deliveries.switchedOff, [{ _tag: "Writes" }, welcome])
-        yield* deliveries.set({ _tag: "Writes" }, true, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, true, act)
         assert.deepStrictEqual(yield* deliveries.switchedOff, [welcome])
       })
     )

@@ -4,7 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { expectationsOf } from "../../src/domain/Expectation.ts"
-import { type Answer, type Claimed, Deliveries, type Intent } from "../../src/store/Deliveries.ts"
+import { type Claimed, Deliveries, type Intent, type Resolution } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError, StreamTx } from "../../src/store/Store.ts"
 import { act, attempted, begun, fenceOf } from "./Deliveries.ts"
 import { stateOf } from "./StoreSamples.ts"
@@ -12,8 +12,8 @@ import { stateOf } from "./StoreSamples.ts"
 const integration = "greenhouse:acme"
 const applications = { integration, model: "ats.application" } as const
 const occasions = ["e1", `r:${integration}/ats.tag/a`]
-const happened = (id = "x"): Answer => ({ _tag: "Happened", result: JSON.stringify({ id }), created: {} })
-const didNot: Answer = { _tag: "DidNotHappen" }
+const happened = (id = "x"): Resolution => ({ _tag: "Happened", result: JSON.stringify({ id }), created: {} })
+const didNot: Resolution = { _tag: "DidNotHappen" }
 
 /** One delivery whose only attempt sent a write, heard nothing, and died of it. */
 const dead = Effect.fnUntraced(function*(more: Partial<Intent> = {}, details: Parameters<typeof begun>[1] = {}) {
@@ -24,12 +24,12 @@ const dead = Effect.fnUntraced(function*(more: Partial<Intent> = {}, details: Pa
   if (claimed === undefined) return assert.fail("nothing claimed")
   const intent: Intent = {
     handler: key,
-    occasions: ["e1"],
+    dedupKeys: ["e1"],
     step: "s/write:a",
-    lasting: false,
+    keepForever: false,
     integration,
     onUnknown: "deadLetter",
-    kin: "s/write:",
+    sameRequestPrefix: "s/write:",
     write: {
       name: "createApplication",
       params: { job_id: "j" },
@@ -40,17 +40,18 @@ const dead = Effect.fnUntraced(function*(more: Partial<Intent> = {}, details: Pa
         candidate: { first_name: "Ada", last_name: "Lovelace", email_address: "ada@example.org" }
       })
     },
-    again: false,
+    allowRepeat: false,
     ...more
   }
   const fence = fenceOf(owner, claimed)
   yield* deliveries.begin(fence, intent)
   const die = ({ id }: Claimed) =>
-    deliveries.turn(owner, [{ _tag: "Dead", deliveries: [id], attempts: 1, attempted }], [])
+    deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: [id], attempts: 1, attempted }], [])
   yield* die(claimed)
-  const open = (id = claimed.id) => deliveries.openSteps(id, occasions)
+  const open = (id = claimed.id) => deliveries.unresolvedSteps(id, occasions)
   const name = Effect.map(open(), ([step]) => step?.name ?? "")
-  const answer = (what: Answer, name: string, id = claimed.id) => deliveries.answer(id, occasions, name, what, 0, act)
+  const answer = (what: Resolution, name: string, id = claimed.id) =>
+    deliveries.resolve(id, occasions, name, what, 0, act)
   const again = Effect.fnUntraced(function*(more: Partial<Intent> = {}) {
     const [claimed] = yield* claim
     if (claimed === undefined) return assert.fail("it is not tried again")
@@ -58,10 +59,12 @@ const dead = Effect.fnUntraced(function*(more: Partial<Intent> = {}, details: Pa
     return { claimed, fence, begun: yield* deliveries.begin(fence, { ...intent, ...more }) }
   })
   const inApplications = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) =>
-    Effect.flatMap(store.claim("capture"), (capture) => store.transact(capture, applications, body))
-  const expected = inApplications((tx) => tx.expectations(["job:j", "id:new"]))
+    Effect.flatMap(store.takeOwnership("capture"), (capture) => store.transact(capture, applications, body))
+  const expected = inApplications((tx) => tx.openExpectations(["job:j", "id:new"]))
   const meet = (id: string) =>
-    inApplications((tx) => Effect.flatMap(tx.expectations(["job:j"]), Effect.forEach((one) => tx.meet(one, id))))
+    inApplications((tx) =>
+      Effect.flatMap(tx.openExpectations(["job:j"]), Effect.forEach((one) => tx.recordMatch(one, id)))
+    )
   return { ...rig, claimed, fence, intent, die, open, name, answer, again, expected, meet }
 })
 
@@ -83,12 +86,12 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
           begunAt: yield* Clock.currentTimeMillis,
           delivery: claimed.id,
           state: "unknown",
-          seen: null
+          shownBy: null
         })
         assert.deepStrictEqual(yield* answer(happened(), yield* name), { _tag: "Answered", left: 0 })
         assert.deepStrictEqual((yield* again()).begun, { _tag: "Done", result: '{"id":"x"}' })
         assert.deepStrictEqual(yield* open(), [])
-        assert.deepStrictEqual(yield* store.audited(9), [act])
+        assert.deepStrictEqual(yield* store.auditLog(9), [act])
       })
     )
 
@@ -108,9 +111,9 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         const { again, answer, name, store } = yield* dead()
         const it = yield* name
         const both = yield* Effect.all([answer(happened("x"), it), answer(didNot, it)], { concurrency: "unbounded" })
-        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Answered", "NotDead"])
+        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Answered", "NotDeadLetter"])
         assert.strictEqual((yield* again()).begun._tag, both[0]._tag === "Answered" ? "Done" : "Begun")
-        assert.lengthOf(yield* store.audited(9), 1)
+        assert.lengthOf(yield* store.auditLog(9), 1)
       })
     )
 
@@ -120,11 +123,11 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         const { answer, claim, claimed, deliveries, die, intent, name, open, owner } = yield* dead()
         const it = yield* name
         yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, act)
-        assert.deepStrictEqual(yield* answer(happened(), it), { _tag: "NotDead" })
+        assert.deepStrictEqual(yield* answer(happened(), it), { _tag: "NotDeadLetter" })
         const [again] = yield* claim
         if (again === undefined) return assert.fail("nothing claimed")
-        assert.deepStrictEqual(yield* answer(happened(), it), { _tag: "NotDead" })
-        yield* deliveries.begin(fenceOf(owner, again), { ...intent, again: true })
+        assert.deepStrictEqual(yield* answer(happened(), it), { _tag: "NotDeadLetter" })
+        yield* deliveries.begin(fenceOf(owner, again), { ...intent, allowRepeat: true })
         yield* die(again)
         assert.deepStrictEqual(yield* answer(happened(), it), { _tag: "Outdated" })
         assert.deepStrictEqual((yield* open()).map(({ state }) => state), ["unknown"])
@@ -134,10 +137,13 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "a step once per record is answered for through any dead letter of the record, but not while it is being done (L5)",
       Effect.gen(function*() {
-        const lasting = { occasions: [`r:${integration}/ats.tag/a`], lasting: true } as const
-        const { answer, claim, claimed, deliveries, die, dispatch, intent, made, open, owner } = yield* dead(lasting, {
-          skips: true
-        })
+        const permanent = { dedupKeys: [`r:${integration}/ats.tag/a`], keepForever: true } as const
+        const { answer, claim, claimed, deliveries, die, dispatch, intent, made, open, owner } = yield* dead(
+          permanent,
+          {
+            skipsDeadLetters: true
+          }
+        )
         yield* deliveries.discard([claimed.id], act)
         yield* dispatch(owner, [made("a", 2), made("a", 3)], 3)
         const [second] = yield* claim
@@ -147,7 +153,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         if (third === undefined) return assert.fail("nothing claimed")
         const [before] = yield* open(second.id)
         assert.deepStrictEqual([before?.state, before?.delivery], ["unknown", claimed.id])
-        yield* deliveries.begin(fenceOf(owner, third), { ...intent, again: true })
+        yield* deliveries.begin(fenceOf(owner, third), { ...intent, allowRepeat: true })
         const [running] = yield* open(second.id)
         assert.strictEqual(running?.state, "running")
         assert.deepStrictEqual(yield* answer(didNot, running?.name ?? "", second.id), { _tag: "Running" })
@@ -165,7 +171,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, act)
         const [again] = yield* claim
         if (again === undefined) return assert.fail("nothing claimed")
-        const { kin: _, ...step } = intent
+        const { sameRequestPrefix: _, ...step } = intent
         yield* deliveries.begin(fenceOf(owner, again), { ...step, step: "other", write: null })
         yield* deliveries.begin(fenceOf(owner, again), { ...step, step: "safe", onUnknown: "repeat" })
         yield* die(again)
@@ -227,10 +233,10 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       Effect.gen(function*() {
         const { again, answer, deliveries, intent, name } = yield* dead()
         yield* answer(happened(), yield* name)
-        const { begun, fence } = yield* again({ step: "s/write:b", restates: true })
+        const { begun, fence } = yield* again({ step: "s/write:b", isSameRequest: true })
         assert.strictEqual(begun._tag, "Done")
         const begin = (step: string) =>
-          Effect.map(deliveries.begin(fence, { ...intent, step, restates: true }), ({ _tag }) => _tag)
+          Effect.map(deliveries.begin(fence, { ...intent, step, isSameRequest: true }), ({ _tag }) => _tag)
         assert.deepStrictEqual([yield* begin("s/write:b"), yield* begin("s/write:c")], ["Done", "Begun"])
       })
     )
@@ -242,7 +248,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         yield* answer(happened(), yield* name)
         const { begun, fence } = yield* again()
         assert.strictEqual(begun._tag, "Done")
-        const other = yield* deliveries.begin(fence, { ...intent, step: "s/write:b", restates: true })
+        const other = yield* deliveries.begin(fence, { ...intent, step: "s/write:b", isSameRequest: true })
         assert.strictEqual(other._tag, "Begun")
       })
     )
@@ -251,9 +257,9 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       "the first record that shows a write of unknown outcome is noted with it (E2)",
       Effect.gen(function*() {
         const { meet, open } = yield* dead()
-        assert.isNull((yield* open())[0]?.seen)
+        assert.isNull((yield* open())[0]?.shownBy)
         yield* meet("new")
-        assert.deepInclude((yield* open())[0]?.seen, { model: "ats.application", id: "new" })
+        assert.deepInclude((yield* open())[0]?.shownBy, { model: "ats.application", id: "new" })
       })
     )
   })

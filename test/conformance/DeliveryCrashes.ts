@@ -2,11 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { aloneAfter, type Claimed, type Deliveries } from "../../src/store/Deliveries.ts"
+import { type Claimed, type Deliveries, isolateAfterCrashes } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { attempted, begun, placesOf } from "./Deliveries.ts"
 
-const crashesOf = (claimed: ReadonlyArray<Claimed>) => claimed.map(({ crashes, lane }) => `${lane}${crashes}`)
+const crashesOf = (claimed: ReadonlyArray<Claimed>) =>
+  claimed.map(({ crashes, orderingKey }) => `${orderingKey}${crashes}`)
 
 export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`deliveries with which a process ended, of a store (${name})`, () => {
@@ -16,7 +17,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     const suspected = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>) {
       const rig = yield* begun(lanes)
       const { claim, open, owner } = rig
-      for (let time = 0; time < aloneAfter; time++) {
+      for (let time = 0; time < isolateAfterCrashes; time++) {
         yield* claim
         yield* open(owner)
       }
@@ -27,10 +28,10 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
       "what was claimed counts once for each process that ended; what was released, failed or never claimed does not   (L21)",
       Effect.gen(function*() {
         const { claim, deliveries, open, owner, want } = yield* begun(["a", "b", "c", "d"])
-        const { claimed: [a, b, c] } = yield* deliveries.turn(owner, [], [{ ...want, most: 3 }])
-        yield* deliveries.turn(owner, [
+        const { claimed: [a, b, c] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, most: 3 }])
+        yield* deliveries.settleAndClaim(owner, [
           { _tag: "Released", deliveries: [b?.id ?? 0] },
-          { _tag: "Again", deliveries: [c?.id ?? 0], dueAt: 0, attempts: 1, attempted }
+          { _tag: "Retry", deliveries: [c?.id ?? 0], dueAt: 0, attempts: 1, attempted }
         ], [])
         yield* open(owner)
         assert.strictEqual(a?.crashes, 0)
@@ -44,13 +45,16 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
       "while one is suspect, no more are claimed than can begin at once   (L21)",
       Effect.gen(function*() {
         const { claim, deliveries, open, owner, settle, want } = yield* begun(["a", "b", "c"])
-        const careful = { ...want, careful: 1 }
-        const first = yield* deliveries.turn(owner, [], [{ ...want, most: 1 }])
+        const careful = { ...want, mostAfterCrash: 1 }
+        const first = yield* deliveries.settleAndClaim(owner, [], [{ ...want, most: 1 }])
         assert.deepStrictEqual(placesOf(first.claimed), ["a1"])
         yield* open(owner)
-        const second = yield* deliveries.turn(owner, [], [careful])
+        const second = yield* deliveries.settleAndClaim(owner, [], [careful])
         assert.deepStrictEqual(placesOf(second.claimed), ["a1"])
-        assert.deepStrictEqual((yield* deliveries.turn(owner, [], [{ ...careful, careful: 0 }])).claimed, [])
+        assert.deepStrictEqual(
+          (yield* deliveries.settleAndClaim(owner, [], [{ ...careful, mostAfterCrash: 0 }])).claimed,
+          []
+        )
         yield* settle(second.claimed)
         assert.deepStrictEqual(placesOf(yield* claim), ["b2", "c3"])
       })
@@ -61,15 +65,15 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
       Effect.gen(function*() {
         const { claim, deliveries, dispatch, made, owner, settle, want } = yield* suspected(["a", "b"])
         yield* dispatch(owner, [made("c", 3)], 3)
-        const usual = yield* deliveries.turn(owner, [], [want])
+        const usual = yield* deliveries.settleAndClaim(owner, [], [want])
         assert.deepStrictEqual([placesOf(usual.claimed), usual.alone], [["c3"], true])
         yield* settle(usual.claimed)
-        const alone = { ...want, alone: true }
-        const first = yield* deliveries.turn(owner, [], [alone, alone])
+        const alone = { ...want, isolated: true }
+        const first = yield* deliveries.settleAndClaim(owner, [], [alone, alone])
         assert.deepStrictEqual([crashesOf(first.claimed), first.alone], [["a3"], false])
         yield* settle(first.claimed)
-        assert.isTrue((yield* deliveries.turn(owner, [], [want])).alone)
-        assert.deepStrictEqual(placesOf((yield* deliveries.turn(owner, [], [alone])).claimed), ["b2"])
+        assert.isTrue((yield* deliveries.settleAndClaim(owner, [], [want])).alone)
+        assert.deepStrictEqual(placesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["b2"])
         assert.deepStrictEqual(yield* claim, [])
       })
     )
@@ -78,9 +82,9 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
       "one that waits for its next try is not due alone, and the store says when it will be   (L21)",
       Effect.gen(function*() {
         const { deliveries, owner, want } = yield* suspected(["a"])
-        const { claimed: [a] } = yield* deliveries.turn(owner, [], [{ ...want, alone: true }])
-        const again = { _tag: "Again", deliveries: [a?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
-        const { alone, claimed, next } = yield* deliveries.turn(owner, [again], [want])
+        const { claimed: [a] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])
+        const again = { _tag: "Retry", deliveries: [a?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
+        const { alone, claimed, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
         assert.deepStrictEqual([claimed, alone, next], [[], false, 60_000])
       })
     )
@@ -89,16 +93,16 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
       "one that ended its process alone is claimed to be given up; redriven, or halved, it runs alone again   (L21)",
       Effect.gen(function*() {
         const { claim, deliveries, open, owner, want } = yield* suspected(["a"])
-        yield* deliveries.turn(owner, [], [{ ...want, alone: true }])
+        yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])
         yield* open(owner)
         const given = yield* claim
         assert.deepStrictEqual(crashesOf(given), ["a4"])
         const ids = given.map(({ id }) => id)
-        yield* deliveries.turn(owner, [{ _tag: "Dead", deliveries: ids, attempts: 1, attempted }], [])
-        yield* deliveries.redrive(ids, { dueAt: 0, fresh: null }, { at: 0, act: "test", target: "", detail: "" })
+        yield* deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: ids, attempts: 1, attempted }], [])
+        yield* deliveries.redrive(ids, { dueAt: 0, fresh: null }, { at: 0, command: "test", target: "", detail: "" })
         assert.deepStrictEqual(yield* claim, [])
         assert.deepStrictEqual(
-          crashesOf((yield* deliveries.turn(owner, [], [{ ...want, alone: true }])).claimed),
+          crashesOf((yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])).claimed),
           ["a3"]
         )
       })
@@ -109,21 +113,27 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
       Effect.gen(function*() {
         const { deliveries, open, owner, want } = yield* begun(["a", "b"])
         const batches = { ...want, size: 2, most: 4 }
-        for (let time = 0; time < aloneAfter; time++) {
-          yield* deliveries.turn(owner, [], [batches])
+        for (let time = 0; time < isolateAfterCrashes; time++) {
+          yield* deliveries.settleAndClaim(owner, [], [batches])
           yield* open(owner)
         }
-        const alone = { ...batches, alone: true }
-        assert.deepStrictEqual((yield* deliveries.turn(owner, [], [batches])).claimed, [])
-        assert.deepStrictEqual(crashesOf((yield* deliveries.turn(owner, [], [alone])).claimed), ["a3", "b3"])
+        const alone = { ...batches, isolated: true }
+        assert.deepStrictEqual((yield* deliveries.settleAndClaim(owner, [], [batches])).claimed, [])
+        assert.deepStrictEqual(crashesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["a3", "b3"])
         yield* open(owner)
-        const { claimed } = yield* deliveries.turn(owner, [], [batches])
+        const { claimed } = yield* deliveries.settleAndClaim(owner, [], [batches])
         assert.deepStrictEqual(crashesOf(claimed), ["a4", "b4"])
         const deliveriesOf = claimed.map(({ id }) => id)
         const batch = claimed[0]?.batch ?? ""
-        yield* deliveries.turn(owner, [{ _tag: "Halved", deliveries: deliveriesOf, batch, dueAt: 0, attempted }], [])
-        assert.deepStrictEqual((yield* deliveries.turn(owner, [], [batches])).claimed, [])
-        assert.deepStrictEqual(crashesOf((yield* deliveries.turn(owner, [], [alone])).claimed), ["a3"])
+        yield* deliveries.settleAndClaim(owner, [{
+          _tag: "Split",
+          deliveries: deliveriesOf,
+          batch,
+          dueAt: 0,
+          attempted
+        }], [])
+        assert.deepStrictEqual((yield* deliveries.settleAndClaim(owner, [], [batches])).claimed, [])
+        assert.deepStrictEqual(crashesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["a3"])
       })
     )
   })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Deliveries, type Fence, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
+import { Deliveries, type FencingToken, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { act, attempted, begun, fenceOf } from "./Deliveries.ts"
 import { created, ids, integrationOf, reasonOf } from "./StoreSamples.ts"
@@ -13,8 +13,8 @@ const attempting = Effect.gen(function*() {
   const { claim, deliveries, key, open, owner, settle, store } = yield* begun(["a"])
   const [claimed] = yield* claim
   if (claimed === undefined) return assert.fail("nothing claimed")
-  const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
-  const intent: Intent = { ...step, integration: "greenhouse:acme", write: null, again: false }
+  const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
+  const intent: Intent = { ...step, integration: "greenhouse:acme", write: null, allowRepeat: false }
   const write = { name: "addTag", plugin: "p", perHour: 2, depth: 1, expected: [] } as const
   const fence = fenceOf(owner, claimed)
   /** The attempt that follows when this one was lost. */
@@ -34,12 +34,12 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const begin = Effect.map(deliveries.begin(fence, intent), ({ _tag }) => _tag)
         assert.strictEqual(yield* begin, "Begun")
         assert.strictEqual(yield* begin, "Unknown")
-        assert.strictEqual((yield* deliveries.begin(fence, { ...intent, again: true }))._tag, "Begun")
+        assert.strictEqual((yield* deliveries.begin(fence, { ...intent, allowRepeat: true }))._tag, "Begun")
         yield* deliveries.withdraw(fence, step)
         assert.strictEqual(yield* begin, "Begun")
         yield* deliveries.finish(fence, step, '{"id":"x"}')
         yield* deliveries.withdraw(fence, step)
-        assert.strictEqual(yield* deliveries.result({ ...step, occasions: ["e2", "e1"] }), '{"id":"x"}')
+        assert.strictEqual(yield* deliveries.result({ ...step, dedupKeys: ["e2", "e1"] }), '{"id":"x"}')
         assert.deepStrictEqual(yield* deliveries.begin(fence, intent), { _tag: "Done", result: '{"id":"x"}' })
       })
     )
@@ -50,8 +50,8 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const { deliveries, fence, following, intent } = yield* attempting
         yield* deliveries.begin(fence, { ...intent, step: "hire 100%_a" })
         const later = yield* following
-        const begin = (step: string, kin: string) =>
-          Effect.map(deliveries.begin(later, { ...intent, step, kin }), ({ _tag }) => _tag)
+        const begin = (step: string, sameRequestPrefix: string) =>
+          Effect.map(deliveries.begin(later, { ...intent, step, sameRequestPrefix }), ({ _tag }) => _tag)
         assert.strictEqual(yield* begin("hire 100%_b", "hire 100%_"), "Unknown")
         assert.strictEqual(yield* begin("hire 100_b", "hire 100_"), "Begun")
       })
@@ -75,13 +75,13 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const { deliveries, fence, intent, write } = yield* attempting
         const begin = (step: string) =>
           Effect.map(deliveries.begin(fence, { ...intent, step, write }), ({ _tag }) => _tag)
-        yield* deliveries.set({ _tag: "Writes" }, false, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, false, act)
         assert.strictEqual(yield* begin("a"), "Stopped")
-        yield* deliveries.set({ _tag: "Writes" }, true, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, true, act)
         assert.deepStrictEqual([yield* begin("a"), yield* begin("b"), yield* begin("c")], [
           "Begun",
           "Begun",
-          "Exhausted"
+          "BudgetExhausted"
         ])
       })
     )
@@ -90,18 +90,18 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
       "are looked at as they would be begun, which changes nothing",
       Effect.gen(function*() {
         const { deliveries, fence, following, intent, step, write } = yield* attempting
-        const look = (fence: Fence, details: Partial<Intent> = {}) =>
-          Effect.map(deliveries.look(fence, { ...intent, write, ...details }), (refused) => refused?._tag ?? null)
+        const look = (fence: FencingToken, details: Partial<Intent> = {}) =>
+          Effect.map(deliveries.checkBegin(fence, { ...intent, write, ...details }), (refused) => refused?._tag ?? null)
         assert.isNull(yield* look(fence))
         assert.isNull(yield* look(fence))
-        yield* deliveries.set({ _tag: "Writes" }, false, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, false, act)
         assert.strictEqual(yield* look(fence), "Stopped")
-        yield* deliveries.set({ _tag: "Writes" }, true, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, true, act)
         yield* deliveries.begin(fence, intent)
-        assert.deepStrictEqual([yield* look(fence), yield* look(fence, { again: true })], ["Unknown", null])
+        assert.deepStrictEqual([yield* look(fence), yield* look(fence, { allowRepeat: true })], ["Unknown", null])
         const later = yield* following
         assert.strictEqual(reasonOf(yield* Effect.exit(look(fence))), "Fenced")
-        yield* deliveries.begin(later, { ...intent, again: true })
+        yield* deliveries.begin(later, { ...intent, allowRepeat: true })
         yield* deliveries.finish(later, step, "1")
         assert.strictEqual(yield* look(later), "Done")
       })
@@ -111,7 +111,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
       "are refused for an integration that was removed",
       Effect.gen(function*() {
         const { deliveries, fence, intent, store, write } = yield* attempting
-        const owner = yield* store.claim("capture")
+        const owner = yield* store.takeOwnership("capture")
         const begin = (step: string) =>
           Effect.map(deliveries.begin(fence, { ...intent, step, write }), ({ _tag }) => _tag)
         for (const [state, outcome] of [["removed", "Removed"], ["erased", "Removed"], ["active", "Begun"]] as const) {
@@ -133,7 +133,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         assert.strictEqual(yield* begin(step.step, 1), "Begun")
         yield* deliveries.withdraw(fence, step)
         assert.strictEqual(yield* begin(step.step, null), "Begun")
-        assert.strictEqual(yield* begin("other", 1), "Exhausted")
+        assert.strictEqual(yield* begin("other", 1), "BudgetExhausted")
       })
     )
 
@@ -142,7 +142,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
       Effect.gen(function*() {
         const { deliveries, fence, settle, step } = yield* attempting
         yield* deliveries.finish(fence, step, "1")
-        yield* deliveries.finish(fence, { ...step, step: "lasting", lasting: true }, "2")
+        yield* deliveries.finish(fence, { ...step, step: "lasting", keepForever: true }, "2")
         const later = (yield* Clock.currentTimeMillis) + 1
         assert.strictEqual(yield* deliveries.prune(later), 0)
         yield* settle
@@ -157,17 +157,17 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
       Effect.gen(function*() {
         const { claim, deliveries, key, made, owner, settle, want } = yield* begun(["a", "b"])
         const batches = { ...want, size: 2 }
-        const { claimed: [first, second] } = yield* deliveries.turn(owner, [], [batches])
+        const { claimed: [first, second] } = yield* deliveries.settleAndClaim(owner, [], [batches])
         if (first === undefined || second === undefined) return assert.fail("nothing claimed")
         const fence = fenceOf(owner, first)
-        const ofEvent: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
-        const ofBatch: StepKey = { ...ofEvent, occasions: [`b${first.id}`] }
+        const ofEvent: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
+        const ofBatch: StepKey = { ...ofEvent, dedupKeys: [`b${first.id}`] }
         yield* deliveries.finish(fence, ofEvent, "1")
         yield* deliveries.finish(fence, ofBatch, "2")
         yield* deliveries.replay([made("a", 1)], act)
         const batch = String(first.batch)
-        const halved = { _tag: "Halved", deliveries: [first.id, second.id], batch, dueAt: 0, attempted } as const
-        const { claimed: halves } = yield* deliveries.turn(owner, [halved], [batches])
+        const halved = { _tag: "Split", deliveries: [first.id, second.id], batch, dueAt: 0, attempted } as const
+        const { claimed: halves } = yield* deliveries.settleAndClaim(owner, [halved], [batches])
         yield* settle(halves.filter(({ id }) => id === first.id))
         const later = (yield* Clock.currentTimeMillis) + 1
         assert.strictEqual(yield* deliveries.prune(later), 0)
@@ -185,10 +185,10 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const { change, deliveries, key, made, owner, settle, store, want } = yield* begun([])
         yield* change("a", "created")
         yield* deliveries.dispatch(owner, { deliveries: [made("a", 1)], handlers: [key], position: 1 })
-        const claim = Effect.map(deliveries.turn(owner, [], [{ ...want, size: 1 }]), ({ claimed }) => claimed)
+        const claim = Effect.map(deliveries.settleAndClaim(owner, [], [{ ...want, size: 1 }]), ({ claimed }) => claimed)
         const [first] = yield* claim
         if (first === undefined) return assert.fail("nothing claimed")
-        const step: StepKey = { handler: key, occasions: [`b${first.batch}`], step: "s", lasting: false }
+        const step: StepKey = { handler: key, dedupKeys: [`b${first.batch}`], step: "s", keepForever: false }
         yield* deliveries.finish(fenceOf(owner, first), step, "1")
         yield* settle([first])
         yield* deliveries.replay([made("a", 1)], act)
@@ -212,7 +212,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const claimed = yield* claim
         const [one] = claimed
         if (one === undefined) return assert.fail("nothing claimed")
-        const step: StepKey = { handler: key, occasions: ["e1"], step: "s", lasting: false }
+        const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
         yield* deliveries.finish(fenceOf(owner, one), step, "1")
         yield* settle(claimed)
         const later = (yield* Clock.currentTimeMillis) + 1

@@ -1,21 +1,21 @@
 import { describe, it, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Kafka from "../../src/publish/Kafka.ts"
-import { topicOf } from "../../src/publish/KafkaMessage.ts"
-import * as Memory from "../../src/publish/Memory.ts"
+import { topicOf } from "../../src/publish/kafka/KafkaMessage.ts"
+import * as KafkaSink from "../../src/publish/kafka/KafkaSink.ts"
+import * as MemorySink from "../../src/publish/MemorySink.ts"
 import * as Broker from "../integration/kafka/Broker.ts"
 import * as Kcat from "../integration/kafka/Kcat.ts"
 import { conformance } from "./Sink.ts"
 
 describe("sink: memory", () => {
-  const brokers = new Map<string, Memory.MemoryBroker>()
+  const brokers = new Map<string, MemorySink.MemoryBroker>()
   const broker = (end: string) => {
-    const known = brokers.get(end) ?? new Memory.MemoryBroker()
+    const known = brokers.get(end) ?? new MemorySink.MemoryBroker()
     brokers.set(end, known)
     return known
   }
   conformance(it, {
-    sink: (end) => Effect.sync(() => Memory.layer(broker(end))),
+    sink: (end) => Effect.sync(() => MemorySink.layer(broker(end))),
     seen: (end, integration) =>
       Effect.sync(() => broker(end).events.filter((event) => event.key.startsWith(`${integration}/`))),
     tooLarge: 1_100_000
@@ -31,7 +31,7 @@ describe.skipIf(missing !== null)(`sink: Kafka${missing === null ? "" : ` (skipp
       sink: (end) =>
         Effect.map(
           Broker.Broker,
-          ({ brokers }) => Kafka.layer({ brokers, ssl: false, topic: template(end), transactions: true })
+          ({ brokers }) => KafkaSink.layer({ brokers, ssl: false, topic: template(end), transactions: true })
         ),
       seen: (end, integration) =>
         Effect.gen(function*() {

@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import type { Scope } from "effect/Scope"
 import { randomUUID } from "node:crypto"
 import { type LogIdentity, partitionKey } from "../../src/domain/ChangeEvent.ts"
-import { reachedBy, Sink, type SinkError } from "../../src/publish/Sink.ts"
+import { checkpointOf, Sink, type SinkError } from "../../src/publish/Sink.ts"
 import { entries, entry } from "../integration/publish/Entries.ts"
 
 /** One event as a reader of the other end sees it. */
@@ -26,7 +26,7 @@ export interface Subject<R> {
   readonly tooLarge: number
 }
 
-const identity = (): LogIdentity => ({ store: randomUUID().replaceAll("-", ""), lineage: 1 })
+const identity = (): LogIdentity => ({ store: randomUUID().replaceAll("-", ""), generation: 1 })
 const integration = () => `test:${randomUUID()}`
 
 const publisher = <R>(subject: Subject<R>, end: string): Effect.Effect<Sink["Service"], SinkError, R | Scope> =>
@@ -58,10 +58,10 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       yield* sink.publish(mine, entries(1, 3, { integration: name }))
       yield* sink.publish(mine, entries(4, 5, { integration: name }))
       const next = yield* service
-      assert.deepStrictEqual(yield* next.open(mine), { ...mine, ...reachedBy(entries(4, 5))! })
+      assert.deepStrictEqual(yield* next.open(mine), { ...mine, ...checkpointOf(entries(4, 5))! })
     }))
 
-  it.effect("a store publishes nothing where another one did, until it is adopted in a later lineage (X14)", () =>
+  it.effect("a store publishes nothing where another one did, until it is adopted in a later generation (X14)", () =>
     Effect.gen(function*() {
       const { seen, service } = apart()
       const [first, second, name] = [identity(), identity(), integration()]
@@ -70,21 +70,21 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       yield* sink.publish(first, entries(1, 3, { integration: name }))
       const other = yield* service
       const error = yield* Effect.flip(other.open(second))
-      assert.strictEqual(error.reason._tag, "Foreign")
+      assert.strictEqual(error.reason._tag, "ForeignStore")
       for (const part of [first.store, second.store, "rollcall store adopt", "ROLLCALL_TOPIC"]) {
         assert.include(error.message, part)
       }
-      const adopted = { ...second, lineage: 2 }
-      assert.deepStrictEqual(yield* other.open(adopted), { ...first, ...reachedBy(entries(1, 3))! })
+      const adopted = { ...second, generation: 2 }
+      assert.deepStrictEqual(yield* other.open(adopted), { ...first, ...checkpointOf(entries(1, 3))! })
       yield* other.publish(adopted, entries(1, 2, { integration: name, eventId: "adopted" }))
-      assert.strictEqual((yield* Effect.flip(sink.open(first))).reason._tag, "Foreign")
+      assert.strictEqual((yield* Effect.flip(sink.open(first))).reason._tag, "ForeignStore")
       assert.strictEqual((yield* seen(name)).length, 5)
     }))
 
   it.effect("a store that was frozen while another one took over publishes nothing when it wakes (X15)", () =>
     Effect.gen(function*() {
       const { seen, service } = apart()
-      const [frozen, next, name] = [identity(), { ...identity(), lineage: 2 }, integration()]
+      const [frozen, next, name] = [identity(), { ...identity(), generation: 2 }, integration()]
       const old = yield* service
       yield* old.open(frozen)
       yield* old.publish(frozen, entries(1, 2, { integration: name }))
@@ -94,7 +94,7 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       const error = yield* Effect.flip(old.publish(frozen, entries(3, 3, { integration: name })))
       assert.strictEqual(error.reason._tag, "Fenced")
       // its own store still calls it the owner: it opens again
-      assert.strictEqual((yield* Effect.flip(old.open(frozen))).reason._tag, "Foreign")
+      assert.strictEqual((yield* Effect.flip(old.open(frozen))).reason._tag, "ForeignStore")
       assert.strictEqual((yield* Effect.flip(sink.publish(next, entries(3, 3)))).reason._tag, "Fenced")
       assert.strictEqual((yield* sink.open(next))?.store, next.store)
       assert.strictEqual((yield* seen(name)).length, 4)

@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
-import * as Postgres from "../../src/store/Postgres.ts"
-import * as Sqlite from "../../src/store/Sqlite.ts"
+import * as Postgres from "../../src/store/postgres/Postgres.ts"
+import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { deliverySuite } from "./Deliveries.ts"
@@ -19,8 +19,8 @@ import { storeSuite } from "./Store.ts"
 import { damageSuite } from "./StoreDamage.ts"
 import { derivedSuite } from "./StoreDerived.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
+import { generationSuite } from "./StoreGeneration.ts"
 import { holdSuite } from "./StoreHolds.ts"
-import { lineageSuite } from "./StoreLineage.ts"
 import { logSuite } from "./StoreLog.ts"
 import { recordSuite } from "./StoreRecords.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
@@ -36,7 +36,7 @@ const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>
   logSuite(name, layer)
   holdSuite(name, layer)
   derivedSuite(name, layer)
-  lineageSuite(name, layer)
+  generationSuite(name, layer)
   deliverySuite(name, layer)
   deliveryActSuite(name, layer)
   deliveryCrashSuite(name, layer)

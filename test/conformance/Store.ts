@@ -30,7 +30,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         "are written with the act that led there, and read in the order of their ids",
         Effect.gen(function*() {
           const { owner, store } = yield* begin
-          const act = { at: 7, act: "integrations.add", target: "b:1", detail: "models auto" }
+          const act = { at: 7, command: "integrations.add", target: "b:1", detail: "models auto" }
           yield* store.saveIntegration(owner, integrationOf("b:1"), act)
           yield* store.saveIntegration(owner, integrationOf("a:1", { models: ["ats.tag"] }), null)
           yield* store.saveIntegration(owner, integrationOf("b:1", { state: "removed" }), { ...act, at: 8 })
@@ -38,8 +38,8 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             integrationOf("a:1", { models: ["ats.tag"] }),
             integrationOf("b:1", { state: "removed" })
           ])
-          assert.deepStrictEqual(yield* store.audited(10), [{ ...act, at: 8 }, act])
-          assert.deepStrictEqual(yield* store.audited(1), [{ ...act, at: 8 }])
+          assert.deepStrictEqual(yield* store.auditLog(10), [{ ...act, at: 8 }, act])
+          assert.deepStrictEqual(yield* store.auditLog(1), [{ ...act, at: 8 }])
         })
       )
 
@@ -47,10 +47,10 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         "I2: acts on a stream are written down with what they did, or not at all",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
-          const entry = { at: 7, act: "streams.pause", target: "greenhouse:acme/ats.tag", detail: "" }
-          yield* inTags((tx) => tx.record(entry))
-          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.record({ ...entry, at: 8 }), Effect.fail(new Stop()))))
-          assert.deepStrictEqual(yield* store.audited(10), [entry])
+          const entry = { at: 7, command: "streams.pause", target: "greenhouse:acme/ats.tag", detail: "" }
+          yield* inTags((tx) => tx.audit(entry))
+          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.audit({ ...entry, at: 8 }), Effect.fail(new Stop()))))
+          assert.deepStrictEqual(yield* store.auditLog(10), [entry])
         })
       )
 
@@ -58,11 +58,11 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         "I10: are not written in the name of an owner who is no longer one, nor is the act",
         Effect.gen(function*() {
           const { owner, store } = yield* begin
-          yield* store.claim("capture")
-          const act = { at: 7, act: "integrations.add", target: "b:1", detail: "" }
+          yield* store.takeOwnership("capture")
+          const act = { at: 7, command: "integrations.add", target: "b:1", detail: "" }
           const exit = yield* Effect.exit(store.saveIntegration(owner, integrationOf("b:1"), act))
           assert.strictEqual(reasonOf(exit), "Fenced")
-          assert.deepStrictEqual([yield* store.integrations, yield* store.audited(10)], [[], []])
+          assert.deepStrictEqual([yield* store.integrations, yield* store.auditLog(10)], [[], []])
         })
       )
     })
@@ -72,7 +72,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         "are created once and keep their state when ensured again",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
-          yield* inTags((tx) => tx.save({ ...tx.state, phase: "live", watermark: 7 }))
+          yield* inTags((tx) => tx.saveState({ ...tx.state, phase: "live", watermark: 7 }))
           yield* store.ensureStreams([stateOf(tags), stateOf({ ...tags, model: "ats.offer" })])
           assert.deepStrictEqual((yield* store.streams).map((state) => [state.model, state.phase, state.watermark]), [
             ["ats.offer", "starting", null],
@@ -101,7 +101,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           const { inTags, store } = yield* begin
           const error = yield* inTags((tx) =>
             Effect.gen(function*() {
-              yield* tx.save({ ...tx.state, watermark: 9 })
+              yield* tx.saveState({ ...tx.state, watermark: 9 })
               yield* tx.putPending([pendingOf("p")])
               yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
               yield* tx.write([created("a")])
@@ -148,7 +148,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
               if (runs < 3) return yield* conflict
             })
           )
-          assert.deepStrictEqual((yield* store.log(all)).map((entry) => [entry.position, entry.id]), [[1, "run3"]])
+          assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => [entry.position, entry.id]), [[1, "run3"]])
         }).pipe(Effect.provide(layer)))
 
       test(
@@ -165,7 +165,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             })
           )
           assert.deepStrictEqual(
-            (yield* store.log(all)).map((entry) => [entry.position, entry.id, entry.version, entry.before]),
+            (yield* store.readLog(all)).map((entry) => [entry.position, entry.id, entry.version, entry.before]),
             [[1, "a", 1, null], [2, "b", 1, null], [3, "a", 2, '{"id":"a","version":1}']]
           )
         })
@@ -180,7 +180,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             Effect.gen(function*() {
               yield* tx.write(many.map(created))
               yield* tx.putPending(many.map((id) => pendingOf(id)))
-              yield* tx.seen(many, 4)
+              yield* tx.markSeen(many, 4)
               assert.strictEqual((yield* tx.heads(many)).size, 3000)
               assert.strictEqual((yield* tx.pending(many)).size, 3000)
               yield* tx.dropPending(many.slice(1))
@@ -188,7 +188,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           )
           const [counts] = yield* store.counts
           assert.deepStrictEqual(counts, { ...tags, live: 3000, quarantined: 0, owed: 0, pending: { staged: 1 } })
-          assert.deepStrictEqual(yield* store.unseen(tags, 4, null, 10), [])
+          assert.deepStrictEqual(yield* store.liveNotSeenSince(tags, 4, null, 10), [])
         })
       )
 
@@ -199,7 +199,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           yield* inTags((tx) =>
             Effect.all([
               tx.write([]),
-              tx.seen([], 1),
+              tx.markSeen([], 1),
               tx.putPending([]),
               tx.dropPending([]),
               tx.quarantine([]),
@@ -221,7 +221,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           yield* write([created("a")])
-          const newer = yield* store.claim("capture")
+          const newer = yield* store.takeOwnership("capture")
           assert.isAbove(newer.epoch, owner.epoch)
 
           let ran = false
@@ -247,7 +247,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         "X9: scopes do not fence each other, and one never claimed owns nothing",
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
-          const relay = yield* store.claim("relay")
+          const relay = yield* store.takeOwnership("relay")
           yield* write([created("a")])
           yield* store.saveReaderPosition(relay, "kafka", 1)
           const stranger: Owner = { scope: "nobody", epoch: owner.epoch }
@@ -273,7 +273,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       Effect.gen(function*() {
         const { identity } = yield* Store
         assert.match(identity.store, /^[0-9a-z]{8}$/)
-        assert.strictEqual(identity.lineage, 1)
+        assert.strictEqual(identity.generation, 1)
         const other = yield* Effect.provide(Effect.map(Store, (store) => store.identity.store), Layer.fresh(layer))
         assert.notStrictEqual(other, identity.store)
       })

@@ -6,8 +6,8 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Deliveries } from "../../src/store/Deliveries.ts"
-import type { Health } from "../../src/store/Health.ts"
-import * as SqlDeliveries from "../../src/store/SqlDeliveries.ts"
+import * as SqlDeliveries from "../../src/store/sql/delivery/SqlDeliveries.ts"
+import type { Health } from "../../src/store/sql/Health.ts"
 import { type Store, StoreError } from "../../src/store/Store.ts"
 import { all, begin, reasonOf, tags } from "./StoreSamples.ts"
 
@@ -42,17 +42,17 @@ export const damageSuite = (
         yield* spoilt(3, "content", '{"id":"s"}')
         const transact = <A>(body: Parameters<typeof store.transact<A, StoreError>>[2]) =>
           Effect.exit(store.transact(owner, tags, body))
-        isDamaged(yield* Effect.exit(store.log(all)))
+        isDamaged(yield* Effect.exit(store.readLog(all)))
         isDamaged(yield* Effect.exit(deliveries.entries([3])))
         isDamaged(yield* Effect.exit(store.records(tags, null, 10)))
         isDamaged(yield* Effect.exit(deliveries.content(tags, "r")))
         isDamaged(yield* transact((tx) => tx.contents([3])))
-        isDamaged(yield* transact((tx) => tx.outlived(2, null, 10)))
-        assert.strictEqual((yield* store.log({ after: 0, limit: 2 })).length, 2)
+        isDamaged(yield* transact((tx) => tx.olderGenerationRecords(2, null, 10)))
+        assert.strictEqual((yield* store.readLog({ after: 0, limit: 2 })).length, 2)
         yield* spoilt(2, "content", '{"id":"s"}')
         isDamaged(yield* transact((tx) => tx.beforeImages([3])))
         yield* spoilt(3, "content", null)
-        isDamaged(yield* Effect.exit(store.log({ after: 2, limit: 1 })))
+        isDamaged(yield* Effect.exit(store.readLog({ after: 2, limit: 1 })))
       })
     )
 
@@ -64,7 +64,7 @@ export const damageSuite = (
           id: "s",
           event_id: "x",
           remote_id: "x",
-          lineage: 2,
+          generation: 2,
           version: 9,
           kind: "deleted",
           origin: "sweep",
@@ -81,9 +81,9 @@ export const damageSuite = (
           const [row] = yield* sql<Record<string, string | number | null>>`
             SELECT ${sql(column)} AS was FROM events WHERE position = 3`
           yield* spoilt(3, column, value)
-          isDamaged(yield* Effect.exit(store.log(all)))
+          isDamaged(yield* Effect.exit(store.readLog(all)))
           yield* spoilt(3, column, row?.["was"] ?? null)
-          assert.strictEqual((yield* store.log(all)).length, 3)
+          assert.strictEqual((yield* store.readLog(all)).length, 3)
         }
       })
     )
@@ -93,7 +93,7 @@ export const damageSuite = (
       Effect.gen(function*() {
         const { spoilt, store } = yield* written
         yield* spoilt(2, "content", '{"id":"secret"}')
-        const { message, reason } = yield* Effect.flip(Effect.mapError(store.log(all), (error) => error))
+        const { message, reason } = yield* Effect.flip(Effect.mapError(store.readLog(all), (error) => error))
         assert.isFalse(reason.retryable)
         assert.match(message, /row 2 of the event log.*restore the store from a backup/)
         assert.notInclude(message, "secret")
@@ -105,9 +105,9 @@ export const damageSuite = (
       Effect.gen(function*() {
         const { owner, sql, store } = yield* written
         yield* sql`UPDATE events SET content_sum = NULL, row_sum = NULL`
-        assert.strictEqual((yield* store.log(all)).length, 3)
-        yield* store.erase(owner, tags)
-        assert.deepStrictEqual(yield* store.log(all), [])
+        assert.strictEqual((yield* store.readLog(all)).length, 3)
+        yield* store.eraseStream(owner, tags)
+        assert.deepStrictEqual(yield* store.readLog(all), [])
       })
     )
   })

@@ -19,13 +19,13 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         const write = inTags(Effect.fnUntraced(function*(tx) {
           const derived = yield* tx.derived("ats.candidate")
           assert.deepStrictEqual(derived.state, stateOf(candidates))
-          yield* tx.setChildren(children(["a", "c"]))
+          yield* tx.setDerivedIds(children(["a", "c"]))
           yield* tx.write([created("a")])
           yield* derived.write([{
             head: headOf("c", { version: 1 }),
             events: [eventOf("c", 1, "created", { eventId: "c1" })]
           }])
-          yield* derived.save({ ...derived.state, phase: "live" })
+          yield* derived.saveState({ ...derived.state, phase: "live" })
           return (yield* derived.heads(["c"])).get("c")?.position
         }))
         yield* Effect.exit(inTags((tx) =>
@@ -35,7 +35,7 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
           )
         ))
         assert.strictEqual(yield* write, 2)
-        assert.deepStrictEqual((yield* store.log(all)).map(({ id, model, position }) => [position, model, id]), [
+        assert.deepStrictEqual((yield* store.readLog(all)).map(({ id, model, position }) => [position, model, id]), [
           [1, "ats.tag", "a"],
           [2, "ats.candidate", "c"]
         ])
@@ -55,24 +55,24 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         const { change, inTags, write } = yield* begun
         yield* write(["d", "a", "b", "e"].map(created))
         yield* inTags((tx) =>
-          tx.setChildren(children(["d", "x"], ["a", "x"], ["b", "x"], ["e", "y"], ["never written", "x"]))
+          tx.setDerivedIds(children(["d", "x"], ["a", "x"], ["b", "x"], ["e", "y"], ["never written", "x"]))
         )
-        yield* inTags((tx) => tx.setChildren(children(["b", "y"], ["e", null], ["unknown", null])))
+        yield* inTags((tx) => tx.setDerivedIds(children(["b", "y"], ["e", null], ["unknown", null])))
         assert.deepStrictEqual(
-          yield* inTags((tx) => tx.children(["a", "b", "e", "unknown"])),
+          yield* inTags((tx) => tx.derivedIds(["a", "b", "e", "unknown"])),
           new Map([["a", "x"], ["b", "y"]])
         )
         yield* change("a", "updated")
         const parents = (most: number) =>
           Effect.map(
-            inTags((tx) => tx.parents(["x", "y", "z"], most)),
+            inTags((tx) => tx.liveSources(["x", "y", "z"], most)),
             (found) => [...found].map(([child, own]) => [child, ...own.map(({ id, position }) => `${id} ${position}`)])
           )
         assert.deepStrictEqual(yield* parents(10), [["x", "a 5", "d 1"], ["y", "b 3"]])
         assert.deepStrictEqual(yield* parents(1), [["x", "a 5"], ["y", "b 3"]])
         yield* change("a", "deleted")
         assert.deepStrictEqual(yield* parents(1), [["x", "d 1"], ["y", "b 3"]])
-        assert.deepStrictEqual([...yield* inTags((tx) => tx.deletedParents(["x", "y", "z"]))], [["x", ["a"]]])
+        assert.deepStrictEqual([...yield* inTags((tx) => tx.deletedSources(["x", "y", "z"]))], [["x", ["a"]]])
       }).pipe(Effect.provide(layer)))
 
     it.effect("as many as one likes are set, asked for and owed at once", () =>
@@ -80,22 +80,22 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         const { inTags, write } = yield* begun
         const many = ids(600)
         yield* write(many.map(created))
-        yield* inTags((tx) => tx.setChildren(new Map(many.map((id) => [id, `of ${id}`]))))
-        assert.strictEqual((yield* inTags((tx) => tx.children(many))).size, 600)
-        assert.strictEqual((yield* inTags((tx) => tx.parents(many.map((id) => `of ${id}`), 5))).size, 600)
-        yield* inTags((tx) => tx.owe(many))
-        yield* inTags((tx) => tx.owe(["r00000"]))
-        assert.deepStrictEqual(yield* inTags((tx) => tx.takeOwed(600)), many)
+        yield* inTags((tx) => tx.setDerivedIds(new Map(many.map((id) => [id, `of ${id}`]))))
+        assert.strictEqual((yield* inTags((tx) => tx.derivedIds(many))).size, 600)
+        assert.strictEqual((yield* inTags((tx) => tx.liveSources(many.map((id) => `of ${id}`), 5))).size, 600)
+        yield* inTags((tx) => tx.markStale(many))
+        yield* inTags((tx) => tx.markStale(["r00000"]))
+        assert.deepStrictEqual(yield* inTags((tx) => tx.takeStale(600)), many)
       }).pipe(Effect.provide(layer)))
 
     it.effect("what is owed again after it was asked for stays owed", () =>
       Effect.gen(function*() {
         const { inTags } = yield* begun
-        yield* inTags((tx) => tx.owe(["a", "b"]))
-        yield* inTags((tx) => tx.takeOwed(10))
-        yield* inTags((tx) => tx.owe(["a"]))
-        yield* inTags((tx) => tx.settleOwed(["a", "b"]))
-        assert.deepStrictEqual(yield* inTags((tx) => tx.takeOwed(10)), ["a"])
+        yield* inTags((tx) => tx.markStale(["a", "b"]))
+        yield* inTags((tx) => tx.takeStale(10))
+        yield* inTags((tx) => tx.markStale(["a"]))
+        yield* inTags((tx) => tx.markRefreshed(["a", "b"]))
+        assert.deepStrictEqual(yield* inTags((tx) => tx.takeStale(10)), ["a"])
       }).pipe(Effect.provide(layer)))
   })
 }

@@ -5,9 +5,9 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { expectationsOf } from "../../src/domain/Expectation.ts"
-import * as ExpectationTable from "../../src/store/ExpectationTable.ts"
-import type { Health } from "../../src/store/Health.ts"
-import * as SqlStore from "../../src/store/SqlStore.ts"
+import type { Health } from "../../src/store/sql/Health.ts"
+import * as SqlStore from "../../src/store/sql/SqlStore.ts"
+import * as ExpectationTable from "../../src/store/sql/stream/ExpectationTable.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { stateOf, Stop } from "./StoreSamples.ts"
 
@@ -20,9 +20,9 @@ const begin = Effect.gen(function*() {
   const store = yield* Store
   const sql = yield* SqlClient
   yield* store.ensureStreams([stateOf(applications)])
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   const table = ExpectationTable.make(sql)
-  const open = store.transact(owner, applications, (tx) => tx.expectations(["candidate:c"]))
+  const open = store.transact(owner, applications, (tx) => tx.openExpectations(["candidate:c"]))
   return { store, sql, owner, table, open }
 })
 
@@ -53,7 +53,7 @@ export const expectationSuite = (
         const { open, table } = yield* begin
         yield* table.expect(own, tagged("a"))
         yield* table.expect(own, tagged("b"))
-        assert.deepStrictEqual((yield* open).map(({ sign }) => sign), [tagged("b")[0]!.sign])
+        assert.deepStrictEqual((yield* open).map(({ matcher }) => matcher), [tagged("b")[0]!.matcher])
       }).pipe(Effect.provide(fresh)))
 
     it.effect("are still there when the store is opened again", () =>
@@ -67,7 +67,7 @@ export const expectationSuite = (
       Effect.gen(function*() {
         const { owner, sql, store, table } = yield* begin
         yield* table.expect(own, tagged("a"))
-        yield* store.erase(owner, applications)
+        yield* store.eraseStream(owner, applications)
         assert.deepStrictEqual(yield* sql`SELECT id FROM expectations`, [])
       }).pipe(Effect.provide(fresh)))
 

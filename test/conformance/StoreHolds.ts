@@ -73,7 +73,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 3)
         const [first, ...others] = ids(3)
         assert.deepStrictEqual(
-          (yield* inTags((tx) => tx.heldBy(hold.id, first!, 10))).map(({ content, id }) => [id, content]),
+          (yield* inTags((tx) => tx.pendingOfHold(hold.id, first!, 10))).map(({ content, id }) => [id, content]),
           others.map((id) => [id, JSON.stringify({ id })])
         )
         const rows = yield* store.pendingRows({ hold: hold.id, after: first!, limit: 1 })
@@ -87,7 +87,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
       "X19: go with their stream when it is erased",
       Effect.gen(function*() {
         const { hold, owner, statuses, store } = yield* held
-        yield* store.erase(owner, tags)
+        yield* store.eraseStream(owner, tags)
         yield* store.ensureStreams([stateOf(tags)])
         assert.isNull(yield* store.hold(hold.id))
         assert.deepStrictEqual(yield* statuses, [])
@@ -108,13 +108,13 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
       Effect.gen(function*() {
         const { hold, statuses, store } = yield* held
         assert.isTrue(yield* store.decide(hold.id, { state: "rejected" }, 7))
-        assert.deepStrictEqual(yield* statuses, ["disputed", "disputed", "disputed"])
+        assert.deepStrictEqual(yield* statuses, ["rejected", "rejected", "rejected"])
         assert.isFalse(yield* store.decide(hold.id, { state: "rejected" }, 8))
         const rejected = yield* store.hold(hold.id)
         assert.deepStrictEqual([rejected?.state, rejected?.decidedAt, rejected?.release], ["rejected", 7, null])
         assert.isTrue(yield* store.decide(hold.id, approving, 9))
         assert.isFalse(yield* store.decide(hold.id, { state: "rejected" }, 10))
-        assert.deepStrictEqual((yield* store.audited(10)).map(({ act, at, target }) => [at, act, target]), [
+        assert.deepStrictEqual((yield* store.auditLog(10)).map(({ command, at, target }) => [at, command, target]), [
           [9, "holds.approve", String(hold.id)],
           [7, "holds.reject", String(hold.id)]
         ])
@@ -157,7 +157,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
             )
           )
         )
-        assert.deepStrictEqual(yield* inTags((tx) => Effect.all([tx.live, tx.absences])), [4, 2])
+        assert.deepStrictEqual(yield* inTags((tx) => Effect.all([tx.liveCount, tx.absentCount])), [4, 2])
       })
     )
   })

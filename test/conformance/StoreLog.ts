@@ -43,7 +43,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created(id)]), Effect.fail(new Stop()))))
             yield* write([created(id)])
           }
-          const positions = (yield* store.log(all)).map((entry) => entry.position)
+          const positions = (yield* store.readLog(all)).map((entry) => entry.position)
           assert.deepStrictEqual(positions, Array.from({ length: 60 }, (_, index) => index + 1))
           assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 60 })
         })
@@ -59,7 +59,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* change("a", "deleted")
           yield* change("a", "created")
           yield* change("a", "updated")
-          const entries = (yield* store.log(all)).filter((entry) => entry.id === "a")
+          const entries = (yield* store.readLog(all)).filter((entry) => entry.id === "a")
           assert.deepStrictEqual(entries.map((entry) => [entry.version, entry.kind]), [
             [1, "created"],
             [2, "updated"],
@@ -82,7 +82,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             head: headOf("a", { version: 2, live: false }),
             events: [eventOf("a", 1, "created"), eventOf("a", 2, "deleted", { reason: "unseen" })]
           }])
-          const [first, second] = yield* store.log(all)
+          const [first, second] = yield* store.readLog(all)
           assert.deepStrictEqual([first?.before, second?.before, second?.after], [null, first?.after, null])
           const heads = yield* inTags((tx) => tx.heads(["a"]))
           assert.deepStrictEqual(heads.get("a"), headOf("a", { version: 2, live: false, position: 2 }))
@@ -90,15 +90,18 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "X14: gives a record that is published anew in a later lineage no content before",
+        "X14: gives a record that is published anew in a later generation no content before",
         Effect.gen(function*() {
           const { head, store, write } = yield* begin
           yield* write([created("a")])
           yield* write([{
             head: { ...(yield* head("a")), version: 1 },
-            events: [eventOf("a", 1, "created", { lineage: 2, origin: "backfill" })]
+            events: [eventOf("a", 1, "created", { generation: 2, origin: "backfill" })]
           }])
-          assert.deepStrictEqual((yield* store.log(all)).map((entry) => [entry.lineage, entry.before]), [[1, null], [
+          assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => [entry.generation, entry.before]), [[
+            1,
+            null
+          ], [
             2,
             null
           ]])
@@ -120,7 +123,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             after: '{"name":"Ω \\u0000 \'quoted\'"}'
           })
           yield* write([{ head: headOf("a", { version: 1 }), events: [event] }])
-          assert.deepStrictEqual(yield* store.log(all), [
+          assert.deepStrictEqual(yield* store.readLog(all), [
             { ...event, ...tags, position: 1, chain: chainOf(genesis, event.eventId), before: null }
           ])
         })
@@ -135,7 +138,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             yield* write([created(id)], skills)
           }
           const positions = (query: Partial<typeof all> & { integration?: string; model?: string }) =>
-            Effect.map(store.log({ ...all, ...query }), (entries) => entries.map((entry) => entry.position))
+            Effect.map(store.readLog({ ...all, ...query }), (entries) => entries.map((entry) => entry.position))
           assert.deepStrictEqual(yield* positions({ after: 3, limit: 4 }), [4, 5, 6, 7])
           assert.deepStrictEqual(yield* positions({ after: 12 }), [])
           assert.deepStrictEqual(yield* positions({ model: "ats.tag", after: 2, limit: 3 }), [3, 5, 7])
@@ -186,12 +189,12 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* write([{ ...created("c"), silent: true }])
           yield* change("b", "updated")
           assert.deepStrictEqual(
-            (yield* store.log(all)).map((entry) => [entry.position, entry.id, entry.version, entry.before]),
+            (yield* store.readLog(all)).map((entry) => [entry.position, entry.id, entry.version, entry.before]),
             [[1, "a", 1, null], [4, "b", 2, '{"id":"b","version":1}']]
           )
           assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 4 })
           assert.deepStrictEqual(
-            (yield* store.log({ ...all, ...tags, after: 1 })).map((entry) => entry.position),
+            (yield* store.readLog({ ...all, ...tags, after: 1 })).map((entry) => entry.position),
             [4]
           )
           const { position, records } = yield* store.records(tags, null, 10)
@@ -238,8 +241,8 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             genesis,
             expected[9]!
           ])
-          assert.deepStrictEqual((yield* store.log(all)).map(({ chain }) => chain), expected.slice(1))
-          assert.strictEqual((yield* store.standing).chain, expected[302])
+          assert.deepStrictEqual((yield* store.readLog(all)).map(({ chain }) => chain), expected.slice(1))
+          assert.strictEqual((yield* store.streamsAtPosition).chain, expected[302])
         })
       )
 
@@ -292,12 +295,15 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             ])
           )
           const before = yield* store.chains([1, 600, 602, 603])
-          yield* store.erase(owner, tags)
+          yield* store.eraseStream(owner, tags)
 
           assert.isNull(yield* store.stream(tags))
           assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
           assert.deepStrictEqual((yield* store.counts).map(({ live, model }) => [model, live]), [["hris.skill", 1]])
-          assert.deepStrictEqual((yield* store.log(all)).map((entry) => [entry.position, entry.id]), [[601, "other"]])
+          assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => [entry.position, entry.id]), [[
+            601,
+            "other"
+          ]])
           assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: 603 })
           assert.deepStrictEqual(yield* store.chains([1, 600, 602, 603]), before)
           const contents = yield* store.transact(owner, skills, (tx) => tx.contents([1, 600, 601, 602, 603]))
@@ -312,12 +318,12 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           const many = ids(3000)
           yield* write(many.map(created))
           yield* write(many.map((id, index) => changeOf(headOf(id, { version: 1, position: index + 1 }), "updated")))
-          const erasing = yield* Effect.forkChild(store.erase(owner, tags))
+          const erasing = yield* Effect.forkChild(store.eraseStream(owner, tags))
           let between = 0
           while (erasing.pollUnsafe() === undefined) {
-            const oldest = yield* store.log({ after: 0, limit: 1 })
-            const newest = yield* store.log({ after: 2 * many.length - 1, limit: 1 })
-            const entries = yield* store.log({ after: many.length, limit: 50 })
+            const oldest = yield* store.readLog({ after: 0, limit: 1 })
+            const newest = yield* store.readLog({ after: 2 * many.length - 1, limit: 1 })
+            const entries = yield* store.readLog({ after: many.length, limit: 50 })
             assert.isTrue(entries.every((entry) => entry.kind === "created" || entry.before !== null))
             if (entries.length > 0 && (oldest[0]?.position !== 1 || newest.length === 0)) between++
           }
@@ -334,7 +340,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* TestClock.adjust("1 day")
           assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 0)
           const { chains } = yield* store.chains([2, 3, 4])
-          yield* store.erase(owner, tags)
+          yield* store.eraseStream(owner, tags)
           assert.deepStrictEqual((yield* store.chains([2, 3, 4])).chains, chains)
           assert.strictEqual(yield* store.prune({ before: day, upTo: 9 }), 1)
           assert.deepStrictEqual((yield* store.chains([3, 4])).chains, [null, chains[2]!])
@@ -347,12 +353,12 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           yield* write([created("a")])
-          yield* store.erase(owner, tags)
-          yield* store.erase(owner, tags)
-          yield* store.ensureStreams([stateOf(tags, { lineage: 2 })])
-          yield* write([{ head: headOf("a", { version: 1 }), events: [eventOf("a", 1, "created", { lineage: 2 })] }])
+          yield* store.eraseStream(owner, tags)
+          yield* store.eraseStream(owner, tags)
+          yield* store.ensureStreams([stateOf(tags, { generation: 2 })])
+          yield* write([{ head: headOf("a", { version: 1 }), events: [eventOf("a", 1, "created", { generation: 2 })] }])
           assert.deepStrictEqual(
-            (yield* store.log(all)).map((entry) => [entry.position, entry.lineage, entry.version, entry.before]),
+            (yield* store.readLog(all)).map((entry) => [entry.position, entry.generation, entry.version, entry.before]),
             [[2, 2, 1, null]]
           )
         })
@@ -363,9 +369,9 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           yield* write([created("a")])
-          yield* store.claim("capture")
-          assert.strictEqual(reasonOf(yield* Effect.exit(store.erase(owner, tags))), "Fenced")
-          assert.strictEqual((yield* store.log(all)).length, 1)
+          yield* store.takeOwnership("capture")
+          assert.strictEqual(reasonOf(yield* Effect.exit(store.eraseStream(owner, tags))), "Fenced")
+          assert.strictEqual((yield* store.readLog(all)).length, 1)
         })
       )
     })
@@ -387,7 +393,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           assert.strictEqual(yield* store.prune({ before: day, upTo: 6 }), 1)
 
           assert.deepStrictEqual(yield* store.logRange, { oldest: 5, newest: 6 })
-          const entries = yield* store.log(all)
+          const entries = yield* store.readLog(all)
           assert.deepStrictEqual(entries.map((entry) => [entry.position, entry.before]), [
             [5, '{"id":"c","version":1}'],
             [6, '{"id":"a","version":2}']
@@ -408,11 +414,11 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* TestClock.adjust("1 day")
           assert.strictEqual(yield* store.prune({ before: day, upTo: 1 }), 0)
           assert.deepStrictEqual(
-            (yield* store.log({ after: 1, limit: 10 })).map((entry) => entry.before),
+            (yield* store.readLog({ after: 1, limit: 10 })).map((entry) => entry.before),
             ['{"id":"a","version":1}', '{"id":"a","version":2}']
           )
           assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 1)
-          assert.deepStrictEqual((yield* store.log(all)).map((entry) => entry.before), ['{"id":"a","version":2}'])
+          assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => entry.before), ['{"id":"a","version":2}'])
         })
       )
 
@@ -427,12 +433,12 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* TestClock.adjust("1 day")
           assert.strictEqual(yield* store.prune({ before: day, upTo: 9999 }), 1200)
           assert.deepStrictEqual(yield* store.logRange, { oldest: 2401, newest: 2400 })
-          assert.deepStrictEqual(yield* store.log(all), [])
+          assert.deepStrictEqual(yield* store.readLog(all), [])
           assert.strictEqual((yield* store.records(tags, null, 5000)).records.length, 1200)
 
           yield* change("r00000", "updated")
           assert.deepStrictEqual(
-            (yield* store.log(all)).map((entry) => [entry.position, entry.before]),
+            (yield* store.readLog(all)).map((entry) => [entry.position, entry.before]),
             [[2401, '{"id":"r00000","version":2}']]
           )
         })
@@ -451,27 +457,27 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* change("a", "updated") // 5
           yield* write([erase(yield* head("a"))]) // 6
           const noticed = yield* Clock.currentTimeMillis
-          assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 5 }), 0)
-          assert.strictEqual(yield* store.dropErased({ before: noticed, upTo: 6 }), 0)
-          assert.strictEqual((yield* store.log(all)).length, 6)
+          assert.strictEqual(yield* store.purgeErased({ before: noticed + 1, upTo: 5 }), 0)
+          assert.strictEqual(yield* store.purgeErased({ before: noticed, upTo: 6 }), 0)
+          assert.strictEqual((yield* store.readLog(all)).length, 6)
 
           const chains = yield* store.chains([1, 2, 3, 4, 5, 6])
-          assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 6 }), 1)
+          assert.strictEqual(yield* store.purgeErased({ before: noticed + 1, upTo: 6 }), 1)
           const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5]))
           assert.deepStrictEqual([...contents].filter(([, content]) => content !== null), [[
             2,
             '{"id":"b","version":1}'
           ]])
           assert.deepStrictEqual(
-            (yield* store.log(all)).map(({ before, id, position, version }) => [position, id, version, before]),
+            (yield* store.readLog(all)).map(({ before, id, position, version }) => [position, id, version, before]),
             [[2, "b", 1, null], [6, "a", 5, null]]
           )
           assert.deepStrictEqual(yield* store.chains([1, 2, 3, 4, 5, 6]), chains)
-          assert.strictEqual(yield* store.dropErased({ before: noticed + 1, upTo: 6 }), 0)
+          assert.strictEqual(yield* store.purgeErased({ before: noticed + 1, upTo: 6 }), 0)
 
           yield* change("a", "created") // 7
           assert.deepStrictEqual(
-            (yield* store.log({ after: 6, limit: 9 })).map(({ after, before }) => [before, after]),
+            (yield* store.readLog({ after: 6, limit: 9 })).map(({ after, before }) => [before, after]),
             [[null, '{"id":"a","version":6}']]
           )
         })
@@ -487,7 +493,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* TestClock.adjust("1 day")
           yield* write([met(yield* head("a")), met(headOf("never"))])
           yield* write([met(yield* head("a"))])
-          assert.strictEqual(yield* store.dropErased({ before: day + 1, upTo: 2 }), 1)
+          assert.strictEqual(yield* store.purgeErased({ before: day + 1, upTo: 2 }), 1)
           assert.deepStrictEqual([...yield* inTags((tx) => tx.contents([1]))], [[1, null]])
           assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 1)
         })
@@ -507,8 +513,8 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             )
           }
           yield* write(some.map((id, index) => erase(headOf(id, { version: 4, position: 360 + index + 1 }))))
-          assert.strictEqual(yield* store.dropErased({ before: day, upTo: 600 }), 120)
-          assert.deepStrictEqual((yield* store.log(all)).map(({ kind }) => kind), some.map(() => "deleted"))
+          assert.strictEqual(yield* store.purgeErased({ before: day, upTo: 600 }), 120)
+          assert.deepStrictEqual((yield* store.readLog(all)).map(({ kind }) => kind), some.map(() => "deleted"))
         })
       )
     })

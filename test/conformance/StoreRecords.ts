@@ -15,7 +15,13 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
         "keep every property, and their position when nothing is published",
         Effect.gen(function*() {
           const { inTags, write } = yield* begin
-          const head = headOf("a", { textHash: "t", canonicalHash: "c", fingerprint: "f", changedAt: 5, seen: 3 })
+          const head = headOf("a", {
+            textHash: "t",
+            canonicalHash: "c",
+            fingerprint: "f",
+            changedAt: 5,
+            lastSeenRunId: 3
+          })
           yield* write([{ head, events: [] }])
           assert.deepStrictEqual((yield* inTags((tx) => tx.heads(["a"]))).get("a"), head)
           yield* write([changeOf(head, "created")])
@@ -45,11 +51,11 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
         Effect.gen(function*() {
           const { head, inTags, write } = yield* begin
           yield* write([created("a"), created("b")])
-          yield* inTags((tx) => tx.seen(["a", "unknown"], 7))
-          yield* inTags((tx) => tx.seen(["a", "b"], 5))
-          assert.deepStrictEqual([(yield* head("a")).seen, (yield* head("b")).seen], [7, 5])
-          yield* write([changeOf({ ...(yield* head("a")), seen: 2 }, "updated")])
-          assert.strictEqual((yield* head("a")).seen, 7)
+          yield* inTags((tx) => tx.markSeen(["a", "unknown"], 7))
+          yield* inTags((tx) => tx.markSeen(["a", "b"], 5))
+          assert.deepStrictEqual([(yield* head("a")).lastSeenRunId, (yield* head("b")).lastSeenRunId], [7, 5])
+          yield* write([changeOf({ ...(yield* head("a")), lastSeenRunId: 2 }, "updated")])
+          assert.strictEqual((yield* head("a")).lastSeenRunId, 7)
         })
       )
 
@@ -58,13 +64,13 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
         Effect.gen(function*() {
           const { change, inTags, store, write } = yield* begin
           yield* write(ids(6).map(created))
-          yield* inTags((tx) => tx.seen(["r00001", "r00003"], 2))
+          yield* inTags((tx) => tx.markSeen(["r00001", "r00003"], 2))
           yield* change("r00004", "deleted")
-          assert.deepStrictEqual(yield* store.unseen(tags, 2, null, 2), ["r00000", "r00002"])
-          assert.deepStrictEqual(yield* store.unseen(tags, 2, "r00002", 2), ["r00005"])
-          assert.deepStrictEqual(yield* store.controls(tags, 2, 5), ["r00001", "r00003"])
-          assert.deepStrictEqual(yield* store.controls(tags, 1, 1), ["r00000", "r00005"])
-          assert.deepStrictEqual(yield* store.unseen(skills, 2, null, 2), [])
+          assert.deepStrictEqual(yield* store.liveNotSeenSince(tags, 2, null, 2), ["r00000", "r00002"])
+          assert.deepStrictEqual(yield* store.liveNotSeenSince(tags, 2, "r00002", 2), ["r00005"])
+          assert.deepStrictEqual(yield* store.controlIds(tags, 2, 5), ["r00001", "r00003"])
+          assert.deepStrictEqual(yield* store.controlIds(tags, 1, 1), ["r00000", "r00005"])
+          assert.deepStrictEqual(yield* store.liveNotSeenSince(skills, 2, null, 2), [])
         })
       )
     })
@@ -83,8 +89,8 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
             position: 7,
             chain,
             records: [
-              { id: "Z", version: 1, lineage: 1, content: '{"id":"Z","version":1}' },
-              { id: "a", version: 2, lineage: 1, content: '{"id":"a","version":2}' }
+              { id: "Z", version: 1, generation: 1, content: '{"id":"Z","version":1}' },
+              { id: "a", version: 2, generation: 1, content: '{"id":"a","version":2}' }
             ]
           })
           const second = yield* store.records(tags, "a", 2)
@@ -106,7 +112,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           yield* change("r00009", "deleted")
           const rest = yield* store.records(tags, "r00003", 100)
           for (const record of rest.records) content.set(record.id, record.content)
-          for (const entry of yield* store.log({ after: first.position, limit: 100 })) {
+          for (const entry of yield* store.readLog({ after: first.position, limit: 100 })) {
             content.set(entry.id, entry.after)
           }
           const { records } = yield* store.records(tags, null, 100)
@@ -125,7 +131,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           const older = pendingOf("a")
           const newer = pendingOf("a", {
             status: "absent",
-            reading: 4,
+            runId: 4,
             origin: "sweep",
             content: null,
             deleted: true,
@@ -153,7 +159,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
             tx.putPending(ids(7).map((id, index) => pendingOf(id, { status: index % 2 === 0 ? "staged" : "held" })))
           )
           const page = (after: string | null) =>
-            Effect.map(inTags((tx) => tx.pendingBy("staged", after, 3)), (rows) => rows.map((row) => row.id))
+            Effect.map(inTags((tx) => tx.pendingWithStatus("staged", after, 3)), (rows) => rows.map((row) => row.id))
           assert.deepStrictEqual(yield* page(null), ["r00000", "r00002", "r00004"])
           assert.deepStrictEqual(yield* page("r00004"), ["r00006"])
         })

@@ -13,17 +13,17 @@ export const skills: StreamKey = { integration: "workday:acme", model: "hris.ski
 export const stateOf = (key: StreamKey, details: Partial<StreamState> = {}): StreamState => ({
   ...key,
   account: "default",
-  lineage: 1,
+  generation: 1,
   phase: "starting",
   paused: false,
   blocked: null,
   watermark: null,
-  previous: null,
-  margin: 300_000,
-  offsets: [],
+  previousWatermark: null,
+  overlap: 300_000,
+  clockOffsets: [],
   backfillStartedAt: null,
   backfilledAt: null,
-  reading: 0,
+  lastRunId: 0,
   sweep: null,
   lastPoll: null,
   lastSweep: null,
@@ -39,7 +39,7 @@ export const integrationOf = (id: string, details: Partial<IntegrationState> = {
   sweepInterval: 3_600_000,
   backfill: "publish",
   declared: false,
-  lineage: 1,
+  generation: 1,
   state: "active",
   ...details
 })
@@ -53,7 +53,7 @@ export const headOf = (id: string, details: Partial<Head> = {}): Head => ({
   canonicalHash: `canonical of ${id}`,
   fingerprint: "1",
   changedAt: null,
-  seen: 1,
+  lastSeenRunId: 1,
   ...details
 })
 
@@ -61,7 +61,7 @@ export const eventOf = (id: string, version: number, kind: Kind, details: Partia
   eventId: `${id}-${version}`,
   id,
   remoteId: `remote ${id}`,
-  lineage: 1,
+  generation: 1,
   version,
   kind,
   origin: "poll",
@@ -88,7 +88,7 @@ export const changeOf = (before: Head, kind: Kind, details: Partial<NewEvent> = 
 export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending => ({
   id,
   status: "staged",
-  reading: 1,
+  runId: 1,
   origin: "poll",
   content: JSON.stringify({ id }),
   deleted: false,
@@ -108,7 +108,7 @@ export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending =
 export const begin = Effect.gen(function*() {
   const store = yield* Store
   yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   const inTags = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) => store.transact(owner, tags, body)
   const write = (records: ReadonlyArray<RecordWrite>, key: StreamKey = tags) =>
     store.transact(owner, key, (tx) => tx.write(records))

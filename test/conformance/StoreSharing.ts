@@ -30,7 +30,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
             return {
               identity: store.identity,
               streams: yield* store.streams,
-              log: yield* store.log(all),
+              log: yield* store.readLog(all),
               range: yield* store.logRange,
               records: yield* store.records(tags, null, 10),
               pending: yield* store.pendingRows({ limit: 10 }),
@@ -46,7 +46,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
               yield* change("b", "created")
               yield* change("a", "updated")
               yield* inTags((tx) =>
-                Effect.all([tx.putPending([pendingOf("c")]), tx.save({ ...tx.state, watermark: 9 })])
+                Effect.all([tx.putPending([pendingOf("c")]), tx.saveState({ ...tx.state, watermark: 9 })])
               )
               yield* store.saveReaderPosition(owner, "kafka", 2)
               return { owner, picture: yield* picture }
@@ -54,7 +54,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           }))
           const store = yield* open
           assert.deepStrictEqual(yield* Effect.provideService(picture, Store, store), before.picture)
-          assert.strictEqual((yield* store.claim("capture")).epoch, before.owner.epoch + 1)
+          assert.strictEqual((yield* store.takeOwnership("capture")).epoch, before.owner.epoch + 1)
         })
       ))
 
@@ -81,7 +81,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
           const append = (store: Store["Service"], key: StreamKey) =>
             Effect.gen(function*() {
-              const owner = yield* store.claim(key.model)
+              const owner = yield* store.takeOwnership(key.model)
               for (const id of ids(60)) {
                 yield* store.transact(owner, key, (tx) => tx.write([created(id), created(`${id}x`)]))
                 yield* Effect.yieldNow
@@ -91,14 +91,14 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           const follow = Effect.gen(function*() {
             while (seen.length < 240) {
               yield* second.awaitLog(seen.length)
-              const entries = yield* second.log({ after: seen.length, limit: 50 })
+              const entries = yield* second.readLog({ after: seen.length, limit: 50 })
               seen.push(...entries.map((entry) => entry.position))
             }
           })
           yield* Effect.all([append(first, tags), append(second, skills), follow], { concurrency: "unbounded" })
           assert.deepStrictEqual(seen, Array.from({ length: 240 }, (_, index) => index + 1))
-          const log = yield* first.log(all)
-          assert.deepStrictEqual(log, yield* second.log(all))
+          const log = yield* first.readLog(all)
+          assert.deepStrictEqual(log, yield* second.readLog(all))
           for (const [index, { chain, eventId }] of log.entries()) {
             assert.strictEqual(chain, chainOf(log[index - 1]?.chain ?? genesis, eventId))
           }
@@ -113,7 +113,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
           const append = (store: Store["Service"], key: StreamKey, held: Duration.Input) =>
             Effect.gen(function*() {
-              const owner = yield* store.claim(key.model)
+              const owner = yield* store.takeOwnership(key.model)
               for (const [index, id] of ids(12).entries()) {
                 yield* store.transact(owner, key, (tx) =>
                   tx.write([created(id)]).pipe(
@@ -126,7 +126,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           const seen: Array<number> = []
           const look = Effect.gen(function*() {
             const { newest } = yield* reader.logRange
-            const entries = yield* reader.log({ after: seen.length, limit: 1000 })
+            const entries = yield* reader.readLog({ after: seen.length, limit: 1000 })
             seen.push(...entries.map((entry) => entry.position))
             assert.isAtLeast(seen.length, newest)
           })
@@ -144,13 +144,13 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         Effect.gen(function*() {
           const [older, newer] = [yield* open, yield* open]
           yield* older.ensureStreams([stateOf(tags)])
-          const frozen = yield* older.claim("capture")
+          const frozen = yield* older.takeOwnership("capture")
           yield* older.transact(frozen, tags, (tx) => tx.write([created("a")]))
-          const owner = yield* newer.claim("capture")
+          const owner = yield* newer.takeOwnership("capture")
           yield* newer.transact(owner, tags, (tx) => tx.write([created("b")]))
           const exit = yield* Effect.exit(older.transact(frozen, tags, (tx) => tx.write([created("c")])))
           assert.strictEqual(reasonOf(exit), "Fenced")
-          assert.deepStrictEqual((yield* older.log(all)).map((entry) => entry.id), ["a", "b"])
+          assert.deepStrictEqual((yield* older.readLog(all)).map((entry) => entry.id), ["a", "b"])
         })
       ))
 
@@ -159,7 +159,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         Effect.gen(function*() {
           const [older, newer] = [yield* open, yield* open]
           yield* older.ensureStreams([stateOf(tags)])
-          const frozen = yield* older.claim("capture")
+          const frozen = yield* older.takeOwnership("capture")
           const inside = yield* Deferred.make<void>()
           let committed = false
           const slow = yield* Effect.forkChild(
@@ -170,7 +170,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
               )).pipe(Effect.tap(Effect.sync(() => (committed = true))))
           )
           yield* Deferred.await(inside)
-          yield* newer.claim("capture")
+          yield* newer.takeOwnership("capture")
           yield* Effect.yieldNow
           assert.isTrue(committed)
           yield* Fiber.join(slow)
@@ -184,7 +184,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         Effect.gen(function*() {
           const [first, second] = [yield* open, yield* open]
           yield* first.ensureStreams([stateOf(tags)])
-          const owner = yield* first.claim("capture")
+          const owner = yield* first.takeOwnership("capture")
           yield* first.transact(owner, tags, (tx) => tx.write([created("a")]))
           const inside = yield* Deferred.make<void>()
           const fiber = yield* Effect.forkChild(
@@ -195,12 +195,12 @@ export const sharedStoreSuite = (name: string, place: Place) =>
               ))
           )
           yield* Deferred.await(inside)
-          const [entries, { newest }] = yield* second.together(Effect.all([second.log(all), second.logRange]))
+          const [entries, { newest }] = yield* second.batchReads(Effect.all([second.readLog(all), second.logRange]))
           assert.deepStrictEqual([entries.map(({ id }) => id), newest], [["a"], 1])
           yield* Fiber.interrupt(fiber)
-          const failed = yield* Effect.exit(second.together(Effect.andThen(second.logRange, Effect.die("given up"))))
+          const failed = yield* Effect.exit(second.batchReads(Effect.andThen(second.logRange, Effect.die("given up"))))
           assert.strictEqual(failed._tag, "Failure")
-          yield* second.together(second.logRange)
+          yield* second.batchReads(second.logRange)
         })
       ))
 
@@ -209,7 +209,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         Effect.gen(function*() {
           const [first, second] = [yield* open, yield* open]
           yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
-          const [one, two] = [yield* first.claim("one"), yield* second.claim("two")]
+          const [one, two] = [yield* first.takeOwnership("one"), yield* second.takeOwnership("two")]
           const inside = yield* Deferred.make<void>()
           const slow = yield* Effect.forkChild(
             first.transact(one, tags, (tx) =>
@@ -221,7 +221,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           yield* Deferred.await(inside)
           yield* second.transact(two, skills, (tx) => tx.write([created("b")]))
           yield* Fiber.join(slow)
-          assert.deepStrictEqual((yield* first.log(all)).map((entry) => entry.id), ["a", "b"])
+          assert.deepStrictEqual((yield* first.readLog(all)).map((entry) => entry.id), ["a", "b"])
         })
       ))
 
@@ -230,7 +230,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         Effect.gen(function*() {
           const [reader, writer] = [yield* open, yield* open]
           yield* writer.ensureStreams([stateOf(tags)])
-          const owner = yield* writer.claim("capture")
+          const owner = yield* writer.takeOwnership("capture")
           const waiter = yield* Effect.forkChild(reader.awaitLog(0), { startImmediately: true })
           yield* writer.transact(owner, tags, (tx) => tx.write([created("a")]))
           assert.isUndefined(waiter.pollUnsafe())

@@ -1,19 +1,19 @@
 /** The comparison with other ways of polling runs, and its judge finds nothing where there is nothing to find. */
 import { assert, describe, it } from "@effect/vitest"
+import { type Contender, ideal, polling, rollcall, runWorld } from "../../bench/fidelity/Contenders.ts"
 import { emptyScore, judge, type Score } from "../../bench/fidelity/Judge.ts"
 import { pollers } from "../../bench/fidelity/Pollers.ts"
-import { type Contender, ideal, live, polling, rollcall } from "../../bench/fidelity/Stage.ts"
-import { planOf } from "./Generator.ts"
+import { planOf } from "./plan/PlanGenerator.ts"
 
 const scoreOf = (contender: Contender): Score => {
   const score = emptyScore()
-  for (let seed = 1; seed <= 8; seed++) judge(score, live(planOf(seed), contender))
+  for (let seed = 1; seed <= 8; seed++) judge(score, runWorld(planOf(seed), contender))
   return score
 }
 
 describe("Fidelity", () => {
   it("an ideal reader loses nothing, invents nothing and is never later than an interval", () => {
-    const { delays, ghostly: _, losses: __, requests: ___, states, ...faults } = scoreOf(ideal)
+    const { delays, ghostCounts: _, lossCounts: __, requests: ___, states, ...faults } = scoreOf(ideal)
     assert.deepStrictEqual([...new Set(Object.values(faults))], [0])
     assert.isAbove(states, 50)
     // what was so, passed unseen and came back counts from the first time: no other is later
@@ -21,8 +21,8 @@ describe("Fidelity", () => {
   })
 
   it("the service deletes nothing that is there, what it does not tell has a reason, and every poller of today is wrong somewhere", () => {
-    const { falseDeletes, ghostly, losses, recreated } = scoreOf(rollcall)
-    assert.deepStrictEqual([falseDeletes, recreated, ghostly.unexplained, losses.unexplained], [0, 0, 0, 0])
+    const { falseDeletes, ghostCounts, lossCounts, recreated } = scoreOf(rollcall)
+    assert.deepStrictEqual([falseDeletes, recreated, ghostCounts.unexplained, lossCounts.unexplained], [0, 0, 0, 0])
     for (const poller of pollers) {
       const { falseDeletes, wrong } = scoreOf(polling(poller))
       assert.isAbove(wrong + falseDeletes, 0, poller.name)

@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --worlds 20000 [--from seed] [--crew n] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives
+ * `npm run simulate -- --worlds 20000 [--from seed] [--processes n] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives
  * through worlds and says what went wrong, with a line that replays it and a shrunk history. Without `--from` the first seed is
  * random and printed at the start. Exit code 1 on a violation.
  */
@@ -7,14 +7,14 @@ import { spawnSync } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { freshStart, run } from "./Fleet.ts"
-import { planOf } from "./Generator.ts"
-import { describe } from "./Plan.ts"
-import { writeSection } from "./Report.ts"
-import { shrink, signOf } from "./Shrink.ts"
+import { describe } from "./plan/Plan.ts"
+import { planOf } from "./plan/PlanGenerator.ts"
+import { writeSection } from "./runner/ReportPage.ts"
+import { shrink, signatureOf } from "./runner/Shrink.ts"
+import { Statistics } from "./runner/Statistics.ts"
+import { minutes } from "./runner/Trace.ts"
+import { randomFirstSeed, runWorlds } from "./runner/WorkerPool.ts"
 import { simulate, start, type Verdict } from "./Simulation.ts"
-import { Statistics } from "./Statistics.ts"
-import { minutes } from "./Trace.ts"
 
 const { values } = parseArgs({
   options: {
@@ -22,7 +22,7 @@ const { values } = parseArgs({
     /** First seed; by default a random one. */
     from: { type: "string" },
     /** Processes; by default one for each core. */
-    crew: { type: "string", default: String(availableParallelism()) },
+    processes: { type: "string", default: String(availableParallelism()) },
     seed: { type: "string" },
     mutant: { type: "string" },
     /** With a seed: every answer and every commit of the shrunk history. */
@@ -39,7 +39,7 @@ const replayOf = (seed: number): string =>
 const startMutated = (): number => {
   const { status } = spawnSync(
     process.execPath,
-    ["--import", fileURLToPath(new URL("./MutantHook.ts", import.meta.url)), ...process.argv.slice(1)],
+    ["--import", fileURLToPath(new URL("./mutants/MutantHook.ts", import.meta.url)), ...process.argv.slice(1)],
     { stdio: "inherit", env: { ...process.env, ROLLCALL_MUTANT: values.mutant } }
   )
   return status ?? 1
@@ -71,24 +71,24 @@ const replay = (seed: number): number => {
 }
 
 /** At once, and on the error output: a long run is looked into while it goes on. */
-const tell = ({ seed, violations }: Verdict): void =>
-  console.error(`world ${seed}: ${[...new Set(violations.map(signOf))].join("; ")}`)
+const printFailure = ({ seed, violations }: Verdict): void =>
+  console.error(`world ${seed}: ${[...new Set(violations.map(signatureOf))].join("; ")}`)
 
 const survey = async (): Promise<number> => {
   const worlds = Number(values.worlds)
-  const from = values.from === undefined ? freshStart() : Number(values.from)
+  const from = values.from === undefined ? randomFirstSeed() : Number(values.from)
   console.error(`${worlds} worlds from seed ${from}`)
   const statistics = new Statistics()
   const quiet = values.json || !process.stdout.isTTY
   let shown = Date.now()
-  await run({
+  await runWorlds({
     from,
     worlds,
-    crew: Number(values.crew),
+    processes: Number(values.processes),
     mutant: values.mutant,
     onVerdict: (verdict) => {
       statistics.add(verdict)
-      if (verdict.violations.length > 0 && values.mutant === undefined) tell(verdict)
+      if (verdict.violations.length > 0 && values.mutant === undefined) printFailure(verdict)
       if (quiet || Date.now() - shown < 1000) return
       shown = Date.now()
       process.stdout.write(`\r${statistics.worlds} of ${worlds} worlds, ${statistics.failed.length} with violations `)
@@ -102,7 +102,7 @@ const survey = async (): Promise<number> => {
     const signs = new Map<string, Verdict>()
     for (const verdict of statistics.failed) {
       for (const violation of verdict.violations) {
-        if (!signs.has(signOf(violation))) signs.set(signOf(violation), verdict)
+        if (!signs.has(signatureOf(violation))) signs.set(signatureOf(violation), verdict)
       }
     }
     for (const [sign, { seed }] of [...signs].slice(0, 10)) console.log(`violated: ${sign}\n  ${replayOf(seed)}`)

@@ -1,12 +1,12 @@
 /**
- * `npm run mutants -- --worlds 500 [--until n] [--only name,…] [--crew n] [--report] [--json]`: takes out one defence after the other
+ * `npm run mutants -- --worlds 500 [--until n] [--only name,…] [--processes n] [--report] [--json]`: takes out one defence after the other
  * and says in how many worlds that was noticed. Exit code 1 if one never was.
  */
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
-import { run } from "./Fleet.ts"
-import { checkMutants, mutants } from "./Mutants.ts"
-import { writeSection } from "./Report.ts"
+import { checkMutants, mutants } from "./mutants/Mutants.ts"
+import { writeSection } from "./runner/ReportPage.ts"
+import { runWorlds } from "./runner/WorkerPool.ts"
 
 const { values } = parseArgs({
   options: {
@@ -16,7 +16,7 @@ const { values } = parseArgs({
     until: { type: "string", default: "Infinity" },
     only: { type: "string" },
     /** Processes; by default one for each core. */
-    crew: { type: "string", default: String(availableParallelism()) },
+    processes: { type: "string", default: String(availableParallelism()) },
     /** Writes the section "Mutants" of docs/fidelity.md. */
     report: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
@@ -32,10 +32,10 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   let caught = 0
   let first: number | null = null
   const invariants = new Set<string>()
-  await run({
+  await runWorlds({
     from: Number(values.from),
     worlds: Number(values.worlds),
-    crew: Number(values.crew),
+    processes: Number(values.processes),
     mutant: name,
     enough: () => caught >= Number(values.until),
     onVerdict: ({ seed, violations }) => {

@@ -7,11 +7,11 @@
  *   take some three minutes of two free cores. Most mutants are caught within fifty worlds, two take about two hundred.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { run } from "./Fleet.ts"
-import { planOf } from "./Generator.ts"
-import { checkMutants, mutants } from "./Mutants.ts"
+import { checkMutants, mutants } from "./mutants/Mutants.ts"
+import { planOf } from "./plan/PlanGenerator.ts"
+import { Statistics } from "./runner/Statistics.ts"
+import { runWorlds } from "./runner/WorkerPool.ts"
 import { simulate } from "./Simulation.ts"
-import { Statistics } from "./Statistics.ts"
 
 const minute = 60_000
 
@@ -26,7 +26,7 @@ describe("Simulation", () => {
 
   it("nothing is lost and nothing invented in 2,000 worlds of 30 mutations and 3 kinds of fault each", async () => {
     const statistics = new Statistics()
-    await run({ from: 1, worlds: 2_000, onVerdict: (verdict) => statistics.add(verdict) })
+    await runWorlds({ from: 1, worlds: 2_000, onVerdict: (verdict) => statistics.add(verdict) })
     const { perWorld, seeds } = statistics.summary()
     assert.deepStrictEqual(seeds, [], "replay with: npm run simulate -- --seed <seed>")
     assert.isAtLeast(perWorld["mutations"]!.least, 30)
@@ -60,7 +60,7 @@ describe("Simulation", () => {
   for (const { name, without } of mutants) {
     it(`${name} is caught: without "${without}" a world goes wrong`, async () => {
       let caught = 0
-      await run({
+      await runWorlds({
         from: 1,
         worlds: 500,
         mutant: name,

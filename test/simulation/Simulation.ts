@@ -7,23 +7,31 @@
  *   and an operator asks for sweeps, because a blocked stream is rightly left alone for a day.
  */
 import * as Effect from "effect/Effect"
-import * as Adoption from "../../src/capture/Adoption.ts"
-import { replay } from "../../src/delivery/Replay.ts"
-import { gatheringOf } from "../../src/delivery/Subscription.ts"
+import * as StoreAdoption from "../../src/capture/commit/StoreAdoption.ts"
+import { replay } from "../../src/delivery/admin/Replay.ts"
+import { batchWindowOf } from "../../src/delivery/engine/Subscription.ts"
 import { formatPosition } from "../../src/domain/ChangeEvent.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Hold } from "../../src/store/State.ts"
 import { Store } from "../../src/store/Store.ts"
-import { Backup } from "./Backup.ts"
-import { FaultyApi } from "./FaultyApi.ts"
-import { type Memory, Oracle, type Violation } from "./Oracle.ts"
-import { Outlet } from "./Outlet.ts"
-import { kindOf, type Mutation, type MutationKind, type Plan, type Replay, type Step, type Trouble } from "./Plan.ts"
-import { plugins, replayed } from "./Plugins.ts"
-import { Process, type Surroundings } from "./Process.ts"
-import { answerInWords, commitInWords, minutes } from "./Trace.ts"
-import { VirtualTime } from "./VirtualTime.ts"
-import { World } from "./World.ts"
+import { Oracle, type OracleSnapshot, type Violation } from "./oracle/Oracle.ts"
+import {
+  kindOf,
+  type Mutation,
+  type MutationKind,
+  type Plan,
+  type Replay,
+  type Step,
+  type Trouble
+} from "./plan/Plan.ts"
+import { describeCommit, describePage, minutes } from "./runner/Trace.ts"
+import { plugins, replayed } from "./service/Plugins.ts"
+import { type Environment, Process } from "./service/Process.ts"
+import { SimulatedSink } from "./service/SimulatedSink.ts"
+import { SimulatedStore } from "./service/SimulatedStore.ts"
+import { FaultyApi } from "./world/FaultyApi.ts"
+import { VirtualTime } from "./world/VirtualTime.ts"
+import { World } from "./world/World.ts"
 
 export interface Verdict {
   readonly seed: number
@@ -42,14 +50,14 @@ const hour = 3_600_000
 const stoppedFor = 1_200_000
 
 /** `told`: hears of every answer, write and commit, and of processes that begin and die, in words. */
-export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => {
+export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict => {
   const { seed, setting } = plan
   const time = new VirtualTime(start)
   const world = new World(seed, setting, start)
   const api = new FaultyApi(world, time, setting, seed, plan.writes)
   const oracle = new Oracle(world, time, setting)
-  const outlet = new Outlet()
-  const backup = new Backup(time)
+  const simulatedSink = new SimulatedSink()
+  const simulatedStore = new SimulatedStore(time)
 
   const mutations: Record<string, number> = {}
   const troubled: Record<string, number> = {}
@@ -60,43 +68,43 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * Math.min(hour, setting.duration / 8))
   /** How old the copy of a restored store is: that a few events are had again is what makes it hard. */
   const age = (value: number) => Math.floor(value ** 2 * Math.min(hour, setting.duration / 3))
-  const tell = (what: string) => told?.(`${minutes(time.now, start)}  ${what}`)
+  const trace = (what: string) => onTrace?.(`${minutes(time.now, start)}  ${what}`)
   let skew = setting.skew
   let processes: ReadonlyArray<Process> = []
   /** Restarts that are due, ms. */
   let restartAt: number | null = null
   let lastValue = 0
 
-  const around: Surroundings = {
+  const around: Environment = {
     time,
     api,
-    store: () => backup.store,
-    deliveries: setting.plugins ? () => backup.deliveries : null,
-    outlet,
+    store: () => simulatedStore.store,
+    deliveries: setting.plugins ? () => simulatedStore.deliveries : null,
+    simulatedSink,
     setting,
-    witness: {
-      delivered: (process, delivery) => {
-        if (told !== undefined) tell(answerInWords(process, delivery))
-        oracle.delivered(process, delivery)
+    observer: {
+      pageServed: (process, delivery) => {
+        if (onTrace !== undefined) trace(describePage(process, delivery))
+        oracle.pageServed(process, delivery)
       },
-      claimed: (owner) => oracle.claimed(owner),
-      begun: (owner) => oracle.begun(owner),
-      left: (owner) => oracle.left(owner),
+      ownerClaimed: (owner) => oracle.ownerClaimed(owner),
+      writeAllowed: (owner) => oracle.writeAllowed(owner),
+      writeSent: (owner) => oracle.writeSent(owner),
       committed: (process, written) => {
-        if (told !== undefined) tell(commitInWords(process, written))
+        if (onTrace !== undefined) trace(describeCommit(process, written))
         oracle.committed(process, written)
         if (written.events.length > 0) { for (const other of processes) other.appended() }
       }
     },
     skew: () => skew,
     onKilled: (process) => {
-      tell(`process ${process.number}  is killed`)
+      trace(`process ${process.number}  is killed`)
       restartAt ??= time.now + downtime(lastValue)
     }
   }
   /** A failover to a copy that lacks something, until a process begins over it or the store of before is back. */
   let failedOver: {
-    readonly memory: Memory
+    readonly memory: OracleSnapshot
     readonly until: number
     readonly restarts: boolean
     /** Holds that were approved in the copy. */
@@ -105,7 +113,11 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   /** From here on the copy is the store. */
   const settle = () => {
     if (failedOver === null) return
-    oracle.restore(failedOver.memory, outlet.entries.length, outlet.isForeign(backup.store.identity))
+    oracle.restore(
+      failedOver.memory,
+      simulatedSink.entries.length,
+      simulatedSink.isForeign(simulatedStore.store.identity)
+    )
     for (const hold of failedOver.approved) oracle.approve(hold)
     failedOver = null
   }
@@ -113,22 +125,25 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     settle()
     const process = new Process(processes.length + 1, around)
     processes = [...processes, process]
-    tell(`process ${process.number}  starts`)
+    trace(`process ${process.number}  starts`)
     process.start()
     return process
   }
   let current = launch()
-  api.effected = (effect) => {
-    tell(`somebody's ${effect.write} takes effect on ${effect.id}`)
-    oracle.effected(effect)
+  api.onWriteEffect = (effect) => {
+    trace(`somebody's ${effect.write} takes effect on ${effect.id}`)
+    oracle.writeTookEffect(effect)
   }
-  api.rival = () => {
+  api.startRival = () => {
     restartAt = null
     current = launch()
   }
   const switchWrites = (on: boolean) => {
-    const act = { at: time.now, act: on ? "plugins.resume-writes" : "plugins.stop-writes", target: "", detail: "" }
-    return Effect.tap(backup.deliveries.set({ _tag: "Writes" }, on, act), () => Effect.sync(() => oracle.switched(on)))
+    const act = { at: time.now, command: on ? "plugins.resume-writes" : "plugins.stop-writes", target: "", detail: "" }
+    return Effect.tap(
+      simulatedStore.deliveries.setSwitch({ _tag: "Writes" }, on, act),
+      () => Effect.sync(() => oracle.writesSwitched(on))
+    )
   }
   api.stopWrites = () => {
     const stopped = Effect.andThen(switchWrites(false), time.sleep(stoppedFor)).pipe(Effect.andThen(switchWrites(true)))
@@ -137,7 +152,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
 
   // ---- steps
 
-  const happen = (step: Mutation, at: number) => {
+  const applyMutation = (step: Mutation, at: number) => {
     // Where there is nothing to restore or to blank, something else happens: no step of a world is idle.
     const instead = ([step.mutation, "edit", "create"] as const).find((mutation) =>
       world.apply({ ...step, mutation }, at, time.now)
@@ -148,19 +163,19 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   api.betweenPages = () => {
     const now = midway
     midway = []
-    for (const step of now) happen(step, time.now)
+    for (const step of now) applyMutation(step, time.now)
   }
 
   /** Whoever looks at the holds: says whether there was one. */
   const decide = (states: ReadonlyArray<Hold["state"]>, decision: "approving" | "rejected"): boolean => {
-    const holds = time.run(backup.store.holds({ states, limit: 1_000 }), Infinity) ?? []
+    const holds = time.run(simulatedStore.store.holds({ states, limit: 1_000 }), Infinity) ?? []
     const decided = decision === "rejected"
       ? { state: decision }
       : { state: decision, release: { origin: null, silent: false } }
     for (const { id } of holds) {
       if (decision === "approving" && failedOver !== null) failedOver.approved.push(id)
       else if (decision === "approving") oracle.approve(id)
-      time.run(current.within(backup.store.decide(id, decided, time.now)), time.now + 1_000)
+      time.run(current.within(simulatedStore.store.decide(id, decided, time.now)), time.now + 1_000)
     }
     return holds.length > 0
   }
@@ -168,18 +183,21 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const adopt = () => {
     settle()
     for (const process of processes) process.kill()
-    const adoption = Effect.flatMap(Adoption.plan(outlet.lineage), (plan) => Adoption.adopt(plan, () => null))
-    time.run(current.within(Effect.provideService(adoption, Store, backup.store)), Infinity)
-    backup.reopen()
-    const range = time.run(backup.store.logRange, Infinity)
-    oracle.adopted(wholeLog(), range?.newest ?? 0, outlet.entries)
+    const adoption = Effect.flatMap(
+      StoreAdoption.plan(simulatedSink.generation),
+      (plan) => StoreAdoption.adopt(plan, () => null)
+    )
+    time.run(current.within(Effect.provideService(adoption, Store, simulatedStore.store)), Infinity)
+    simulatedStore.reopen()
+    const range = time.run(simulatedStore.store.logRange, Infinity)
+    oracle.adopted(wholeLog(), range?.newest ?? 0, simulatedSink.entries)
   }
   /** An operator has a stretch of the log delivered to the batches again. */
-  const deliverAgain = ({ from, to }: Replay) => {
+  const replayDeliveries = ({ from, to }: Replay) => {
     const plugin = plugins.find(({ name }) => name === replayed.plugin)
     const handler = plugin?.handlers.find(({ name }) => name === replayed.handler)
     if (plugin === undefined || handler === undefined) throw new Error("there is nothing to replay to")
-    const { deliveries, store } = backup
+    const { deliveries, store } = simulatedStore
     const again = Effect.gen(function*() {
       const state = (yield* deliveries.handlers).find((one) => one.plugin === plugin.name)
       const { newest } = yield* store.logRange
@@ -187,16 +205,16 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
       const place = (part: number) => formatPosition(store.identity, Math.max(1, Math.round(part * newest)))
       const stretch = { ...replayed, from: place(from), to: place(to), fresh: false }
       const integrations = [...new Set(setting.streams.map(({ integration }) => integration))]
-      const subscription = { key: state.key, plugin, handler, gathering: gatheringOf(handler) }
+      const subscription = { key: state.key, plugin, handler, batchWindow: batchWindowOf(handler) }
       const { deliveries: count } = yield* replay(subscription, stretch, integrations)
-      tell(`an operator replays ${count} deliveries`)
+      trace(`an operator replays ${count} deliveries`)
     }).pipe(Effect.provideService(Store, store), Effect.provideService(Deliveries, deliveries), Effect.ignore)
     time.run(current.within(again), Infinity)
   }
 
-  const wholeLog = () => time.run(backup.store.log({ after: 0, limit: 100_000 }), Infinity) ?? []
+  const wholeLog = () => time.run(simulatedStore.store.readLog({ after: 0, limit: 100_000 }), Infinity) ?? []
 
-  const suffer = (step: Trouble) => {
+  const applyTrouble = (step: Trouble) => {
     if (step.trouble === "approve" || step.trouble === "reject") {
       if (decide(["open"], step.trouble === "approve" ? "approving" : "rejected")) count(troubled, step.trouble)
       return
@@ -205,13 +223,13 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
     lastValue = step.value
     switch (step.trouble) {
       case "killBeforeCommit":
-        return current.trap("killBefore", step.count)
+        return current.injectFailure("killBefore", step.count)
       case "killAfterCommit":
-        return current.trap("killAfter", step.count)
+        return current.injectFailure("killAfter", step.count)
       case "killBeforeSend":
-        return outlet.trap("killBefore", step.count)
+        return simulatedSink.injectFailure("killBefore", step.count)
       case "killAfterSend":
-        return outlet.trap("killAfter", step.count)
+        return simulatedSink.injectFailure("killAfter", step.count)
       case "kill":
         return current.kill()
       case "stop":
@@ -223,33 +241,37 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
         current = launch()
         return
       case "storeAway":
-        return current.trap("away", step.count)
+        return current.injectFailure("away", step.count)
       case "storeUnsure":
-        return current.trap("unsure", step.count)
+        return current.injectFailure("unsure", step.count)
       case "sinkAway":
-        return outlet.trap("away", step.count)
+        return simulatedSink.injectFailure("away", step.count)
       case "sinkUnsure":
-        return outlet.trap("unsure", step.count)
+        return simulatedSink.injectFailure("unsure", step.count)
       case "storeRestored": {
         const copy = copies.get(step)
         if (copy === undefined) return
         settle()
         for (const process of processes) process.kill()
-        backup.restore(copy.file)
-        oracle.restore(copy.memory, outlet.entries.length, outlet.isForeign(backup.store.identity))
+        simulatedStore.restore(copy.file)
+        oracle.restore(
+          copy.memory,
+          simulatedSink.entries.length,
+          simulatedSink.isForeign(simulatedStore.store.identity)
+        )
         return
       }
       case "storeLost":
         settle()
         for (const process of processes) process.kill()
-        backup.replace()
-        oracle.lost(outlet.entries.length, outlet.isForeign(backup.store.identity))
+        simulatedStore.replace()
+        oracle.lost(simulatedSink.entries.length, simulatedSink.isForeign(simulatedStore.store.identity))
         return
       case "storeFailedOver": {
         const copy = copies.get(step)
         if (copy === undefined) return
         settle()
-        if (!backup.failOver(copy.file)) return
+        if (!simulatedStore.failOver(copy.file)) return
         // then somebody sees to it: the store of before comes back, or the process is started over the copy
         failedOver = {
           memory: copy.memory,
@@ -268,28 +290,28 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   }
 
   /** Made for a restore to come, while all went well. */
-  const copies = new Map<Step, { readonly file: string; readonly memory: Memory }>()
+  const copies = new Map<Step, { readonly file: string; readonly memory: OracleSnapshot }>()
 
-  const take = (step: Step) => {
-    if ("fault" in step) return api.begin(step)
-    if ("trouble" in step) return suffer(step)
+  const applyStep = (step: Step) => {
+    if ("fault" in step) return api.addFault(step)
+    if ("trouble" in step) return applyTrouble(step)
     if (step.midway) midway.push(step)
-    else happen(step, start + step.at)
+    else applyMutation(step, start + step.at)
   }
 
   const copyFor = (step: Trouble) => () => {
     if (failedOver !== null) return
-    const memory = oracle.remember()
-    if (memory !== null) copies.set(step, { file: backup.copy(), memory })
+    const memory = oracle.snapshot()
+    if (memory !== null) copies.set(step, { file: simulatedStore.copy(), memory })
   }
   /** What happens when: a change that lags happens to the API when it becomes visible. */
   const agenda = plan.steps.flatMap((step) => {
     const at = start + step.at
-    const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => take(step) }
+    const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => applyStep(step) }
     if (!("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "storeFailedOver")) return [act]
     const isWhole = step.trouble === "storeFailedOver" && step.count % 3 === 0
     return [{ at: isWhole ? at : at - age(step.value), act: copyFor(step) }, act]
-  }).concat(plan.replays.map((again) => ({ at: start + again.at, act: () => deliverAgain(again) })))
+  }).concat(plan.replays.map((again) => ({ at: start + again.at, act: () => replayDeliveries(again) })))
     .sort((a, b) => a.at - b.at)
 
   const advance = (to: number) => {
@@ -301,7 +323,7 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
           settle()
           for (const process of processes) process.kill()
         } else {
-          backup.failBack()
+          simulatedStore.failBack()
           failedOver = null
         }
       }
@@ -321,16 +343,19 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
 
   // ---- peace
 
-  api.calm()
-  outlet.calm()
-  for (const step of midway) happen(step, time.now)
+  api.clearFaults()
+  simulatedSink.clearFailures()
+  for (const step of midway) applyMutation(step, time.now)
   midway = []
   for (const process of processes) process.stop()
   restartAt = null
   // plugins answer what they see: the world comes to rest when they are switched off
   for (const { name } of plugins) {
-    const act = { at: time.now, act: "plugins.off", target: name, detail: "" }
-    time.run(backup.deliveries.set({ _tag: "Plugin", plugin: name, integration: null }, false, act), Infinity)
+    const act = { at: time.now, command: "plugins.off", target: name, detail: "" }
+    time.run(
+      simulatedStore.deliveries.setSwitch({ _tag: "Plugin", plugin: name, integration: null }, false, act),
+      Infinity
+    )
   }
   current = launch()
   const ask = (what: "poll" | "sweep") => {
@@ -355,9 +380,9 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   const everywhere = (mutation: MutationKind, ...lags: ReadonlyArray<number>) => {
     world.tables.forEach(({ rows }, stream) => {
       // where nothing lives, what is gone waits for somebody who vouches for it, and would begin to move
-      if (rows.every((row) => !row.shown.at(-1)!.live)) return
+      if (rows.every((row) => !row.history.at(-1)!.live)) return
       for (const lag of lags) {
-        world.apply({ at: 0, mutation, stream, who: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
+        world.apply({ at: 0, mutation, stream, recordPick: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
       }
     })
     // six rounds; a request takes up to twice the latency
@@ -375,20 +400,20 @@ export const simulate = (plan: Plan, told?: (line: string) => void): Verdict => 
   // ---- verdict
 
   const log = wholeLog()
-  const pending = time.run(backup.store.pendingRows({ limit: 100_000 }), Infinity) ?? []
+  const pending = time.run(simulatedStore.store.pendingRows({ limit: 100_000 }), Infinity) ?? []
   oracle.conclude(
     log,
-    outlet,
+    simulatedSink,
     new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`))
   )
   current.stop()
-  for (const process of processes) process.bury()
-  backup.close()
+  for (const process of processes) process.dispose()
+  simulatedStore.close()
   return {
     seed,
     violations: oracle.violations,
     mutations,
-    faults: { ...Object.fromEntries(api.met), ...troubled },
+    faults: { ...Object.fromEntries(api.faultCounts), ...troubled },
     requests: api.requests,
     events: log.length
   }

@@ -24,7 +24,7 @@ describe(`SIGKILL in the middle of a backfill (seed ${Home.seed})`, () => {
       const viewOf = (url: string) =>
         Effect.map(streams(url), (views) => views.find((view) => view.stream === stream(integration)))
 
-      yield* sandbox.faults({ faults: [{ kind: "delay", probability: 1, delay: 300 }] })
+      yield* sandbox.setFaults({ faults: [{ kind: "delay", probability: 1, delay: 300 }] })
       const first = yield* launch(read)
       const url = yield* first.url
       yield* Effect.repeat(viewOf(url), {
@@ -35,10 +35,10 @@ describe(`SIGKILL in the middle of a backfill (seed ${Home.seed})`, () => {
       yield* first.end("SIGKILL")
       const before = [...sandbox.world.truth(integration, "ats.application").keys()].slice(0, 200)
       for (const id of before.slice(0, 60)) {
-        yield* sandbox.steer({ op: "delete", integration, model: "ats.application", id, flag: true })
+        yield* sandbox.mutate({ op: "delete", integration, model: "ats.application", id, flag: true })
         there.delete(keyOf({ integration, model: "ats.application", id }))
       }
-      yield* sandbox.faults({})
+      yield* sandbox.setFaults({})
 
       const second = yield* launch(read)
       const again = yield* second.url

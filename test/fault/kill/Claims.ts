@@ -6,7 +6,7 @@
  * - Who was there when is known from looking at the world itself, not from the timestamps that the API shows.
  */
 import { streamModels } from "../../../src/domain/Model.ts"
-import type { StreamView } from "../../../src/ops/StreamApi.ts"
+import type { StreamView } from "../../../src/http/streams/StreamApi.ts"
 import type * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import type { Event } from "./Follower.ts"
 import { keyOf } from "./Oracle.ts"
@@ -33,7 +33,7 @@ export class Claims {
   look({ integrations, world }: World): void {
     const at = Date.now()
     const keys = integrations.flatMap((integration) =>
-      streamModels.filter((model) => world.has(integration, model)).flatMap((model) =>
+      streamModels.filter((model) => world.hasModel(integration, model)).flatMap((model) =>
         [...world.truth(integration, model).keys()].map((id) => keyOf({ integration, model, id }))
       )
     )

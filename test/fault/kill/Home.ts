@@ -16,7 +16,7 @@ export const folder = Effect.acquireRelease(
 export const models = ["ats.application", "ats.tag"] as const
 
 /** Nothing happens in the world but what a test does, unless it has a `speed`. */
-export const make = Effect.fnUntraced(function*(options: Sandbox.Options = {}) {
+export const make = Effect.fnUntraced(function*(options: Sandbox.SandboxOptions = {}) {
   const file = join(yield* folder, "rollcall.db")
   const sandbox = yield* Sandbox.serve({ seed, integrations: 1, records: 60, speed: 0, ...options })
   const settings: Readonly<Record<string, string>> = {

@@ -14,10 +14,10 @@ import type * as Scope from "effect/Scope"
 import { join } from "node:path"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import { type StreamModel, streamModels } from "../../../src/domain/Model.ts"
-import { Chance } from "../../../src/sandbox/Chance.ts"
-import type { FaultSettings } from "../../../src/sandbox/Faults.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
+import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { Claims } from "./Claims.ts"
 import { digest, type Event, Follower } from "./Follower.ts"
@@ -31,7 +31,7 @@ const weather: FaultSettings["faults"] = [
   { kind: "server_error", probability: 0.01 },
   { kind: "rate_limit", probability: 0.005, retryAfter: 0 },
   { kind: "truncated", probability: 0.005 },
-  { kind: "drop", probability: 0.005 },
+  { kind: "drop_request", probability: 0.005 },
   { kind: "delay", probability: 0.01, delay: 100 }
 ]
 
@@ -102,7 +102,7 @@ export const run = Effect.fnUntraced(function*(
   { integrations: count, isEnough = () => false, kills, lifetime, onDeath, settings, speed = 800, ...options }: Options,
   last: (url: string, newest: string) => Effect.Effect<void> = () => Effect.void
 ): Effect.fn.Return<Outcome, unknown, Scope.Scope> {
-  const chance = new Chance(options.seed ?? seed)
+  const random = new SeededRandom(options.seed ?? seed)
   const file = join(yield* folder, "rollcall.db")
   const sandbox = yield* Sandbox.serve({ seed: options.seed ?? seed, integrations: count, records: 400, speed })
   const environment = (integrations: ReadonlyArray<string>) => ({
@@ -137,12 +137,12 @@ export const run = Effect.fnUntraced(function*(
     // Customers connect one by one, so that backfills are cut off too.
     const connected = connectedBy(number)
     const isNew = number === 0 || connected > connectedBy(number - 1)
-    yield* sandbox.faults({ faults: isNew ? slowness : weather })
+    yield* sandbox.setFaults({ faults: isNew ? slowness : weather })
     claims.look(sandbox)
     const service = yield* launch(environment(sandbox.integrations.slice(0, connected)))
     if (isNew) yield* cutBackfill(service)
-    else if (chance.happens(0.2)) {
-      yield* Effect.sleep(chance.int(50, 500))
+    else if (random.boolean(0.2)) {
+      yield* Effect.sleep(random.int(50, 500))
       findings.unborn++
     } else {
       const url = yield* service.url
@@ -151,9 +151,9 @@ export const run = Effect.fnUntraced(function*(
       if (isOpen) findings.sweeps++
       const isApproved = yield* approveAll(url)
       if (isApproved) findings.approvals++
-      yield* Effect.sleep(isApproved ? chance.int(0, 30) : chance.int(...lifetime))
+      yield* Effect.sleep(isApproved ? random.int(0, 30) : random.int(...lifetime))
       claims.hear(yield* streams(url))
-      if (chance.happens(0.2)) yield* wave(sandbox, sandbox.integrations[chance.int(0, connected - 1)] ?? "")
+      if (random.boolean(0.2)) yield* wave(sandbox, sandbox.integrations[random.int(0, connected - 1)] ?? "")
     }
     yield* mustLive(service)
     const life = {
@@ -172,7 +172,7 @@ export const run = Effect.fnUntraced(function*(
     })
   }
 
-  yield* sandbox.faults({})
+  yield* sandbox.setFaults({})
   yield* sandbox.freeze
   claims.look(sandbox)
   const service = yield* launch(environment(sandbox.integrations))
@@ -218,14 +218,14 @@ export const run = Effect.fnUntraced(function*(
 const waving = "hris.absence_type"
 
 /** Deletes every record of a small list, or brings all back: what the guard holds. */
-const wave = Effect.fnUntraced(function*({ steer, world }: Sandbox.SandboxHandle, integration: string) {
-  if (!world.has(integration, waving)) return
+const wave = Effect.fnUntraced(function*({ mutate, world }: Sandbox.SandboxHandle, integration: string) {
+  if (!world.hasModel(integration, waving)) return
   const live = [...world.truth(integration, waving).keys()]
   const gone = world.log.filter((mutation) => mutation.model === waving && mutation.integration === integration)
   const ids = live.length > 0 ? live : new Set(gone.map(({ id }) => id))
   for (const id of ids) {
     const op = live.length > 0 ? "delete" : "restore"
-    yield* Effect.ignore(steer({ op, integration, model: waving, id }))
+    yield* Effect.ignore(mutate({ op, integration, model: waving, id }))
   }
 })
 
@@ -293,7 +293,7 @@ interface Application {
 /** Candidates by key, as the live applications show them, with the keys of these. */
 const candidatesOf = ({ integrations, world }: Sandbox.SandboxHandle) => {
   const shown = new Map<string, { readonly content: unknown; readonly deleted: boolean; readonly by: Array<string> }>()
-  for (const integration of integrations.filter((integration) => world.has(integration, "ats.application"))) {
+  for (const integration of integrations.filter((integration) => world.hasModel(integration, "ats.application"))) {
     for (const [id, application] of world.truth(integration, "ats.application")) {
       const { candidate: content }: Application = JSON.parse(JSON.stringify(application))
       if (content === null) continue
@@ -328,7 +328,7 @@ const recordsOf = (
 ): Contents =>
   new Map(
     integrations.flatMap((integration) =>
-      models.filter((model) => world.has(integration, model)).flatMap((model) =>
+      models.filter((model) => world.hasModel(integration, model)).flatMap((model) =>
         [...world.truth(integration, model)].map(([id, content]) =>
           [keyOf({ integration, model, id }), content] as const
         )

@@ -10,7 +10,6 @@ import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { copyFile } from "node:fs/promises"
 import { join } from "node:path"
-import { DatabaseSync } from "node:sqlite"
 import type { Doom } from "./Doom.ts"
 import { Follower } from "./Follower.ts"
 import * as Home from "./Home.ts"
@@ -51,7 +50,7 @@ const idsOf = ({ sandbox }: Home.Home, model: (typeof Home.models)[number]) => [
 const removeFrom = Effect.fnUntraced(
   function*({ sandbox }: Home.Home, model: (typeof Home.models)[number], ids: ReadonlyArray<string>, flag: boolean) {
     for (const id of ids) {
-      yield* sandbox.steer({ op: "delete", integration: sandbox.integrations[0] ?? "", model, id, flag })
+      yield* sandbox.mutate({ op: "delete", integration: sandbox.integrations[0] ?? "", model, id, flag })
     }
   }
 )
@@ -60,44 +59,12 @@ const removeFrom = Effect.fnUntraced(
 const change = Effect.fnUntraced(function*(home: Home.Home) {
   const integration = home.sandbox.integrations[0] ?? ""
   for (const kind of ["applied", "stage_moved", "applied", "renamed_tag", "stage_moved"] as const) {
-    yield* Effect.ignore(home.sandbox.steer({ op: "live", integration, kind }))
+    yield* Effect.ignore(home.sandbox.mutate({ op: "simulate", integration, kind }))
   }
   const [one, two, three, four] = idsOf(home, "ats.application")
   yield* removeFrom(home, "ats.application", [one, two].flatMap((id) => id ?? []), false)
   yield* removeFrom(home, "ats.application", [three, four].flatMap((id) => id ?? []), true)
 })
-
-/** Back to the schema of the first release, without what later ones brought. */
-const age = (file: string) =>
-  Effect.sync(() => {
-    const database = new DatabaseSync(file)
-    for (
-      const sql of [
-        ...["chain", "pruned_chain"].map((column) => `ALTER TABLE log_counter DROP COLUMN ${column}`),
-        ...["chain", "content_sum", "row_sum"].map((column) => `ALTER TABLE events DROP COLUMN ${column}`),
-        "DROP TABLE batch_members",
-        "DROP TABLE erasures",
-        "DROP TABLE expectations",
-        ...["spared", "switched_off", "budgets", "ticks", "journal", "attempts", "deliveries", "handlers"].map((
-          table
-        ) => `DROP TABLE ${table}`),
-        "DROP TABLE parents",
-        "DROP TABLE owed",
-        "DROP TABLE mentions",
-        "DROP INDEX pending_hold",
-        "ALTER TABLE pending DROP COLUMN hold",
-        "DROP TABLE holds",
-        "DROP INDEX events_shown",
-        "DROP INDEX events_stream",
-        "ALTER TABLE events DROP COLUMN silent",
-        "CREATE INDEX events_stream ON events (stream, position)",
-        "DROP TABLE audit",
-        "DROP TABLE integrations",
-        "DELETE FROM migrations WHERE migration_id > 1"
-      ]
-    ) database.exec(sql)
-    database.close()
-  })
 
 const approving = (url: string) =>
   Effect.andThen(
@@ -145,15 +112,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
       yield* settle(home)
     }),
     act: approving
-  },
-  {
-    name: "migration of an older store",
-    of: ["migration"],
-    prepare: Effect.fnUntraced(function*(home) {
-      yield* settle(home)
-      yield* age(home.file)
-      yield* change(home)
-    })
   },
   {
     name: "erasure of an integration",

@@ -15,7 +15,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { pathToFileURL } from "node:url"
-import type { StreamView } from "../../../src/ops/StreamApi.ts"
+import type { StreamView } from "../../../src/http/streams/StreamApi.ts"
 import type { Doom, Told } from "./Doom.ts"
 import { patience, timely } from "./Patience.ts"
 

@@ -10,7 +10,7 @@ const chosen: ReadonlyArray<
   ["X1, X2", "backfill", ["before", "backfill", 1], ["after", "backfill", 1]],
   ["X3, X5, X6", "readings", ["before", "poll's end", 1], ["after", "sweep", 1], ["after", "confirm", 1]],
   ["X7", "approval of a hold", ["after", "decision", 1], ["before", "approval", 2], ["after", "approval", 2]],
-  ["X8", "migration of an older store", ["before", "migration", 1], ["after", "migration", 1]],
+  ["X8", "backfill", ["before", "migration", 1], ["after", "migration", 1]],
   ["X19", "erasure of an integration", ["after", "integration", 2], ["after", "erasure", 2]],
   ["X14", "adoption of a store", ["after", "adoption", 1], ["after", "adoption", 3]]
 ]

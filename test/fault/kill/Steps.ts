@@ -74,7 +74,7 @@ type Statement = readonly [sql: string, values: ReadonlyArray<unknown>]
 
 const kinds: ReadonlyArray<readonly [kind: string, sql: RegExp, value?: RegExp]> = [
   ["migration", /CREATE TABLE (?!IF NOT EXISTS)|ALTER TABLE/],
-  ["adoption", /UPDATE meta SET lineage|e\.lineage < |AND lineage < /],
+  ["adoption", /UPDATE meta SET generation|e\.generation < |AND generation < /],
   [
     "erasure",
     /DELETE FROM "?\w+"? WHERE stream = \? AND "?(id|hash)"? IN \(\s*SELECT|UPDATE events SET silent = 1|DELETE FROM streams WHERE/

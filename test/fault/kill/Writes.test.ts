@@ -59,10 +59,10 @@ const make = Effect.fnUntraced(function*({ existing }: { readonly existing: bool
   )
   const asked = (...statuses: ReadonlyArray<number>) =>
     until(`writes ${statuses.join()}`, writes, (seen) => seen.join() === statuses.join())
-  const limit = sandbox.faults({
+  const limit = sandbox.setFaults({
     faults: [{ kind: "rate_limit", endpoint: "addResultLink", retryAfter: pauseSeconds, count: 1 }]
   })
-  const apply = sandbox.steer({ op: "live", integration, kind: "applied" })
+  const apply = sandbox.mutate({ op: "simulate", integration, kind: "applied" })
   const letters = (url: string): Effect.Effect<ReadonlyArray<unknown>> =>
     Effect.map(ask(url, "/v1/deadletters"), (text) => JSON.parse(text).items)
   const isLive = (url: string) =>

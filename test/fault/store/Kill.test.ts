@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { tags } from "../../conformance/StoreSamples.ts"
 
@@ -33,7 +33,7 @@ const inspect = Effect.gen(function*() {
   const latest = new Map<string, { position: number; version: number; after: string | null }>()
   let position = 0
   while (true) {
-    const entries = yield* store.log({ after: position, limit: 500 })
+    const entries = yield* store.readLog({ after: position, limit: 500 })
     if (entries.length === 0) break
     for (const entry of entries) {
       position += 1
@@ -47,15 +47,15 @@ const inspect = Effect.gen(function*() {
   assert.deepStrictEqual(yield* store.logRange, { oldest: 1, newest: position })
   const state = yield* store.stream(tags)
   assert.strictEqual(state?.watermark, position, "state and events are of the same commit")
-  assert.strictEqual((yield* store.pendingRows({ limit: 100_000 })).length, state?.reading)
-  const owner = yield* store.claim("capture")
+  assert.strictEqual((yield* store.pendingRows({ limit: 100_000 })).length, state?.lastRunId)
+  const owner = yield* store.takeOwnership("capture")
   const heads = yield* store.transact(owner, tags, (tx) => tx.heads([...latest.keys()]))
   assert.strictEqual(heads.size, latest.size)
   for (const head of heads.values()) {
     assert.strictEqual(head.position, latest.get(head.id)?.position)
     assert.strictEqual(head.version, latest.get(head.id)?.version)
   }
-  return state?.reading ?? 0
+  return state?.lastRunId ?? 0
 })
 
 describe("the SQLite store of a killed process", () => {

@@ -1,6 +1,6 @@
 /** A process that commits to the store in `argv[2]` until it is killed; each line it prints is a commit that returned. */
 import * as Effect from "effect/Effect"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { changeOf, headOf, pendingOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
 
@@ -9,11 +9,11 @@ const recordsPerCommit = 40
 const program = Effect.gen(function*() {
   const store = yield* Store
   yield* store.ensureStreams([stateOf(tags)])
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   while (true) {
     const reading = yield* store.transact(owner, tags, (tx) =>
       Effect.gen(function*() {
-        const next = tx.state.reading + 1
+        const next = tx.state.lastRunId + 1
         const ids = Array.from({ length: recordsPerCommit }, (_, index) => `r${(next * 7 + index * 13) % 500}`)
         const heads = yield* tx.heads(ids)
         yield* tx.putPending([pendingOf(`p${next}`)])
@@ -22,7 +22,7 @@ const program = Effect.gen(function*() {
           const after = JSON.stringify({ id, version: head.version + 1, text: "x".repeat(2000) })
           return changeOf(head, head.version === 0 ? "created" : "updated", { after })
         }))
-        yield* tx.save({ ...tx.state, reading: next, watermark: next * recordsPerCommit })
+        yield* tx.saveState({ ...tx.state, lastRunId: next, watermark: next * recordsPerCommit })
         return next
       }))
     process.stdout.write(`${reading}\n`)

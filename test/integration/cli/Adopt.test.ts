@@ -4,7 +4,7 @@ import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import { copyFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { controlTopicOf, progressTopicOf } from "../../../src/publish/KafkaMessage.ts"
+import { controlTopicOf, progressTopicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { freePort, inDirectory, type Program, run } from "./Program.ts"
@@ -24,7 +24,7 @@ const begin = async (directory: string, start: Start) => {
       const response = await fetch(`${url.replace(/\/v1$/, "")}/_sandbox/mutations`, {
         method: "POST",
         headers: { "content-type": "application/json" },
-        body: JSON.stringify({ op: "live", integration: integrations[0], kind: kinds[time % kinds.length] })
+        body: JSON.stringify({ op: "simulate", integration: integrations[0], kind: kinds[time % kinds.length] })
       })
       assert.isTrue(response.ok, await response.text())
     }
@@ -60,23 +60,23 @@ const recordsOf = async (environment: Record<string, string>, start: Start) => {
 /** What a consumer holds that reads a topic from its beginning and drops what progress calls void. */
 const folded = Effect.fnUntraced(function*(brokers: ReadonlyArray<string>, topic: string) {
   interface Known {
-    readonly lineage: number
+    readonly generation: number
     readonly version: number
     readonly after: unknown
   }
   const known = new Map<string, Known>()
   for (const { key, payload } of yield* Kcat.read(brokers, topic)) {
-    const { after, lineage, version }: Known = JSON.parse(payload ?? "")
+    const { after, generation, version }: Known = JSON.parse(payload ?? "")
     const before = known.get(key)
-    if (before === undefined || lineage > before.lineage || version > before.version) {
-      known.set(key, { lineage, version, after })
+    if (before === undefined || generation > before.generation || version > before.version) {
+      known.set(key, { generation, version, after })
     }
   }
   const progress = new Map(
     (yield* Kcat.read(brokers, progressTopicOf(topic))).map(({ key, payload }) => [key, payload])
   )
-  const lineageOf = (key: string) => JSON.parse(progress.get(key.split("/").slice(0, -1).join("/")) ?? "").lineage
-  const kept = [...known].filter(([key, { after, lineage }]) => after !== null && lineage >= lineageOf(key))
+  const generationOf = (key: string) => JSON.parse(progress.get(key.split("/").slice(0, -1).join("/")) ?? "").generation
+  const kept = [...known].filter(([key, { after, generation }]) => after !== null && generation >= generationOf(key))
   return new Map(kept.map(([key, { after }]) => [key, after]))
 })
 
@@ -89,7 +89,7 @@ describe("store adopt", () => {
         assert.strictEqual((await run(["start", "--once"], environment)).code, 0)
         const asked = await run(["store", "adopt"], environment)
         assert.strictEqual(asked.code, 1)
-        assert.match(asked.stdout, /^lineage {6}1 becomes \d+$/m)
+        assert.match(asked.stdout, /^generation {6}1 becomes \d+$/m)
         assert.match(asked.stdout, /^anew {9}\d+ live records of 2 streams/m)
         assert.include(asked.stderr, "--yes")
         const done = await run(["store", "adopt", "--yes", "--json"], environment)
@@ -116,7 +116,7 @@ describe("store adopt", () => {
     }), 60_000)
 
   it(
-    "positions of the old lineage get 410 with a hint, and the records of the new one are there",
+    "positions of the old generation get 410 with a hint, and the records of the new one are there",
     () =>
       inDirectory(async (directory, start) => {
         const { environment } = await begin(directory, start)
@@ -145,9 +145,9 @@ describe("store adopt", () => {
             items.reduce((sum: number, stream: { records_live: number }) => sum + stream.records_live, 0)
           )
           for (const stream of items) {
-            assert.strictEqual(stream.lineage, events[0].data.lineage)
+            assert.strictEqual(stream.generation, events[0].data.generation)
             assert.isBelow(Date.parse(stream.complete_to), Date.parse(stream.watermark))
-            assert.match(stream.position, new RegExp(`-${stream.lineage}-\\d+-[\\w-]{22}$`))
+            assert.match(stream.position, new RegExp(`-${stream.generation}-\\d+-[\\w-]{22}$`))
           }
         })
       }),

@@ -319,7 +319,7 @@ describe("demo", () => {
     assert.strictEqual(code, 0, stdout + stderr)
     assert.lengthOf(lines(stdout), 1)
     const summary = JSON.parse(stdout)
-    assert.deepStrictEqual(summary.check, { ...summary.check, holds: true, missing: [], differences: [] })
+    assert.deepStrictEqual(summary.check, { ...summary.check, passed: true, missing: [], differences: [] })
     assert.isAbove(summary.check.compared, 1000)
     assert.isAbove(summary.check.pending, 0, "a record that vanished is listed, not lost")
     assert.isAbove(summary.events.updated, 0)

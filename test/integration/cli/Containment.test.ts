@@ -142,7 +142,7 @@ describe("a handler that would end the process", () => {
         await service.says(/an attempt that had ended left something behind that failed/, "stderr")
         assert.match(service.stderr, /"plugin":"poison","handler":"ats\.tag\.created"/)
         const metrics = await (await fetch(`${api}/metrics`)).text()
-        assert.match(metrics, /rollcall_handler_uncaught_total\{.*plugin="poison".*\} 1/)
+        assert.match(metrics, /rollcall_handler_uncaught_errors_total\{.*plugin="poison".*\} 1/)
         const { code } = await service.stop()
         assert.strictEqual(code, 0, service.stderr)
         assert.deepStrictEqual(lettersIn(fileOf(environment)), [])
@@ -179,7 +179,7 @@ describe("a handler that would end the process", () => {
         assert.strictEqual(code, 1)
         const last = JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
         assert.match(last.message, /the process ends: an error came up that belongs to no attempt/)
-        assert.include(last.fault, "ours")
+        assert.include(last.error, "ours")
       }),
     60_000
   )

@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import type { Finding } from "../../../src/ops/Finding.ts"
+import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
 import { freePort, inDirectory, type Program, run } from "./Program.ts"
 
 type Start = (...args: ConstructorParameters<typeof Program>) => Program
@@ -25,7 +25,7 @@ const sandboxed = async (start: Start, directory: string) => {
 const examined = async (environment: Readonly<Record<string, string>>) => {
   const { code, stderr, stdout } = await run(["doctor", "--json"], environment)
   assert.notMatch(stdout + stderr, /k3y/)
-  const { findings, ok }: { findings: ReadonlyArray<Finding>; ok: boolean } = JSON.parse(stdout)
+  const { checks: findings, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
   assert.strictEqual(code, ok ? 0 : 1)
   const of = (check: string) => findings.filter((finding) => finding.check.startsWith(check))
   return { ok, findings, of }
@@ -73,7 +73,7 @@ describe("doctor", () => {
     const { findings, ok } = await examined({ ROLLCALL_API_URL: "https://api.example.com", ROLLCALL_MODELS: "x" })
     assert.isFalse(ok)
     const messages = findings.map(({ message }) => message)
-    assert.deepStrictEqual(findings.map(({ verdict }) => verdict), ["problem", "problem", "problem"])
+    assert.deepStrictEqual(findings.map(({ status }) => status), ["problem", "problem", "problem"])
     for (const name of ["ROLLCALL_API_URL", "ROLLCALL_API_KEY", "ROLLCALL_MODELS"]) {
       assert.isTrue(messages.some((message) => message.startsWith(name)), name)
     }
@@ -93,8 +93,8 @@ describe("doctor", () => {
       assert.include(of("account default")[0]?.hint, "ROLLCALL_API_KEY")
       assert.isEmpty(of("stream"))
       assert.include(of("store")[0]?.hint, "does not exist")
-      assert.strictEqual(of("kafka")[0]?.verdict, "problem")
-      assert.strictEqual(findings.filter(({ verdict }) => verdict === "problem").length, 3)
+      assert.strictEqual(of("kafka")[0]?.status, "problem")
+      assert.strictEqual(findings.filter(({ status }) => status === "problem").length, 3)
     }))
 
   it("tells an integration that is not there, and a model that is not offered", () =>
@@ -105,9 +105,9 @@ describe("doctor", () => {
         ROLLCALL_INTEGRATIONS: "greenhouse:acme,nobody:here",
         ROLLCALL_MODELS: "ats.tag,hris.skill"
       })
-      assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.verdict, "ok")
-      assert.strictEqual(of("stream greenhouse:acme/hris.skill")[0]?.verdict, "warning")
-      assert.strictEqual(of("stream nobody:here/ats.tag")[0]?.verdict, "problem")
+      assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.status, "ok")
+      assert.strictEqual(of("stream greenhouse:acme/hris.skill")[0]?.status, "warning")
+      assert.strictEqual(of("stream nobody:here/ats.tag")[0]?.status, "problem")
       assert.include(of("stream nobody:here/ats.tag")[0]?.hint, "integration id")
     }))
 
@@ -118,14 +118,14 @@ describe("doctor", () => {
         method: "PUT",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({
-          faults: [{ kind: "refusal", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
+          faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
         })
       })
       const { of, ok } = await examined({ ...environment, ROLLCALL_MODELS: "ats.tag,ats.offer" })
       assert.isFalse(ok)
-      assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.verdict, "problem")
+      assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.status, "problem")
       assert.include(of("stream greenhouse:acme/ats.tag")[0]?.hint, "scope configuration")
-      assert.strictEqual(of("stream greenhouse:acme/ats.offer")[0]?.verdict, "ok")
+      assert.strictEqual(of("stream greenhouse:acme/ats.offer")[0]?.status, "ok")
     }))
 
   it("tells a port that another program has, as a warning: it may be Rollcall itself", () =>
@@ -136,7 +136,7 @@ describe("doctor", () => {
       const { port } = taken.address() as AddressInfo
       const { of } = await examined({ ...environment, ROLLCALL_HTTP_PORT: String(port) })
       taken.close()
-      assert.deepInclude(of("http")[0], { verdict: "warning", message: `port ${port} on 127.0.0.1 is in use` })
+      assert.deepInclude(of("http")[0], { status: "warning", message: `port ${port} on 127.0.0.1 is in use` })
       assert.include(of("http")[0]?.hint, "ROLLCALL_HTTP_PORT")
     }))
 
@@ -146,7 +146,7 @@ describe("doctor", () => {
       const { environment } = await sandboxed(start, directory)
       const { of, ok } = await examined({ ...environment, ROLLCALL_STORE: "sqlite:/proc/rollcall.db" })
       assert.isFalse(ok)
-      assert.deepInclude(of("disk")[0], { verdict: "problem", message: "0 MiB are free in /proc" })
+      assert.deepInclude(of("disk")[0], { status: "problem", message: "0 MiB are free in /proc" })
       assert.include(of("disk")[0]?.hint, "Make room")
     }))
 
@@ -187,7 +187,7 @@ describe("doctor", () => {
       })
       server.close()
       assert.isTrue(ok)
-      assert.strictEqual(of("clock")[0]?.verdict, "warning")
+      assert.strictEqual(of("clock")[0]?.status, "warning")
       assert.match(of("clock")[0]?.message ?? "", /^is (1m 59s|2m( 1s)?) behind the API's$/)
     }))
 
@@ -197,7 +197,7 @@ describe("doctor", () => {
       const file = join(directory, "notes.txt")
       writeFileSync(file, "these are notes\n".repeat(100))
       const { of } = await examined({ ...environment, ROLLCALL_STORE: `sqlite:${file}`, ROLLCALL_MODELS: "ats.tag" })
-      assert.strictEqual(of("store")[0]?.verdict, "problem")
+      assert.strictEqual(of("store")[0]?.status, "problem")
       assert.include(of("store")[0]?.hint, "is not a SQLite database")
     }))
 })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import type { Finding } from "../../../src/ops/Finding.ts"
+import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
 import { configured, type Start } from "./Configured.ts"
 import { inDirectory, run } from "./Program.ts"
 
@@ -64,7 +64,7 @@ describe("start with plugins", () => {
 describe("doctor with plugins", () => {
   const examined = async (start: Start, environment: Readonly<Record<string, string>>, directory: string) => {
     const { stdout } = await start(["doctor", "--json"], environment, directory).ended
-    const { findings, ok }: { findings: ReadonlyArray<Finding>; ok: boolean } = JSON.parse(stdout)
+    const { checks: findings, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
     const of = (check: string) => findings.filter((finding) => finding.check.startsWith(check))
     return { ok, of }
   }
@@ -77,7 +77,7 @@ describe("doctor with plugins", () => {
       const { environment, faults, id } = await configured(start, directory, needy)
       const well = await examined(start, environment, directory)
       assert.isTrue(well.ok)
-      const messages = well.of("plugin needy").map(({ message, verdict }) => `${verdict} ${message}`)
+      const messages = well.of("plugin needy").map(({ message, status }) => `${status} ${message}`)
       assert.deepStrictEqual(messages, [
         "ok is configured",
         `ok needs permission "Manage tags" enabled, for addTag, removeTag; only a write shows`,
@@ -85,10 +85,10 @@ describe("doctor with plugins", () => {
         "ok employeeForm can be read",
         `ok needs permission "Read document attachments" enabled, for attachments; not tried`
       ])
-      await faults([{ kind: "refusal", code: "INTEGRATION.PERMISSION_MISSING", endpoint: "employeeForm" }])
+      await faults([{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", endpoint: "employeeForm" }])
       const ill = await examined(start, environment, directory)
-      const [refused] = ill.of(`plugin needy in ${id}`).filter(({ verdict }) => verdict !== "ok")
-      assert.strictEqual(refused?.verdict, "problem")
+      const [refused] = ill.of(`plugin needy in ${id}`).filter(({ status }) => status !== "ok")
+      assert.strictEqual(refused?.status, "problem")
       assert.match(refused?.message ?? "", /^employeeForm: /)
     }))
 
@@ -103,7 +103,7 @@ describe("doctor with plugins", () => {
       const { of, ok } = await examined(start, environment, directory)
       assert.isFalse(ok)
       const [finding] = of(`plugin wanting in ${id}`)
-      assert.deepStrictEqual([finding?.verdict, finding?.message.includes("WEBHOOK_URL")], ["problem", true])
+      assert.deepStrictEqual([finding?.status, finding?.message.includes("WEBHOOK_URL")], ["problem", true])
       assert.include(finding?.hint, "with({ … })")
       const { code, stderr } = await start(["start", "--once"], environment, directory).ended
       assert.deepStrictEqual([code, stderr.includes("WEBHOOK_URL")], [1, true])
@@ -127,8 +127,8 @@ describe("a plugin with faults", () => {
     inDirectory(async (directory, start) => {
       const { environment } = await configured(start, directory, faulty)
       const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
-      const { findings }: { readonly findings: ReadonlyArray<Finding> } = JSON.parse(stdout)
-      const problems = findings.filter(({ verdict }) => verdict === "problem")
+      const { findings }: { readonly findings: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
+      const problems = findings.filter(({ status }) => status === "problem")
       const texts = problems.map(({ hint, message }) => `${message} ${hint}`)
       assert.strictEqual(texts.length, faults.length, texts.join("\n"))
       for (const [index, fault] of faults.entries()) assert.match(texts[index] ?? "", fault)

@@ -6,8 +6,8 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { connect } from "node:net"
-import * as Server from "../../../src/ops/Server.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Server from "../../../src/http/Server.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
@@ -147,10 +147,15 @@ describe("GET /v1/events", () => {
       const store = yield* Store
       yield* stream()
       for (const content of ["1", "2", "3"]) yield* write("a", content, { detectedAt: 1 })
-      const { lineage, store: id } = store.identity
+      const { generation, store: id } = store.identity
       yield* store.prune({ before: Date.now() + 60_000, upTo: 3 })
       for (
-        const position of [`other-${lineage}-1`, `${id}-${lineage + 1}-1`, `${id}-${lineage}-4`, `${id}-${lineage}-0`]
+        const position of [
+          `other-${generation}-1`,
+          `${id}-${generation + 1}-1`,
+          `${id}-${generation}-4`,
+          `${id}-${generation}-0`
+        ]
       ) {
         const { body, status, type } = yield* ask(`/v1/events?after=${position}`)
         assert.deepStrictEqual([status, type, body.type], [
@@ -171,7 +176,8 @@ const overtaken = Layer.provideMerge(
     Effect.map(Store, (store) =>
       Store.of({
         ...store,
-        log: (query) => Effect.andThen(store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 }), store.log(query))
+        readLog: (query) =>
+          Effect.andThen(store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 }), store.readLog(query))
       }))
   ).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
 )
@@ -181,12 +187,12 @@ class PagesRead extends Context.Service<PagesRead, { count: number; longest: num
   static readonly layer = Layer.effectContext(Effect.gen(function*() {
     const pages = { count: 0, longest: 0 }
     const store = yield* Store
-    const log: (typeof store)["log"] = (query) => {
+    const readLog: (typeof store)["readLog"] = (query) => {
       pages.count += 1
       pages.longest = Math.max(pages.longest, query.limit)
-      return store.log(query)
+      return store.readLog(query)
     }
-    return Context.make(PagesRead, pages).pipe(Context.add(Store, { ...store, log }))
+    return Context.make(PagesRead, pages).pipe(Context.add(Store, { ...store, readLog }))
   })).pipe(
     Layer.provideMerge(Sqlite.layer({ file: ":memory:" })),
     (counted) => Layer.provideMerge(Running.server(), counted)
@@ -234,10 +240,10 @@ describe("a log that is pruned while it is read", () => {
   it.live("I1: a stream ends before the gap, and is 410 for who comes back", () =>
     Effect.gen(function*() {
       yield* written
-      const { store: id, lineage } = (yield* Store).identity
+      const { store: id, generation } = (yield* Store).identity
       const reading = yield* Effect.exit(listen({}, "", (text) => subjects(text).length > 0))
       assert.isTrue(Exit.isFailure(reading))
-      assert.strictEqual((yield* listen({ "last-event-id": `${id}-${lineage}-0` }, "", () => false)).status, 410)
+      assert.strictEqual((yield* listen({ "last-event-id": `${id}-${generation}-0` }, "", () => false)).status, 410)
     }).pipe(Effect.provide(overtaken), Effect.scoped))
 })
 

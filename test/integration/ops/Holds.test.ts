@@ -1,7 +1,7 @@
 /** Holds over HTTP and on the command line, as the person who is paged meets them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Server from "../../../src/ops/Server.ts"
+import * as Server from "../../../src/http/Server.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { pendingOf } from "../../conformance/StoreSamples.ts"
 import { run } from "../cli/Program.ts"
@@ -19,7 +19,7 @@ const post = Effect.fnUntraced(function*(path: string, headers: Record<string, s
 const held = Effect.gen(function*() {
   yield* stream({ phase: "live" })
   const store = yield* Store
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   return yield* store.transact(owner, key, (tx) =>
     Effect.gen(function*() {
       const opening = { state: "open", openedAt: 0, decidedAt: null, released: 0, release: null } as const
@@ -53,7 +53,7 @@ describe("GET /v1/holds", () => {
         decided_at: null,
         records: 3,
         released: 0,
-        waits_for: null
+        waiting_reason: null
       })
       assert.isNull(body.next)
       const first = (yield* ask("/v1/holds?limit=1")).body
@@ -75,7 +75,7 @@ describe("GET /v1/holds", () => {
       assert.include((yield* ask("/")).text, `hold ${deletes}</a> · greenhouse:acme/ats.tag · 3 records`)
       const metrics = (yield* ask("/metrics")).text
       assert.match(metrics, /^rollcall_holds_open\{.*\} 2$/m)
-      assert.match(metrics, /^rollcall_pending_rows\{.*reason="held".*\} 4$/m)
+      assert.match(metrics, /^rollcall_pending_changes\{.*reason="held".*\} 4$/m)
       assert.strictEqual((yield* ask("/health/ready")).status, 200)
       yield* post(`/v1/holds/${deletes}/reject`)
       assert.match((yield* ask("/metrics")).text, /^rollcall_holds_open\{.*\} 1$/m)
@@ -111,10 +111,12 @@ describe("deciding", () => {
         const waits = "greenhouse:acme/ats.tag is not read any more; once it is configured or added again"
         const { body, status } = yield* post(`/v1/holds/${deletes}/approve`)
         assert.deepStrictEqual([status, body.state], [200, "approving"])
-        assert.include(body.waits_for, waits)
-        assert.include((yield* ask(`/v1/holds/${deletes}`)).body.hold.waits_for, waits)
+        assert.include(body.waiting_reason, waits)
+        assert.include((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason, waits)
         assert.deepStrictEqual(
-          (yield* ask("/v1/holds")).body.items.map((hold: { waits_for: string | null }) => hold.waits_for !== null),
+          (yield* ask("/v1/holds")).body.items.map((hold: { waiting_reason: string | null }) =>
+            hold.waiting_reason !== null
+          ),
           [false, true]
         )
         const { url } = yield* Server.Server
@@ -123,7 +125,7 @@ describe("deciding", () => {
         assert.include((yield* holds("list")).stdout, waits)
         assert.include((yield* holds("approve", String(scope))).stdout, `is approved, which is written down: ${waits}`)
         yield* stream({ retired: false })
-        assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waits_for)
+        assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason)
       }).pipe(using()),
     60_000
   )
@@ -133,7 +135,7 @@ describe("deciding", () => {
       const { deletes } = yield* held
       const { url } = yield* Server.Server
       const forged = yield* post(`/v1/holds/${deletes}/approve`, { origin: "https://attacker.example" })
-      assert.deepStrictEqual([forged.status, forged.body.type], [403, "urn:rollcall:problem:origin-refused"])
+      assert.deepStrictEqual([forged.status, forged.body.type], [403, "urn:rollcall:problem:origin-not-allowed"])
       assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve`, { origin: "null" })).status, 403)
       assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve`, { origin: url })).status, 200)
     }).pipe(using()))

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { Capture } from "../../../src/capture/Capture.ts"
-import * as Server from "../../../src/ops/Server.ts"
+import { Capture } from "../../../src/capture/schedule/Capture.ts"
+import * as Server from "../../../src/http/Server.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../unit/capture/ScriptedApi.ts"
 import { ask, type Options, stream, using, write } from "./Running.ts"
@@ -54,14 +54,14 @@ describe("POST /v1/integrations", () => {
         backfill: "fill",
         interval_seconds: 600,
         sweep_interval_seconds: 21_600,
-        lineage: 1,
+        generation: 1,
         streams: 2
       })
       yield* Effect.repeat(list, { until: ([one]) => one.live === 2, schedule: soon }).pipe(Effect.timeout("1 second"))
       assert.deepStrictEqual((yield* ask("/v1/events")).body.events, [], "its backfill only fills")
       const records = yield* ask(`/v1/records?integration=${acme}&model=ats.tag`)
       assert.deepStrictEqual(records.body.records.map((record: { id: string }) => record.id), ["a"])
-      assert.deepStrictEqual((yield* store.audited(5)).map(({ act, target }) => [act, target]), [[
+      assert.deepStrictEqual((yield* store.auditLog(5)).map(({ command, target }) => [command, target]), [[
         "integrations.add",
         acme
       ]])
@@ -171,7 +171,7 @@ describe("POST /v1/integrations/{id}/remove", () => {
       assert.deepStrictEqual((yield* ask("/v1/streams")).body.items, [])
 
       const erased = yield* remove(acme, { data: "erase" })
-      assert.deepInclude(erased.body, { state: "erasing", lineage: 2 })
+      assert.deepInclude(erased.body, { state: "erasing", generation: 2 })
       yield* Effect.repeat(list, { until: (items) => items.length === 0, schedule: soon })
       assert.deepStrictEqual((yield* ask("/v1/events")).body.events, [])
       assert.strictEqual((yield* ask(`/v1/records?integration=${acme}&model=ats.tag`)).status, 404)
@@ -201,7 +201,7 @@ describe("POST /v1/integrations/{id}/remove", () => {
       yield* stream({}, { integration: "workday:acme", model: "ats.tag" })
       yield* write("a", "{}", { integration: "workday:acme" })
       const { body, status } = yield* remove("workday:acme", { data: "erase" })
-      assert.deepStrictEqual([status, body.type], [409, "urn:rollcall:problem:not-now"])
+      assert.deepStrictEqual([status, body.type], [409, "urn:rollcall:problem:conflict"])
       assert.include(body.hint, "take it out of there")
     }).pipe(using()))
 })

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { WriteName } from "../../../src/api/Writes.ts"
-import * as Server from "../../../src/ops/Server.ts"
+import * as Server from "../../../src/http/Server.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -66,10 +66,10 @@ describe("POST /v1/deadletters/{id}/resolve", () => {
         path: "/ats/jobs/job%20a/applications",
         integration: "greenhouse:acme",
         delivery: id,
-        shows: "ats.application",
+        visible_in: "ats.application",
         seen: null
       })
-      assert.include(shown.look, "a record of ats.application")
+      assert.include(shown.where_to_look, "a record of ats.application")
       assert.notInclude(text, "s3cret")
       const resolve = (payload: Record<string, unknown>, letter = id) =>
         Effect.map(post(`/v1/deadletters/${letter}/resolve`, payload), ({ body, status }) => [
@@ -79,11 +79,14 @@ describe("POST /v1/deadletters/{id}/resolve", () => {
         ])
       const { outcome } = shown
       assert.deepStrictEqual((yield* resolve({ outcome, happened: true }, 77)).slice(0, 2), [404, "not-found"])
-      assert.deepStrictEqual((yield* resolve({ outcome: "x", happened: true, id: "A1" })).slice(0, 2), [409, "not-now"])
-      assert.deepStrictEqual((yield* resolve({ outcome, happened: true })).slice(0, 2), [400, "answer-malformed"])
+      assert.deepStrictEqual((yield* resolve({ outcome: "x", happened: true, id: "A1" })).slice(0, 2), [
+        409,
+        "conflict"
+      ])
+      assert.deepStrictEqual((yield* resolve({ outcome, happened: true })).slice(0, 2), [400, "resolution-malformed"])
       assert.deepStrictEqual((yield* resolve({ outcome, happened: true, id: " A1" })).slice(0, 2), [
         400,
-        "answer-malformed"
+        "resolution-malformed"
       ])
       assert.deepStrictEqual((yield* resolve({ happened: true })).slice(0, 2), [400, "request-malformed"])
       assert.include((yield* resolve({ outcome, happened: false }))[2], "less than five minutes ago")
@@ -95,16 +98,16 @@ describe("POST /v1/deadletters/{id}/resolve", () => {
         outcome,
         happened: true,
         redriven: true,
-        left: 0
+        remaining: 0
       }, undefined])
       yield* dead(0)
       while (applied.length === 0) yield* Effect.sleep("20 millis")
       assert.deepStrictEqual([applied, sent], [["A1"], ["createApplication"]])
       const late = yield* resolve({ outcome, happened: true, id: "A2" })
       assert.deepStrictEqual(late.slice(0, 2), [404, "not-found"])
-      const { audited } = yield* Store
-      const [act] = yield* audited(1)
-      assert.deepStrictEqual([act?.act, act?.target], ["deadletters.resolve", `applying/ats.tag.created ${id}`])
+      const { auditLog } = yield* Store
+      const [act] = yield* auditLog(1)
+      assert.deepStrictEqual([act?.command, act?.target], ["deadletters.resolve", `applying/ats.tag.created ${id}`])
     }).pipe(using(options))
   })
 })
@@ -143,7 +146,7 @@ describe("rollcall deadletters resolve", () => {
         const without = yield* rollcall(...command.split(" "))
         assert.deepStrictEqual([without.code, without.stderr.includes("that has an id")], [1, true])
         const done = yield* rollcall(...command.split(" "), "--id", "A1", "--json")
-        assert.deepInclude(JSON.parse(done.stdout), { happened: true, redriven: true, left: 0 })
+        assert.deepInclude(JSON.parse(done.stdout), { happened: true, redriven: true, remaining: 0 })
         while (applied.length === 0) yield* Effect.sleep("20 millis")
         assert.deepStrictEqual([applied, sent.length], [["A1"], 1])
         const gone = yield* rollcall("deadletters", "resolve", id, "--happened", "--id", "A1", "--yes")

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import * as Plugins from "../../../src/delivery/Plugins.ts"
-import * as Server from "../../../src/ops/Server.ts"
+import * as PluginAdmin from "../../../src/delivery/admin/PluginAdmin.ts"
+import * as Server from "../../../src/http/Server.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -29,8 +29,8 @@ const picky = (done: Array<string> = [], broken: { is: boolean } = { is: true })
 /** Everything in the log is delivered, as far as it goes. */
 const delivered = Effect.gen(function*() {
   const store = yield* Store
-  const { reached } = yield* Plugins.Plugins
-  yield* reached((yield* store.logRange).newest)
+  const { awaitDrained } = yield* PluginAdmin.PluginAdmin
+  yield* awaitDrained((yield* store.logRange).newest)
 })
 
 /** Three records, of which two are dead letters. */
@@ -42,8 +42,9 @@ const died = Effect.gen(function*() {
 })
 
 const auditOf = Effect.gen(function*() {
-  const { audited } = yield* Store
-  return (yield* audited(100)).map(({ act, detail, target }) => `${act} ${target} ${detail}`.trim()).toReversed()
+  const { auditLog } = yield* Store
+  return (yield* auditLog(100)).map(({ command, detail, target }) => `${command} ${target} ${detail}`.trim())
+    .toReversed()
 })
 
 /** A position without the digest that proves the log up to it. */
@@ -62,7 +63,7 @@ describe("GET /v1/plugins", () => {
       assert.deepStrictEqual(
         plugin.handlers.map((
           one: Record<string, unknown>
-        ) => [one["handler"], one["occasion"], one["lag_events"], one["dead"]]),
+        ) => [one["handler"], one["trigger"], one["lag_events"], one["dead"]]),
         [
           ["ats.tag.created", { kind: "event", of: "ats.tag.created" }, 0, 2],
           ["changes", { kind: "event", of: "ats.tag.updated" }, 0, 0],
@@ -162,7 +163,7 @@ describe("switches", () => {
         { integration: "lever:acme", state: "off", reason: "in the configuration" }
       ])
       const on = yield* post("/v1/plugins/picky/on?integration=lever:acme")
-      assert.deepStrictEqual([on.status, on.body.type], [409, "urn:rollcall:problem:not-now"])
+      assert.deepStrictEqual([on.status, on.body.type], [409, "urn:rollcall:problem:conflict"])
       assert.include(on.body.hint, "with({ … })")
       const nowhere = yield* post("/v1/plugins/picky/off?integration=lever:other")
       assert.deepStrictEqual([nowhere.status, nowhere.body.detail.split(":").length > 1], [404, true])
@@ -204,9 +205,9 @@ describe("GET /v1/deadletters", () => {
       }
       assert.strictEqual((yield* ask("/v1/deadletters?since=lately")).status, 400)
       const story = yield* ask(`/v1/deadletters/${first}`)
-      assert.strictEqual(story.body.attempted.length, 1)
+      assert.strictEqual(story.body.failed_attempts.length, 1)
       assert.deepStrictEqual(
-        [story.body.attempted[0].reason, story.body.attempted[0].requests, story.body.journal],
+        [story.body.failed_attempts[0].reason, story.body.failed_attempts[0].requests, story.body.journal],
         ["Permanent", [], []]
       )
       assert.notInclude(text + story.text, "s3cret")

@@ -5,8 +5,8 @@ import * as Layer from "effect/Layer"
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Server from "../../../src/ops/Server.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Server from "../../../src/http/Server.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
@@ -108,8 +108,8 @@ describe("a position of another copy of the store", () => {
         Effect.map(Store, (store) =>
           Store.of({
             ...store,
-            log: (query) =>
-              Effect.map(store.log(query), (rows) => {
+            readLog: (query) =>
+              Effect.map(store.readLog(query), (rows) => {
                 if (isExchanged || rows.length < 25) return rows
                 isExchanged = true
                 return rows.map((row) => ({ ...row, id: "other", chain: "o".repeat(22) }))

@@ -7,21 +7,21 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
-import * as Capture from "../../../src/capture/Capture.ts"
-import * as Integrations from "../../../src/capture/Integrations.ts"
-import { initial } from "../../../src/capture/StreamState.ts"
-import * as Config from "../../../src/Config.ts"
-import { Delivery } from "../../../src/delivery/Delivery.ts"
-import * as Operating from "../../../src/delivery/Operating.ts"
-import * as Plugins from "../../../src/delivery/Plugins.ts"
+import * as Capture from "../../../src/capture/schedule/Capture.ts"
+import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
+import { initialState } from "../../../src/capture/schedule/StreamLifecycle.ts"
+import * as Config from "../../../src/config/Config.ts"
+import * as PluginAdmin from "../../../src/delivery/admin/PluginAdmin.ts"
+import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.ts"
+import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import type { Dependency } from "../../../src/ops/Overview.ts"
-import * as Server from "../../../src/ops/Server.ts"
+import * as Server from "../../../src/http/Server.ts"
+import type { Dependency } from "../../../src/http/status/Overview.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source } from "../../../src/source/Source.ts"
 import type { Deliveries } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../unit/capture/ScriptedApi.ts"
@@ -44,18 +44,19 @@ const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
 
 /** Nothing is configured: what is read was added. */
 export const control = (api: Scripted.ScriptedApi) =>
-  Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.plain }).pipe(
-    Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
-    Layer.provide(Scripted.layer(api))
-  )
+  Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.defaultProcessing })
+    .pipe(
+      Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
+      Layer.provide(Scripted.layer(api))
+    )
 
 const delivering = (
   plugins: ReadonlyArray<Plugin<unknown>>,
   api: Scripted.ScriptedApi,
   write: Options["write"]
 ) =>
-  Operating.layer(plugins).pipe(
-    Layer.provideMerge(Delivery.layer({ plugins, retention: Duration.days(7) })),
+  PluginAdminLayer.layer(plugins).pipe(
+    Layer.provideMerge(DeliveryEngine.layer({ plugins, retention: Duration.days(7) })),
     Layer.provide(
       Layer.effect(Source, Effect.map(Source, (source) => write === undefined ? source : { ...source, write })).pipe(
         Layer.provide(Scripted.layer(api))
@@ -76,7 +77,7 @@ export const server = (
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(
     Layer.provideMerge(control(api)),
-    Layer.provideMerge(plugins.length === 0 ? Plugins.none : delivering(plugins, api, write))
+    Layer.provideMerge(plugins.length === 0 ? PluginAdmin.none : delivering(plugins, api, write))
   )
 
 export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
@@ -91,7 +92,7 @@ const connected: IntegrationState = {
   sweepInterval: 60_000,
   backfill: "publish",
   declared: true,
-  lineage: 1,
+  generation: 1,
   state: "active"
 }
 
@@ -102,10 +103,10 @@ export const stream = Effect.fnUntraced(function*(
 ) {
   const store = yield* Store
   const settings = { integration, model, account: "default", interval: minute, sweepInterval: minute }
-  yield* store.ensureStreams([initial(settings, minute)])
-  const owner = yield* store.claim("capture")
+  yield* store.ensureStreams([initialState(settings, minute)])
+  const owner = yield* store.takeOwnership("capture")
   yield* store.saveIntegration(owner, { ...connected, id: integration }, null)
-  yield* store.transact(owner, { integration, model }, (tx) => tx.save({ ...tx.state, ...change }))
+  yield* store.transact(owner, { integration, model }, (tx) => tx.saveState({ ...tx.state, ...change }))
 })
 
 /** Appends the next version of a record; content null deletes it. `detectedAt`: our clock, ms. */
@@ -119,7 +120,7 @@ export const write = Effect.fnUntraced(function*(
   } = {}
 ) {
   const store = yield* Store
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   yield* store.transact(owner, { ...key, ...at }, (tx) =>
     Effect.gen(function*() {
       const before = (yield* tx.heads([id])).get(id)
@@ -128,7 +129,7 @@ export const write = Effect.fnUntraced(function*(
         eventId: `${id}-${version}-${at.model ?? key.model}`,
         id,
         remoteId: null,
-        lineage: 1,
+        generation: 1,
         version,
         kind: content === null ? "deleted" : before?.live === true ? "updated" : "created",
         origin: "poll",
@@ -150,7 +151,7 @@ export const write = Effect.fnUntraced(function*(
         canonicalHash: event.eventId,
         fingerprint: "test",
         changedAt: null,
-        seen: 1
+        lastSeenRunId: 1
       }
       yield* tx.write([{ head, events: [event] }])
     }))
@@ -178,5 +179,5 @@ export const ask = Effect.fnUntraced(function*(path: string, headers: Record<str
 /** Builds a server of its own for one test. */
 export const using =
   (options?: Options) =>
-  <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Deliveries | Plugins.Plugins | Server.Server>) =>
+  <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Deliveries | PluginAdmin.PluginAdmin | Server.Server>) =>
     Effect.scoped(Effect.provide(test, layer(options)))

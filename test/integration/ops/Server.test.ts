@@ -6,9 +6,9 @@ import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
-import * as Server from "../../../src/ops/Server.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
-import type { Reading } from "../../../src/store/State.ts"
+import * as Server from "../../../src/http/Server.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import type { Run } from "../../../src/store/State.ts"
 import * as Running from "./Running.ts"
 
 const { ask, post, stream, using, write } = Running
@@ -109,7 +109,7 @@ describe("GET /metrics", () => {
         yield* stream({
           phase: "live",
           watermark: Date.now() + offset - 90_000,
-          offsets: Array.from({ length: 5 }, () => offset)
+          clockOffsets: Array.from({ length: 5 }, () => offset)
         })
         const { text } = yield* ask("/metrics")
         assert.closeTo(Number(/rollcall_stream_freshness_seconds\S+ (\S+)/.exec(text)?.[1]), 90, 5)
@@ -126,11 +126,14 @@ describe("GET /metrics", () => {
       yield* write("a", "{}")
       const { text } = yield* ask("/metrics")
       const value = (line: RegExp) => Number(text.match(line)?.[1])
-      const tag = String.raw`\{stream="greenhouse:acme",model="ats.tag"\} (\S+)`
+      const tag = String.raw`\{integration="greenhouse:acme",model="ats.tag"\} (\S+)`
       assert.closeTo(value(new RegExp(`rollcall_stream_freshness_seconds${tag}`)), 90, 5)
       assert.strictEqual(value(new RegExp(`rollcall_records_live${tag}`)), 1)
-      assert.include(text, `rollcall_stream_freshness_seconds{stream="workday:acme",model="hris.skill"} +Inf`)
-      assert.include(text, `rollcall_stream_blocked{stream="workday:acme",model="hris.skill",reason="unsupported"} 1`)
+      assert.include(text, `rollcall_stream_freshness_seconds{integration="workday:acme",model="hris.skill"} +Inf`)
+      assert.include(
+        text,
+        `rollcall_stream_blocked{integration="workday:acme",model="hris.skill",reason="unsupported"} 1`
+      )
       assert.strictEqual(value(/rollcall_tests_total (\d+)/), 2)
       yield* stream({ blocked: null }, { integration: "workday:acme", model: "hris.skill" })
       assert.notInclude((yield* ask("/metrics")).text, "rollcall_stream_blocked{")
@@ -172,7 +175,7 @@ describe("what is going on", () => {
           backfill: "publish",
           interval_seconds: 60,
           sweep_interval_seconds: 60,
-          lineage: 1,
+          generation: 1,
           streams: 1,
           live: 1,
           blocked: 0,
@@ -197,17 +200,17 @@ describe("what is going on", () => {
   it.live("a reading under way is shown with its rate, and with the time left where the number of records is known", () =>
     Effect.gen(function*() {
       const balance = { read: 1, unchanged: 1, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
-      const sweep: Reading = {
+      const sweep: Run = {
         id: 1,
         kind: "sweep",
         backfill: true,
-        from: null,
+        updatedAfter: null,
         cursor: null,
         phase: "pages",
         pages: 1,
         startedAt: Date.now() - 10_000,
-        complete: null,
-        balance: { ...balance, erased: 0, forgotten: 0, quarantined: 0 }
+        watermark: null,
+        rowCounts: { ...balance, erased: 0, forgotten: 0, quarantined: 0 }
       }
       yield* stream({ phase: "backfilling", sweep })
       for (const id of ["a", "b", "c"]) yield* write(id, "{}")
@@ -240,7 +243,7 @@ describe("what is going on", () => {
         "/v1/streams/{integration}/{model}",
         "/v1/integrations",
         "/v1/integrations/{id}/remove",
-        "/v1/streams/{integration}/{model}/{act}",
+        "/v1/streams/{integration}/{model}/{command}",
         "/v1/streams/{integration}/{model}/rewind",
         "/v1/streams/{integration}/{model}/audit",
         "/v1/holds",
@@ -324,8 +327,8 @@ describe("what is going on", () => {
         paths: ["query.limit"]
       })
       const act = told(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
-      assert.match(act.detail, /^in the path, act: Expected "pause" \| /)
-      assert.include(act.hint, "POST /v1/streams/:integration/:model/:act")
+      assert.match(act.detail, /^in the path, command: Expected "pause" \| /)
+      assert.include(act.hint, "POST /v1/streams/:integration/:model/:command")
       const which = told(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
       assert.deepStrictEqual([which.detail, which.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
     }).pipe(using()))

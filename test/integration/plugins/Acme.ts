@@ -16,9 +16,9 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
-import * as Capture from "../../../src/capture/Capture.ts"
-import * as Integrations from "../../../src/capture/Integrations.ts"
-import { Delivery } from "../../../src/delivery/Delivery.ts"
+import * as Capture from "../../../src/capture/schedule/Capture.ts"
+import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
+import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { Model } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
@@ -26,7 +26,7 @@ import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 
 export const ats = "greenhouse:acme"
@@ -77,7 +77,7 @@ export const make = Effect.gen(function*() {
     Integrations.layer({
       declared: models.map(([id, models]) => ({ id, models, account: "default", backfill: "publish", ...patience })),
       discovered: new Map(),
-      processing: Processing.plain,
+      processing: Processing.defaultProcessing,
       readers: []
     }).pipe(
       Layer.provideMerge(Capture.layer({ overlapMin: Duration.minutes(1), confirmInterval: Duration.minutes(1) })),
@@ -128,14 +128,14 @@ export const make = Effect.gen(function*() {
     deliver: Effect.fnUntraced(function*(plugins, doom = never(), later = 0) {
       const own = yield* Scope.make()
       const built = yield* Layer.buildWithScope(
-        Delivery.layer({ plugins, retention: Duration.days(7) }).pipe(
+        DeliveryEngine.layer({ plugins, retention: Duration.days(7) }).pipe(
           Layer.provide(Layer.succeedContext(mortal(lists, doom))),
           Layer.provide(Layer.succeed(Clock.Clock, ahead(yield* Clock.Clock, later)))
         ),
         own
       )
       const { newest } = yield* Effect.orDie(store.logRange)
-      yield* Effect.raceFirst(Context.get(built, Delivery).reached(newest), killed(doom))
+      yield* Effect.raceFirst(Context.get(built, DeliveryEngine).awaitDrained(newest), killed(doom))
       // who was killed does not clean up
       if (doom.label === null) yield* Scope.close(own, Exit.void)
     })
@@ -194,7 +194,7 @@ const mortal = (services: Context.Context<Services>, doom: Doom): Context.Contex
     ),
     Context.add(Deliveries, {
       ...deliveries,
-      turn: (...turn) => alive(deliveries.turn(...turn)),
+      settleAndClaim: (...turn) => alive(deliveries.settleAndClaim(...turn)),
       begin: (fence, intent) => around(`the intent of ${intent.step}`)(deliveries.begin(fence, intent)),
       finish: (fence, key, result) => around(`the result of ${key.step}`)(deliveries.finish(fence, key, result))
     })

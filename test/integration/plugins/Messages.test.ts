@@ -43,9 +43,9 @@ const model = "ats.application"
 const integration = Acme.ats
 
 const hire = Effect.fnUntraced(function*(acme: Acme.Acme) {
-  const { id } = yield* acme.sandbox.steer({ op: "create", integration, model })
+  const { id } = yield* acme.sandbox.mutate({ op: "create", integration, model })
   yield* acme.read
-  yield* acme.sandbox.steer({ op: "update", integration, model, id, fields: { outcome: "HIRED" } })
+  yield* acme.sandbox.mutate({ op: "update", integration, model, id, fields: { outcome: "HIRED" } })
   yield* acme.read
   return id
 })
@@ -63,7 +63,7 @@ describe("webhook, over HTTP", () => {
       yield* acme.read
       yield* acme.deliver([hook])
       const id = yield* hire(acme)
-      yield* acme.sandbox.steer({ op: "delete", integration, model, id })
+      yield* acme.sandbox.mutate({ op: "delete", integration, model, id })
       yield* acme.read
       yield* acme.deliver([hook])
       assert.strictEqual(received.length, 1)

@@ -41,7 +41,7 @@ describe("skill-sync, over HTTP", () => {
         assert.strictEqual(skills.length, 3)
         const seen: Array<string> = []
         for (let at = 0;; at++) {
-          const { id } = yield* acme.sandbox.steer({
+          const { id } = yield* acme.sandbox.mutate({
             op: "create",
             integration,
             model: "hris.performance_review",
@@ -68,14 +68,14 @@ describe("skill-sync, over HTTP", () => {
     Effect.scoped(Effect.gen(function*() {
       const { acme, plugin, skills } = yield* company
       const model = "hris.staffing_entity"
-      const { id } = yield* acme.sandbox.steer({
+      const { id } = yield* acme.sandbox.mutate({
         op: "create",
         integration,
         model,
         fields: { name: "Night Nurse", status: "PENDING" }
       })
       yield* acme.read
-      yield* acme.sandbox.steer({ op: "update", integration, model, id, fields: { status: "OPEN_LIMITED" } })
+      yield* acme.sandbox.mutate({ op: "update", integration, model, id, fields: { status: "OPEN_LIMITED" } })
       for (const _ of [1, 2, 3]) {
         yield* acme.read
         yield* acme.deliver([plugin])

@@ -42,13 +42,13 @@ const company = Effect.gen(function*() {
     acme,
     applies: (stage: string, more: Readonly<Record<string, string>> = {}) =>
       Effect.map(
-        acme.sandbox.steer({ op: "create", integration, model, links: { ...at(stage), ...more } }),
+        acme.sandbox.mutate({ op: "create", integration, model, links: { ...at(stage), ...more } }),
         ({ id }) => id
       ),
     moves: (id: string, stage: string) =>
-      acme.sandbox.steer({ op: "update", integration, model, id, links: at(stage) }),
+      acme.sandbox.mutate({ op: "update", integration, model, id, links: at(stage) }),
     ends: (id: string, outcome: string) =>
-      acme.sandbox.steer({ op: "update", integration, model, id, fields: { outcome } })
+      acme.sandbox.mutate({ op: "update", integration, model, id, fields: { outcome } })
   }
 })
 
@@ -72,7 +72,7 @@ describe("stage-tags, over HTTP", () => {
       yield* settle(acme)
       assert.deepStrictEqual(yield* tagsOf(acme, second), ["Interview"])
 
-      yield* acme.sandbox.steer({ op: "delete", integration, model, id: second })
+      yield* acme.sandbox.mutate({ op: "delete", integration, model, id: second })
       yield* settle(acme)
       assert.deepStrictEqual(yield* tagsOf(acme, first), [])
       assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])

@@ -29,8 +29,8 @@ const plugin = (acme: Acme.Acme, fields: object = {}) =>
 /** Somebody whom nobody has looked at yet applies, with a CV. */
 const applicant = Effect.fnUntraced(function*({ sandbox }: Acme.Acme) {
   const integration = Acme.ats
-  const { id } = yield* sandbox.steer({ op: "create", integration, model: "ats.application" })
-  yield* sandbox.steer({
+  const { id } = yield* sandbox.mutate({ op: "create", integration, model: "ats.application" })
+  yield* sandbox.mutate({
     op: "create",
     integration,
     model: "ats.attachment",
@@ -40,7 +40,7 @@ const applicant = Effect.fnUntraced(function*({ sandbox }: Acme.Acme) {
   return id
 })
 const outcome = (acme: Acme.Acme, id: string, outcome: string) =>
-  acme.sandbox.steer({ op: "update", integration: Acme.ats, model: "ats.application", id, fields: { outcome } })
+  acme.sandbox.mutate({ op: "update", integration: Acme.ats, model: "ats.application", id, fields: { outcome } })
 
 /** What the hire of one application has made. */
 const made = Effect.fnUntraced(function*({ records }: Acme.Acme, application: string) {
@@ -116,9 +116,9 @@ describe("welcome-new-hire, over HTTP", () => {
       const before = (yield* acme.records("hris.employee")).length
       yield* outcome(acme, id, "HIRED")
       yield* acme.read
-      yield* acme.sandbox.faults({ faults: [{ kind: "lost", endpoint: "createEmployee", count: 1 }] })
+      yield* acme.sandbox.setFaults({ faults: [{ kind: "drop_response", endpoint: "createEmployee", count: 1 }] })
       yield* acme.deliver([named])
-      yield* acme.sandbox.steer({
+      yield* acme.sandbox.mutate({
         op: "rename",
         integration: Acme.hris,
         model: "hris.staffing_entity",

@@ -6,10 +6,10 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
-import * as Adoption from "../../../src/capture/Adoption.ts"
-import * as Memory from "../../../src/publish/Memory.ts"
+import * as StoreAdoption from "../../../src/capture/commit/StoreAdoption.ts"
+import * as MemorySink from "../../../src/publish/MemorySink.ts"
 import { Relay, type RelayStatus } from "../../../src/publish/Relay.ts"
-import * as Postgres from "../../../src/store/Postgres.ts"
+import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { type Owner, Store } from "../../../src/store/Store.ts"
 import { all, created, stateOf, tags } from "../../conformance/StoreSamples.ts"
 import { append } from "../publish/Log.ts"
@@ -25,18 +25,18 @@ const open = (url: string) =>
     Context.get(Store)
   )
 
-const relayOf = (store: Store["Service"], broker: Memory.MemoryBroker) =>
+const relayOf = (store: Store["Service"], broker: MemorySink.MemoryBroker) =>
   Effect.map(
     Layer.build(
       Layer.fresh(Relay.layerWith("100 millis")).pipe(
-        Layer.provide(Memory.layer(broker)),
+        Layer.provide(MemorySink.layer(broker)),
         Layer.provide(Layer.succeed(Store, store))
       )
     ),
     Context.get(Relay)
   )
 
-const ids = (broker: Memory.MemoryBroker) => broker.events.map(({ eventId }) => eventId)
+const ids = (broker: MemorySink.MemoryBroker) => broker.events.map(({ eventId }) => eventId)
 const expected = (first: number, last: number, mark = "event") =>
   Array.from({ length: last - first + 1 }, (_, index) => `${mark}-${first + index}`)
 
@@ -57,15 +57,15 @@ describe.skipIf(missing !== null)(
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
-          const broker = new Memory.MemoryBroker()
+          const broker = new MemorySink.MemoryBroker()
           const store = yield* open(servers.address.url)
           const relay = yield* relayOf(store, broker)
           yield* appendTo(store, 20)
-          yield* relay.reached(20)
+          yield* relay.awaitPosition(20)
           yield* servers.caughtUp
           yield* servers.cutOff
           yield* appendTo(store, 10)
-          yield* relay.reached(30)
+          yield* relay.awaitPosition(30)
           const told = new Map(broker.progress)
           yield* servers.promote
           servers.address.lead(servers.replica)
@@ -75,12 +75,12 @@ describe.skipIf(missing !== null)(
           assert.include(reason?.hint, "rollcall store adopt")
           for (
             const refused of [
-              yield* Effect.flip(store.log(all)),
+              yield* Effect.flip(store.readLog(all)),
               yield* Effect.flip(appendTo(store, 1, "second")),
               yield* Effect.flip(store.streams)
             ]
           ) {
-            assert.strictEqual(refused.reason._tag, "Replaced")
+            assert.strictEqual(refused.reason._tag, "OlderCopy")
             assert.match(refused.message, /lacks (a commit|\d+ commits) of this process/)
           }
           assert.deepStrictEqual(ids(broker), expected(1, 30))
@@ -102,16 +102,16 @@ describe.skipIf(missing !== null)(
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
-          const broker = new Memory.MemoryBroker()
+          const broker = new MemorySink.MemoryBroker()
           yield* Effect.scoped(Effect.gen(function*() {
             const store = yield* open(servers.address.url)
             const relay = yield* relayOf(store, broker)
             yield* appendTo(store, 20)
-            yield* relay.reached(20)
+            yield* relay.awaitPosition(20)
             yield* servers.caughtUp
             yield* servers.cutOff
             yield* appendTo(store, 10)
-            yield* relay.reached(30)
+            yield* relay.awaitPosition(30)
           }))
           yield* servers.promote
           servers.address.lead(servers.replica)
@@ -127,7 +127,7 @@ describe.skipIf(missing !== null)(
           assert.deepStrictEqual(ids(broker), expected(1, 30))
           yield* Effect.scoped(Effect.gen(function*() {
             const store = yield* open(servers.address.url)
-            const adoption = Effect.flatMap(Adoption.plan(1), (plan) => Adoption.adopt(plan, () => null))
+            const adoption = Effect.flatMap(StoreAdoption.plan(1), (plan) => StoreAdoption.adopt(plan, () => null))
             yield* Effect.provideService(adoption, Store, store)
           }))
           const store = yield* open(servers.address.url)
@@ -135,7 +135,9 @@ describe.skipIf(missing !== null)(
           yield* once(relay, ({ position }) => position > 43)
           const anew = broker.events.slice(30)
           assert.strictEqual(anew.length, 10)
-          assert.isTrue(anew.every(({ kind, lineage, version }) => kind === "created" && lineage > 1 && version === 1))
+          assert.isTrue(
+            anew.every(({ kind, generation, version }) => kind === "created" && generation > 1 && version === 1)
+          )
         }),
       60_000
     )
@@ -145,11 +147,11 @@ describe.skipIf(missing !== null)(
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
-          const broker = new Memory.MemoryBroker()
+          const broker = new MemorySink.MemoryBroker()
           const store = yield* open(servers.address.url)
           const relay = yield* relayOf(store, broker)
           yield* appendTo(store, 20)
-          yield* relay.reached(20)
+          yield* relay.awaitPosition(20)
           yield* servers.caughtUp
           yield* servers.promote
           servers.address.lead(servers.replica)
@@ -159,7 +161,7 @@ describe.skipIf(missing !== null)(
           const [old, copy] = [yield* open(servers.primary), yield* open(servers.replica)]
           assert.deepStrictEqual([yield* newest(old), yield* newest(copy)], [20, 25])
           servers.address.lead(servers.primary)
-          assert.include((yield* Effect.flip(store.log(all))).message, "an older copy")
+          assert.include((yield* Effect.flip(store.readLog(all))).message, "an older copy")
         }),
       60_000
     )
@@ -172,7 +174,7 @@ describe.skipIf(missing !== null)(
           const { cut, url } = yield* line(servers.address.url)
           const store = yield* open(url)
           yield* store.ensureStreams([stateOf(tags)])
-          const owner: Owner = yield* store.claim("capture")
+          const owner: Owner = yield* store.takeOwnership("capture")
           yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
           yield* servers.caughtUp
           yield* servers.cutOff
@@ -188,7 +190,7 @@ describe.skipIf(missing !== null)(
             }))
           assert.deepStrictEqual(runs, ["r0", "r1"])
           const copy = yield* open(servers.replica)
-          assert.deepStrictEqual((yield* copy.log(all)).map(({ id }) => id), ["a", "r1"])
+          assert.deepStrictEqual((yield* copy.readLog(all)).map(({ id }) => id), ["a", "r1"])
         }),
       60_000
     )
@@ -202,7 +204,7 @@ describe.skipIf(missing !== null)(
           const before = yield* address(url)
           const store = yield* open(before.url)
           yield* store.ensureStreams([stateOf(tags)])
-          const owner: Owner = yield* store.claim("capture")
+          const owner: Owner = yield* store.takeOwnership("capture")
           yield* servers.caughtUp
           yield* servers.cutOff
           yield* store.transact(owner, tags, (tx) => tx.write([created("a")]))
@@ -223,7 +225,7 @@ describe.skipIf(missing !== null)(
           before.lead(url)
           yield* Fiber.join(writing).pipe(Effect.timeout("20 seconds"))
           assert.deepStrictEqual(runs, ["r0"])
-          assert.deepStrictEqual((yield* store.log(all)).map(({ id }) => id), ["a", "r0"])
+          assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a", "r0"])
         }),
       60_000
     )

@@ -32,7 +32,7 @@ const home = Effect.gen(function*() {
       const there = yield* Kcat.topics(brokers)
       const topics = Home.models.map((model) => `${topic}.${model}`).filter((name) => there.has(name))
       const all = yield* Effect.forEach(topics, (name) => Kcat.read(brokers, name))
-      return all.flat().map(({ headers }) => ({ id: headers["ce_id"], lineage: Number(headers["ce_lineage"]) }))
+      return all.flat().map(({ headers }) => ({ id: headers["ce_id"], generation: Number(headers["ce_generation"]) }))
     })
   }
 })
@@ -94,8 +94,8 @@ describe.skipIf(missing !== null)(
             const anew = yield* until(
               "all to be published anew",
               Effect.map(published, (now) =>
-                now.filter(({ lineage }) =>
-                  lineage > 1
+                now.filter(({ generation }) =>
+                  generation > 1
                 )),
               (now) =>
                 now.length >= events.length

@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { randomBytes } from "node:crypto"
-import { Capture, layer } from "../../../src/capture/Capture.ts"
+import { Capture, layer } from "../../../src/capture/schedule/Capture.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import * as Postgres from "../../../src/store/Postgres.ts"
+import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { integration, settings, streamsOf } from "../../unit/capture/Capturing.ts"
 import * as Scripted from "../../unit/capture/ScriptedApi.ts"
@@ -32,14 +32,17 @@ describe.skipIf(missing !== null)(`ids in PostgreSQL${missing === null ? "" : `,
         const parts = Layer.merge(Scripted.layer(api), Postgres.layer({ url: Redacted.make(url), name: "ids" }))
         yield* Effect.gen(function*() {
           const capture = yield* Capture
-          const derives = Processing.plain("ats.candidate")
-          yield* capture.assign(integration, streamsOf(["ats.application"]).map((stream) => ({ ...stream, derives })))
+          const derivedProcessing = Processing.defaultProcessing("ats.candidate")
+          yield* capture.assign(
+            integration,
+            streamsOf(["ats.application"]).map((stream) => ({ ...stream, derivedProcessing }))
+          )
           assert.deepStrictEqual(yield* capture.once, [])
           const store = yield* Store
-          const ids = (yield* store.log({ after: 0, limit: 10 })).map(({ id }) => id)
+          const ids = (yield* store.readLog({ after: 0, limit: 10 })).map(({ id }) => id)
           assert.deepStrictEqual(ids.sort(), ["a", longest, person].sort())
           const [state] = yield* store.streams
-          assert.strictEqual(state?.lastPoll?.balance.quarantined, 1)
+          assert.strictEqual(state?.lastPoll?.rowCounts.quarantined, 1)
         }).pipe(Effect.provide(layer(settings).pipe(Layer.provideMerge(parts))))
       }),
     30_000

@@ -4,8 +4,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as Postgres from "../../../src/store/Postgres.ts"
-import { examine } from "../../../src/store/PostgresExamination.ts"
+import * as Postgres from "../../../src/store/postgres/Postgres.ts"
+import { inspect } from "../../../src/store/postgres/PostgresInspection.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { all, created, stateOf, tags } from "../../conformance/StoreSamples.ts"
 import * as PgBouncer from "./PgBouncer.ts"
@@ -63,7 +63,7 @@ describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped
       const url = yield* database
       yield* settle(url)
       const pooled = yield* PgBouncer.pooled(url, { mode: "transaction", ignored: settings })
-      for (const { reason } of [yield* refusal(pooled), yield* Effect.flip(examine(optionsOf(pooled)))]) {
+      for (const { reason } of [yield* refusal(pooled), yield* Effect.flip(inspect(optionsOf(pooled)))]) {
         assert.strictEqual(reason._tag, "Misconfigured")
         assert.match(reason.hint, /pooler shares the sessions/)
       }
@@ -77,12 +77,12 @@ describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped
       const pooled = yield* PgBouncer.pooled(url, { mode: "session", ignored: settings })
       const store = Context.get(yield* Layer.build(Postgres.layer(optionsOf(pooled))), Store)
       yield* store.ensureStreams([stateOf(tags)])
-      const owner = yield* store.claim("capture")
+      const owner = yield* store.takeOwnership("capture")
       for (const id of ["a", "b", "c"]) {
         yield* store.transact(owner, tags, (tx) => tx.write([created(id)]))
         yield* Effect.all(Array.from({ length: 5 }, () => store.streams), { concurrency: "unbounded" })
       }
-      assert.deepStrictEqual((yield* store.log(all)).map(({ id }) => id), ["a", "b", "c"])
+      assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a", "b", "c"])
       const { rows } = yield* Server.say(
         url,
         "SELECT count(*)::int AS tables FROM pg_tables WHERE schemaname = 'public'"

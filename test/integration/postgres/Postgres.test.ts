@@ -9,8 +9,8 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
 import { inspect } from "node:util"
-import * as Postgres from "../../../src/store/Postgres.ts"
-import * as SqlStore from "../../../src/store/SqlStore.ts"
+import * as Postgres from "../../../src/store/postgres/Postgres.ts"
+import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
 import { line } from "./Cut.ts"
@@ -40,7 +40,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         const url = yield* database
         const [older, newer] = [yield* open(url), yield* open(url)]
         yield* older.store.ensureStreams([stateOf(tags)])
-        const frozen = yield* older.store.claim("capture")
+        const frozen = yield* older.store.takeOwnership("capture")
         const inside = yield* Deferred.make<void>()
         const silent = yield* Effect.forkChild(
           Effect.exit(older.store.transact(frozen, tags, (tx) =>
@@ -51,11 +51,11 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         )
         yield* Deferred.await(inside)
         const since = Date.now()
-        const owner = yield* newer.store.claim("capture")
+        const owner = yield* newer.store.takeOwnership("capture")
         yield* newer.store.transact(owner, tags, (tx) => tx.write([created("b")]))
         assert.isBelow(Date.now() - since, 7000)
         assert.strictEqual(reasonOf(yield* Fiber.join(silent)), "Fenced")
-        assert.deepStrictEqual((yield* newer.store.log(all)).map(({ id, position }) => [position, id]), [[1, "b"]])
+        assert.deepStrictEqual((yield* newer.store.readLog(all)).map(({ id, position }) => [position, id]), [[1, "b"]])
       }))
 
     it.live("X21: that falls silent with the position counter in its hands is ended: the others go on within seconds", () =>
@@ -63,7 +63,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         const url = yield* database
         const [first, second] = [yield* open(url), yield* open(url)]
         yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
-        const [one, two] = [yield* first.store.claim("one"), yield* second.store.claim("two")]
+        const [one, two] = [yield* first.store.takeOwnership("one"), yield* second.store.takeOwnership("two")]
         const inside = yield* Deferred.make<void>()
         let runs = 0
         const silent = yield* Effect.forkChild(
@@ -80,7 +80,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         // nobody took over: what it had in hand is done again
         yield* Fiber.join(silent)
         assert.strictEqual(runs, 2)
-        assert.deepStrictEqual((yield* second.store.log(all)).map(({ id, position }) => [position, id]), [
+        assert.deepStrictEqual((yield* second.store.readLog(all)).map(({ id, position }) => [position, id]), [
           [1, "b"],
           [2, "a"]
         ])
@@ -91,7 +91,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         const url = yield* database
         const [first, second, reader] = [yield* open(url), yield* open(url), yield* open(url)]
         yield* first.store.ensureStreams([stateOf(tags), stateOf(skills)])
-        const [one, two] = [yield* first.store.claim("one"), yield* second.store.claim("two")]
+        const [one, two] = [yield* first.store.takeOwnership("one"), yield* second.store.takeOwnership("two")]
         const inside = yield* Deferred.make<void>()
         const slow = yield* Effect.forkChild(
           first.store.transact(one, tags, (tx) =>
@@ -105,7 +105,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         const seen: Array<string> = []
         while (seen.length < 2) {
           yield* reader.store.awaitLog(seen.length)
-          const entries = yield* reader.store.log({ after: seen.length, limit: 10 })
+          const entries = yield* reader.store.readLog({ after: seen.length, limit: 10 })
           seen.push(...entries.map(({ id }) => id))
         }
         yield* Fiber.join(slow)
@@ -117,7 +117,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       Effect.gen(function*() {
         const { sql, store } = yield* open(yield* database)
         yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
-        const [one, two] = [yield* store.claim("one"), yield* store.claim("two")]
+        const [one, two] = [yield* store.takeOwnership("one"), yield* store.takeOwnership("two")]
         const met = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
         let runs = 0
         const count = (which: number) =>
@@ -142,12 +142,12 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         const { store } = yield* open(yield* database)
         const offers = { ...tags, model: "ats.offer" } as const
         yield* store.ensureStreams([stateOf(tags), stateOf(offers)])
-        const owner = yield* store.claim("capture")
+        const owner = yield* store.takeOwnership("capture")
         const shows = (id: string, before: number | null, after: number): RecordWrite => ({
           ...created(id),
-          mentions: {
-            before: new Map(before === null ? [] : [[7, { content: before, silent: true }]]),
-            after: new Map([[7, { content: after, silent: true }]])
+          references: {
+            before: new Map(before === null ? [] : [[7, { content: before, unannounced: true }]]),
+            after: new Map([[7, { content: after, unannounced: true }]])
           }
         })
         yield* store.transact(owner, tags, (tx) => tx.write([shows("a", null, 1)]))
@@ -187,7 +187,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
             const { cut, url } = yield* line(yield* database)
             const { store } = yield* open(url)
             yield* store.ensureStreams([stateOf(tags)])
-            const owner = yield* store.claim("capture")
+            const owner = yield* store.takeOwnership("capture")
             const runs: Array<string> = []
             yield* store.transact(owner, tags, (tx) =>
               Effect.gen(function*() {
@@ -197,7 +197,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
                 if (runs.length === 1) cut({ nth: 2, heard })
               }))
             assert.deepStrictEqual(runs, heard ? ["r0"] : ["r0", "r1"])
-            assert.deepStrictEqual((yield* store.log(all)).map(({ id, position }) => [position, id]), [
+            assert.deepStrictEqual((yield* store.readLog(all)).map(({ id, position }) => [position, id]), [
               [1, heard ? "r0" : "r1"]
             ])
           })
@@ -235,7 +235,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         }
         const unique = yield* Effect.flip(failing[0]!)
         assert.include(everything(unique), "streams_integration_model_key")
-        const owner = yield* store.claim("capture")
+        const owner = yield* store.takeOwnership("capture")
         const exit = yield* Effect.exit(
           store.transact(owner, { ...tags, integration: person }, (tx) =>
             tx.write([{ head: headOf("a", { textHash: `${person}\u0000` }), events: [] }]))
@@ -290,17 +290,17 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       }))
   })
 
-  it.live("moves what is past retention forward only, when a lineage is raised at the same time", () =>
+  it.live("moves what is past retention forward only, when a generation is raised at the same time", () =>
     Effect.gen(function*() {
       const url = yield* database
       const [first, second] = [yield* open(url), yield* open(url)]
       yield* first.store.ensureStreams([stateOf(tags)])
-      const owner = yield* first.store.claim("capture")
+      const owner = yield* first.store.takeOwnership("capture")
       for (const id of ids(3)) yield* first.store.transact(owner, tags, (tx) => tx.write([created(id)]))
       const raised = yield* Deferred.make<void>()
       // raised in the name of a transaction that is still open when pruning begins
       const raising = yield* Effect.forkChild(first.sql.withTransaction(Effect.gen(function*() {
-        yield* first.store.raise(owner, 2)
+        yield* first.store.raiseGeneration(owner, 2)
         yield* Deferred.succeed(raised, undefined)
         yield* Effect.sleep("200 millis")
       })))

@@ -110,7 +110,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
         assert.include((yield* told("doctor")).text, "can be read and written")
         const adopted = yield* told("store", "adopt", "--yes")
         assert.strictEqual(adopted.code, 0, adopted.text)
-        assert.match(adopted.text, /lineage +1 becomes \d+/)
+        assert.match(adopted.text, /generation +1 becomes \d+/)
         const service = yield* launch(settings)
         const { events } = yield* judge(yield* service.url, contentsOf(sandbox, Home.models))
         assert.isTrue(events.every(({ data }) => data.version === 1))

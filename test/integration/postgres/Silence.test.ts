@@ -9,9 +9,9 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
-import { MayBeLong } from "../../../src/store/Attempt.ts"
-import * as Postgres from "../../../src/store/Postgres.ts"
-import * as SqlStore from "../../../src/store/SqlStore.ts"
+import * as Postgres from "../../../src/store/postgres/Postgres.ts"
+import { AllowLongStatement } from "../../../src/store/sql/SqlRetry.ts"
+import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { all, created, reasonOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
 import * as Server from "./Server.ts"
@@ -40,7 +40,7 @@ const behindProxy = Effect.gen(function*() {
   const proxy = yield* silentProxy(url)
   const { sql, store } = yield* open(proxy.url)
   yield* store.ensureStreams([stateOf(tags)])
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   return { proxy, sql, store, owner, url }
 })
 
@@ -88,7 +88,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
             assert.isBelow(millis, 500)
           }
           assert.isNull(yield* store.outage)
-          assert.deepStrictEqual((yield* store.log(all)).map(({ id }) => id), ["a"])
+          assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a"])
           assert.deepStrictEqual(lines, ["store unavailable", "store available again"])
         }).pipe(Effect.provide(layer))
       },
@@ -116,12 +116,12 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
             proxy.heal()
             const exit = yield* Fiber.join(committing)
             assert.strictEqual(Exit.isSuccess(exit), heard)
-            const ids = (yield* store.log(all)).map(({ id }) =>
+            const ids = (yield* store.readLog(all)).map(({ id }) =>
               id
             )
             assert.deepStrictEqual([runs, ids], [["r0"], heard ? ["r0"] : []])
             yield* store.transact(owner, tags, (tx) => tx.write([created("next")]))
-            assert.deepStrictEqual((yield* store.log(all)).map(({ id }) => id), [...ids, "next"])
+            assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), [...ids, "next"])
           }),
         40_000
       )
@@ -135,9 +135,9 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
         const { proxy, sql, store } = yield* behindProxy
         yield* sql`SELECT 1`
         proxy.fail("frozen")
-        assert.strictEqual(reasonOf(yield* Effect.exit(store.claim("relay"))), "Unavailable")
+        assert.strictEqual(reasonOf(yield* Effect.exit(store.takeOwnership("relay"))), "Unavailable")
         proxy.heal()
-        const owner = yield* store.claim("relay")
+        const owner = yield* store.takeOwnership("relay")
         yield* Effect.sleep("6 seconds")
         yield* store.saveReaderPosition(owner, "relay", 1)
         assert.strictEqual(owner.epoch, 1)
@@ -148,7 +148,8 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
   it.live("gives a statement that may be long its own limit, and no longer", () =>
     Effect.gen(function*() {
       const { sql } = yield* open(yield* database)
-      const slow = (seconds: number) => Effect.provideService(sql`SELECT pg_sleep(${seconds})`, MayBeLong, true)
+      const slow = (seconds: number) =>
+        Effect.provideService(sql`SELECT pg_sleep(${seconds})`, AllowLongStatement, true)
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(slow(1.5))))
       const { exit, millis } = yield* timed(slow(30))
       assert.isTrue(Exit.isFailure(exit))

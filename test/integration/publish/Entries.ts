@@ -37,7 +37,7 @@ export const entry = (hand: Hand): LogEntry => {
     model: hand.model ?? "ats.tag",
     id,
     remoteId: null,
-    lineage: 1,
+    generation: 1,
     version,
     kind,
     origin: "poll",

@@ -11,9 +11,9 @@ import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
 import { eventSchemaOf } from "../../../src/publish/EventSchema.ts"
-import * as Kafka from "../../../src/publish/Kafka.ts"
-import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
-import { reachedBy, type RecordKey, Sink } from "../../../src/publish/Sink.ts"
+import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
+import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
+import { checkpointOf, type RecordKey, Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { entries, entry } from "./Entries.ts"
@@ -23,12 +23,12 @@ const missing = Broker.missing ?? Kcat.missing
 const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
 const fresh = () => ({
   topic: `kafka-${randomUUID()}.{model}`,
-  identity: { store: randomUUID().replaceAll("-", ""), lineage: 1 } satisfies LogIdentity
+  identity: { store: randomUUID().replaceAll("-", ""), generation: 1 } satisfies LogIdentity
 })
 
-const sinkOf = Effect.fnUntraced(function*(options: Partial<Kafka.KafkaOptions> & { readonly topic: string }) {
+const sinkOf = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
   const { brokers } = yield* Broker.Broker
-  return Context.get(yield* Layer.build(Kafka.layer({ brokers, ssl: false, transactions: true, ...options })), Sink)
+  return Context.get(yield* Layer.build(KafkaSink.layer({ brokers, ssl: false, transactions: true, ...options })), Sink)
 })
 
 const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
@@ -69,7 +69,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           position: `${identity.store}-1-11-${change.chain}`,
           partitionkey: message.key,
           recordversion: "2",
-          lineage: "1",
+          generation: "1",
           origin: "poll"
         })
         const ajv = new Ajv2020({ strict: false })
@@ -131,7 +131,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
 
         let most = 0
         const asked = new Map<string, RecordKey>()
-        yield* sink.reconcile({ ...identity, lineage: 2 }, [stream], (some) =>
+        yield* sink.reconcile({ ...identity, generation: 2 }, [stream], (some) =>
           Effect.sync(() => {
             most = Math.max(most, some.length)
             for (const record of some) asked.set(record.id, record)
@@ -148,7 +148,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.deepInclude(removal?.headers, {
           ce_type: "rollcall.ats.tag.state",
           ce_subject: "r17",
-          ce_lineage: "2",
+          ce_generation: "2",
           ce_recordversion: "0"
         })
       }))
@@ -163,12 +163,12 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         const progress = {
           integration,
           model: "ats.tag",
-          lineage: 3,
+          generation: 3,
           completeTo: 1000,
           position: 12,
           at: 2000
         } as const
-        yield* sink.report(identity, [progress, { ...progress, completeTo: 5000 }])
+        yield* sink.publishProgress(identity, [progress, { ...progress, completeTo: 5000 }])
         const own = (yield* Kcat.read(brokers, progressTopicOf(topic))).filter(({ key }) => key.startsWith(integration))
         assert.deepStrictEqual(
           own.map(({ key, payload }) => [key, JSON.parse(payload ?? "")]),
@@ -176,7 +176,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
             `${integration}/ats.tag`,
             {
               store: identity.store,
-              lineage: 3,
+              generation: 3,
               complete_to: `1970-01-01T00:00:0${second}.000Z`,
               position: `${identity.store}-1-12`,
               at: "1970-01-01T00:00:02.000Z"
@@ -321,7 +321,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         const sink = yield* sinkOf({ topic, transactions: false })
         assert.isNull(yield* sink.open(identity))
         yield* sink.publish(identity, entries(1, 20))
-        assert.deepStrictEqual(yield* sink.open(identity), { ...identity, ...reachedBy(entries(1, 20))! })
+        assert.deepStrictEqual(yield* sink.open(identity), { ...identity, ...checkpointOf(entries(1, 20))! })
         assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream), "read_uncommitted")).length, 20)
         assert.strictEqual(lines.filter((line) => line.includes("without Kafka transactions")).length, 1)
       }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))

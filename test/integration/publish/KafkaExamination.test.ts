@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
-import * as Kafka from "../../../src/publish/Kafka.ts"
-import { controlTopicOf, stateTopicOf, topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { controlTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
+import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import * as Broker from "../kafka/Broker.ts"
 
 const { missing } = Broker
@@ -18,9 +18,9 @@ const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
       (admin) => Effect.promise(() => admin.disconnect())
     ))
 
-const examined = Effect.fnUntraced(function*(options: Partial<Kafka.KafkaOptions> & { readonly topic: string }) {
+const examined = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
   const { brokers } = yield* Broker.Broker
-  return yield* Kafka.examine({ brokers, ssl: false, transactions: true, streams: [stream], ...options }, null)
+  return yield* KafkaSink.inspect({ brokers, ssl: false, transactions: true, streams: [stream], ...options }, null)
 })
 
 describe.skipIf(missing !== null)(`Kafka is looked at${missing === null ? "" : ` (skipped: ${missing})`}`, () => {

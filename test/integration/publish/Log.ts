@@ -13,17 +13,17 @@ const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
 const stream: StreamState = {
   ...key,
   account: "default",
-  lineage: 1,
+  generation: 1,
   phase: "live",
   paused: false,
   blocked: null,
   watermark: null,
-  previous: null,
-  margin: 300_000,
-  offsets: [],
+  previousWatermark: null,
+  overlap: 300_000,
+  clockOffsets: [],
   backfillStartedAt: null,
   backfilledAt: null,
-  reading: 1,
+  lastRunId: 1,
   sweep: null,
   lastPoll: null,
   lastSweep: null,
@@ -39,7 +39,7 @@ const headOf = (event: NewEvent, position: number | null): Head => ({
   canonicalHash: event.eventId,
   fingerprint: "test",
   changedAt: null,
-  seen: 1
+  lastSeenRunId: 1
 })
 
 /** Appends `count` events: ten records, created and then updated in turn. Event ids carry `mark`; `silent`: for nobody. */
@@ -47,7 +47,7 @@ export const append = Effect.fnUntraced(
   function*(count: number, mark = "event", silent = false): Effect.fn.Return<void, StoreError, Store> {
     const store = yield* Store
     yield* store.ensureStreams([stream])
-    const owner = yield* store.claim("capture")
+    const owner = yield* store.takeOwnership("capture")
     const { newest } = yield* store.logRange
     for (let first = newest + 1; first <= newest + count; first += 10) {
       const batch = entries(first, Math.min(first + 9, newest + count))

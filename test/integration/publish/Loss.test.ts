@@ -11,13 +11,13 @@ import { randomUUID } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Adoption from "../../../src/capture/Adoption.ts"
+import * as StoreAdoption from "../../../src/capture/commit/StoreAdoption.ts"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
-import * as Kafka from "../../../src/publish/Kafka.ts"
-import { topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
+import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -38,18 +38,18 @@ const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
 const remove = (topic: string) => admin((admin) => admin.deleteTopics({ topics: [topic] }))
 const exists = (topic: string) => admin(async (admin) => (await admin.listTopics()).includes(topic))
 
-const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<Kafka.KafkaOptions> = {}) {
+const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<KafkaSink.KafkaOptions> = {}) {
   const { brokers } = yield* Broker.Broker
   return { brokers, ssl: false, topic, transactions: true, streams: [tags], ...options }
 })
 
 /** Runs a relay of the store at hand, ended by closing its scope. */
-const start = Effect.fnUntraced(function*(options: Kafka.KafkaOptions) {
+const start = Effect.fnUntraced(function*(options: KafkaSink.KafkaOptions) {
   const store = yield* Store
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
     Layer.fresh(Relay.layer).pipe(
-      Layer.provide(Kafka.layer(options)),
+      Layer.provide(KafkaSink.layer(options)),
       Layer.provide(Layer.succeed(Store, store))
     ),
     scope
@@ -96,7 +96,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
             const { identity } = yield* Store
             yield* append(120)
             const relay = yield* start(options)
-            yield* relay.reached(120)
+            yield* relay.awaitPosition(120)
             yield* remove(topic)
             yield* append(30)
             const reason = yield* Effect.timeout(stopped(relay), "20 seconds")
@@ -108,18 +108,24 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
             const again = yield* start(options)
             assert.strictEqual((yield* stopped(again)).message, reason.message)
             yield* again.end
-            assert.strictEqual((yield* Kafka.examine(options, identity)).obstacle?.message, reason.message)
+            assert.strictEqual((yield* KafkaSink.inspect(options, identity)).blocker?.message, reason.message)
             assert.isFalse(yield* exists(topic))
-            yield* Effect.flatMap(Adoption.plan(identity.lineage), (plan) => Adoption.adopt(plan, () => null))
+            yield* Effect.flatMap(StoreAdoption.plan(identity.generation), (plan) =>
+              StoreAdoption.adopt(plan, () => null))
           }).pipe(Effect.provide(Sqlite.layer({ file: place })))
           yield* Effect.gen(function*() {
             const { logRange } = yield* Store
             const relay = yield* start(options)
-            const { state } = yield* relay.reached((yield* logRange).newest)
+            const { state } = yield* relay.awaitPosition((yield* logRange).newest)
             assert.strictEqual(state, "running")
           }).pipe(Effect.provide(Sqlite.layer({ file: place })))
           const { brokers } = yield* Broker.Broker
-          assert.strictEqual(new Set((yield* Kcat.read(brokers, topic)).map(({ key }) => key)).size, 10)
+          assert.strictEqual(
+            new Set((yield* Kcat.read(brokers, topic)).map(({ key }) =>
+              key
+            )).size,
+            10
+          )
         }),
       120_000
     )
@@ -133,7 +139,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
           const topic = topicOf(options.topic, tags)
           yield* append(120)
           const relay = yield* start(options)
-          yield* relay.reached(120)
+          yield* relay.awaitPosition(120)
           yield* remove(topic)
           yield* admin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 6 }], waitForLeaders: true }))
           yield* append(30)
@@ -151,15 +157,15 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
       () =>
         Effect.gen(function*() {
           const options = yield* optionsOf(template(), { state: true })
-          const identity: LogIdentity = { store: randomUUID().replaceAll("-", ""), lineage: 1 }
-          const sink = Context.get(yield* Layer.build(Kafka.layer(options)), Sink)
+          const identity: LogIdentity = { store: randomUUID().replaceAll("-", ""), generation: 1 }
+          const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
           yield* sink.open(identity)
           yield* sink.publish(identity, entries(1, 7))
-          const progress = { ...tags, lineage: 1, completeTo: 1000, position: 7, at: 2000 }
-          yield* sink.report(identity, [progress])
+          const progress = { ...tags, generation: 1, completeTo: 1000, position: 7, at: 2000 }
+          yield* sink.publishProgress(identity, [progress])
           const state = `${topicOf(options.topic, tags)}.state`
           yield* remove(state)
-          const { reason } = yield* Effect.flip(sink.report(identity, [progress]))
+          const { reason } = yield* Effect.flip(sink.publishProgress(identity, [progress]))
           assert.strictEqual(reason._tag, "Refused")
           assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
           yield* admin((admin) =>
@@ -172,7 +178,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
               waitForLeaders: true
             })
           )
-          const again = yield* Effect.flip(sink.report(identity, [progress]).pipe(inMinutes(2)))
+          const again = yield* Effect.flip(sink.publishProgress(identity, [progress]).pipe(inMinutes(2)))
           assert.include(again.reason.message, `topic ${state} was deleted and made again`)
         }),
       60_000
@@ -190,7 +196,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
             const topic = topicOf(options.topic, tags)
             yield* append(120)
             const relay = yield* start(options)
-            yield* relay.reached(120)
+            yield* relay.awaitPosition(120)
             yield* remove(topic)
             // asks for the topic's metadata as consumers do that may create topics
             const consumer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer({

@@ -8,7 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import * as Kafka from "../../../src/publish/Kafka.ts"
+import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 
@@ -35,8 +35,8 @@ transaction.state.log.replication.factor=3
 
 const opened = Effect.fnUntraced(function*(brokers: ReadonlyArray<string> | null, ssl: boolean, transactions = true) {
   const options = { brokers: brokers ?? [], ssl, transactions, topic: `refusals-${randomUUID()}.{model}` }
-  const sink = Context.get(yield* Layer.build(Kafka.layer(options)), Sink)
-  return yield* sink.open({ store: "k3f9a2c1", lineage: 1 })
+  const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
+  return yield* sink.open({ store: "k3f9a2c1", generation: 1 })
 })
 
 describe.skipIf(missing !== null)(

@@ -14,10 +14,10 @@ import { randomUUID } from "node:crypto"
 import { copyFile, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Kafka from "../../../src/publish/Kafka.ts"
-import { topicOf } from "../../../src/publish/KafkaMessage.ts"
+import { topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
+import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -38,7 +38,7 @@ const start = Effect.fnUntraced(function*(topic: string, transactions = true) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
     Layer.fresh(Relay.layer).pipe(
-      Layer.provide(Kafka.layer({ brokers, ssl: false, topic, transactions })),
+      Layer.provide(KafkaSink.layer({ brokers, ssl: false, topic, transactions })),
       Layer.provide(Layer.succeed(Store, store))
     ),
     scope
@@ -94,7 +94,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           const topic = template()
           const relay = yield* start(topic)
           yield* append(200)
-          yield* relay.reached(200)
+          yield* relay.awaitPosition(200)
           const writing = yield* append(20).pipe(
             Effect.repeat({ schedule: Schedule.spaced("20 millis"), times: 199 }),
             Effect.forkChild
@@ -103,7 +103,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           yield* Effect.sleep("1 second")
           yield* broker.start
           yield* Fiber.join(writing)
-          yield* relay.reached(4200)
+          yield* relay.awaitPosition(4200)
           assert.deepStrictEqual(yield* readBack(topic), upTo(4200))
         }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
       patience
@@ -119,12 +119,12 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           const { brokers } = yield* Broker.Broker
           const relay = yield* start(topic)
           yield* append(200)
-          yield* relay.reached(200)
+          yield* relay.awaitPosition(200)
           yield* widen(topicOf(topic, tags), 12)
           yield* relay.end
           const next = yield* start(topic)
           yield* append(400)
-          yield* next.reached(600)
+          yield* next.awaitPosition(600)
           assert.deepStrictEqual(yield* readBack(topic), upTo(600))
           const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
           for (const own of Map.groupBy(messages, (message) => message.key).values()) {
@@ -133,8 +133,8 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           assert.strictEqual(lines.filter((line) => line.includes("has 12 partitions")).length, 1)
           const { identity } = yield* Store
           const options = { brokers, ssl: false, topic, transactions: true, streams: [tags] }
-          const { widened } = yield* Kafka.examine(options, identity)
-          assert.deepStrictEqual(widened, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
+          const { unusedPartitions } = yield* KafkaSink.inspect(options, identity)
+          assert.deepStrictEqual(unusedPartitions, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
         }).pipe(
           Effect.provide(Sqlite.layer({ file: ":memory:" })),
           Effect.provide(Logger.layer([logger]))
@@ -160,7 +160,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           assert.strictEqual(yield* store.readerPosition("relay"), 0)
           assert.isAbove((yield* readBack(topic)).length, 0)
           const relay = yield* start(topic)
-          yield* relay.reached(1200)
+          yield* relay.awaitPosition(1200)
           assert.deepStrictEqual(yield* readBack(topic), upTo(1200))
         }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
       patience
@@ -200,7 +200,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
             yield* child.ended
           }
           const relay = yield* start(topic)
-          yield* relay.reached(total)
+          yield* relay.awaitPosition(total)
         }).pipe(Effect.provide(Sqlite.layer({ file })))
         assert.deepStrictEqual(yield* readBack(topic), upTo(total))
       }), patience)
@@ -234,10 +234,10 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           yield* frozen.signal("SIGSTOP")
           yield* Effect.gen(function*() {
             const relay = yield* start(topic)
-            yield* relay.reached(10_000)
+            yield* relay.awaitPosition(10_000)
             yield* frozen.signal("SIGCONT")
             yield* append(500)
-            yield* relay.reached(20_500)
+            yield* relay.awaitPosition(20_500)
             assert.strictEqual((yield* relay.status).state, "running")
           }).pipe(Effect.provide(Sqlite.layer({ file })))
           assert.deepStrictEqual(yield* readBack(topic), upTo(20_500))
@@ -253,12 +253,12 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           const store = yield* Store
           const old = yield* start(topic)
           yield* append(100)
-          yield* old.reached(100)
+          yield* old.awaitPosition(100)
           const next = yield* start(topic)
-          yield* next.reached(100)
+          yield* next.awaitPosition(100)
           yield* append(500)
-          yield* next.reached(600)
-          yield* old.reached(10_000)
+          yield* next.awaitPosition(600)
+          yield* old.awaitPosition(10_000)
           assert.strictEqual((yield* old.status).state, "stopped")
           assert.strictEqual((yield* next.status).state, "running")
           assert.strictEqual(yield* store.readerPosition("relay"), 600)

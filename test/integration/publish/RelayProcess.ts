@@ -4,14 +4,14 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Layer from "effect/Layer"
-import * as Kafka from "../../../src/publish/Kafka.ts"
+import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 
 const [file = "", broker = "", topic = ""] = process.argv.slice(2)
 
 Relay.layer.pipe(
-  Layer.provide(Kafka.layer({ brokers: [broker], ssl: false, topic, transactions: true })),
+  Layer.provide(KafkaSink.layer({ brokers: [broker], ssl: false, topic, transactions: true })),
   Layer.provide(Sqlite.layer({ file })),
   Layer.launch,
   NodeRuntime.runMain

@@ -1,6 +1,11 @@
 /** A running sandbox and a bare client of it, which knows nothing of the contract. */
 import * as Effect from "effect/Effect"
-import { type AddressUnavailable, type Options, type SandboxHandle, serve } from "../../../src/sandbox/Sandbox.ts"
+import {
+  type AddressUnavailable,
+  type SandboxHandle,
+  type SandboxOptions,
+  serve
+} from "../../../src/sandbox/Sandbox.ts"
 
 export interface Answer {
   readonly status: number
@@ -49,7 +54,7 @@ const jsonType = { "content-type": "application/json" }
 
 /** Nothing happens in it by itself unless asked for. */
 export const withSandbox = (
-  options: Options,
+  options: SandboxOptions,
   use: (client: Client) => Promise<void>
 ): Effect.Effect<void, AddressUnavailable> =>
   Effect.scoped(Effect.flatMap(serve({ speed: 0, records: 60, ...options }), (handle) => {

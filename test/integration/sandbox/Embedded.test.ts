@@ -25,14 +25,14 @@ describe("rollcall/sandbox", () => {
   it("is steered: mutations, faults and the account, each until it is taken back", async () => {
     await using sandbox = await startSandbox({ speed: 0, records: 10 })
     const [integration = ""] = sandbox.integrations
-    const { id } = await sandbox.steer({ op: "create", integration, model: "ats.tag", fields: { name: "new" } })
+    const { id } = await sandbox.mutate({ op: "create", integration, model: "ats.tag", fields: { name: "new" } })
     assert.include(JSON.stringify(await sandbox.truth("ats.tag")), id)
-    await sandbox.faults({ faults: [{ kind: "server_error", status: 503, model: "ats.tag" }] })
+    await sandbox.setFaults({ faults: [{ kind: "server_error", status: 503, model: "ats.tag" }] })
     assert.strictEqual(await status(sandbox, "/ats/tags"), 503)
-    await sandbox.faults({})
-    await sandbox.account({ missingPermissions: ["Read document attachments"] })
+    await sandbox.setFaults({})
+    await sandbox.setAccount({ missingPermissions: ["Read document attachments"] })
     assert.strictEqual(await status(sandbox, `/ats/applications/${sandbox.ids.application}/attachments`), 403)
-    await sandbox.account({})
+    await sandbox.setAccount({})
     assert.strictEqual(await status(sandbox, "/ats/tags"), 200)
     assert.deepStrictEqual((await sandbox.requests()).map(({ status }) => status), [503, 403, 200])
   })
@@ -42,7 +42,7 @@ describe("rollcall/sandbox", () => {
     const [recruiting = ""] = sandbox.integrations
     const refused = (act: Promise<unknown>) => act.then(() => "done", String)
     const none = { integration: recruiting, model: "ats.tag", id: "none" }
-    assert.include(await refused(sandbox.steer({ op: "touch", ...none })), 'there is no ats.tag "none"')
+    assert.include(await refused(sandbox.mutate({ op: "touch", ...none })), 'there is no ats.tag "none"')
     assert.include(await refused(sandbox.truth("ats.tag", "a:b")), 'There is no integration "a:b"')
     assert.include(await refused(sandbox.truth("assessment.package")), "No integration has assessment.package")
   })

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { errorCodes } from "../../../src/api/Errors.ts"
+import { errorCodes } from "../../../src/api/ErrorClassification.ts"
 import { permissions } from "../../../src/api/Permissions.ts"
 import { writes } from "../../../src/api/Writes.ts"
-import type { AccountSettings } from "../../../src/sandbox/Account.ts"
-import { type EndpointName, endpoints, permissionNames } from "../../../src/sandbox/Endpoints.ts"
-import type { FaultSettings } from "../../../src/sandbox/Faults.ts"
-import { statusOf } from "../../../src/sandbox/Refusal.ts"
+import { statusOf } from "../../../src/sandbox/ApiError.ts"
+import type { AccountSettings } from "../../../src/sandbox/server/Account.ts"
+import { type EndpointName, endpoints, permissionNames } from "../../../src/sandbox/server/Endpoints.ts"
+import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
 import { type Client, withSandbox } from "./Client.ts"
 
 const account = (settings: AccountSettings) => settings
@@ -178,7 +178,7 @@ describe("refusals on demand", () => {
     withSandbox({}, async (client) => {
       const { control, get } = client
       for (const code of [...Object.keys(errorCodes), "REMOTE.NEVER_HEARD_OF"]) {
-        await control("PUT", "/faults", faults({ faults: [{ kind: "refusal", code }] }))
+        await control("PUT", "/faults", faults({ faults: [{ kind: "api_error", code }] }))
         for (const { headers, json, status } of [await get("/ats/tags"), await addTag(client)]) {
           assert.deepStrictEqual([status, json.error.code], [statusOf(code), code])
           assert.sameMembers(Object.keys(json.error), ["code", "title", "message", "log_url"])
@@ -191,7 +191,7 @@ describe("refusals on demand", () => {
         "/faults",
         faults({
           faults: [{
-            kind: "refusal",
+            kind: "api_error",
             code: "ATS.JOB_CLOSED",
             status: 422,
             retryAfter: "Tue, 01 Jan 2030 00:00:00 GMT"
@@ -225,9 +225,9 @@ describe("connections that break", () => {
         })
       }
       const broken = () => addTag(client).then(() => "answered", () => "broken")
-      await control("PUT", "/faults", faults({ faults: [{ kind: "drop" }] }))
+      await control("PUT", "/faults", faults({ faults: [{ kind: "drop_request" }] }))
       assert.deepStrictEqual([await broken(), await tags()], ["broken", false])
-      await control("PUT", "/faults", faults({ faults: [{ kind: "lost" }] }))
+      await control("PUT", "/faults", faults({ faults: [{ kind: "drop_response" }] }))
       assert.deepStrictEqual([await broken(), await tags()], ["broken", true])
     }))
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { EmployeeForm } from "../../../src/api/Forms.ts"
 import { type Answer, type Client, withSandbox } from "./Client.ts"
-import { integration, pause, refused, row, since, steer, succeeded } from "./Written.ts"
+import { integration, mutate, pause, refused, row, since, succeeded } from "./Written.ts"
 
 describe("POST /hris/employees/form", () => {
   const optionOf = (form: EmployeeForm, key: string): string => {
@@ -81,7 +81,7 @@ describe("POST /hris/employees/form", () => {
       ) assert.include(answer.json.error.message, `properties/${place} `)
       const forPlace = { ...ada, probation_months: 3 }
       refused(await send("POST", "/hris/employees/form", { properties: forPlace }), 400)
-      await steer(client, {
+      await mutate(client, {
         op: "update",
         model: "hris.staffing_entity",
         id: ids.staffing_entity,
@@ -125,9 +125,12 @@ describe("POST /hris/staffing-entities/{id}/skills", () => {
       const path = `/hris/staffing-entities/${ids.staffing_entity}/skills`
       const { changed_at, skills } = await row(client, "/hris/staffing-entities", ids.staffing_entity)
       for (const { skill_id } of skills as ReadonlyArray<{ skill_id: string }>) {
-        const entry = client.handle.world.site(integration).records.find("hris.staffing_entity", ids.staffing_entity)
+        const entry = client.handle.world.writeContext(integration).records.find(
+          "hris.staffing_entity",
+          ids.staffing_entity
+        )
           ?.many["skills"]?.find((row) => row.one["skill"]?.id === skill_id)
-        await steer(client, {
+        await mutate(client, {
           op: "detach",
           model: "hris.staffing_entity",
           id: ids.staffing_entity,

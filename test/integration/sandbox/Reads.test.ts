@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { readAnswers, type ReadName } from "../../../src/api/Reads.ts"
+import { type ReadName, readSchemas } from "../../../src/api/Reads.ts"
 import { type Tool, toolCategories } from "../../../src/api/Tools.ts"
-import type { AccountSettings } from "../../../src/sandbox/Account.ts"
-import { endpoints, toolOf } from "../../../src/sandbox/Endpoints.ts"
+import type { AccountSettings } from "../../../src/sandbox/server/Account.ts"
+import { endpoints, toolOf } from "../../../src/sandbox/server/Endpoints.ts"
 import { type Answer, withSandbox } from "./Client.ts"
 
 const fits = (name: ReadName, { json, status, text }: Answer): void => {
   assert.strictEqual(status, 200, text)
   assert.isArray(json.warnings)
-  assert.isTrue(Schema.is(readAnswers[name])(json.data), text)
+  assert.isTrue(Schema.is(readSchemas[name])(json.data), text)
 }
 const base64 = (text: string) => Buffer.from(text).toString("base64")
 const file = (name: string, type = "CV") => ({ name, content_type: "text/plain", data: base64(`of ${name}`), type })

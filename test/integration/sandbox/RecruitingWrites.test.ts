@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { withSandbox } from "./Client.ts"
-import { file, integration, pause, refused, row, since, steer, succeeded } from "./Written.ts"
+import { file, integration, mutate, pause, refused, row, since, succeeded } from "./Written.ts"
 
 describe("POST /ats/jobs/{id}/applications", () => {
   const body = {
@@ -99,7 +99,7 @@ describe("POST /ats/jobs/{id}/applications", () => {
         "ATS.APPLICATION_ALREADY_EXISTS"
       )
       succeeded("createApplication", await send("POST", `/ats/jobs/${other}/applications`, body))
-      await steer(client, { op: "update", model: "ats.job", id: ids.job, fields: { status: "CLOSED" } })
+      await mutate(client, { op: "update", model: "ats.job", id: ids.job, fields: { status: "CLOSED" } })
       refused(await send("POST", path, of({ email_address: "ida@mail.example" })), 409, "ATS.JOB_CLOSED")
     }))
 })

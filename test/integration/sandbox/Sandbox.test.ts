@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { incrementalModels, lists } from "../../../src/api/Lists.ts"
-import type { FaultSettings } from "../../../src/sandbox/Faults.ts"
 import { serve } from "../../../src/sandbox/Sandbox.ts"
-import type { Steering } from "../../../src/sandbox/Steering.ts"
+import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
+import type { MutationRequest } from "../../../src/sandbox/world/Mutations.ts"
 import { withSandbox } from "./Client.ts"
 
 const faults = (settings: FaultSettings) => settings
-const steering = (act: Steering) => act
+const steering = (act: MutationRequest) => act
 
 describe("the lists over HTTP", () => {
   it.live("U37: all eleven answer with the list envelope and the server's date", () =>
@@ -228,7 +228,7 @@ describe("faults", () => {
       const began = performance.now()
       assert.strictEqual((await get("/ats/tags")).text, whole.text)
       assert.isAtLeast(performance.now() - began, 149)
-      await control("PUT", "/faults", faults({ faults: [{ kind: "drop" }] }))
+      await control("PUT", "/faults", faults({ faults: [{ kind: "drop_request" }] }))
       const broken = await get("/ats/tags").then(() => "answered", () => "broken")
       assert.strictEqual(broken, "broken")
       const { requests } = (await control("GET", "/requests")).json as unknown as {
@@ -237,11 +237,11 @@ describe("faults", () => {
       assert.isNull(requests.at(-1)?.status)
     }))
 
-  it.live("of a storm are the same for the same seed, and spare /_sandbox", () => {
+  it.live("of the heavy profile are the same for the same seed, and spare /_sandbox", () => {
     const weather = (seed: number) => {
       const statuses: Array<number | string> = []
       return Effect.as(
-        withSandbox({ seed, faults: "storm" }, async ({ control, get }) => {
+        withSandbox({ seed, faults: "heavy" }, async ({ control, get }) => {
           for (let i = 0; i < 40; i++) {
             const status = await get("/ats/tags?page_size=1").then(
               ({ json, status }) => json === null ? "broken" : status,

@@ -58,7 +58,7 @@ describe("every write", () => {
       const path = `/ats/candidates/${ids.candidate}/tags`
       const answer = await send("POST", path, undefined, {
         headers: { "content-type": "application/json; charset=UTF-8" },
-        raw: JSON.stringify({ ...bodies.addTag, colour: "red" })
+        raw: JSON.stringify({ ...bodies.addTag, color: "red" })
       })
       succeeded("addTag", answer)
     }))

@@ -14,7 +14,7 @@ export const succeeded = (name: WriteName, { json, status, text }: Answer): void
 export const refused = ({ json, status, text }: Answer, wanted: number, code = "PLATFORM.INPUT_INVALID"): void => {
   assert.deepStrictEqual([status, json?.error?.code], [wanted, code], text)
 }
-export const steer = async ({ control }: Client, act: object) => {
+export const mutate = async ({ control }: Client, act: object) => {
   const { status, text } = await control("POST", "/mutations", { integration, ...act })
   assert.strictEqual(status, 200, text)
 }

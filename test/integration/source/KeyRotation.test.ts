@@ -6,8 +6,8 @@ import * as Result from "effect/Result"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Config from "../../../src/Config.ts"
-import { environment } from "../../../src/ConfigInput.ts"
+import * as Config from "../../../src/config/Config.ts"
+import { loadEnvironment } from "../../../src/config/RawConfig.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { json, Loopback } from "./Loopback.ts"
@@ -46,7 +46,7 @@ const rotating = Effect.gen(function*() {
   const file = join(directory, "key")
   const mount = (key: string) => writeFileSync(file, `${key}\n`)
   mount("key-1")
-  const settings = yield* environment.pipe(
+  const settings = yield* loadEnvironment.pipe(
     Effect.map((input) => Result.getOrThrow(Config.check(input))),
     Effect.provideService(
       ConfigProvider.ConfigProvider,
@@ -84,7 +84,7 @@ describe("a key that is exchanged while we run", () => {
       const { layer, state } = yield* rotating
       state.taken = "another"
       const { reason } = yield* Effect.flip(Effect.provide(read, layer))
-      assert.strictEqual(reason._tag, "KeyRefused")
+      assert.strictEqual(reason._tag, "Unauthorized")
       assert.deepStrictEqual(state.asked, ["key-1"])
     }))
 })

@@ -65,7 +65,7 @@ describe("the API over a real connection", () => {
       const reason = yield* refusedBy(server.url, {
         accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("an-old-key")) } }
       })
-      assert.strictEqual(reason._tag, "KeyRefused")
+      assert.strictEqual(reason._tag, "Unauthorized")
       assert.include(reason.hint, "ROLLCALL_API_KEY")
       assert.notInclude(reason.message, "an-old-key")
     }))
@@ -76,7 +76,7 @@ describe("the API over a real connection", () => {
       const key = yield* refusedBy(server.url, {
         accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("k\n名前")) } }
       })
-      assert.strictEqual(key._tag, "KeyRefused")
+      assert.strictEqual(key._tag, "Unauthorized")
       assert.notInclude(key.message, "名前")
       const other = yield* Source.pipe(
         Effect.flatMap((service) => service.page({ ...request, integration: "greenhouse:名前" })),

@@ -142,7 +142,7 @@ describe("candidates, over random histories of applications", () => {
           assert.isTrue(entries.every(({ reason }) => reason !== "erased" && reason !== "absent"))
         }),
         {
-          derives: Processing.plain("ats.candidate"),
+          derivedProcessing: Processing.defaultProcessing("ats.candidate"),
           guard: { ...Guard.thresholds, smallCount: 1000, count: 1000, share: 1, smallShare: 1, scopeCount: 1000 }
         }
       ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),

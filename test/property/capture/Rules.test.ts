@@ -33,7 +33,7 @@ const Rules = Schema.Struct({
   redact: Schema.Record(Schema.Literals(paths), Schema.Literals(["drop", "hash"]))
 })
 
-const byRules = (rules: Processing.Rules) => Processing.make("ats.application", { ...rules, key: "k" })
+const byRules = (rules: Processing.ProcessingRules) => Processing.make("ats.application", { ...rules, key: "k" })
 
 describe("rules that change", () => {
   it.effect.prop(

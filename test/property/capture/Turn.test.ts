@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { newReading } from "../../../src/capture/Pages.ts"
-import { initial } from "../../../src/capture/StreamState.ts"
-import { nextTurn } from "../../../src/capture/Turn.ts"
-import type { Reading, StreamState } from "../../../src/store/State.ts"
+import { newRun } from "../../../src/capture/read/Pages.ts"
+import { nextStep } from "../../../src/capture/schedule/NextStep.ts"
+import { initialState } from "../../../src/capture/schedule/StreamLifecycle.ts"
+import type { Run, StreamState } from "../../../src/store/State.ts"
 
 const interval = Duration.minutes(1)
 const sweepInterval = Duration.hours(6)
@@ -22,20 +22,20 @@ const Situation = Schema.Struct({
   sweepingSince: Schema.NullOr(moment),
   polls: Schema.NullOr(Schema.Literals(["everything", "nothing"])),
   failures: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })),
-  last: Schema.Literals(["poll", "sweep"]),
-  owes: Schema.Literals(["done", "more", "sweep"]),
-  pollAsked: Schema.Boolean,
+  lastTried: Schema.Literals(["poll", "sweep"]),
+  refreshOutcome: Schema.Literals(["done", "more", "sweep"]),
+  pollRequested: Schema.Boolean,
   jitter: Schema.Literals([-0.1, 0, 0.1])
 })
 type Situation = typeof Situation.Type
 
-const turnIn = ({ jitter, last, owes, pollAsked, ...situation }: Situation) => {
+const turnIn = ({ jitter, lastTried, refreshOutcome, pollRequested, ...situation }: Situation) => {
   const { live, model } = situation
   const settings = { integration: "one", model, account: "default", interval, sweepInterval }
-  const fresh: StreamState = initial(settings, Duration.minutes(5))
-  const reading = (kind: Reading["kind"], startedAt: number) =>
-    newReading(fresh, kind, { from: null, startedAt, backfill: false })
-  const ended = (kind: Reading["kind"], endedAt: number | null) =>
+  const fresh: StreamState = initialState(settings, Duration.minutes(5))
+  const reading = (kind: Run["kind"], startedAt: number) =>
+    newRun(fresh, kind, { updatedAfter: null, startedAt, backfill: false })
+  const ended = (kind: Run["kind"], endedAt: number | null) =>
     endedAt === null ? null : { ...reading(kind, endedAt), endedAt }
   const state: StreamState = {
     ...fresh,
@@ -44,10 +44,14 @@ const turnIn = ({ jitter, last, owes, pollAsked, ...situation }: Situation) => {
     sweep: situation.sweepingSince === null ? null : reading("sweep", situation.sweepingSince),
     lastPoll: ended("poll", situation.polledAt),
     lastSweep: ended("sweep", situation.sweptAt),
-    ...situation.polls === null ? {} : { polls: situation.polls },
+    ...situation.polls === null ? {} : { pollsReturn: situation.polls },
     failing: situation.failures === 0 ? null : { count: situation.failures, message: "refused", since: now }
   }
-  return nextTurn({ key: { integration: "one", model }, settings, jitter, last, owes, pollAsked }, state, now)
+  return nextStep(
+    { key: { integration: "one", model }, settings, jitter, lastTried, refreshOutcome, pollRequested },
+    state,
+    now
+  )
 }
 
 describe("Turn", () => {
@@ -55,20 +59,20 @@ describe("Turn", () => {
     Situation
   ], ([situation]) => {
     const turn = turnIn(situation)
-    if (turn.turn !== "rest") return
+    if (turn.kind !== "wait") return
     assert.isAbove(turn.until, now)
     assert.isAtMost(turn.until - now, 11 * Duration.toMillis(interval))
   })
 
   it.prop("what was read a moment ago rests, until an operator asks for it", [Situation], ([situation]) => {
     const read = { ...situation, live: true, polledAt: now - 1, sweptAt: now - 1, sweepingSince: null }
-    const rested = { ...read, owes: "done" as const, pollAsked: false }
+    const rested = { ...read, refreshOutcome: "done" as const, pollRequested: false }
     const often = situation.model === "hris.skill" && situation.polls === "everything" ? 10 : 1
     const { jitter, model } = situation
     const until = now - 1 + often * (1 + jitter) * Duration.toMillis(interval)
-    assert.deepStrictEqual(turnIn(rested), { turn: "rest", until })
-    const { turn } = turnIn({ ...rested, pollAsked: true })
-    assert.strictEqual(turn, model === "hris.skill" ? "poll" : "sweep")
+    assert.deepStrictEqual(turnIn(rested), { kind: "wait", until })
+    const { kind } = turnIn({ ...rested, pollRequested: true })
+    assert.strictEqual(kind, model === "hris.skill" ? "poll" : "sweep")
   })
 
   it.prop("W11: nobody polls who was away for longer than deletes are remembered, nor goes on with a sweep as old", [
@@ -82,27 +86,27 @@ describe("Turn", () => {
       sweptAt: Math.min(away.sweptAt ?? old, old),
       sweepingSince: away.sweepingSince === null ? null : Math.min(away.sweepingSince, old)
     })
-    assert.deepStrictEqual(turn, { turn: "sweep", anew: away.sweepingSince !== null, until: Infinity })
+    assert.deepStrictEqual(turn, { kind: "sweep", fromFirstPage: away.sweepingSince !== null, until: Infinity })
   })
 
   it.prop("R3: a sweep gives way to the poll that is due; after a failure it is the other's turn", [
     Situation
   ], ([situation]) => {
-    const { failures, last } = situation
+    const { failures, lastTried } = situation
     const turn = turnIn({
       ...situation,
       model: "hris.skill",
       live: true,
-      pollAsked: false,
+      pollRequested: false,
       polledAt: now - Duration.toMillis(Duration.hours(1)),
       sweptAt: now - Duration.toMillis(Duration.days(1))
     })
     const until = now + Duration.toMillis(interval)
-    const isSweep = failures > 0 && last === "poll"
-    assert.deepStrictEqual(turn, isSweep ? { turn: "sweep", anew: false, until } : { turn: "poll" })
+    const isSweep = failures > 0 && lastTried === "poll"
+    assert.deepStrictEqual(turn, isSweep ? { kind: "sweep", fromFirstPage: false, until } : { kind: "poll" })
   })
 
   it.prop("what only ever comes whole is never polled", [Situation], ([situation]) => {
-    assert.notStrictEqual(turnIn({ ...situation, model: "assessment.package" }).turn, "poll")
+    assert.notStrictEqual(turnIn({ ...situation, model: "assessment.package" }).kind, "poll")
   })
 })

@@ -17,13 +17,13 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import type { WriteName } from "../../../src/api/Writes.ts"
-import { Delivery } from "../../../src/delivery/Delivery.ts"
-import * as Outcomes from "../../../src/delivery/Outcomes.ts"
+import * as UnknownOutcomes from "../../../src/delivery/admin/UnknownOutcomes.ts"
+import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import { Chance } from "../../../src/sandbox/Chance.ts"
+import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { type Backlog, type DeadLetter, Deliveries } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { eventOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
 import { hooked } from "../../unit/source/Hooked.ts"
@@ -98,9 +98,9 @@ const failed = {
   unknown: new SourcePort.WriteError({ reason: new SourcePort.OutcomeUnknown({ code: null, message: "no answer" }) })
 }
 
-const pluginsOf = (chance: Chance, effects: Effects) => {
+const pluginsOf = (random: SeededRandom, effects: Effects) => {
   const flaky = Effect.suspend((): Effect.Effect<void, Plugin.HandlerError> => {
-    const draw = chance.next()
+    const draw = random.next()
     if (draw < 0.1) return new Plugin.Transient({ message: "flaky" })
     return draw < 0.12 ? new Plugin.RateLimited({ retryAfter: Duration.seconds(20) }) : Effect.void
   })
@@ -141,7 +141,7 @@ const pluginsOf = (chance: Chance, effects: Effects) => {
       Effect.gen(function*() {
         const api = yield* Plugin.Api.for("workday:acme")
         const create = api.createEmployee({ properties: { of: recordOf(happened(event)) } })
-        yield* Plugin.Journal.oncePer("create", Schema.Struct({ id: Schema.String }), create)
+        yield* Plugin.Journal.oncePerRecord("create", Schema.Struct({ id: Schema.String }), create)
         yield* flaky
       })
   )
@@ -174,7 +174,7 @@ const pluginsOf = (chance: Chance, effects: Effects) => {
 }
 
 /** The API as a plugin meets it: it does, does not, or does and keeps it to itself. */
-const sourceOf = (chance: Chance, effects: Effects): SourcePort.Source["Service"] => {
+const sourceOf = (random: SeededRandom, effects: Effects): SourcePort.Source["Service"] => {
   const perform = (write: string, params: object, body: object, integration: string): unknown => {
     if (write === "addResultLink" && "application_id" in params && "label" in body) {
       add(effects.links, `${integration}/${params.application_id}@${body.label}`)
@@ -210,7 +210,7 @@ const sourceOf = (chance: Chance, effects: Effects): SourcePort.Source["Service"
       hooked(
         hooks,
         Effect.suspend(() => {
-          const draw = chance.next()
+          const draw = random.next()
           if (draw < 0.1) return Effect.fail(failed.notSent)
           if (draw < 0.13) return Effect.fail(failed.limited)
           if (draw < 0.14) return Effect.fail(failed.unknown)
@@ -223,9 +223,9 @@ const sourceOf = (chance: Chance, effects: Effects): SourcePort.Source["Service"
 
 /** What an operator does who looks at dead letters: those with which the process died are tried again. Gives how many. */
 const redriven = Effect.fnUntraced(function*(deliveries: Deliveries["Service"]) {
-  const act = { at: 0, act: "test", target: "", detail: "" }
+  const act = { at: 0, command: "test", target: "", detail: "" }
   const ended = yield* deliveries.deadLetters({ reason: "ProcessEnded", limit: 10_000 })
-  for (const which of yield* deliveries.switchedOff) yield* deliveries.set(which, true, act)
+  for (const which of yield* deliveries.switchedOff) yield* deliveries.setSwitch(which, true, act)
   if (ended.length === 0) return 0
   return yield* deliveries.redrive(ended.map(({ id }) => id), { dueAt: 0, fresh: null }, act)
 })
@@ -242,10 +242,10 @@ const answer = Effect.fnUntraced(function*(deliveries: Deliveries["Service"], { 
       createEmployee: employees.has(record),
       addTag: tags.has(`${integration}/c-${event.id}`)
     }
-    for (const { name, write } of yield* Outcomes.of(letter)) {
+    for (const { name, write } of yield* UnknownOutcomes.openStepsOf(letter)) {
       const happened = write !== null && truth[write] === true
       const created = happened && write === "createEmployee" ? { id: `employee of ${record}` } : {}
-      const given = yield* Effect.result(Outcomes.resolve(id, name, { happened, ...created }))
+      const given = yield* Effect.result(UnknownOutcomes.resolve(id, name, { happened, ...created }))
       if (given._tag === "Success") answers++
     }
   }
@@ -253,14 +253,14 @@ const answer = Effect.fnUntraced(function*(deliveries: Deliveries["Service"], { 
 }, (effect, deliveries) => Effect.provideService(effect, Deliveries, deliveries))
 
 /** Appends a few changes at a time, all kinds mixed. */
-const historyOf = (chance: Chance, { events, records }: Size): ReadonlyArray<Happened> => {
+const historyOf = (random: SeededRandom, { events, records }: Size): ReadonlyArray<Happened> => {
   const versions = new Map<string, number>()
   return Array.from({ length: events }, () => {
-    const integration = integrations[Math.floor(chance.next() * integrations.length)] ?? ""
-    const id = `a${Math.floor(chance.next() * records)}`
+    const integration = integrations[Math.floor(random.next() * integrations.length)] ?? ""
+    const id = `a${Math.floor(random.next() * records)}`
     const version = (versions.get(integration + id) ?? 0) + 1
     versions.set(integration + id, version)
-    return { integration, id, version, hired: version > 1 && chance.next() < 0.15 }
+    return { integration, id, version, hired: version > 1 && random.next() < 0.15 }
   })
 }
 
@@ -278,7 +278,7 @@ export interface Lived {
 const realTurn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 
 export const live = Effect.fnUntraced(function*(size: Size) {
-  const chance = new Chance(size.seed)
+  const random = new SeededRandom(size.seed)
   const effects: Effects = {
     links: new Map(),
     employees: new Map(),
@@ -291,11 +291,11 @@ export const live = Effect.fnUntraced(function*(size: Size) {
   const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
   const store = Context.get(services, Store)
   const deliveries = Context.get(services, Deliveries)
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   for (const id of [...integrations, "workday:acme"]) yield* store.saveIntegration(owner, integrationOf(id), null)
   yield* store.ensureStreams(integrations.map((integration) => stateOf({ integration, model: "ats.application" })))
-  const history = historyOf(chance, size)
-  const plugins = pluginsOf(chance, effects)
+  const history = historyOf(random, size)
+  const plugins = pluginsOf(random, effects)
   let deaths = 0
   let deadly = size.deadly
 
@@ -304,7 +304,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     const died = yield* Deferred.make<void>()
     const life = {
       step: () => {
-        if (!isDead && chance.next() < deadly) {
+        if (!isDead && random.next() < deadly) {
           isDead = true
           deaths++
           Deferred.doneUnsafe(died, Effect.void)
@@ -312,7 +312,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
         return isDead
       }
     }
-    const source = mortal(sourceOf(chance, effects), life)
+    const source = mortal(sourceOf(random, effects), life)
     const client = HttpClient.make((request) =>
       Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status: 200 })))
     )
@@ -326,7 +326,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     const scope = yield* Scope.make()
     yield* Effect.forkDetach(
       Layer.buildWithScope(
-        Layer.provide(Delivery.layer({ plugins, retention: Duration.days(7) }), ports),
+        Layer.provide(DeliveryEngine.layer({ plugins, retention: Duration.days(7) }), ports),
         scope
       )
     )
@@ -352,7 +352,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
                 })
               )
             }))
-            yield* tx.setChildren(new Map(own.map(({ id }) => [id, `c-${id}`])))
+            yield* tx.setDerivedIds(new Map(own.map(({ id }) => [id, `c-${id}`])))
             yield* tx.write(writes)
           })),
       { discard: true }
@@ -372,7 +372,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
   })
   const never = Effect.succeed(false)
   for (let from = 0; from < history.length;) {
-    const next = from + 1 + Math.floor(chance.next() * Math.max(60, size.events / 50))
+    const next = from + 1 + Math.floor(random.next() * Math.max(60, size.events / 50))
     yield* append(history.slice(from, next))
     from = next
     yield* settle(2, never)

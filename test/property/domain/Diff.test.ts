@@ -4,7 +4,7 @@ import { canonicalHash, isArray, isObject, type JsonObject, type JsonValue } fro
 import { diff, type PathChange } from "../../../src/domain/Diff.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 
-const processing = Processing.plain("ats.application")
+const processing = Processing.defaultProcessing("ats.application")
 const { shape } = processing
 
 const id = Schema.Literals(["a", "b", "c/d", "e~f"])

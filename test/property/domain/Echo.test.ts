@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../../src/domain/Canonical.ts"
 import { diff } from "../../../src/domain/Diff.ts"
-import { isShown, isWhole, keysOf, recognise, type Shown } from "../../../src/domain/Echo.ts"
-import { expectationsOf, type Open } from "../../../src/domain/Expectation.ts"
+import { attributeEvent, isFulfilled, isOwnChangeOnly, keysOf, type RecordEvent } from "../../../src/domain/Echo.ts"
+import { expectationsOf, type OpenExpectation } from "../../../src/domain/Expectation.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 
-const { shape } = Processing.plain("ats.application")
+const { shape } = Processing.defaultProcessing("ats.application")
 
 const Name = Schema.Literals(["a/b", "c", "d~e", "f"])
 const names = ["a/b", "c", "d~e", "f"] as const
@@ -49,7 +49,7 @@ const expectedOf = ({ what }: Act) => {
   return expectationsOf(write, { candidate_id: "C" }, { tag: { name: what.name } })
 }
 
-const openOf = (acts: ReadonlyArray<Act>): ReadonlyArray<Open> =>
+const openOf = (acts: ReadonlyArray<Act>): ReadonlyArray<OpenExpectation> =>
   acts.flatMap((act, index) =>
     act.by === "somebody" ? [] : expectedOf(act).filter(({ model }) => model === "ats.application").map((one) => ({
       ...one,
@@ -59,7 +59,7 @@ const openOf = (acts: ReadonlyArray<Act>): ReadonlyArray<Open> =>
       plugin: act.by,
       delivery: String(index),
       depth: act.depth,
-      met: []
+      fulfilledIn: []
     }))
   )
 
@@ -85,7 +85,7 @@ const explanations = (acts: ReadonlyArray<Act>, before: Application, after: Appl
   return explained
 }
 
-const shownBetween = (before: Application, after: Application, stamped: boolean): Shown => {
+const shownBetween = (before: Application, after: Application, stamped: boolean): RecordEvent => {
   const content = plain(after, stamped ? "later" : "before")
   return { id: "A", kind: "updated", changes: diff(shape, plain(before, "before"), content), after: content }
 }
@@ -97,7 +97,7 @@ describe("Echo", () => {
     ([before, acts, note]) => {
       const after = carriedOut(acts, { ...before, note })
       const shown = shownBetween(before, after, false)
-      const { cause } = recognise(shown, openOf(acts))
+      const { cause } = attributeEvent(shown, openOf(acts))
       const explained = explanations(acts, before, after)
       if (explained.length === 0) return assert.isNull(cause)
       assert.strictEqual(cause?.depth, Math.max(...explained.map(({ act }) => act.depth)))
@@ -113,13 +113,13 @@ describe("Echo", () => {
     ([before, acts, note]) => {
       const after = carriedOut(acts, { ...before, note })
       const shown = shownBetween(before, after, true)
-      const { cause } = recognise(shown, openOf(acts))
+      const { cause } = attributeEvent(shown, openOf(acts))
       if (cause === null) return
       const own = new Set(
         explanations(acts, before, after).filter(({ act }) => act.by === cause.plugin).map(({ path }) => path)
       )
       const isOurs = shown.changes.every(({ path }) => path === "/updated_at" || own.has(path))
-      assert.strictEqual(isWhole(cause, shown.changes), isOurs)
+      assert.strictEqual(isOwnChangeOnly(cause, shown.changes), isOurs)
       assert.strictEqual(cause.paths.includes("/updated_at"), isOurs)
     }
   )
@@ -131,10 +131,13 @@ describe("Echo", () => {
       const after = carriedOut(acts, before)
       const shown = shownBetween(before, after, false)
       const open = openOf(acts)
-      const { cause, met } = recognise(shown, open)
-      assert.deepStrictEqual(recognise(shown, [...open].reverse()).cause, cause)
-      for (const one of met) assert.isTrue(isShown(one, shown.after))
-      assert.deepStrictEqual(recognise(shown, open.map((one) => ({ ...one, met: ["A"] }))), { cause: null, met: [] })
+      const { cause, fulfilled } = attributeEvent(shown, open)
+      assert.deepStrictEqual(attributeEvent(shown, [...open].reverse()).cause, cause)
+      for (const one of fulfilled) assert.isTrue(isFulfilled(one, shown.after))
+      assert.deepStrictEqual(attributeEvent(shown, open.map((one) => ({ ...one, fulfilledIn: ["A"] }))), {
+        cause: null,
+        fulfilled: []
+      })
     }
   )
 

@@ -12,7 +12,7 @@ const Publishing = Schema.Struct({
 })
 const window = Duration.toMillis(limits.window)
 const hour = 3_600_000
-const isHeld = (amount: number, of: number) => Guard.suspicion(limits, "deletes", amount, of) !== null
+const isHeld = (amount: number, of: number) => Guard.holdReason(limits, "deletes", amount, of) !== null
 
 describe("Guard", () => {
   it.prop("a wave that is held stays held when it grows, or when the stream is smaller", [amount, amount, amount], ([
@@ -38,9 +38,9 @@ describe("Guard", () => {
     assert.deepStrictEqual([isHeld(100, 400), isHeld(101, 400)], [false, true])
     assert.deepStrictEqual([isHeld(200, 1_000), isHeld(201, 1_000)], [false, true])
     assert.deepStrictEqual([isHeld(4, 8), isHeld(5, 11), isHeld(5, 10)], [false, false, true])
-    const isSwitched = (amount: number, of: number) => Guard.isSwitched(limits, "value", amount, of)
+    const isSwitched = (amount: number, of: number) => Guard.isScopeChange(limits, "value", amount, of)
     assert.deepStrictEqual([isSwitched(4, 4), isSwitched(5, 16), isSwitched(6, 20)], [false, true, false])
-    const isFilled = (amount: number, of: number) => Guard.isSwitched(limits, "members", amount, of)
+    const isFilled = (amount: number, of: number) => Guard.isScopeChange(limits, "members", amount, of)
     assert.deepStrictEqual([isFilled(4, 4), isFilled(14, 16), isFilled(15, 16), isFilled(18, 20)], [
       false,
       false,
@@ -50,9 +50,9 @@ describe("Guard", () => {
   })
 
   it("who deletes and restores the same records again is not told of more records than there are", () => {
-    assert.strictEqual(Guard.suspicion(limits, "deletes", 8, 8), "all 8 records deleted")
+    assert.strictEqual(Guard.holdReason(limits, "deletes", 8, 8), "all 8 records deleted")
     assert.strictEqual(
-      Guard.suspicion(limits, "deletes", 11, 8),
+      Guard.holdReason(limits, "deletes", 11, 8),
       "records were deleted 11 times within 1d, and there are 8"
     )
   })
@@ -61,18 +61,18 @@ describe("Guard", () => {
     Schema.Array(Publishing)
   ], ([steps]) => {
     let now = 1_700_000_000_000
-    let history: ReadonlyArray<Guard.Hour> = []
+    let history: ReadonlyArray<Guard.HourlyCounts> = []
     const all: Array<readonly [at: number, deletes: number]> = []
     for (const { deletes, minutes, restores } of steps) {
       now += minutes * 60_000
-      history = Guard.remember(limits, history, now, { deletes, restores })
+      history = Guard.addToHistory(limits, history, now, { deletes, restores })
       all.push([now, deletes])
       const within = (length: number) => all.reduce((sum, [at, deletes]) => now - at < length ? sum + deletes : sum, 0)
-      const counted = Guard.recently(limits, history, now).deletes
+      const counted = Guard.countRecent(limits, history, now).deletes
       assert.isAtLeast(counted, within(window))
       assert.isAtMost(counted, within(window + hour))
       assert.isAtMost(history.length, 26)
     }
-    assert.strictEqual(Guard.recently(limits, Guard.approved(history, "deletes"), now).deletes, 0)
+    assert.strictEqual(Guard.countRecent(limits, Guard.forgetWave(history, "deletes"), now).deletes, 0)
   })
 })

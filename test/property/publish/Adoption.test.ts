@@ -17,18 +17,18 @@ import * as TestClock from "effect/testing/TestClock"
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Adoption from "../../../src/capture/Adoption.ts"
-import type { Stream } from "../../../src/capture/Pages.ts"
-import { poll } from "../../../src/capture/Poll.ts"
-import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
-import { sweep } from "../../../src/capture/Sweep.ts"
+import * as StoreAdoption from "../../../src/capture/commit/StoreAdoption.ts"
+import type { Stream } from "../../../src/capture/read/Pages.ts"
+import { poll } from "../../../src/capture/read/Poll.ts"
+import { sweep } from "../../../src/capture/read/Sweep.ts"
+import { initialState, type StreamSettings } from "../../../src/capture/schedule/StreamLifecycle.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import * as Memory from "../../../src/publish/Memory.ts"
+import * as MemorySink from "../../../src/publish/MemorySink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink, type StreamProgress } from "../../../src/publish/Sink.ts"
 import type { Source } from "../../../src/source/Source.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../unit/capture/ScriptedApi.ts"
 
@@ -66,7 +66,7 @@ const makeScene = Effect.gen(function*() {
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
   )
   const api = Scripted.make()
-  const broker = new Memory.MemoryBroker()
+  const broker = new MemorySink.MemoryBroker()
   const told: Array<Told> = []
   const store = Sqlite.layer({ file: join(directory, "rollcall.db") })
 
@@ -77,15 +77,15 @@ const makeScene = Effect.gen(function*() {
   const read = (reading: (stream: Stream) => Effect.Effect<unknown, unknown, Store | Source>) =>
     opened(
       Effect.gen(function*() {
-        const { claim, ensureStreams, identity } = yield* Store
-        const owner = yield* claim("capture")
-        yield* Adoption.finish(owner, identity.lineage, () => null)
-        yield* ensureStreams([{ ...initial(settings, patience), lineage: identity.lineage }])
+        const { takeOwnership, ensureStreams, identity } = yield* Store
+        const owner = yield* takeOwnership("capture")
+        yield* StoreAdoption.finish(owner, identity.generation, () => null)
+        yield* ensureStreams([{ ...initialState(settings, patience), generation: identity.generation }])
         yield* reading({
           key,
           settings,
-          processing: Processing.plain(key.model),
-          derives: null,
+          processing: Processing.defaultProcessing(key.model),
+          derivedProcessing: null,
           overlapMin: patience,
           guard: Guard.thresholds,
           owner
@@ -100,20 +100,20 @@ const makeScene = Effect.gen(function*() {
       Effect.map(Sink, (sink) =>
         Sink.of({
           ...sink,
-          report: (identity, streams) =>
+          publishProgress: (identity, streams) =>
             Effect.andThen(
-              sink.report(identity, streams),
+              sink.publishProgress(identity, streams),
               Effect.sync(() => told.push(...streams.map((stream) => ({ ...stream, after: broker.events.length }))))
             )
         }))
-    ).pipe(Layer.provide(Memory.layer(broker)))
+    ).pipe(Layer.provide(MemorySink.layer(broker)))
     const { newest } = yield* (yield* Store).logRange
     const scope = yield* Scope.make()
     const context = yield* Layer.buildWithScope(
       Layer.fresh(Relay.layer).pipe(Layer.provide(noting), Layer.provide(Layer.succeed(Store, yield* Store))),
       scope
     )
-    const reached = yield* Effect.forkChild(Context.get(context, Relay).reached(newest))
+    const reached = yield* Effect.forkChild(Context.get(context, Relay).awaitPosition(newest))
     while (reached.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
     const { state } = yield* Fiber.join(reached)
     yield* Scope.close(scope, Exit.void)
@@ -142,46 +142,46 @@ const makeScene = Effect.gen(function*() {
     act,
     publish,
     poll: read(poll),
-    backfill: read((stream) => sweep(stream, { confirmInterval: patience, yieldTurn: Effect.succeed(false) })),
+    backfill: read((stream) => sweep(stream, { confirmInterval: patience, shouldYield: Effect.succeed(false) })),
     backUp: copy("rollcall.db", "backup.db"),
     restore: copy("backup.db", "rollcall.db"),
-    adopt: opened(Effect.flatMap(Adoption.plan(0), (plan) => Adoption.adopt(plan, () => null)))
+    adopt: opened(Effect.flatMap(StoreAdoption.plan(0), (plan) => StoreAdoption.adopt(plan, () => null)))
   }
 })
 
-/** As docs/events.md says: newer (lineage, version) wins, and what progress of a later lineage does not know goes. */
-const consume = (events: ReadonlyArray<Memory.MemoryEvent>, told: ReadonlyArray<Told>) => {
+/** As docs/events.md says: newer (generation, version) wins, and what progress of a later generation does not know goes. */
+const consume = (events: ReadonlyArray<MemorySink.MemoryEvent>, told: ReadonlyArray<Told>) => {
   const records = new Map<
     string,
-    { readonly lineage: number; readonly version: number; readonly after: string | null }
+    { readonly generation: number; readonly version: number; readonly after: string | null }
   >()
-  const obey = ({ lineage }: Told) => {
-    for (const [key, record] of records) if (record.lineage < lineage) records.delete(key)
+  const obey = ({ generation }: Told) => {
+    for (const [key, record] of records) if (record.generation < generation) records.delete(key)
   }
-  events.forEach(({ after, key, lineage, version }, index) => {
+  events.forEach(({ after, key, generation, version }, index) => {
     for (const word of told) if (word.after === index) obey(word)
     const known = records.get(key)
-    const newer = known === undefined || lineage > known.lineage ||
-      (lineage === known.lineage && version > known.version)
-    if (newer) records.set(key, { lineage, version, after })
+    const newer = known === undefined || generation > known.generation ||
+      (generation === known.generation && version > known.version)
+    if (newer) records.set(key, { generation, version, after })
   })
   for (const word of told) if (word.after === events.length) obey(word)
   return new Map([...records].flatMap(([key, { after }]) => after === null ? [] : [[key, JSON.parse(after).title]]))
 }
 
-/** I4: an id, and a (record, lineage, version), mean one content; versions of a lineage are 1, 2, 3 …. */
-const assertIdentities = (events: ReadonlyArray<Memory.MemoryEvent>) => {
+/** I4: an id, and a (record, generation, version), mean one content; versions of a generation are 1, 2, 3 …. */
+const assertIdentities = (events: ReadonlyArray<MemorySink.MemoryEvent>) => {
   const contents = new Map<string, string>()
   const versions = new Map<string, number>()
-  for (const { after, eventId, key, kind, lineage, version } of events) {
-    const content = JSON.stringify([key, lineage, version, kind, after])
-    for (const name of [eventId, `${key} ${lineage} ${version}`]) {
+  for (const { after, eventId, key, kind, generation, version } of events) {
+    const content = JSON.stringify([key, generation, version, kind, after])
+    for (const name of [eventId, `${key} ${generation} ${version}`]) {
       assert.strictEqual(contents.get(name) ?? content, content)
       contents.set(name, content)
     }
-    const before = versions.get(`${key} ${lineage}`) ?? 0
+    const before = versions.get(`${key} ${generation}`) ?? 0
     assert.isAtMost(version, before + 1, `${key} lacks a version`)
-    versions.set(`${key} ${lineage}`, Math.max(before, version))
+    versions.set(`${key} ${generation}`, Math.max(before, version))
   }
 }
 

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { type IncrementalModel, incrementalModels } from "../../../src/api/Lists.ts"
-import { everything, type ListQuery } from "../../../src/sandbox/Reading.ts"
-import type { Order } from "../../../src/sandbox/Records.ts"
-import { World } from "../../../src/sandbox/World.ts"
+import { allRecords, type ListQuery } from "../../../src/sandbox/world/ListQuery.ts"
+import type { ListOrder } from "../../../src/sandbox/world/Records.ts"
+import { World } from "../../../src/sandbox/world/World.ts"
 
 const start = Date.parse("2026-03-01T12:00:00.000Z")
 const integration = "sandbox:everything"
@@ -17,7 +17,7 @@ const Model = Schema.Literals(incrementalModels)
 const AnyOrder = Schema.Literals(["drifting", "stable"])
 
 type Shown = { readonly id: string; readonly [key: string]: unknown }
-const list = (world: World, model: IncrementalModel, query: ListQuery = everything) =>
+const list = (world: World, model: IncrementalModel, query: ListQuery = allRecords) =>
   world.list(integration, model, query) as unknown as ReadonlyArray<Shown>
 const everyList = (world: World) => incrementalModels.map((model) => list(world, model))
 
@@ -38,7 +38,8 @@ const pages = (
   return all
 }
 
-const lively = (seed: number, order: Order = "drifting") => World.make({ seed, start, records: 40, speed: 2000, order })
+const lively = (seed: number, order: ListOrder = "drifting") =>
+  World.make({ seed, start, records: 40, speed: 2000, order })
 
 describe("a world", () => {
   it.prop(
@@ -64,7 +65,7 @@ describe("a world", () => {
   }, ({ model, order, seed, size }) => {
     const world = lively(seed, order)
     world.advance(start + 20_000)
-    const read = pages(world, model, everything, size)
+    const read = pages(world, model, allRecords, size)
     assert.deepStrictEqual(read.flat(), [...list(world, model)])
     assert.isTrue(read.slice(0, -1).every((page) => page.length === size))
   })
@@ -78,7 +79,7 @@ describe("a world", () => {
     const seen: Array<string> = []
     let cursor: string | null = null
     do {
-      const page = world.page(integration, model, everything, 7, cursor)
+      const page = world.page(integration, model, allRecords, 7, cursor)
       if (page === "bad cursor") return assert.fail(page)
       seen.push(...(page.results as unknown as ReadonlyArray<Shown>).map(({ id }) => id))
       cursor = page.next
@@ -92,7 +93,7 @@ describe("a world", () => {
   it.prop("truth is what the list shows of live records", { seed: Seed, model: Model }, ({ model, seed }) => {
     const world = lively(seed)
     world.advance(start + 10_000)
-    const shown = list(world, model, { ...everything, includeDeleted: false })
+    const shown = list(world, model, { ...allRecords, includeDeleted: false })
     assert.deepStrictEqual([...world.truth(integration, model).keys()], shown.map(({ id }) => id))
     assert.strictEqual(JSON.stringify([...world.truth(integration, model).values()]), JSON.stringify(shown))
     assert.isTrue(shown.every((record) => record["remote_deleted_at"] === null))
@@ -107,7 +108,7 @@ describe("a world", () => {
       const middle = world.now
       world.advance(start + 20_000)
       const since = (updatedAfter: number) =>
-        new Set(list(world, model, { ...everything, updatedAfter }).map(({ id }) => id))
+        new Set(list(world, model, { ...allRecords, updatedAfter }).map(({ id }) => id))
       const [recent, older] = [since(middle), since(start)]
       for (const id of recent) assert.isTrue(older.has(id))
       for (const record of list(world, model)) {
@@ -145,13 +146,13 @@ describe("filters", () => {
       const all = list(world, model)
       const values = [...new Set(all.map((record) => String(facet(record))))].filter((_, i) => i % 2 === 0)
       const ids = all.filter((_, i) => i % (1 + every % 3) === 0).map(({ id }) => id)
-      const filtered = list(world, model, { ...everything, filters: { [filter]: values } })
+      const filtered = list(world, model, { ...allRecords, filters: { [filter]: values } })
       assert.deepStrictEqual(filtered, all.filter((record) => values.includes(String(facet(record)))))
       assert.deepStrictEqual(
-        list(world, model, { ...everything, ids, filters: { [filter]: values } }),
+        list(world, model, { ...allRecords, ids, filters: { [filter]: values } }),
         filtered.filter(({ id }) => ids.includes(id))
       )
-      assert.deepStrictEqual(list(world, model, { ...everything, filters: { [filter]: [] } }), all)
+      assert.deepStrictEqual(list(world, model, { ...allRecords, filters: { [filter]: [] } }), all)
     })
   }
 
@@ -159,7 +160,7 @@ describe("filters", () => {
     const world = lively(1)
     const [a, b, c] = list(world, "ats.tag") as readonly [Shown, Shown, Shown]
     const both = list(world, "ats.tag", {
-      ...everything,
+      ...allRecords,
       ids: [a.id, b.id],
       remoteIds: [b["remote_id"], c["remote_id"]].map(String)
     })
@@ -171,7 +172,7 @@ describe("filters", () => {
     const name = String(list(world, "hris.legal_entity")[0]?.["name"])
     const word = name.slice(2, 6).toUpperCase()
     const found = list(world, "hris.legal_entity", {
-      ...everything,
+      ...allRecords,
       filters: { name_contains: [word, "no such word"] }
     })
     assert.isTrue(found.length > 0 && found.every((record) => String(record["name"]).toUpperCase().includes(word)))

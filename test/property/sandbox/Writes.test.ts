@@ -2,16 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { checkForm } from "../../../src/api/FormCheck.ts"
-import { type EmployeeForm, type FormField, isKnown } from "../../../src/api/Forms.ts"
+import { type EmployeeForm, type FormField, isKnownField } from "../../../src/api/Forms.ts"
 import { incrementalModels } from "../../../src/api/Lists.ts"
 import { checkProficiency, type Proficiency, ProficiencyScale } from "../../../src/api/Proficiency.ts"
 import { type WriteName, writeNames } from "../../../src/api/Writes.ts"
-import { Chance } from "../../../src/sandbox/Chance.ts"
-import { formOf } from "../../../src/sandbox/EmployeeForms.ts"
-import { examplesOf } from "../../../src/sandbox/Examples.ts"
-import { everything } from "../../../src/sandbox/Reading.ts"
-import { isLive, models } from "../../../src/sandbox/Records.ts"
-import { World } from "../../../src/sandbox/World.ts"
+import { exampleIdsOf } from "../../../src/sandbox/server/ExampleIds.ts"
+import { allRecords } from "../../../src/sandbox/world/ListQuery.ts"
+import { isLive, models } from "../../../src/sandbox/world/Records.ts"
+import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import { World } from "../../../src/sandbox/world/World.ts"
+import { employeeFormFor } from "../../../src/sandbox/world/writes/EmployeeForms.ts"
 
 const start = Date.parse("2026-03-01T12:00:00.000Z")
 const integration = "sandbox:everything"
@@ -21,38 +21,38 @@ const Seed = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0xffff_fff
 const small = (seed: number) => World.make({ seed, start, records: 10, speed: 0 })
 const everyRecord = (world: World) =>
   JSON.stringify([
-    incrementalModels.map((model) => world.list(integration, model, everything)),
+    incrementalModels.map((model) => world.list(integration, model, allRecords)),
     models.map((model) => [...world.truth(integration, model).values()])
   ])
 const scaleOf = Schema.decodeUnknownSync(ProficiencyScale)
 
-/** Answers to a form, as `chance` has it. */
-const answersTo = ({ properties }: EmployeeForm, chance: Chance): Record<string, unknown> =>
+/** Answers to a form, as `random` has it. */
+const answersTo = ({ properties }: EmployeeForm, random: SeededRandom): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(properties)
-      .filter(([, field]) => field.required === true || chance.happens(0.6))
-      .map(([key, field]) => [key, answerTo(key, field, chance)])
+      .filter(([, field]) => field.required === true || random.boolean(0.6))
+      .map(([key, field]) => [key, answerTo(key, field, random)])
   )
 
-const answerTo = (key: string, field: FormField, chance: Chance): unknown => {
-  if (!isKnown(field)) return null
+const answerTo = (key: string, field: FormField, random: SeededRandom): unknown => {
+  if (!isKnownField(field)) return null
   switch (field.type) {
     case "text":
-      if (field.reg_exp == null) return "x".repeat(chance.int(field.min_length ?? 0, field.max_length ?? 9))
+      if (field.reg_exp == null) return "x".repeat(random.int(field.min_length ?? 0, field.max_length ?? 9))
       return { work_email: "ada@work.example", zip_code: "B-1000", phone: "+41 555", approval_number: "R-0042" }[key]
     case "date":
-      return `2026-0${chance.int(1, 9)}-1${chance.int(0, 9)}`
+      return `2026-0${random.int(1, 9)}-1${random.int(0, 9)}`
     case "number":
-      return chance.int(field.min ?? 0, field.max ?? 9)
+      return random.int(field.min ?? 0, field.max ?? 9)
     case "object":
-      return answersTo({ properties: field.properties ?? {} }, chance)
+      return answersTo({ properties: field.properties ?? {} }, random)
     case "array":
       return Array.from(
-        { length: chance.int(field.min_items ?? 0, field.max_items ?? 3) },
-        () => field.item_type && answerTo(key, field.item_type, chance)
+        { length: random.int(field.min_items ?? 0, field.max_items ?? 3) },
+        () => field.item_type && answerTo(key, field.item_type, random)
       )
     case "single_select":
-      return chance.pick(field.options?.entries ?? []).id
+      return random.pick(field.options?.entries ?? []).id
   }
 }
 
@@ -62,7 +62,7 @@ describe("a write", () => {
     { seed: Seed, name: Schema.Literals(writeNames), body: Schema.Json, known: Schema.Boolean },
     ({ body, known, name, seed }) => {
       const world = small(seed % 20)
-      const ids = examplesOf(world)
+      const ids = exampleIdsOf(world)
       const params = known
         ? {
           job_id: ids.job,
@@ -82,7 +82,7 @@ describe("a write", () => {
 
   it.prop("that half fits is refused before anything is done", { seed: Seed }, ({ seed }) => {
     const world = small(seed % 20)
-    const { application, candidate, interview, job, skill, staffing_entity } = examplesOf(world)
+    const { application, candidate, interview, job, skill, staffing_entity } = exampleIdsOf(world)
     const person = { first_name: "A", last_name: "B", email_address: "a@b.example" }
     const upload = { name: "a", content_type: "b", data: "AAAA", type: "CV" }
     const halves: ReadonlyArray<readonly [WriteName, Record<string, string>, unknown]> = [
@@ -109,14 +109,14 @@ describe("the employee form", () => {
     { seed: Seed },
     ({ seed }) => {
       const world = small(seed)
-      const { records, rows } = ((site) => ({ records: site.records, rows: site.rows("hris.staffing_entity") }))(
-        world.site(integration)
+      const { records, rows } = ((site) => ({ records: site.records, rows: site.liveRows("hris.staffing_entity") }))(
+        world.writeContext(integration)
       )
-      const chance = new Chance(seed)
-      const entity = chance.pick(rows.filter(({ fields }) => fields["status"] !== "CLOSED"))
+      const random = new SeededRandom(seed)
+      const entity = random.pick(rows.filter(({ fields }) => fields["status"] !== "CLOSED"))
       for (const place of [null, entity]) {
-        const form = formOf(records, place)
-        const properties = answersTo(form, chance)
+        const form = employeeFormFor(records, place)
+        const properties = answersTo(form, random)
         assert.deepStrictEqual(checkForm(form, properties), [])
         const wrong = { staffing_entity_id: place === null ? entity.id : null, properties }
         const right = { staffing_entity_id: place?.id ?? null, properties }
@@ -137,9 +137,9 @@ describe("tags", () => {
     { acts: Schema.Array(Schema.Tuple([Schema.Boolean, Schema.Literals(["a", "b", "c"])])) },
     ({ acts }) => {
       const world = small(4)
-      const { candidate } = examplesOf(world)
+      const { candidate } = exampleIdsOf(world)
       const tags = () =>
-        world.site(integration).records.find("ats.candidate", candidate)?.many["tags"]
+        world.writeContext(integration).records.find("ats.candidate", candidate)?.many["tags"]
           ?.filter(isLive).map(({ fields }) => String(fields["name"])) ?? []
       const expected = new Set(tags())
       for (const [adds, name] of acts) {
@@ -151,7 +151,7 @@ describe("tags", () => {
         else expected.delete(name)
         assert.sameMembers(tags(), [...expected])
       }
-      const matched = world.list(integration, "ats.application", { ...everything, updatedAfter: start })
+      const matched = world.list(integration, "ats.application", { ...allRecords, updatedAfter: start })
       assert.isEmpty(matched)
     }
   )
@@ -163,8 +163,10 @@ describe("an expectation", () => {
     { seed: Seed, value: Schema.Union([Schema.Finite, Schema.Int, Schema.String]), among: Schema.Boolean },
     ({ among, seed, value }) => {
       const world = small(seed % 20)
-      const site = world.site(integration)
-      const skill = new Chance(seed).pick(site.rows("hris.skill").filter(({ one }) => one["proficiency_scale"]))
+      const site = world.writeContext(integration)
+      const skill = new SeededRandom(seed).pick(
+        site.liveRows("hris.skill").filter(({ one }) => one["proficiency_scale"])
+      )
       const scale = scaleOf(skill.one["proficiency_scale"]?.fields)
       const proficiency: Proficiency = !among
         ? value
@@ -172,7 +174,7 @@ describe("an expectation", () => {
         ? scale.min ?? 0
         : String(scale.ordered_options?.[0]?.id)
       const body = { skill_id: skill.id, expected_proficiency: proficiency }
-      const entity = { staffing_entity_id: examplesOf(world).staffing_entity }
+      const entity = { staffing_entity_id: exampleIdsOf(world).staffing_entity }
       const done = world.write(integration, "expectSkill", entity, body)
       assert.strictEqual(Result.isSuccess(done), checkProficiency(scale, proficiency) === null)
       assert.isTrue(!among || Result.isSuccess(done))

@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { remoteCourse } from "../../../src/api/Courses.ts"
 import { type IncrementalModel, incrementalModels, lists } from "../../../src/api/Lists.ts"
-import { readAnswers, type ReadName, reads } from "../../../src/api/Reads.ts"
+import { type ReadName, reads, readSchemas } from "../../../src/api/Reads.ts"
 import { recordSchemas } from "../../../src/api/Records.ts"
 import { toolCategories } from "../../../src/api/Tools.ts"
 import { Authorization, UnifiedHttpApi } from "../../../src/api/UnifiedHttpApi.ts"
@@ -51,7 +51,7 @@ const wired = Effect.gen(function*() {
     return noted({ ...success, data: { next: null, results: [record] } })
   }
   const read = <R extends ReadName>(name: R) => {
-    const data: (typeof readAnswers)[R]["Type"] = Schema.decodeUnknownSync(readAnswers[name])(readExamples[name])
+    const data: (typeof readSchemas)[R]["Type"] = Schema.decodeUnknownSync(readSchemas[name])(readExamples[name])
     return noted({ ...success, data })
   }
   const write = <W extends WriteName>(name: W) => {

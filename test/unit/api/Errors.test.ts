@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { classify, type ErrorClass, ErrorEnvelope } from "../../../src/api/Errors.ts"
+import { classifyError, type ErrorClass, ErrorEnvelope } from "../../../src/api/ErrorClassification.ts"
 
 const byCode: ReadonlyArray<readonly [code: string, status: number, expected: ErrorClass]> = [
   ["PLATFORM.RATE_LIMIT_EXCEEDED", 429, "RateLimited"],
@@ -9,9 +9,9 @@ const byCode: ReadonlyArray<readonly [code: string, status: number, expected: Er
   ["REMOTE.SERVICE_UNAVAILABLE", 503, "Transient"],
   ["PLATFORM.TASK_TIMED_OUT", 500, "Transient"],
   ["PLATFORM.UNKNOWN_ERROR", 500, "Transient"],
-  ["PLATFORM.AUTHENTICATION_INVALID", 401, "KeyRefused"],
-  ["PLATFORM.IP_NOT_WHITELISTED", 403, "KeyRefused"],
-  ["INTEGRATION.PERMISSION_MISSING", 403, "PermissionMissing"],
+  ["PLATFORM.AUTHENTICATION_INVALID", 401, "Unauthorized"],
+  ["PLATFORM.IP_NOT_WHITELISTED", 403, "Unauthorized"],
+  ["INTEGRATION.PERMISSION_MISSING", 403, "Forbidden"],
   ["INTEGRATION.MODEL_NOT_AVAILABLE", 400, "Unsupported"],
   ["INTEGRATION.MODEL_DISABLED", 403, "Unsupported"],
   ["INTEGRATION.ACTION_NOT_AVAILABLE", 501, "Unsupported"],
@@ -33,8 +33,8 @@ const byCode: ReadonlyArray<readonly [code: string, status: number, expected: Er
 
 const byStatus: ReadonlyArray<readonly [status: number, expected: ErrorClass]> = [
   [400, "Rejected"],
-  [401, "KeyRefused"],
-  [403, "PermissionMissing"],
+  [401, "Unauthorized"],
+  [403, "Forbidden"],
   [404, "Unsupported"],
   [405, "Unsupported"],
   [408, "Transient"],
@@ -54,17 +54,17 @@ const byStatus: ReadonlyArray<readonly [status: number, expected: ErrorClass]> =
 
 describe("classify", () => {
   it.each(byCode)("C1–C5: code %s (status %i) means %s", (code, status, expected) => {
-    assert.strictEqual(classify({ status, code }), expected)
+    assert.strictEqual(classifyError({ status, code }), expected)
   })
 
   it.each(byStatus)("without a known code, status %i means %s", (status, expected) => {
-    assert.strictEqual(classify({ status, code: null }), expected)
-    assert.strictEqual(classify({ status, code: "PLATFORM.SOMETHING_NEW" }), expected)
-    assert.strictEqual(classify({ status, code: "toString" }), expected)
+    assert.strictEqual(classifyError({ status, code: null }), expected)
+    assert.strictEqual(classifyError({ status, code: "PLATFORM.SOMETHING_NEW" }), expected)
+    assert.strictEqual(classifyError({ status, code: "toString" }), expected)
   })
 
   it("a known code beats the status", () => {
-    assert.strictEqual(classify({ status: 500, code: "PLATFORM.RATE_LIMIT_EXCEEDED" }), "RateLimited")
+    assert.strictEqual(classifyError({ status: 500, code: "PLATFORM.RATE_LIMIT_EXCEEDED" }), "RateLimited")
   })
 })
 

@@ -140,7 +140,7 @@ describe("checkForm", () => {
 
   it("U21: a pattern that linear time does not allow is refused by name, not ignored", () => {
     assert.deepStrictEqual(only({ type: "text", reg_exp: "^(?=.*\\d).+$" })("a1"), [
-      "pattern_refused: the form's pattern cannot be matched in linear time: ^(?=.*\\d).+$"
+      "pattern_unsupported: the form's pattern cannot be matched in linear time: ^(?=.*\\d).+$"
     ])
   })
 

@@ -40,7 +40,7 @@ describe("the table of writes", () => {
   })
 
   it("U16: lets a write be sent again blindly only where a second one changes nothing", () => {
-    const by = (repeat: string) => writeNames.filter((name) => writes[name].repeat === repeat)
+    const by = (repeat: string) => writeNames.filter((name) => writes[name].resendPolicy === repeat)
     assert.deepStrictEqual(by("safe"), ["rateSkill", "expectSkill", "replacePackages", "deactivateCourse"])
     assert.deepStrictEqual(by("look"), ["addTag", "removeTag", "updateInterview"])
     assert.deepStrictEqual(by("find"), ["createApplication"])
@@ -49,11 +49,11 @@ describe("the table of writes", () => {
 
   it("U16: names a place to look at for every write that must be looked for, and only places that exist", () => {
     for (const name of writeNames) {
-      const { repeat, shows } = writes[name]
-      if (repeat === "look" || repeat === "find") assert.isNotNull(shows, name)
-      if (shows === null || shows.path === "") continue
-      const model = incrementalModels.find((model) => model === shows.model) ?? assert.fail(shows.model)
-      assert.property(lists[model].propagation, shows.path)
+      const { resendPolicy, visibleIn } = writes[name]
+      if (resendPolicy === "look" || resendPolicy === "find") assert.isNotNull(visibleIn, name)
+      if (visibleIn === null || visibleIn.path === "") continue
+      const model = incrementalModels.find((model) => model === visibleIn.model) ?? assert.fail(visibleIn.model)
+      assert.property(lists[model].propagation, visibleIn.path)
     }
   })
 

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as TestClock from "effect/testing/TestClock"
-import * as Adoption from "../../../src/capture/Adoption.ts"
-import { poll } from "../../../src/capture/Poll.ts"
+import * as StoreAdoption from "../../../src/capture/commit/StoreAdoption.ts"
+import { poll } from "../../../src/capture/read/Poll.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -12,13 +12,13 @@ import { type Rig, rigWith, scenario } from "./Rig.ts"
 const asIs = () => null
 
 const adopted = Effect.gen(function*() {
-  const plan = yield* Adoption.plan(0)
-  yield* Adoption.adopt(plan, asIs)
+  const plan = yield* StoreAdoption.plan(0)
+  yield* StoreAdoption.adopt(plan, asIs)
   return plan
 })
 
-const brief = ({ id, kind, lineage, origin, position, version }: LogEntry) =>
-  `${position} ${id} ${lineage}/${version} ${kind} ${origin}`
+const brief = ({ id, kind, generation, origin, position, version }: LogEntry) =>
+  `${position} ${id} ${generation}/${version} ${kind} ${origin}`
 
 /** Three records, one of them changed, one deleted and published as such, one about to be deleted. */
 const history = Effect.fnUntraced(function*(rig: Rig) {
@@ -31,7 +31,7 @@ const history = Effect.fnUntraced(function*(rig: Rig) {
 })
 
 describe("Adoption", () => {
-  it.effect("X11: every live record is created anew in a later lineage, deleted ones are not, positions go on", () =>
+  it.effect("X11: every live record is created anew in a later generation, deleted ones are not, positions go on", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const store = yield* Store
       yield* history(rig)
@@ -46,15 +46,15 @@ describe("Adoption", () => {
       assert.deepStrictEqual(after[0]?.after, before.find((event) => event.id === "a" && event.version === 2)?.after)
       const ids = new Set([...before, ...after].map((event) => event.eventId))
       assert.strictEqual(ids.size, before.length + after.length)
-      assert.strictEqual((yield* rig.state).lineage, plan.to)
+      assert.strictEqual((yield* rig.state).generation, plan.to)
       assert.deepStrictEqual(yield* store.logRange, { oldest: 6, newest: 7 })
     })))
 
-  it.effect("what happens afterwards goes on in the new lineage: version 2 of a live record, version 1 of a restored one", () =>
+  it.effect("what happens afterwards goes on in the new generation: version 2 of a live record, version 1 of a restored one", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* history(rig)
       const { to } = yield* adopted
-      const owner = yield* Effect.flatMap(Store, (store) => store.claim("capture"))
+      const owner = yield* Effect.flatMap(Store, (store) => store.takeOwnership("capture"))
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a", title: "3" })
       yield* rig.put({ id: "b", title: "back" })
@@ -72,7 +72,7 @@ describe("Adoption", () => {
         tx.putPending([{
           id: "a",
           status: "held",
-          reading: 3,
+          runId: 3,
           origin: "poll",
           content: null,
           deleted: true,
@@ -89,18 +89,18 @@ describe("Adoption", () => {
       const before = yield* rig.state
       const plan = yield* adopted
       assert.strictEqual(plan.pending, 1)
-      assert.deepStrictEqual(yield* rig.state, { ...before, lineage: plan.to })
+      assert.deepStrictEqual(yield* rig.state, { ...before, generation: plan.to })
       assert.deepStrictEqual(yield* rig.pending, { a: "held" })
     })))
 
-  it.effect("X11: adopted twice from one copy, the second lineage is still the later one", () =>
+  it.effect("X11: adopted twice from one copy, the second generation is still the later one", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* history(rig)
-      const first = yield* Adoption.plan(0)
+      const first = yield* StoreAdoption.plan(0)
       yield* TestClock.adjust("5 minutes")
-      const second = yield* Adoption.plan(0)
+      const second = yield* StoreAdoption.plan(0)
       assert.isAbove(second.to, first.to)
-      assert.strictEqual((yield* Adoption.plan(second.to + 9)).to, second.to + 10)
+      assert.strictEqual((yield* StoreAdoption.plan(second.to + 9)).to, second.to + 10)
     })))
 
   it.effect("X11: killed after any of its transactions and begun again, it ends as if it had not been", () =>
@@ -110,15 +110,15 @@ describe("Adoption", () => {
           const store = yield* Store
           for (let i = 0; i < 600; i++) yield* rig.put({ id: `r${i}`, title: "1" })
           yield* history(rig)
-          const plan = yield* Adoption.plan(0)
+          const plan = yield* StoreAdoption.plan(0)
           let left = killedAfter
           const mortal = Store.of({
             ...store,
             transact: (owner, key, body) =>
               Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("killed here"))
           })
-          const exit = yield* Effect.exit(Effect.provideService(Adoption.adopt(plan, asIs), Store, mortal))
-          if (Exit.isFailure(exit)) yield* Adoption.finish(yield* store.claim("capture"), plan.to, asIs)
+          const exit = yield* Effect.exit(Effect.provideService(StoreAdoption.adopt(plan, asIs), Store, mortal))
+          if (Exit.isFailure(exit)) yield* StoreAdoption.finish(yield* store.takeOwnership("capture"), plan.to, asIs)
           const events = yield* rig.events
           return { died: Exit.isFailure(exit), state: yield* rig.state, events: events.map(brief) }
         }))
@@ -142,7 +142,7 @@ describe("Adoption", () => {
         yield* history(rig)
         if (readBefore) yield* rigWith(rig, redacting).sweep
         const before = (yield* rig.events).at(-1)!.position
-        yield* Adoption.adopt(yield* Adoption.plan(0), () => redacting)
+        yield* StoreAdoption.adopt(yield* StoreAdoption.plan(0), () => redacting)
         const anew = (yield* rig.events).filter(({ position }) => position > before)
         assert.isNotEmpty(anew)
         for (const event of anew) assert.notProperty(JSON.parse(event.after ?? ""), "title")

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { fill } from "../../../src/capture/CandidateFill.ts"
-import { refresh } from "../../../src/capture/Refresh.ts"
-import { sweep } from "../../../src/capture/Sweep.ts"
+import { backfillCandidates } from "../../../src/capture/derived/CandidateBackfill.ts"
+import { refresh } from "../../../src/capture/read/Refresh.ts"
+import { sweep } from "../../../src/capture/read/Sweep.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { confirmInterval, type Rig, scenario, start } from "./Rig.ts"
 
-const derives = Processing.plain("ats.candidate")
+const derivedProcessing = Processing.defaultProcessing("ats.candidate")
 const candidates = { integration: "greenhouse:acme", model: "ats.candidate" } as const
 
 const at = (minutes: number): string => new Date(start + minutes * 60_000).toISOString()
@@ -43,7 +43,7 @@ const backfilled = <A, E, R>(rig: Rig, body: Effect.Effect<A, E, R>) =>
 /** What is owed, is asked for: the ids of each request. */
 const refreshed = Effect.fnUntraced(function*(rig: Rig) {
   const from = rig.api.requests.length
-  yield* refresh(rig.stream, { budget: 4, yieldTurn: Effect.succeed(false) })
+  yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
   return rig.api.requests.slice(from).map(({ ids }) => [...new Set(ids)].sort())
 })
 
@@ -76,7 +76,7 @@ describe("candidates", () => {
         assert.isTrue((yield* rig.events).at(-1)!.restored)
         assert.deepStrictEqual(yield* living, ["c 3"])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("N5: a copy that is older than what is published changes nothing, from whichever application it comes", () =>
@@ -96,7 +96,7 @@ describe("candidates", () => {
         yield* rig.sweep
         assert.deepStrictEqual(yield* told(rig), ["1 created new"])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("follows a live application whose copy is older than a stamp that only a deleted application showed (N5)", () =>
@@ -121,7 +121,7 @@ describe("candidates", () => {
           })
         )
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("is not told by an earlier copy where another application of the same page moved only its stamp (N5)", () =>
@@ -144,7 +144,7 @@ describe("candidates", () => {
           })
         )
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("keeps a later stamp that one of more applications than it compares may still show (N5)", () =>
@@ -164,7 +164,7 @@ describe("candidates", () => {
           })
         )
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("N5, W7: a copy whose `changed_at` is gone is told, and comes after those that have one", () =>
@@ -184,7 +184,7 @@ describe("candidates", () => {
             assert.deepStrictEqual(yield* told(rig), ["1 created one", "2 updated two", "3 updated three"])
           })
         )
-      }), { derives }))
+      }), { derivedProcessing }))
 
   it.effect("N5: two copies of one moment: that of the smallest application id, and each application is asked for once", () =>
     scenario(
@@ -205,7 +205,7 @@ describe("candidates", () => {
         assert.deepStrictEqual(yield* refreshed(rig), [])
         assert.deepStrictEqual((yield* told(rig)).length, 3)
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("N6: the last application is deleted, flagged or vanished: its candidate stays", () =>
@@ -226,7 +226,7 @@ describe("candidates", () => {
         assert.deepStrictEqual(deleted, ["ats.application flagged", "ats.application absent"])
         assert.deepStrictEqual(yield* living, ["c 1", "d 1"])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("N6: a candidate is erased with the last application that shows it, not before", () =>
@@ -250,7 +250,7 @@ describe("candidates", () => {
         yield* rig.poll
         assert.deepStrictEqual((yield* told(rig)).slice(2), ["3 created again"])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("D11: a candidate is erased once all applications that showed it are, those deleted before among them", () =>
@@ -274,11 +274,11 @@ describe("candidates", () => {
         assert.deepStrictEqual(yield* told(rig), ["1 created 1"])
         yield* empty("b", at(1), 6)
         assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 deleted erased"])
-        yield* Effect.flatMap(Store, (store) => store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
+        yield* Effect.flatMap(Store, (store) => store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
         const kept = (yield* rig.events).map(({ after, before, id, kind }) => `${id} ${kind} ${after ?? before}`)
         assert.deepStrictEqual(kept.filter((line) => line.includes('"title":"1"') && !line.includes("other")), [])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("N7: copies that differ for ever are asked for once, not again and again", () =>
@@ -301,7 +301,7 @@ describe("candidates", () => {
         assert.deepStrictEqual(asked, [["a", "b", "z"]])
         assert.deepStrictEqual((yield* told(rig)).at(-1), "2 updated A")
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("are old where they or the application that shows them are, and silent where a backfill only fills", () => {
@@ -320,9 +320,9 @@ describe("candidates", () => {
     })
     return Effect.gen(function*() {
       const later = ["hire 1 created poll", "c 2 updated poll"]
-      const published = yield* scenario(steps, { derives })
+      const published = yield* scenario(steps, { derivedProcessing })
       assert.deepStrictEqual(published, ["c 1 created backfill", "late 1 created backfill", ...later])
-      assert.deepStrictEqual(yield* scenario(steps, { derives, backfill: "fill" }), later)
+      assert.deepStrictEqual(yield* scenario(steps, { derivedProcessing, backfill: "fill" }), later)
     })
   })
 
@@ -341,7 +341,11 @@ describe("candidates", () => {
           redact: { "/candidate/company": "drop" },
           key: ""
         }),
-        derives: Processing.make("ats.candidate", { remoteData: "drop", redact: { "/source": "drop" }, key: "" })
+        derivedProcessing: Processing.make("ats.candidate", {
+          remoteData: "drop",
+          redact: { "/source": "drop" },
+          key: ""
+        })
       }
     ))
 
@@ -351,23 +355,23 @@ describe("candidates", () => {
         const store = yield* Store
         const applications = Array.from({ length: 600 }, (_, n) => `a${String(n).padStart(3, "0")}`)
         for (const id of applications) yield* rig.put({ id, candidate: shown(`c-${id}`, "1", 0) })
-        const before = { ...rig.stream, derives: null }
-        yield* sweep(before, { confirmInterval, yieldTurn: Effect.succeed(false) })
+        const before = { ...rig.stream, derivedProcessing: null }
+        yield* sweep(before, { confirmInterval, shouldYield: Effect.succeed(false) })
         assert.strictEqual((yield* rig.events).length, 600)
         let parts = 0
         const dying: Store["Service"] = {
           ...store,
           transact: (owner, key, body) => parts++ < 1 ? store.transact(owner, key, body) : Effect.die("killed")
         }
-        yield* Effect.exit(Effect.provideService(fill(rig.stream), Store, dying))
+        yield* Effect.exit(Effect.provideService(backfillCandidates(rig.stream), Store, dying))
         assert.strictEqual((yield* store.stream(candidates))!.sweep?.cursor, "a249")
-        yield* fill(rig.stream)
-        yield* fill(rig.stream)
+        yield* backfillCandidates(rig.stream)
+        yield* backfillCandidates(rig.stream)
         const events = (yield* rig.events).slice(600)
         assert.deepStrictEqual(events.map(({ id }) => id), applications.map((id) => `c-${id}`))
         assert.isTrue(events.every(({ kind, origin }) => kind === "created" && origin === "backfill"))
         assert.strictEqual((yield* store.stream(candidates))!.phase, "live")
       }),
-      { derives }
+      { derivedProcessing }
     ))
 })

@@ -7,17 +7,17 @@ import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
-import { Capture } from "../../../src/capture/Capture.ts"
+import { Capture } from "../../../src/capture/schedule/Capture.ts"
 import {
+  Forbidden,
   Inactive,
-  KeyRefused,
   NotReady,
-  PermissionMissing,
   type SourceError,
   Transient,
+  Unauthorized,
   Unsupported
 } from "../../../src/source/Source.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { capturing, integration, running, stateOf } from "./Capturing.ts"
 import { start } from "./Rig.ts"
@@ -48,8 +48,8 @@ describe("Capture", () => {
   for (
     const [name, reason, after] of [
       ["unsupported", new Unsupported({ code: "X", message: "m" }), "1 day"],
-      ["permission", new PermissionMissing({ code: "X", message: "m" }), "15 minutes"],
-      ["key", new KeyRefused({ code: "X", message: "m" }), "5 minutes"],
+      ["permission", new Forbidden({ code: "X", message: "m" }), "15 minutes"],
+      ["key", new Unauthorized({ code: "X", message: "m" }), "5 minutes"],
       ["inactive", new Inactive({ code: "X", message: "m" }), "15 minutes"],
       ["not_ready", new NotReady({ code: "X", message: "m" }), "1 minute"]
     ] as const
@@ -73,7 +73,7 @@ describe("Capture", () => {
           yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 2))
           assert.isNull((yield* stateOf("ats.application")).blocked)
           const store = yield* Store
-          assert.strictEqual((yield* store.log({ after: 0, limit: 10 })).length, 2)
+          assert.strictEqual((yield* store.readLog({ after: 0, limit: 10 })).length, 2)
         })
       ))
   }
@@ -82,7 +82,7 @@ describe("Capture", () => {
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, started) {
-        api.intercept = () => Scripted.refuse(new KeyRefused({ code: "X", message: "m" }))
+        api.intercept = () => Scripted.refuse(new Unauthorized({ code: "X", message: "m" }))
         yield* TestClock.adjust("2 minutes")
         assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "key")
         yield* Fiber.interrupt(started)
@@ -131,7 +131,7 @@ describe("Capture", () => {
       Effect.fnUntraced(function*(api) {
         for (let i = 0; i < 300; i++) api.put(start - 30 * 86_400_000, { id: `r${i}`, title: "z" })
         yield* TestClock.adjust("7 hours")
-        assert.isUndefined((yield* stateOf("ats.application")).polls)
+        assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
         const ignore = (ignored: boolean) => {
           for (const held of api.rows.values()) held.matchedAt = ignored ? Infinity : 0
         }
@@ -143,13 +143,13 @@ describe("Capture", () => {
         })
         ignore(true)
         yield* TestClock.adjust("2 minutes")
-        assert.strictEqual((yield* stateOf("ats.application")).polls, "everything")
+        assert.strictEqual((yield* stateOf("ats.application")).pollsReturn, "everything")
         assert.isAtMost(yield* polls("1 hour"), 7)
         const store = yield* Store
         assert.strictEqual((yield* store.logRange).newest, 302)
         ignore(false)
         yield* TestClock.adjust("12 minutes")
-        assert.isUndefined((yield* stateOf("ats.application")).polls)
+        assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
         assert.isAtLeast(yield* polls("1 hour"), 50)
       })
     ))
@@ -163,9 +163,9 @@ describe("Capture", () => {
           Effect.succeed(request.updatedAfter === null ? answer : { ...answer, results: [], next: null })
         api.put(start + 10 * 60_000, { id: "a", title: "late" })
         yield* TestClock.adjust("6 hours")
-        assert.strictEqual((yield* stateOf("ats.application")).polls, "nothing")
+        assert.strictEqual((yield* stateOf("ats.application")).pollsReturn, "nothing")
         const store = yield* Store
-        assert.strictEqual((yield* store.log({ after: 0, limit: 10 })).at(-1)!.origin, "sweep")
+        assert.strictEqual((yield* store.readLog({ after: 0, limit: 10 })).at(-1)!.origin, "sweep")
         const from = api.requests.length
         api.put(start + 6 * 3_600_000, { id: "b", title: "late" })
         yield* TestClock.adjust("3 hours")
@@ -174,7 +174,7 @@ describe("Capture", () => {
         api.intercept = (_, answer) => Effect.succeed(answer)
         api.put(start + 9 * 3_600_000, { id: "a", title: "in time" })
         yield* TestClock.adjust("2 minutes")
-        assert.isUndefined((yield* stateOf("ats.application")).polls)
+        assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
       })
     ))
 
@@ -202,7 +202,7 @@ describe("Capture", () => {
         yield* TestClock.adjust("20 minutes")
         assert.isNull((yield* stateOf("ats.application")).blocked)
         const store = yield* Store
-        const events = yield* store.log({ after: 0, limit: 100, model: "ats.application" })
+        const events = yield* store.readLog({ after: 0, limit: 100, model: "ats.application" })
         assert.strictEqual(events.length, 22)
       })
     ))
@@ -232,7 +232,7 @@ describe("Capture", () => {
       Effect.fnUntraced(function*(api, fiber) {
         const store = yield* Store
         yield* TestClock.adjust("5 minutes")
-        yield* store.claim("capture")
+        yield* store.takeOwnership("capture")
         const before = yield* stateOf("ats.application")
         api.put(start + 5 * 60_000, { id: "c", title: "z" })
         yield* TestClock.adjust("2 minutes")
@@ -254,12 +254,12 @@ describe("Capture", () => {
         yield* TestClock.adjust("10 minutes")
         const before = yield* stateOf("ats.application")
         assert.isNull(before.lastPoll)
-        yield* store.saveReaderPosition(yield* store.claim("relay"), "relay", 20)
+        yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 20)
         yield* TestClock.adjust("10 minutes")
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
       }).pipe(
         Effect.provide(
-          capturing(["ats.application"], { backPressure: { reader: "relay", limit: 10 } }).pipe(
+          capturing(["ats.application"], { backpressure: { reader: "relay", limit: 10 } }).pipe(
             Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
           )
         )
@@ -299,7 +299,7 @@ describe("Capture", () => {
         away = false
         yield* TestClock.adjust("2 minutes")
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
-        const log = (yield* store.log({ after: 0, limit: 9 })).filter((entry) => entry.model === "ats.application")
+        const log = (yield* store.readLog({ after: 0, limit: 9 })).filter((entry) => entry.model === "ats.application")
         assert.deepStrictEqual(log.map((entry) => entry.id), ["a", "b", "c"])
         // the store itself logs what is wrong with it
         assert.deepStrictEqual(lines.filter((line) => line.includes("store")), [])
@@ -339,7 +339,7 @@ describe("Capture", () => {
       api.put(start, { id: "a" })
       api.intercept = (request, answer) =>
         request.model === "ats.offer"
-          ? Scripted.refuse(new PermissionMissing({ code: "INTEGRATION.PERMISSION_MISSING", message: "403" }))
+          ? Scripted.refuse(new Forbidden({ code: "INTEGRATION.PERMISSION_MISSING", message: "403" }))
           : Effect.succeed(answer)
       const problems = yield* Effect.flatMap(Capture, (capture) => capture.once).pipe(
         Effect.provide(capturing(["ats.application", "ats.offer"])),

@@ -127,7 +127,7 @@ describe("Deletes", () => {
       yield* rig.wait("14 days")
       rig.api.rows.get("late")!.row = { ...rig.api.rows.get("late")!.row, title: null }
       yield* rig.sweep
-      const drop = Effect.flatMap(Store, (store) => store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
+      const drop = Effect.flatMap(Store, (store) => store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
       assert.strictEqual(yield* drop, 3)
       const left = ["kept true", "y true", "z true", "early false", "late false", "kept false", "live false"]
       assert.sameMembers(yield* contents, left)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Tool } from "../../../src/api/Tools.ts"
-import { modelsOf } from "../../../src/capture/Discovery.ts"
+import { supportedModels } from "../../../src/capture/schedule/ModelDiscovery.ts"
 import { streamModels } from "../../../src/domain/Model.ts"
 
 const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool => ({
@@ -21,13 +21,16 @@ describe("models: auto", () => {
       applications: "SUPPORTED"
     }
     assert.deepStrictEqual(
-      modelsOf("greenhouse:acme", { ats: [tool("greenhouse", statuses)], hris: [], assessment: [] }),
+      supportedModels("greenhouse:acme", { ats: [tool("greenhouse", statuses)], hris: [], assessment: [] }),
       ats.filter((model) => model !== "ats.tag")
     )
   })
 
   it("a model that the catalogue does not list is read", () => {
-    assert.deepStrictEqual(modelsOf("personio:1", { ats: [], hris: [tool("personio", {})], assessment: [] }), hris)
+    assert.deepStrictEqual(
+      supportedModels("personio:1", { ats: [], hris: [tool("personio", {})], assessment: [] }),
+      hris
+    )
   })
 
   it("a tool of both categories has the models of both", () => {
@@ -36,7 +39,7 @@ describe("models: auto", () => {
       hris: [tool("personio", { skills: "UNSUPPORTED" })],
       assessment: []
     }
-    const models = modelsOf("personio:1", catalogue)
+    const models = supportedModels("personio:1", catalogue)
     const left = [...ats, ...hris].filter((model) => model !== "ats.tag" && model !== "hris.skill")
     assert.deepStrictEqual(models, left)
   })
@@ -52,22 +55,25 @@ describe("models: auto", () => {
     ]
   ) {
     it(`understands "${id}"`, () => {
-      const models = modelsOf("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })], assessment: [] })
+      const models = supportedModels("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })], assessment: [] })
       assert.deepStrictEqual(models, hris.filter((model) => model !== "hris.legal_entity"))
     })
   }
 
   it("a catalogue that did not answer leaves its category in", () => {
     const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null, assessment: [tool("w", {})] }
-    assert.deepStrictEqual(modelsOf("w:1", offers), streamModels.filter((model) => model !== "hris.skill"))
-    assert.deepStrictEqual(modelsOf("w:1", { ats: null, hris: null, assessment: null }), streamModels)
+    assert.deepStrictEqual(supportedModels("w:1", offers), streamModels.filter((model) => model !== "hris.skill"))
+    assert.deepStrictEqual(supportedModels("w:1", { ats: null, hris: null, assessment: null }), streamModels)
   })
 
   it("an unknown tool, and one of which nothing would be left, is tried with everything", () => {
-    assert.deepStrictEqual(modelsOf("other:1", { ats: [tool("w", {})], hris: [], assessment: [] }), streamModels)
+    assert.deepStrictEqual(supportedModels("other:1", { ats: [tool("w", {})], hris: [], assessment: [] }), streamModels)
     const nothing = Object.fromEntries(
       ["applications", "scorecards", "offers", "tags"].map((id) => [id, "UNSUPPORTED"])
     )
-    assert.deepStrictEqual(modelsOf("w:1", { ats: [tool("w", nothing)], hris: [], assessment: [] }), streamModels)
+    assert.deepStrictEqual(
+      supportedModels("w:1", { ats: [tool("w", nothing)], hris: [], assessment: [] }),
+      streamModels
+    )
   })
 })

@@ -1,7 +1,7 @@
 /** Copies that disagree: nobody is believed before a point re-read, or what is newer than both. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { PermissionMissing, Rejected, Unsupported } from "../../../src/source/Source.ts"
+import { Forbidden, Rejected, Unsupported } from "../../../src/source/Source.ts"
 import { scenario } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
 
@@ -83,8 +83,8 @@ describe("Disputes", () => {
       yield* rig.poll
       const events = (yield* rig.events).filter((entry) => entry.id === "a")
       assert.deepStrictEqual(events.map((entry) => JSON.parse(entry.after!).title), ["now"])
-      const { balance } = (yield* rig.state).lastPoll!
-      assert.strictEqual(balance.duplicates + balance.pending + balance.unchanged, balance.read)
+      const { rowCounts } = (yield* rig.state).lastPoll!
+      assert.strictEqual(rowCounts.duplicates + rowCounts.pending + rowCounts.unchanged, rowCounts.read)
     })))
 
   it.effect("P3: an old live copy of a deleted record that is gone when asked for leaves nothing pending", () =>
@@ -117,7 +117,7 @@ describe("Disputes", () => {
       rig.api.intercept = (request, answer) =>
         Effect.succeed({ ...answer, results: request.ids === null ? [...answer.results, live] : [] })
       yield* rig.poll
-      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.wait("20 minutes")
       yield* rig.poll
@@ -140,14 +140,14 @@ describe("Disputes", () => {
         return Effect.succeed({ ...answer, results: [a, { ...a, title: "A then" }, b, { ...b, title: "B then" }] })
       }
       yield* rig.poll
-      assert.deepStrictEqual(yield* rig.pending, { b: "reread" })
+      assert.deepStrictEqual(yield* rig.pending, { b: "disputed" })
       assert.strictEqual(JSON.parse((yield* rig.events).findLast(({ id }) => id === "a")!.after!).title, "A now")
     })))
 
   for (
     const [name, reason] of [
       ["400", new Rejected({ code: null, message: "400" })],
-      ["403", new PermissionMissing({ code: null, message: "403" })],
+      ["403", new Forbidden({ code: null, message: "403" })],
       ["404", new Unsupported({ code: null, message: "404" })]
     ] as const
   ) {
@@ -162,7 +162,7 @@ describe("Disputes", () => {
         rig.api.intercept = (request, answer) =>
           request.ids === null ? Effect.succeed({ ...answer, results: [...answer.results, older] }) : refuse(reason)
         yield* rig.poll
-        assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+        assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })
         rig.api.intercept = (_, answer) => Effect.succeed(answer)
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.pending, {})
@@ -184,7 +184,7 @@ describe("Disputes", () => {
       yield* rig.put({ id: "a", title: "A2" })
       showing(older)
       yield* rig.poll
-      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })
       showing()
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
@@ -217,7 +217,7 @@ describe("Disputes", () => {
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.wait("20 minutes")
       yield* rig.poll
-      assert.deepStrictEqual(yield* rig.pending, { a: "reread" })
+      assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })
       yield* rig.sweep
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})

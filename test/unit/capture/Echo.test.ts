@@ -2,15 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Metric from "effect/Metric"
-import { refresh } from "../../../src/capture/Refresh.ts"
-import { type Cause, depthAfter, isWhole } from "../../../src/domain/Echo.ts"
+import { refresh } from "../../../src/capture/read/Refresh.ts"
+import { type Cause, isOwnChangeOnly, nextDepth } from "../../../src/domain/Echo.ts"
 import type { Model } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { type Rig, scenario } from "./Rig.ts"
 import type { Row } from "./ScriptedApi.ts"
 
-const derives = Processing.plain("ats.candidate")
+const derivedProcessing = Processing.defaultProcessing("ats.candidate")
 
 const tag = (name: string) => ({ id: `t-${name}`, remote_id: `r-${name}`, name })
 const person = (tags: ReadonlyArray<string>, details: Readonly<Record<string, unknown>> = {}) => ({
@@ -60,7 +60,7 @@ const sweptTwice = (rig: Rig) =>
 
 const addTag = (rig: Rig, name: string, author = {}) =>
   rig.write("addTag", { candidate_id: "c" }, { tag: { name } }, author)
-const unconfirmed = Effect.flatMap(Store, (store) => store.unconfirmed(10))
+const unconfirmed = Effect.flatMap(Store, (store) => store.unconfirmedWrites(10))
 
 describe("echo", () => {
   it.effect("L1: what a plugin wrote is told as its own, in every application of the candidate and in the candidate", () =>
@@ -82,9 +82,9 @@ describe("echo", () => {
           depth: 2,
           paths: ["/candidate/tags/t-hot"]
         })
-        assert.isTrue(isWhole(causeOf(entry!)!, JSON.parse(entry!.changes)))
+        assert.isTrue(isOwnChangeOnly(causeOf(entry!)!, JSON.parse(entry!.changes)))
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("L1: each record shows a write once; who does the same again later is not us", () =>
@@ -126,11 +126,11 @@ describe("echo", () => {
         const write = yield* addTag(rig, "hot")
         yield* rig.put(application("a", ["hot"]), { silent: true })
         yield* write.answered()
-        yield* refresh(rig.stream, { budget: 4, yieldTurn: Effect.succeed(false) })
+        yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
         yield* rig.poll
         assert.deepStrictEqual(yield* told(rig, "ats.application"), [["a", "updated", ["/candidate/tags/t-hot"]]])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("L3: of what changed in one poll only what was written is ours", () =>
@@ -160,7 +160,7 @@ describe("echo", () => {
       yield* polled(rig, application("a", ["hot", "vip"]))
       const [entry] = (yield* rig.events).slice(-1)
       assert.deepStrictEqual(causeOf(entry!)?.paths, ["/candidate/tags/t-hot"])
-      assert.isFalse(isWhole(causeOf(entry!)!, JSON.parse(entry!.changes)))
+      assert.isFalse(isOwnChangeOnly(causeOf(entry!)!, JSON.parse(entry!.changes)))
     })))
 
   const applicant = { first_name: "Bea", last_name: "Kim", email_address: "Bea@example.com", phone_number: "1" }
@@ -217,7 +217,7 @@ describe("echo", () => {
         assert.deepStrictEqual(yield* created(rig, "ats.application"), [["same", null], ["new", [""]]])
         assert.deepStrictEqual(yield* created(rig, "ats.candidate"), [["c-same", null], ["c-new", [""]]])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("L9: two plugins that undo each other's tag, each time with a foreign edit, come deeper each time", () =>
@@ -226,7 +226,7 @@ describe("echo", () => {
       yield* polled(rig, application("a", [], { note: "0" }))
       const depths: Array<number> = []
       for (let round = 1; round <= 6; round++) {
-        const depth = depthAfter([yield* lastCause(rig)])
+        const depth = nextDepth([yield* lastCause(rig)])
         const adds = round % 2 === 1
         yield* rig.write(adds ? "addTag" : "removeTag", { candidate_id: "c" }, { tag: { name: "hot" } }, {
           plugin: adds ? "adder" : "remover",
@@ -334,7 +334,7 @@ describe("echo", () => {
 describe("writes that are never seen", () => {
   const counted = Effect.map(
     Metric.snapshot,
-    (all) => all.filter(({ id }) => id === "rollcall_write_unconfirmed_total").map(({ attributes }) => attributes)
+    (all) => all.filter(({ id }) => id === "rollcall_writes_unconfirmed_total").map(({ attributes }) => attributes)
   )
 
   it.effect("L2: after two complete sweeps a lost write is told once: counted, logged without what was written, listed", () => {
@@ -392,7 +392,7 @@ describe("writes that are never seen", () => {
         yield* sweptTwice(rig)
         assert.deepStrictEqual(yield* unconfirmed, [])
       }),
-      { derives }
+      { derivedProcessing }
     ))
 
   it.effect("L2: a write that no polled model shows, or in a model that is not read, is not waited for", () =>

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import { carryOut } from "../../../src/capture/Holds.ts"
-import { type Page, type PageRequest, PermissionMissing, Transient } from "../../../src/source/Source.ts"
+import { releaseApprovedHolds } from "../../../src/capture/guard/ApprovedHolds.ts"
+import { Forbidden, type Page, type PageRequest, Transient } from "../../../src/source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { type Rig, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
@@ -152,7 +152,7 @@ describe("Guard", () => {
         yield* each(ids.slice(4), rig.flag)
         const back = yield* vanished(rig, gone)
         yield* rig.reject((yield* hold(rig)).id)
-        const disputed = Object.fromEntries([...gone, ...ids.slice(4)].sort().map((id) => [id, "disputed"]))
+        const disputed = Object.fromEntries([...gone, ...ids.slice(4)].sort().map((id) => [id, "rejected"]))
         for (let cycle = 0; cycle < 3; cycle++) {
           yield* rig.wait("6 hours")
           const requests = rig.api.requests.length
@@ -189,7 +189,7 @@ describe("Guard", () => {
       filled(10, (rig, ids) =>
         Effect.gen(function*() {
           rig.api.intercept = yield* oldCopy(rig, ids, rejected)
-          const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, rejected ? "disputed" : "held"]))
+          const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, rejected ? "rejected" : "held"]))
           yield* rig.sweep
           assert.deepStrictEqual(yield* rig.pending, waiting)
           yield* rig.poll
@@ -209,13 +209,13 @@ describe("Guard", () => {
           const { id, rows } = yield* hold(rig)
           assert.strictEqual(rows, 5)
           yield* (rejected ? rig.reject(id) : rig.approve(id))
-          assert.strictEqual((yield* rig.pending)[ids[0]!], "reread")
+          assert.strictEqual((yield* rig.pending)[ids[0]!], "disputed")
           assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 4 })
           rig.api.intercept = (_, answer) => Effect.succeed(answer)
           yield* rig.poll
           yield* rig.poll
           assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 5 })
-          assert.strictEqual((yield* rig.pending)[ids[0]!], rejected ? "disputed" : undefined)
+          assert.strictEqual((yield* rig.pending)[ids[0]!], rejected ? "rejected" : undefined)
         })))
   }
 
@@ -349,7 +349,7 @@ describe("Guard", () => {
         rig.api.intercept = (request, answer) =>
           request.ids === null
             ? Effect.succeed(answer)
-            : refuse(new PermissionMissing({ code: null, message: "403" }))
+            : refuse(new Forbidden({ code: null, message: "403" }))
         yield* rig.wait("1 hour")
         yield* rig.sweep
         assert.deepStrictEqual(yield* published(rig), {})
@@ -410,7 +410,7 @@ describe("Guard", () => {
         yield* rig.poll
         yield* rig.approve((yield* hold(rig)).id)
         assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
-        yield* Effect.flatMap(Store, (store) => store.dropErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
+        yield* Effect.flatMap(Store, (store) => store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
         const left = (yield* rig.events).map(({ id, kind }) => `${id} ${kind}`)
         assert.sameMembers(left, [`${ids[0]} created`, `${ids[0]} deleted`, `${ids[1]} deleted`])
       })))
@@ -446,7 +446,7 @@ describe("Guard", () => {
               : store.transact(owner, key, body)
         })
         yield* store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
-        yield* Effect.flip(Effect.provideService(carryOut(rig.stream), Store, dying))
+        yield* Effect.flip(Effect.provideService(releaseApprovedHolds(rig.stream), Store, dying))
         const half = yield* store.hold(id)
         assert.deepStrictEqual([half?.state, half?.released, half?.rows], ["approving", 500, 500])
         // Readings go on meanwhile, and what they show changes nothing of it.
@@ -454,8 +454,8 @@ describe("Guard", () => {
         yield* rig.put(row(ids[900]!, { title: "alive" }))
         yield* rig.poll
         yield* rig.sweep
-        yield* carryOut(rig.stream)
-        yield* carryOut(rig.stream)
+        yield* releaseApprovedHolds(rig.stream)
+        yield* releaseApprovedHolds(rig.stream)
         const deleted = (yield* rig.events).filter((entry) => entry.kind === "deleted").map((entry) => entry.id)
         assert.deepStrictEqual(deleted, ids.filter((id) => id !== ids[900]))
         assert.deepStrictEqual(yield* rig.kinds(ids[900]!), ["created 1", "updated 2"])

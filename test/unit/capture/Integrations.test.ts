@@ -7,22 +7,22 @@ import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
-import * as Adoption from "../../../src/capture/Adoption.ts"
-import { Capture, layer as captureLayer } from "../../../src/capture/Capture.ts"
+import * as StoreAdoption from "../../../src/capture/commit/StoreAdoption.ts"
+import { Capture, layer as captureLayer } from "../../../src/capture/schedule/Capture.ts"
 import {
   type IntegrationRefused,
   Integrations,
   type IntegrationSettings,
   type IntegrationsOptions,
   layer
-} from "../../../src/capture/Integrations.ts"
+} from "../../../src/capture/schedule/Integrations.ts"
 import { type LogEntry, partitionKey } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import * as Memory from "../../../src/publish/Memory.ts"
+import * as MemorySink from "../../../src/publish/MemorySink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink, Unreachable } from "../../../src/publish/Sink.ts"
 import { Source } from "../../../src/source/Source.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Hold } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
 import { pendingOf } from "../../conformance/StoreSamples.ts"
@@ -57,7 +57,7 @@ const begin = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> 
   const context = yield* layer({
     declared: [],
     discovered: new Map(),
-    processing: Processing.plain,
+    processing: Processing.defaultProcessing,
     readers: [],
     ...options
   }).pipe(
@@ -86,10 +86,10 @@ const scenario = <A, E>(
   )
 }
 
-const entries = Effect.flatMap(Store, (store) => store.log({ after: 0, limit: 1000 }))
+const entries = Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 1000 }))
 const told = Effect.map(
   entries,
-  (all) => all.map(({ id, integration, lineage, version }) => `${integration} ${id} ${lineage}.${version}`)
+  (all) => all.map(({ id, integration, generation, version }) => `${integration} ${id} ${generation}.${version}`)
 )
 const stateOf = (id: string) =>
   Effect.flatMap(
@@ -104,7 +104,7 @@ const reasonOf = <A>(effect: Effect.Effect<A, IntegrationRefused | StoreError>) 
   Effect.map(Effect.flip(effect), (error) => error._tag === "IntegrationRefused" ? error.reason : error.message)
 
 /** A relay to `broker`, and all that a consumer of it got, in order. */
-const publishing = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+const publishing = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
   const got: Array<LogEntry> = []
   const recorded = Layer.effect(
     Sink,
@@ -114,12 +114,12 @@ const publishing = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
         publish: (identity, batch, reached) =>
           Effect.andThen(sink.publish(identity, batch, reached), Effect.sync(() => got.push(...batch)))
       }))
-  ).pipe(Layer.provide(Memory.layer(broker)))
+  ).pipe(Layer.provide(MemorySink.layer(broker)))
   yield* Layer.build(Relay.layer.pipe(Layer.provide(recorded), Layer.provide(Layer.succeed(Store, yield* Store))))
   return got
 })
 
-/** What a consumer holds that drops ids it has seen and orders by (lineage, version). */
+/** What a consumer holds that drops ids it has seen and orders by (generation, version). */
 const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown>> => {
   const seen = new Set<string>()
   const newest = new Map<string, LogEntry>()
@@ -127,14 +127,14 @@ const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown
     if (seen.has(entry.eventId)) continue
     seen.add(entry.eventId)
     const held = newest.get(partitionKey(entry))
-    const isNewer = held === undefined || entry.lineage > held.lineage ||
-      (entry.lineage === held.lineage && entry.version > held.version)
+    const isNewer = held === undefined || entry.generation > held.generation ||
+      (entry.generation === held.generation && entry.version > held.version)
     if (isNewer) newest.set(partitionKey(entry), entry)
   }
   return Object.fromEntries(
     [...newest.values()].map((
-      { after, id, lineage }
-    ) => [id, [lineage, after === null ? null : JSON.parse(after).name]])
+      { after, id, generation }
+    ) => [id, [generation, after === null ? null : JSON.parse(after).name]])
   )
 }
 
@@ -143,8 +143,8 @@ const toldOf = (model: string) =>
   Effect.map(
     entries,
     (all) =>
-      all.filter((entry) => entry.model === model).map(({ after, id, lineage, version }) =>
-        `${id} ${lineage}.${version} ${after === null ? null : JSON.parse(after).title}`
+      all.filter((entry) => entry.model === model).map(({ after, id, generation, version }) =>
+        `${id} ${generation}.${version} ${after === null ? null : JSON.parse(after).title}`
       )
   )
 
@@ -181,7 +181,7 @@ describe("Integrations with candidates", () => {
       assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
     })))
 
-  it.effect("X19: they are erased with their integration, and begin anew in its next lineage", () =>
+  it.effect("X19: they are erased with their integration, and begin anew in its next generation", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
       const { add, remove } = yield* begin()
@@ -196,13 +196,13 @@ describe("Integrations with candidates", () => {
       assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 2.1 1"])
     })))
 
-  it.effect("X11: adopted, they are created anew in the later lineage", () =>
+  it.effect("X11: adopted, they are created anew in the later generation", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
       const first = yield* begin({ declared: [hiring] })
       yield* first.stop
-      const plan = yield* Adoption.plan(0)
-      yield* Adoption.adopt(plan, () => null)
+      const plan = yield* StoreAdoption.plan(0)
+      yield* StoreAdoption.adopt(plan, () => null)
       assert.deepStrictEqual(yield* toldOf("ats.candidate"), [`c ${plan.to}.1 1`])
     })))
 })
@@ -275,7 +275,7 @@ describe("Integrations", () => {
       yield* remove(acme.id, "keep")
       const key = { integration: acme.id, model: "ats.tag" } as const
       const hold = yield* store.transact(
-        yield* store.claim("capture"),
+        yield* store.takeOwnership("capture"),
         key,
         (tx) =>
           Effect.tap(
@@ -293,14 +293,14 @@ describe("Integrations", () => {
       assert.deepStrictEqual([released?.id, released?.kind, released?.version], ["a", "deleted", 2])
     })))
 
-  it.effect("X19: erased and added again it has a new lineage from version 1; a consumer misses nothing and mixes nothing", () =>
+  it.effect("X19: erased and added again it has a new generation from version 1; a consumer misses nothing and mixes nothing", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const got = yield* publishing(broker)
       const { add, remove } = yield* begin({ declared: [other], readers: ["relay"] })
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
-      broker.fault = new Unreachable({ message: "away", cause: null })
+      broker.failure = new Unreachable({ message: "away", cause: null })
       api.put(start + 60_000, { id: "a", name: "2" })
       yield* TestClock.adjust("2 minutes")
 
@@ -310,20 +310,20 @@ describe("Integrations", () => {
       const unpublished = (yield* entries).filter((entry) => entry.integration === acme.id)
       assert.deepStrictEqual(unpublished.map((entry) => entry.version), [1, 1, 2], "is there for the relay")
 
-      broker.fault = null
+      broker.failure = null
       yield* erased(acme.id)
       assert.isNull(yield* streamOf(acme.id))
       assert.isFalse((yield* entries).some((entry) => entry.integration === acme.id))
-      const firstLineage = got.filter((entry) => entry.integration === acme.id)
-      assert.deepStrictEqual(consumed(firstLineage), { a: [1, "2"], b: [1, "1"] })
+      const firstGeneration = got.filter((entry) => entry.integration === acme.id)
+      assert.deepStrictEqual(consumed(firstGeneration), { a: [1, "2"], b: [1, "1"] })
 
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
       const own = got.filter((entry) => entry.integration === acme.id)
       assert.deepStrictEqual(
-        own.slice(firstLineage.length).map((
-          { before, id, kind, lineage, version }
-        ) => [id, kind, lineage, version, before]),
+        own.slice(firstGeneration.length).map((
+          { before, id, kind, generation, version }
+        ) => [id, kind, generation, version, before]),
         [["a", "created", 2, 1, null], ["b", "created", 2, 1, null]]
       )
       assert.deepStrictEqual(consumed(own), { a: [2, "2"], b: [2, "1"] })
@@ -341,7 +341,7 @@ describe("Integrations", () => {
       yield* TestClock.adjust("1 hour")
       assert.strictEqual((yield* entries).length, 2)
       yield* begin({ readers: ["relay"] })
-      yield* store.saveReaderPosition(yield* store.claim("relay"), "relay", 2)
+      yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* erased(acme.id)
       assert.deepStrictEqual(yield* entries, [])
     })))
@@ -357,9 +357,9 @@ describe("Integrations", () => {
       yield* begin({ readers: ["relay"], declared: [acme] })
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")
-      yield* store.saveReaderPosition(yield* store.claim("relay"), "relay", 2)
+      yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* TestClock.adjust("1 minute")
-      assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, lineage: 2 })
+      assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, generation: 2 })
       assert.deepStrictEqual(yield* told, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
     })))
 
@@ -373,7 +373,12 @@ describe("Integrations", () => {
       yield* second.add(acme)
       yield* second.stop
       yield* begin({ declared: [{ ...acme, interval: Duration.minutes(7) }] })
-      assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, interval: 7 * 60_000, lineage: 1 })
+      assert.deepInclude(yield* stateOf(acme.id), {
+        state: "active",
+        declared: true,
+        interval: 7 * 60_000,
+        generation: 1
+      })
       assert.isFalse((yield* streamOf(acme.id))?.retired)
     })))
 
@@ -384,16 +389,19 @@ describe("Integrations", () => {
       assert.strictEqual(yield* reasonOf(add(other)), "declared")
       assert.strictEqual(yield* reasonOf(remove(other.id, "erase")), "declared")
       assert.strictEqual(yield* reasonOf(remove(acme.id, "keep")), "unknown")
-      assert.deepStrictEqual(yield* store.audited(10), [])
+      assert.deepStrictEqual(yield* store.auditLog(10), [])
       yield* add(acme)
       assert.strictEqual(yield* reasonOf(add(acme)), "present")
       yield* remove(acme.id, "erase")
       yield* erased(acme.id)
       assert.strictEqual(yield* reasonOf(remove(acme.id, "erase")), "unknown")
-      assert.deepStrictEqual((yield* store.audited(10)).map(({ act, detail, target }) => [act, target, detail]), [
-        ["integrations.remove", acme.id, "data erase"],
-        ["integrations.add", acme.id, "account default, models ats.tag, backfill publish, lineage 1"]
-      ])
+      assert.deepStrictEqual(
+        (yield* store.auditLog(10)).map(({ command, detail, target }) => [command, target, detail]),
+        [
+          ["integrations.remove", acme.id, "data erase"],
+          ["integrations.add", acme.id, "account default, models ats.tag, backfill publish, generation 1"]
+        ]
+      )
     })))
 
   it.effect("an integration removed and kept can still be erased", () =>

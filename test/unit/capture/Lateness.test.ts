@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { refresh } from "../../../src/capture/Refresh.ts"
-import { initial, widened } from "../../../src/capture/StreamState.ts"
+import { refresh } from "../../../src/capture/read/Refresh.ts"
+import { initialState, widenOverlap } from "../../../src/capture/schedule/StreamLifecycle.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { type Rig, scenario, start } from "./Rig.ts"
 
@@ -32,12 +32,12 @@ describe("lateness", () => {
           return byPolls.length
         })
       assert.strictEqual(yield* late("a"), 0)
-      const { margin } = yield* rig.state
-      assert.isAbove(margin, minutes(10))
-      assert.isAtMost(margin, minutes(20))
+      const { overlap } = yield* rig.state
+      assert.isAbove(overlap, minutes(10))
+      assert.isAtMost(overlap, minutes(20))
       assert.strictEqual(yield* late("b"), 1)
-      assert.isAtLeast((yield* rig.state).margin, minutes(20))
-      assert.isAtMost((yield* rig.state).margin, minutes(24))
+      assert.isAtLeast((yield* rig.state).overlap, minutes(20))
+      assert.isAtMost((yield* rig.state).overlap, minutes(24))
     })))
 
   it.effect("W3: the margin is twice the largest lag that polls saw, and is never lowered", () =>
@@ -45,12 +45,12 @@ describe("lateness", () => {
       yield* begun(rig)
       yield* rig.put({ id: "zero", title: "y" }, { visibleAfter: minutes(4) })
       yield* pollFor(rig, 6)
-      const { margin } = yield* rig.state
-      assert.isAbove(margin, minutes(5))
-      assert.isAtMost(margin, minutes(8))
+      const { overlap } = yield* rig.state
+      assert.isAbove(overlap, minutes(5))
+      assert.isAtMost(overlap, minutes(8))
       yield* rig.put({ id: "zero", title: "z" })
       yield* pollFor(rig, 30)
-      assert.strictEqual((yield* rig.state).margin, margin)
+      assert.strictEqual((yield* rig.state).overlap, overlap)
     })))
 
   it("W3: it grows at most twofold or so at a time, to six hours and no further", () => {
@@ -61,10 +61,10 @@ describe("lateness", () => {
       interval: Duration.minutes(1),
       sweepInterval: Duration.hours(6)
     } as const
-    let state = initial(settings, Duration.minutes(5))
+    let state = initialState(settings, Duration.minutes(5))
     const margins = Array.from({ length: 8 }, () => {
-      state = { ...state, margin: widened(state, minutes(24 * 60), settings.interval) }
-      return state.margin / minutes(1)
+      state = { ...state, overlap: widenOverlap(state, minutes(24 * 60), settings.interval) }
+      return state.overlap / minutes(1)
     })
     assert.deepStrictEqual(margins, [16, 38, 82, 170, 346, 360, 360, 360])
   })
@@ -78,14 +78,14 @@ describe("lateness", () => {
       })
       yield* rig.put(tagged("one"))
       yield* begun(rig)
-      const { margin } = yield* rig.state
+      const { overlap } = yield* rig.state
       yield* rig.put(tagged("two"), { silent: true })
       yield* rig.sweep
       yield* rig.wait("1 minute")
       yield* rig.put(tagged("three"))
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
-      assert.strictEqual((yield* rig.state).margin, margin)
+      assert.strictEqual((yield* rig.state).overlap, overlap)
     })))
 
   it.effect("W3, C3: what is held and read again hours later was not late", () =>
@@ -98,9 +98,9 @@ describe("lateness", () => {
       assert.strictEqual((yield* rig.pending)["a"], "held")
       yield* pollFor(rig, 120)
       const store = yield* Store
-      yield* store.transact(rig.stream.owner, rig.stream.key, (tx) => tx.owe(["a"]))
-      yield* refresh(rig.stream, { budget: 1, yieldTurn: Effect.succeed(false) })
-      assert.strictEqual((yield* rig.state).margin, minutes(5))
+      yield* store.transact(rig.stream.owner, rig.stream.key, (tx) => tx.markStale(["a"]))
+      yield* refresh(rig.stream, { budget: 1, shouldYield: Effect.succeed(false) })
+      assert.strictEqual((yield* rig.state).overlap, minutes(5))
     })))
 
   it.effect("W13, B1: an old record found late leaves the margin alone", () =>
@@ -108,7 +108,7 @@ describe("lateness", () => {
       yield* begun(rig)
       yield* rig.put({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
       yield* rig.sweep
-      assert.strictEqual((yield* rig.state).margin, minutes(5))
+      assert.strictEqual((yield* rig.state).overlap, minutes(5))
     })))
 
   it.effect("W6: after days down, what drift hid from the first poll is no lag of days", () =>
@@ -123,6 +123,6 @@ describe("lateness", () => {
       yield* rig.wait("1 minute")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("zero"), ["created 1", "updated 2"])
-      assert.isAtMost((yield* rig.state).margin, minutes(20))
+      assert.isAtMost((yield* rig.state).overlap, minutes(20))
     })))
 })

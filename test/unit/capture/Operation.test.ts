@@ -5,8 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import { Capture } from "../../../src/capture/Capture.ts"
-import type { Act } from "../../../src/capture/Operation.ts"
+import { Capture } from "../../../src/capture/schedule/Capture.ts"
+import type { StreamCommand } from "../../../src/capture/schedule/StreamCommands.ts"
 import { completeTo } from "../../../src/domain/Watermark.ts"
 import { type PageRequest, Unsupported } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -16,24 +16,24 @@ import * as Scripted from "./ScriptedApi.ts"
 
 describe("what an operator asks for", () => {
   const key = { integration, model: "ats.application" } as const
-  const operate = (act: Act) => Effect.flatMap(Capture, (capture) => capture.operate(key, act))
+  const operate = (act: StreamCommand) => Effect.flatMap(Capture, (capture) => capture.execute(key, act))
 
   it.effect("pause leaves the stream alone for as long as it takes, resume reads it at once", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
-        yield* operate({ act: "pause" })
+        yield* operate({ kind: "pause" })
         yield* TestClock.adjust("1 second")
         const before = api.requests.length
         yield* TestClock.adjust("3 hours")
         assert.strictEqual(api.requests.length, before)
-        const refused = yield* Effect.flip(operate({ act: "poll" }))
+        const refused = yield* Effect.flip(operate({ kind: "poll" }))
         assert.strictEqual(refused.message, "the stream is paused")
-        yield* operate({ act: "resume" })
+        yield* operate({ kind: "resume" })
         yield* TestClock.adjust("1 second")
         assert.isAbove(api.requests.length, before)
-        const audited = yield* Effect.flatMap(Store, (store) => store.audited(10))
-        assert.deepStrictEqual(audited.map(({ act, target }) => [act, target]), [
+        const audited = yield* Effect.flatMap(Store, (store) => store.auditLog(10))
+        assert.deepStrictEqual(audited.map(({ command, target }) => [command, target]), [
           ["streams.resume", "greenhouse:acme/ats.application"],
           ["streams.pause", "greenhouse:acme/ats.application"]
         ])
@@ -62,7 +62,7 @@ describe("what an operator asks for", () => {
         yield* TestClock.adjust("3 minutes")
         assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
         api.intercept = (_, answer) => Effect.succeed(answer)
-        yield* operate({ act: "poll" })
+        yield* operate({ kind: "poll" })
         yield* TestClock.adjust("1 second")
         assert.isNull((yield* stateOf("ats.application")).blocked)
       })
@@ -80,10 +80,10 @@ describe("what an operator asks for", () => {
         }
         api.intercept = (request, answer) =>
           Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
-        yield* operate({ act: "sweep" })
+        yield* operate({ kind: "sweep" })
         yield* TestClock.adjust("5 seconds")
         const first = (yield* stateOf("ats.application")).sweep?.id
-        yield* operate({ act: "sweep" })
+        yield* operate({ kind: "sweep" })
         const second = (yield* stateOf("ats.application")).sweep?.id
         assert.notStrictEqual(second, first)
         yield* TestClock.adjust("2 minutes")
@@ -103,7 +103,7 @@ describe("what an operator asks for", () => {
         const asked = start + Duration.toMillis("26 hours")
         api.put(asked - 1, { id: "shown", remote_created_at: "2026-03-01T13:00:00.000Z" }, { silent: true })
         api.rows.get("shown")!.matchedAt = 0
-        yield* operate({ act: "backfill" })
+        yield* operate({ kind: "backfill" })
         yield* TestClock.adjust("10 seconds")
         const state = yield* stateOf("ats.application")
         assert.isAtLeast(state.watermark!, watermark!)
@@ -111,7 +111,7 @@ describe("what an operator asks for", () => {
         api.put(asked + 10_000, { id: "hired", remote_created_at: new Date(asked + 10_000).toISOString() })
         yield* TestClock.adjust("2 minutes")
         const store = yield* Store
-        const origins = new Map((yield* store.log({ after: 0, limit: 100 })).map(({ id, origin }) => [id, origin]))
+        const origins = new Map((yield* store.readLog({ after: 0, limit: 100 })).map(({ id, origin }) => [id, origin]))
         assert.deepStrictEqual([origins.get("shown"), origins.get("hired")], ["backfill", "poll"])
       })
     ))
@@ -127,7 +127,7 @@ describe("what an operator asks for", () => {
             const from = api.requests.length
             while (!api.requests.slice(from).some(isIt)) yield* TestClock.adjust("1 second")
             const before = api.requests.length
-            const { sweep: asked } = yield* operate({ act })
+            const { sweep: asked } = yield* operate({ kind: act })
             yield* TestClock.adjust("2 minutes")
             const whole = api.requests.slice(before).filter(({ ids, updatedAfter }) =>
               ids === null && updatedAfter === null
@@ -162,9 +162,9 @@ describe("what an operator asks for", () => {
           }
           api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
           while (!underWay) yield* TestClock.adjust("1 second")
-          yield* operate({ act: "backfill" })
+          yield* operate({ kind: "backfill" })
           yield* TestClock.adjust("5 minutes")
-          const late = (yield* store.log({ after: 0, limit: 10 })).filter(({ id }) => id === "late")
+          const late = (yield* store.readLog({ after: 0, limit: 10 })).filter(({ id }) => id === "late")
           assert.deepStrictEqual(
             late.map(({ origin, transitions, version }) => [version, origin, transitions]),
             [[1, "backfill", "[]"]]
@@ -185,17 +185,17 @@ describe("what an operator asks for", () => {
         api.put(lost, { id: "a", title: "lost" })
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual((yield* store.logRange).newest, newest)
-        const later = yield* Effect.flip(operate({ act: "rewind", to: lost + Duration.toMillis("30 days") }))
+        const later = yield* Effect.flip(operate({ kind: "rewind", to: lost + Duration.toMillis("30 days") }))
         assert.match(later.message, /after its watermark/)
         // what lies a margin before it is no time at all: no request could say it
-        const earlier = yield* Effect.flip(operate({ act: "rewind", to: -8.64e15 }))
+        const earlier = yield* Effect.flip(operate({ kind: "rewind", to: -8.64e15 }))
         assert.match(earlier.message, /before 1970/)
-        yield* operate({ act: "rewind", to: lost - 60_000 })
+        yield* operate({ kind: "rewind", to: lost - 60_000 })
         yield* TestClock.adjust("1 second")
-        const entries = yield* store.log({ after: newest, limit: 10 })
+        const entries = yield* store.readLog({ after: newest, limit: 10 })
         assert.deepStrictEqual(entries.map(({ id, kind, origin }) => [id, kind, origin]), [["a", "updated", "poll"]])
-        const { previous, watermark } = yield* stateOf("ats.application")
-        assert.isBelow(previous!, watermark!)
+        const { previousWatermark, watermark } = yield* stateOf("ats.application")
+        assert.isBelow(previousWatermark!, watermark!)
       })
     ))
 
@@ -205,7 +205,7 @@ describe("what an operator asks for", () => {
       Effect.fnUntraced(function*(api) {
         yield* TestClock.adjust("5 hours")
         const before = completeTo(yield* stateOf("ats.application"))!
-        yield* operate({ act: "rewind", to: start })
+        yield* operate({ kind: "rewind", to: start })
         assert.strictEqual(completeTo(yield* stateOf("ats.application")), before)
         const told: Array<number> = []
         for (let minute = 0; minute < 20; minute++) {
@@ -219,8 +219,8 @@ describe("what an operator asks for", () => {
         const latest = told.at(-1)!
         api.intercept = (request, answer) =>
           Effect.as(Effect.sleep(request.updatedAfter === null ? "30 seconds" : 0), answer)
-        yield* operate({ act: "backfill" })
-        yield* operate({ act: "rewind", to: start })
+        yield* operate({ kind: "backfill" })
+        yield* operate({ kind: "rewind", to: start })
         assert.isNull(completeTo(yield* stateOf("ats.application")), "records may be missing until it is done")
         while (completeTo(yield* stateOf("ats.application")) === null) yield* TestClock.adjust("1 second")
         assert.isAtLeast(completeTo(yield* stateOf("ats.application"))!, latest)
@@ -260,7 +260,7 @@ describe("what an operator asks for", () => {
           { id: "new", what: "unknown", paths: [] },
           { id: "c", what: "gone", paths: [] }
         ])
-        const published = yield* (yield* Store).log({ after: before, limit: 10 })
+        const published = yield* (yield* Store).readLog({ after: before, limit: 10 })
         assert.deepStrictEqual(published.map(({ id }) => id), ["e"])
       })
     ))
@@ -293,7 +293,7 @@ describe("what an operator asks for", () => {
         yield* Effect.forkChild(Context.get(next, Capture).run)
         yield* TestClock.adjust("10 millis")
         assert.strictEqual(yield* state(restores), "approved")
-        const events = yield* store.log({ after: 2, limit: 10 })
+        const events = yield* store.readLog({ after: 2, limit: 10 })
         assert.deepStrictEqual(events.map(({ id, kind }) => `${kind} ${id}`), [
           "deleted a",
           "deleted b",
@@ -336,7 +336,7 @@ describe("what an operator asks for", () => {
       ["ats.application"],
       Effect.fnUntraced(function*() {
         const capture = yield* Capture
-        const error = yield* Effect.flip(capture.operate({ integration, model: "ats.tag" }, { act: "poll" }))
+        const error = yield* Effect.flip(capture.execute({ integration, model: "ats.tag" }, { kind: "poll" }))
         assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.tag")
       })
     ))

@@ -49,7 +49,7 @@ describe("assessment packages", () => {
       yield* rig.sweep
       const second = yield* rig.state
       assert.deepStrictEqual(
-        [second.previous, second.watermark],
+        [second.previousWatermark, second.watermark],
         [first.watermark, first.watermark! + 63_000]
       )
     })))

@@ -144,7 +144,7 @@ describe("Poll", () => {
       yield* rig.poll
       yield* rig.poll
       assert.deepStrictEqual((yield* rig.events).map(({ id, kind }) => `${id} ${kind}`), ["b created"])
-      assert.strictEqual((yield* rig.state).lastPoll?.balance.quarantined, 2)
+      assert.strictEqual((yield* rig.state).lastPoll?.rowCounts.quarantined, 2)
     })))
 
   it.effect("P5: a cursor that expires mid-run restarts the reading from where it began", () =>
@@ -245,8 +245,8 @@ describe("Poll", () => {
         Effect.succeed({ ...answer, results: [{ title: "nobody" }, null, 7, { id: 12 }, ...answer.results] })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
-      const { balance } = (yield* rig.state).lastPoll!
-      assert.strictEqual(balance.quarantined, 4)
+      const { rowCounts } = (yield* rig.state).lastPoll!
+      assert.strictEqual(rowCounts.quarantined, 4)
     })))
 
   it.effect("S1: a record nested too deep to walk through is set aside, the page goes on", () =>
@@ -263,7 +263,7 @@ describe("Poll", () => {
         })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
-      assert.strictEqual((yield* rig.state).lastPoll!.balance.quarantined, 2)
+      assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.quarantined, 2)
     })))
 
   it.effect("S4, N2: keys and set-like arrays in another order, and a changed_at alone, mean nothing", () =>
@@ -274,7 +274,7 @@ describe("Poll", () => {
       yield* rig.put({ title: "t", id: "a", interviews: [{ title: "y", id: "2" }, { id: "1", title: "x" }] })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
-      assert.strictEqual((yield* rig.state).lastPoll!.balance.equivalent, 1)
+      assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.equivalent, 1)
     })))
 
   it.effect("P8: another order of rows and pages means nothing", () =>

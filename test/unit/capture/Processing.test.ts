@@ -80,7 +80,7 @@ describe("Processing", () => {
           assert.strictEqual((yield* rig.events).length, ids.length)
           assert.deepStrictEqual(yield* rig.pending, {})
           assert.deepStrictEqual(yield* rig.holds, [])
-          assert.strictEqual((yield* rig.state).lastSweep!.balance.unchanged, ids.length, "hashed anew, once")
+          assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.unchanged, ids.length, "hashed anew, once")
 
           yield* rig.wait("10 minutes")
           yield* rig.put({ id: "r1", ...changed })
@@ -178,7 +178,7 @@ describe("Processing", () => {
       for (const { after } of released) assert.notInclude(after, "secret")
       // no page was read by those rules: the next ones know them all the same
       yield* rigWith(rig, byRules({ remoteData: "carry" })).sweep
-      assert.strictEqual((yield* rig.state).lastSweep!.balance.equivalent, ids.length)
+      assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.equivalent, ids.length)
       assert.strictEqual((yield* rig.events).length, 2 * ids.length)
     })))
 })

@@ -7,9 +7,9 @@ import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
-import { Capture, layer } from "../../../src/capture/Capture.ts"
+import { Capture, layer } from "../../../src/capture/schedule/Capture.ts"
 import type { PageRequest } from "../../../src/source/Source.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
@@ -35,7 +35,7 @@ const integrationOf = () => {
   const apis = { "ats.application": Scripted.make(), "ats.offer": Scripted.make(), "ats.tag": Scripted.make() }
   const put = (model: Model, row: Scripted.Row, silent = false) =>
     Effect.map(Clock.currentTimeMillis, (now) => apis[model].put(now, row, { silent }))
-  const log = Effect.flatMap(Store, (store) => store.log({ after: 0, limit: 30_000 }))
+  const log = Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 30_000 }))
   return {
     apis,
     put,

@@ -6,21 +6,21 @@ import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import type { WriteBody, WriteName, WriteParams } from "../../../src/api/Writes.ts"
-import { carryOut } from "../../../src/capture/Holds.ts"
-import type { Stream } from "../../../src/capture/Pages.ts"
-import { poll } from "../../../src/capture/Poll.ts"
-import { initial, type StreamSettings } from "../../../src/capture/StreamState.ts"
-import { confirmAbsences, sweep } from "../../../src/capture/Sweep.ts"
+import { releaseApprovedHolds } from "../../../src/capture/guard/ApprovedHolds.ts"
+import type { Stream } from "../../../src/capture/read/Pages.ts"
+import { poll } from "../../../src/capture/read/Poll.ts"
+import { confirmAbsences, sweep } from "../../../src/capture/read/Sweep.ts"
+import { initialState, type StreamSettings } from "../../../src/capture/schedule/StreamLifecycle.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import { type Author, expectationsOf } from "../../../src/domain/Expectation.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
 import type { Model, StreamModel } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
-import * as ExpectationTable from "../../../src/store/ExpectationTable.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
-import * as SqlStore from "../../../src/store/SqlStore.ts"
-import type { Release, StreamState } from "../../../src/store/State.ts"
+import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import * as ExpectationTable from "../../../src/store/sql/stream/ExpectationTable.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import type { ReleaseMode, StreamState } from "../../../src/store/State.ts"
 import { type ListedHold, Store } from "../../../src/store/Store.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
@@ -46,7 +46,7 @@ export interface Rig {
   /** Undecided holds, newest first. */
   readonly holds: Effect.Effect<ReadonlyArray<ListedHold>, unknown, Store>
   /** As an operator does it, and as the stream's owner then carries it out. */
-  readonly approve: (hold: number, release?: Partial<Release>) => Effect.Effect<void, unknown, Store>
+  readonly approve: (hold: number, release?: Partial<ReleaseMode>) => Effect.Effect<void, unknown, Store>
   readonly reject: (hold: number) => Effect.Effect<void, unknown, Store>
   readonly wait: (time: Duration.Input) => Effect.Effect<void>
   /** A write of a plugin is about to leave; what it does to the rows is up to the test. Then: it was answered, or refused. */
@@ -71,7 +71,7 @@ const approving = (stream: Stream): Rig["approve"] =>
     const store = yield* Store
     const now = yield* Clock.currentTimeMillis
     yield* store.decide(hold, { state: "approving", release: { origin: null, silent: false, ...release } }, now)
-    yield* carryOut(stream)
+    yield* releaseApprovedHolds(stream)
   })
 
 const makeRig = Effect.fnUntraced(function*(
@@ -81,7 +81,7 @@ const makeRig = Effect.fnUntraced(function*(
     readonly processing?: Processing.Processing
     readonly guard?: Guard.Thresholds
     readonly backfill?: "fill"
-    readonly derives?: Processing.Processing
+    readonly derivedProcessing?: Processing.Processing
   }
 ) {
   yield* TestClock.setTime(start)
@@ -97,26 +97,26 @@ const makeRig = Effect.fnUntraced(function*(
     sweepInterval: Duration.hours(6),
     backfill: options.backfill ?? "publish"
   }
-  const { derives = null } = options
-  const rows = derives === null ? [settings] : [settings, { ...settings, model: derives.model }]
-  yield* store.ensureStreams(rows.map((row) => initial(row, Duration.minutes(5))))
+  const { derivedProcessing = null } = options
+  const rows = derivedProcessing === null ? [settings] : [settings, { ...settings, model: derivedProcessing.model }]
+  yield* store.ensureStreams(rows.map((row) => initialState(row, Duration.minutes(5))))
   const stream: Stream = {
     key: { integration: settings.integration, model },
     settings,
-    processing: options.processing ?? Processing.plain(model),
-    derives,
+    processing: options.processing ?? Processing.defaultProcessing(model),
+    derivedProcessing,
     overlapMin: Duration.minutes(5),
     guard: options.guard ?? Guard.thresholds,
-    owner: yield* store.claim("capture")
+    owner: yield* store.takeOwnership("capture")
   }
-  const events = store.log({ after: 0, limit: 10_000 })
+  const events = store.readLog({ after: 0, limit: 10_000 })
   const rig: Rig = {
     api,
     stream,
     put: (row, options) => Effect.map(Clock.currentTimeMillis, (now) => api.put(now + api.skew, row, options)),
     flag: (id) => Effect.map(Clock.currentTimeMillis, (now) => api.flag(now + api.skew, id)),
     poll: poll(stream),
-    sweep: Effect.asVoid(sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(false) })),
+    sweep: Effect.asVoid(sweep(stream, { confirmInterval, shouldYield: Effect.succeed(false) })),
     confirm: confirmAbsences(stream, confirmInterval),
     events,
     kinds: (id) =>
@@ -164,7 +164,7 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
   const stream = { ...rig.stream, processing }
   return {
     poll: poll(stream),
-    sweep: Effect.asVoid(sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(false) })),
+    sweep: Effect.asVoid(sweep(stream, { confirmInterval, shouldYield: Effect.succeed(false) })),
     approve: approving(stream)
   }
 }
@@ -178,7 +178,7 @@ export const scenario = <A, E>(
     readonly guard?: Guard.Thresholds
     readonly backfill?: "fill"
     /** Of the candidates, that are derived then. */
-    readonly derives?: Processing.Processing
+    readonly derivedProcessing?: Processing.Processing
   } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()

@@ -3,8 +3,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import { Capture } from "../../../src/capture/Capture.ts"
-import { NotReady, PermissionMissing, Transient, Unsupported } from "../../../src/source/Source.ts"
+import { Capture } from "../../../src/capture/schedule/Capture.ts"
+import { Forbidden, NotReady, Transient, Unsupported } from "../../../src/source/Source.ts"
 import { type ListedHold, Store } from "../../../src/store/Store.ts"
 import { integration, running, stateOf } from "./Capturing.ts"
 import { start } from "./Rig.ts"
@@ -54,7 +54,7 @@ describe("Capture, when several things happen to a stream", () => {
         yield* TestClock.adjust("1 second")
         yield* Effect.forEach(holds.filter(({ model }) => model === "ats.tag"), approve)
         yield* TestClock.adjust("1 second")
-        const events = yield* store.log({ after: 0, limit: 100, model: "ats.tag" })
+        const events = yield* store.readLog({ after: 0, limit: 100, model: "ats.tag" })
         assert.deepStrictEqual(events.map(({ kind }) => kind), ["created", "created", "deleted", "deleted"])
       })
     ))
@@ -65,12 +65,12 @@ describe("Capture, when several things happen to a stream", () => {
       Effect.fnUntraced(function*(api) {
         const capture = yield* Capture
         const key = { integration, model: "ats.application" } as const
-        yield* capture.operate(key, { act: "pause" })
+        yield* capture.execute(key, { kind: "pause" })
         yield* TestClock.adjust("5 minutes")
         const before = api.requests.length
         assert.deepStrictEqual(yield* capture.once, [])
         assert.strictEqual(api.requests.length, before)
-        yield* capture.operate(key, { act: "resume" })
+        yield* capture.execute(key, { kind: "resume" })
         yield* capture.once
         assert.isAbove(api.requests.length, before)
       })
@@ -117,7 +117,7 @@ describe("Capture, when several things happen to a stream", () => {
             ? Effect.succeed(answer)
             : Scripted.refuse(new Transient({ code: null, message: "502" }))
         const capture = yield* Capture
-        yield* capture.operate({ integration, model: "ats.application" }, { act: "sweep" })
+        yield* capture.execute({ integration, model: "ats.application" }, { kind: "sweep" })
         yield* TestClock.adjust("30 seconds")
         assert.strictEqual((yield* stateOf("ats.application")).sweep?.cursor, "1")
         yield* Fiber.interrupt(fiber)
@@ -150,7 +150,7 @@ describe("Capture, when several things happen to a stream", () => {
           const before = yield* stateOf("ats.application")
           api.put(start + Duration.toMillis("1 hour"), { id: "a", title })
           yield* TestClock.adjust("7 hours")
-          const events = (yield* store.log({ after: 0, limit: 10 })).filter(({ id }) => id === "a")
+          const events = (yield* store.readLog({ after: 0, limit: 10 })).filter(({ id }) => id === "a")
           assert.strictEqual(JSON.parse(events.at(-1)!.after!).title, title)
           const after = yield* stateOf("ats.application")
           assert.isAbove(after.lastSweep!.endedAt, before.lastSweep!.endedAt)
@@ -196,7 +196,7 @@ describe("Capture, when several things happen to a stream", () => {
         yield* TestClock.adjust("5 hours")
         const store = yield* Store
         const changes = () =>
-          Effect.map(store.log({ after: 3, limit: 10 }), (all) => all.map(({ id, kind }) => `${id} ${kind}`))
+          Effect.map(store.readLog({ after: 3, limit: 10 }), (all) => all.map(({ id, kind }) => `${id} ${kind}`))
         assert.deepStrictEqual(yield* changes(), [])
         yield* TestClock.adjust("6 hours")
         assert.deepStrictEqual(yield* changes(), ["a updated"])
@@ -253,7 +253,7 @@ describe("Capture, when several things happen to a stream", () => {
   for (
     const [how, reason] of [
       ["failed", new Transient({ code: null, message: "502" })],
-      ["was blocked", new PermissionMissing({ code: null, message: "403" })]
+      ["was blocked", new Forbidden({ code: null, message: "403" })]
     ] as const
   ) {
     it.effect(`W4: a stream that ${how} before our own clock was set back is read again as soon as ever`, () =>

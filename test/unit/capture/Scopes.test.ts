@@ -53,9 +53,9 @@ describe("Scope", () => {
         yield* each(ids, (id) => rig.put(row(id)))
         yield* rig.poll
         const { lastPoll } = yield* rig.state
-        assert.deepStrictEqual([lastPoll?.balance.equivalent, lastPoll?.balance.pending], [20, 0])
+        assert.deepStrictEqual([lastPoll?.rowCounts.equivalent, lastPoll?.rowCounts.pending], [20, 0])
         yield* rig.poll
-        assert.strictEqual((yield* rig.state).lastPoll?.balance.unchanged, 20)
+        assert.strictEqual((yield* rig.state).lastPoll?.rowCounts.unchanged, 20)
         assert.deepStrictEqual(yield* published(rig), {})
       })))
 

@@ -4,13 +4,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import { Capture } from "../../../src/capture/Capture.ts"
-import { operate } from "../../../src/capture/Operation.ts"
-import { newReading } from "../../../src/capture/Pages.ts"
-import { poll } from "../../../src/capture/Poll.ts"
-import { joined } from "../../../src/capture/Seams.ts"
-import { sweep } from "../../../src/capture/Sweep.ts"
-import { nextTurn } from "../../../src/capture/Turn.ts"
+import { newRun } from "../../../src/capture/read/Pages.ts"
+import { poll } from "../../../src/capture/read/Poll.ts"
+import { sweep } from "../../../src/capture/read/Sweep.ts"
+import { addPage } from "../../../src/capture/read/SweepPasses.ts"
+import { Capture } from "../../../src/capture/schedule/Capture.ts"
+import { nextStep } from "../../../src/capture/schedule/NextStep.ts"
+import { executeCommand } from "../../../src/capture/schedule/StreamCommands.ts"
 import { completeTo } from "../../../src/domain/Watermark.ts"
 import { NotReady, Rejected, SourceError } from "../../../src/source/Source.ts"
 import type { StreamState } from "../../../src/store/State.ts"
@@ -35,18 +35,22 @@ const move = Effect.fnUntraced(function*(rig: Rig, id: string) {
 })
 
 /** One page of the sweep that is open or due; true: that was its last. */
-const page = (rig: Rig, stream = rig.stream) => sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(true) })
+const page = (rig: Rig, stream = rig.stream) => sweep(stream, { confirmInterval, shouldYield: Effect.succeed(true) })
 
 /** The same stream as the next process holds it. */
 const restarted = Effect.fnUntraced(function*(rig: Rig) {
-  const owner = yield* (yield* Store).claim("capture")
+  const owner = yield* (yield* Store).takeOwnership("capture")
   return { ...rig.stream, owner }
 })
 
 const known = (rig: Rig) => Effect.map(rig.events, (events) => [...new Set(events.map(({ id }) => id))].sort())
 
 const turnOf = (rig: Rig, state: StreamState) =>
-  nextTurn({ ...rig.stream, pollAsked: false, last: "sweep", owes: "done", jitter: 0 }, state, state.lastSweep!.endedAt)
+  nextStep(
+    { ...rig.stream, pollRequested: false, lastTried: "sweep", refreshOutcome: "done", jitter: 0 },
+    state,
+    state.lastSweep!.endedAt
+  )
 
 /** Moves a record that was read, whenever the second page of a list is asked for. */
 const restless = (rig: Rig) => {
@@ -84,7 +88,7 @@ describe("Seams", () => {
       assert.deepStrictEqual(yield* known(rig), ids.filter((id) => id !== "c"), "c slid past the cursor")
       const state = yield* rig.state
       assert.deepStrictEqual([state.phase, completeTo(state)], ["backfilling", null])
-      assert.strictEqual(turnOf(rig, state).turn, "sweep", "at once")
+      assert.strictEqual(turnOf(rig, state).kind, "sweep", "at once")
       while (!(yield* page(rig, next))) yield* rig.wait("1 second")
       assert.deepStrictEqual(yield* known(rig), ids)
       yield* poll(next)
@@ -116,7 +120,7 @@ describe("Seams", () => {
       while (!(yield* page(rig)));
       const state = yield* rig.state
       assert.deepStrictEqual([state.phase, completeTo(state), state.backfilledAt], ["backfilling", null, null])
-      assert.strictEqual(turnOf(rig, state).turn, "sweep", "at once")
+      assert.strictEqual(turnOf(rig, state).kind, "sweep", "at once")
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       while (!(yield* page(rig)));
       assert.deepStrictEqual(yield* known(rig), ids)
@@ -203,7 +207,7 @@ describe("Seams", () => {
         assert.strictEqual((yield* rig.state).phase, "backfilling")
       }
       const last = yield* restarted(rig)
-      yield* sweep(last, { confirmInterval, yieldTurn: Effect.succeed(false) })
+      yield* sweep(last, { confirmInterval, shouldYield: Effect.succeed(false) })
       yield* poll(last)
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
@@ -239,13 +243,13 @@ describe("Seams", () => {
         stream = yield* restarted(rig)
         while (!(yield* page(rig, stream)));
         const state = yield* rig.state
-        assert.deepStrictEqual([state.phase, completeTo(state), state.lastSweep?.again], ["live", before, again])
-        const { turn } = nextTurn(
-          { ...rig.stream, pollAsked: false, last: "sweep", owes: "done", jitter: 0 },
+        assert.deepStrictEqual([state.phase, completeTo(state), state.lastSweep?.mustRepeat], ["live", before, again])
+        const { kind } = nextStep(
+          { ...rig.stream, pollRequested: false, lastTried: "sweep", refreshOutcome: "done", jitter: 0 },
           { ...state, lastPoll: { ...state.lastSweep!, kind: "poll" } },
           state.lastSweep!.endedAt
         )
-        assert.strictEqual(turn, again ? "sweep" : "rest")
+        assert.strictEqual(kind, again ? "sweep" : "wait")
       }
     })))
 
@@ -256,7 +260,7 @@ describe("Seams", () => {
       restless(rig)
       yield* rig.sweep
       const { lastSweep } = yield* rig.state
-      assert.deepStrictEqual([lastSweep?.seam, lastSweep?.again], ["change", false])
+      assert.deepStrictEqual([lastSweep?.possibleGap, lastSweep?.mustRepeat], ["change", false])
     })))
 
   it.effect("a new backfill asked for during a follow-up pass counts its passes from the first (P9)", () =>
@@ -265,7 +269,7 @@ describe("Seams", () => {
       restless(rig)
       yield* rig.sweep
       yield* page(rig)
-      yield* operate(rig.stream, { act: "backfill" })
+      yield* executeCommand(rig.stream, { kind: "backfill" })
       yield* rig.sweep
       assert.deepStrictEqual([(yield* rig.state).backfilledAt, (yield* rig.state).lastSweep?.pass], [null, undefined])
       yield* rig.sweep
@@ -290,13 +294,14 @@ describe("Seams", () => {
     scenario(Effect.fnUntraced(function*(rig) {
       const state = yield* rig.state
       const reading = {
-        ...newReading(state, "sweep", { from: null, startedAt: 0, backfill: true }),
+        ...newRun(state, "sweep", { updatedAfter: null, startedAt: 0, backfill: true }),
         pages: 2,
-        pagedAt: Duration.toMillis("1 hour"),
-        pagedBy: rig.stream.owner.epoch
+        lastPageAt: Duration.toMillis("1 hour"),
+        lastPageEpoch: rig.stream.owner.epoch
       }
       const answer = { results: [], next: "x", serverTime: 0, requestedAt: 0, duration: 0 }
-      const at = (now: number) => joined(reading, answer, { complete: 0, newest: 0, now, owner: rig.stream.owner }).seam
+      const at = (now: number) =>
+        addPage(reading, answer, { complete: 0, newest: 0, now, owner: rig.stream.owner }).possibleGap
       assert.deepStrictEqual([at(Duration.toMillis("61 minutes")), at(0)], [undefined, "pause"])
     })))
 
@@ -307,7 +312,7 @@ describe("Seams", () => {
         yield* Fiber.interrupt(started)
         api.pageSize = 1
         const capture = yield* Capture
-        yield* capture.operate({ integration, model: "ats.application" }, { act: "backfill" })
+        yield* capture.execute({ integration, model: "ats.application" }, { kind: "backfill" })
         yield* TestClock.adjust("1 hour")
         api.intercept = (request, answer) =>
           Effect.as(Effect.sleep(request.updatedAfter === null ? "6 minutes" : 0), answer)
@@ -335,16 +340,16 @@ describe("Seams", () => {
           }
           api.intercept = (request, answer) =>
             Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
-          yield* capture.operate(key, { act: "backfill" })
+          yield* capture.execute(key, { kind: "backfill" })
           for (let second = 0; second < 60; second++) {
-            if ((yield* stateOf("ats.application")).lastSweep?.again !== true) yield* TestClock.adjust("1 second")
+            if ((yield* stateOf("ats.application")).lastSweep?.mustRepeat !== true) yield* TestClock.adjust("1 second")
           }
-          assert.isTrue((yield* stateOf("ats.application")).lastSweep?.again)
+          assert.isTrue((yield* stateOf("ats.application")).lastSweep?.mustRepeat)
           switch (between) {
             case "pause":
-              yield* capture.operate(key, { act: "pause" })
+              yield* capture.execute(key, { kind: "pause" })
               yield* TestClock.adjust("1 hour")
-              yield* capture.operate(key, { act: "resume" })
+              yield* capture.execute(key, { kind: "resume" })
               break
             case "block": {
               const { intercept } = api
@@ -355,7 +360,7 @@ describe("Seams", () => {
               break
             }
             case "rewind":
-              yield* capture.operate(key, { act: "rewind", to: start })
+              yield* capture.execute(key, { kind: "rewind", to: start })
               break
             case "take out":
               yield* capture.assign(integration, [])
@@ -366,7 +371,11 @@ describe("Seams", () => {
           const state = yield* stateOf("ats.application")
           // where the second pass had begun, it has a long pause in it
           const passes = between === "pause" || between === "block" ? 3 : 2
-          assert.deepStrictEqual([state.phase, state.lastSweep?.pass, state.lastSweep?.again], ["live", passes, false])
+          assert.deepStrictEqual([state.phase, state.lastSweep?.pass, state.lastSweep?.mustRepeat], [
+            "live",
+            passes,
+            false
+          ])
           assert.isNotNull(completeTo(state))
         })
       ))

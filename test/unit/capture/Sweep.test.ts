@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
-import { Inactive, PermissionMissing, RateLimited, Transient, Unsupported } from "../../../src/source/Source.ts"
+import { Forbidden, Inactive, RateLimited, Transient, Unsupported } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { type Rig, scenario, start } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
@@ -39,7 +39,7 @@ describe("Sweep", () => {
       )
       const state = yield* rig.state
       assert.strictEqual(state.watermark, start + 600_000 - 1000)
-      assert.strictEqual(state.previous, state.watermark)
+      assert.strictEqual(state.previousWatermark, state.watermark)
       yield* rig.poll
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
@@ -207,7 +207,7 @@ describe("Sweep", () => {
   for (
     const [name, reason] of [
       ["404", new Unsupported({ code: null, message: "404" })],
-      ["403", new PermissionMissing({ code: null, message: "403" })],
+      ["403", new Forbidden({ code: null, message: "403" })],
       ["inactive", new Inactive({ code: null, message: "gone" })]
     ] as const
   ) {

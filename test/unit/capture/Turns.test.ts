@@ -1,19 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { ReadingError } from "../../../src/capture/Pages.ts"
-import { sweep } from "../../../src/capture/Sweep.ts"
+import type { RunError } from "../../../src/capture/read/Pages.ts"
+import { sweep } from "../../../src/capture/read/Sweep.ts"
 import type { Source } from "../../../src/source/Source.ts"
 import type { Store } from "../../../src/store/Store.ts"
 import { confirmInterval, type Rig, scenario } from "./Rig.ts"
 
 /** One page of a sweep, or one confirm. */
-const turn = ({ stream }: Rig) => sweep(stream, { confirmInterval, yieldTurn: Effect.succeed(true) })
+const turn = ({ stream }: Rig) => sweep(stream, { confirmInterval, shouldYield: Effect.succeed(true) })
 
 /** Turns until one fails, at most `most` of them. */
 const turnsUntilFailure = Effect.fnUntraced(function*(
   rig: Rig,
   most: number
-): Effect.fn.Return<{ readonly turns: number; readonly error: ReadingError | null }, never, Source | Store> {
+): Effect.fn.Return<{ readonly turns: number; readonly error: RunError | null }, never, Source | Store> {
   for (let turns = 1; turns <= most; turns++) {
     yield* rig.wait("1 minute")
     const error = yield* Effect.match(turn(rig), { onFailure: (error) => error, onSuccess: () => null })
@@ -62,6 +62,6 @@ describe("A sweep that is read in turns", () => {
       rig.api.vanish("gone")
       assert.isFalse(yield* turn(rig))
       assert.isTrue(yield* turn(rig))
-      assert.strictEqual((yield* rig.state).polls, "nothing")
+      assert.strictEqual((yield* rig.state).pollsReturn, "nothing")
     })))
 })

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Redacted, Result } from "effect"
 import { inspect } from "node:util"
-import * as Config from "../../../src/Config.ts"
-import { environment } from "../../../src/ConfigInput.ts"
+import * as Config from "../../../src/config/Config.ts"
+import { loadEnvironment } from "../../../src/config/RawConfig.ts"
 
 const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
 
 const checked = (variables: Record<string, string>) =>
-  environment.pipe(
+  loadEnvironment.pipe(
     Effect.map(Config.check),
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(variables))
   )

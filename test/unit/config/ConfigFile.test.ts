@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Redacted, Result } from "effect"
-import * as Config from "../../../src/Config.ts"
-import { secret } from "../../../src/ConfigFile.ts"
-import { environment } from "../../../src/ConfigInput.ts"
+import * as Config from "../../../src/config/Config.ts"
+import { secret } from "../../../src/config/ConfigFile.ts"
+import { loadEnvironment } from "../../../src/config/RawConfig.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 
@@ -14,7 +14,7 @@ const greenhouse = { id: "greenhouse:acme" }
 
 /** As if a file exported that; `EU_KEY` and `US_KEY` are set. */
 const both = (value: unknown, variables: Record<string, string> = {}) =>
-  environment.pipe(
+  loadEnvironment.pipe(
     Effect.map((input) => {
       const secretOf = (text: string) => ({
         initial: Redacted.make(text),
@@ -267,7 +267,7 @@ describe("Config from a file", () => {
   it.effect("what a file that cannot be loaded says is not called missing", () =>
     Effect.gen(function*() {
       const fault = { where: fileName, message: "cannot be loaded", hint: "Correct it" }
-      const result = yield* environment.pipe(
+      const result = yield* loadEnvironment.pipe(
         Effect.map((input) => Config.check({ ...input, faults: [fault] })),
         Effect.provideService(
           ConfigProvider.ConfigProvider,

@@ -3,7 +3,7 @@ import { ConfigProvider, Effect, Redacted } from "effect"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { environment, type SecretValue } from "../../../src/ConfigInput.ts"
+import { loadEnvironment, type SecretValue } from "../../../src/config/RawConfig.ts"
 
 const directory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
@@ -11,7 +11,7 @@ const directory = Effect.acquireRelease(
 )
 
 const apiKey = (variables: Record<string, string>) =>
-  environment.pipe(
+  loadEnvironment.pipe(
     Effect.map(({ secrets }) => secrets.get("ROLLCALL_API_KEY")),
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(variables))
   )

@@ -6,18 +6,18 @@ import { type WriteName, writeNames, writeSchemas } from "../../../src/api/Write
 import type { JsonObject } from "../../../src/domain/Canonical.ts"
 import type { Model } from "../../../src/domain/Model.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import { carryOut, key, listed, type Shown } from "../../../src/plugin/testing/Effects.ts"
-import * as Testing from "../../../src/plugin/testing/Testing.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
+import * as Testing from "../../../src/testing/Testing.ts"
+import { type ApiRecords, applyWrite, recordKey, recordsOf } from "../../../src/testing/WriteEffects.ts"
 import { writeExamples } from "../api/Examples.ts"
 import { acme, make, notSent, rateLimited, unknownOutcome } from "./Rig.ts"
 
-type Failing = "Transient" | "RateLimited" | "PermissionMissing" | "answer lost" | "request lost"
+type Failing = "Transient" | "RateLimited" | "Forbidden" | "response lost" | "request lost"
 const failings: ReadonlyArray<Failing> = [
   "Transient",
   "RateLimited",
-  "PermissionMissing",
-  "answer lost",
+  "Forbidden",
+  "response lost",
   "request lost"
 ]
 
@@ -79,26 +79,26 @@ const byKit = async (write: WriteName, fail: Failing): Promise<Outcome> => {
 const failures = {
   "Transient": notSent,
   "RateLimited": rateLimited(60_000),
-  "PermissionMissing": Effect.fail(
-    new SourcePort.WriteError({ reason: new SourcePort.PermissionMissing({ code: null, message: "no" }) })
+  "Forbidden": Effect.fail(
+    new SourcePort.WriteError({ reason: new SourcePort.Forbidden({ code: null, message: "no" }) })
   ),
-  "answer lost": unknownOutcome,
+  "response lost": unknownOutcome,
   "request lost": unknownOutcome
 } as const
 
 const byEngine = Effect.fnUntraced(function*(write: WriteName, fail: Failing) {
   const rig = yield* make
-  const shown: Shown = new Map()
-  for (const [model, record] of recordsFor(write)) shown.set(key(acme, model, record.id), { ...record })
+  const shown: ApiRecords = new Map()
+  for (const [model, record] of recordsFor(write)) shown.set(recordKey(acme, model, record.id), { ...record })
   const show = () => {
-    rig.script.rows = listed(shown, acme, "ats.application")
+    rig.script.rows = recordsOf(shown, acme, "ats.application")
   }
   show()
   let effects = 0
   rig.script.answer = (_, count) => {
     const failed = count === 1 ? failures[fail] : null
-    if (failed !== null && fail !== "answer lost") return failed
-    const data = carryOut(
+    if (failed !== null && fail !== "response lost") return failed
+    const data = applyWrite(
       shown,
       { integration: acme, write, id: idOf(write), body: bodyOf(write) },
       `made-${++effects}`

@@ -7,7 +7,7 @@ import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { acme, make, type Rig } from "./Rig.ts"
 
 const trigger = "ats.application.created"
-const act = { at: 0, act: "test", target: "", detail: "" }
+const act = { at: 0, command: "test", target: "", detail: "" }
 
 /** Per event a write in a step of its own and a write without one; per batch one step. `ended` decides how a run ends. */
 const linker = (
@@ -95,7 +95,7 @@ describe("a replayed batch", () => {
       yield* plugins.replay({ plugin: "poster", handler: "posts", fresh: false })
       yield* delivered(rig, delivery)
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
-      const story = yield* rig.deliveries.story(letter?.id ?? 0)
+      const story = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
       assert.deepStrictEqual(story?.journal.map(({ step }) => step).toSorted(), ["first", "post 1", "post 2"])
     }))
 
@@ -210,8 +210,8 @@ describe("a replayed batch", () => {
       const { delivery, plugins } = yield* rig.start([plugin])
       for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
       yield* delivered(rig, delivery)
-      const { rehearsed } = yield* plugins.dryRun({ ...stretch, limit: 10 })
-      assert.deepStrictEqual(rehearsed.map(({ integration, would }) => [integration, would]), [[acme, []]])
+      const { results } = yield* plugins.dryRun({ ...stretch, limit: 10 })
+      assert.deepStrictEqual(results.map(({ integration, requests }) => [integration, requests]), [[acme, []]])
     }))
 
   it.effect("keeps the journal that it needs while it waits, also when the log has moved on (L4)", () =>
@@ -221,13 +221,13 @@ describe("a replayed batch", () => {
       const first = yield* rig.start([plugin])
       for (const id of ["a1", "a2"]) yield* rig.append(id)
       yield* delivered(rig, first.delivery)
-      yield* rig.deliveries.set({ _tag: "Plugin", plugin: "linker", integration: null }, false, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "linker", integration: null }, false, act)
       yield* first.plugins.replay(stretch)
       yield* TestClock.adjust("1 second")
       yield* rig.append("b1", { integration: "lever:beta" })
       yield* rig.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 })
       yield* rig.deliveries.prune(Number.MAX_SAFE_INTEGER)
-      yield* rig.deliveries.set({ _tag: "Plugin", plugin: "linker", integration: null }, true, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "linker", integration: null }, true, act)
       yield* delivered(rig, first.delivery)
       assert.deepStrictEqual(linksOf(rig).filter((link) => link.startsWith("a")), both("a1", "a2"))
       assert.isAbove(yield* rig.deliveries.prune(Number.MAX_SAFE_INTEGER), 0)

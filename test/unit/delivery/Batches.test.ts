@@ -201,7 +201,7 @@ describe("a tick", () => {
       yield* rig.hire("a2")
       yield* TestClock.adjust("1 day")
       yield* until(2)
-      const act = { at: 0, act: "test", target: "", detail: "" }
+      const act = { at: 0, command: "test", target: "", detail: "" }
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
       yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
       yield* rig.empty
@@ -254,7 +254,7 @@ describe("retention", () => {
       )
       assert.deepStrictEqual(yield* kept, [1, 2, 5])
       broken = false
-      const act = { at: 0, act: "test", target: "", detail: "" }
+      const act = { at: 0, command: "test", target: "", detail: "" }
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
       yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
       const second = yield* rig.start([plugin])

@@ -1,9 +1,9 @@
 /** Deliveries with which processes end: each process here is taken over from while it runs what never comes to an end. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Alone from "../../../src/delivery/Alone.ts"
+import * as CrashIsolation from "../../../src/delivery/engine/CrashIsolation.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import { aloneAfter } from "../../../src/store/Deliveries.ts"
+import { isolateAfterCrashes } from "../../../src/store/Deliveries.ts"
 import { limiting, pass } from "./Limiting.ts"
 import * as Rig from "./Rig.ts"
 import { makeWith } from "./Rig.ts"
@@ -34,7 +34,7 @@ const tag = { model: "ats.tag" } as const
 
 /** The last process is taken over from too: nobody waits for what never ends. */
 const taken = <A, E, R>(rig: Rig.Rig, body: Effect.Effect<A, E, R>) =>
-  Effect.ensuring(body, Effect.ignore(rig.store.claim("delivery")))
+  Effect.ensuring(body, Effect.ignore(rig.store.takeOwnership("delivery")))
 
 describe("deliveries with which a process ends", () => {
   it.effect("one is run alone after three deaths and given up after one more; all others are done   (L21)", () =>
@@ -49,7 +49,7 @@ describe("deliveries with which a process ends", () => {
               from: "oldest"
             })
           for (const id of ["poison", "a", "b"]) yield* rig.append(id, tag)
-          const deaths = aloneAfter + 1
+          const deaths = isolateAfterCrashes + 1
           for (let life = 1; life <= deaths; life++) {
             seen.running.clear()
             seen.beside.length = 0
@@ -88,14 +88,14 @@ describe("deliveries with which a process ends", () => {
           const plugin = Plugin.make("p")
             .on("ats.application.created", {}, ({ recordId }) =>
               Effect.gen(function*() {
-                if (lives <= aloneAfter) return yield* Effect.never
+                if (lives <= isolateAfterCrashes) return yield* Effect.never
                 const { addResultLink } = yield* Plugin.Api
                 yield* addResultLink(recordId, { label: "Result", url: "https://x.example" })
               }))
             .on("ats.tag.created", {}, ({ recordId }) => seen.handle(recordId))
             .with({ from: "oldest" })
           yield* rig.append("a1")
-          for (lives = 1; lives <= aloneAfter; lives++) {
+          for (lives = 1; lives <= isolateAfterCrashes; lives++) {
             yield* rig.start([plugin])
             yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1)
             yield* turns(20)
@@ -215,32 +215,32 @@ describe("deliveries with which a process ends", () => {
 
 describe("the turn of one that must run alone", () => {
   it("comes once nothing else runs; it is waited for a minute at most, and again ten minutes later   (L21)", () => {
-    const alone = Alone.make()
+    const alone = CrashIsolation.make()
     const minute = 60_000
-    assert.strictEqual(alone.ask(0, true), "one that must run alone")
-    assert.isTrue(alone.answer(0, "one that must run alone", false, false, true))
-    assert.strictEqual(alone.ask(0, true), "others")
+    assert.strictEqual(alone.nextMode(0, true), "isolated")
+    assert.isTrue(alone.onClaimed(0, "isolated", false, false, true))
+    assert.strictEqual(alone.nextMode(0, true), "others")
     // there is one, and something runs
-    assert.isFalse(alone.answer(0, "others", true, true, false))
-    assert.deepStrictEqual([alone.ask(1, false), alone.wakeAt(1)], ["nothing", minute])
-    assert.strictEqual(alone.ask(minute, false), "others")
-    assert.isFalse(alone.answer(minute, "others", true, true, false))
-    assert.deepStrictEqual([alone.ask(minute + 1, false), alone.wakeAt(minute + 1)], ["others", 11 * minute])
+    assert.isFalse(alone.onClaimed(0, "others", true, true, false))
+    assert.deepStrictEqual([alone.nextMode(1, false), alone.wakeAt(1)], ["nothing", minute])
+    assert.strictEqual(alone.nextMode(minute, false), "others")
+    assert.isFalse(alone.onClaimed(minute, "others", true, true, false))
+    assert.deepStrictEqual([alone.nextMode(minute + 1, false), alone.wakeAt(minute + 1)], ["others", 11 * minute])
     // nothing runs any more: it need not wait
-    assert.isTrue(alone.answer(2 * minute, "others", false, true, true))
-    assert.strictEqual(alone.ask(2 * minute, true), "one that must run alone")
-    assert.isFalse(alone.answer(2 * minute, "one that must run alone", true, false, false))
-    assert.strictEqual(alone.ask(20 * minute, false), "nothing")
+    assert.isTrue(alone.onClaimed(2 * minute, "others", false, true, true))
+    assert.strictEqual(alone.nextMode(2 * minute, true), "isolated")
+    assert.isFalse(alone.onClaimed(2 * minute, "isolated", true, false, false))
+    assert.strictEqual(alone.nextMode(20 * minute, false), "nothing")
     // between two of them the others have a turn
-    assert.strictEqual(alone.ask(21 * minute, true), "others")
+    assert.strictEqual(alone.nextMode(21 * minute, true), "others")
   })
 
   it("does not wait for a clock that was set back   (W4, L21)", () => {
-    const alone = Alone.make()
+    const alone = CrashIsolation.make()
     const day = 86_400_000
-    alone.answer(day, "others", true, true, false)
-    assert.strictEqual(alone.ask(0, false), "others")
-    assert.isFalse(alone.answer(0, "others", true, true, false))
+    alone.onClaimed(day, "others", true, true, false)
+    assert.strictEqual(alone.nextMode(0, false), "others")
+    assert.isFalse(alone.onClaimed(0, "others", true, true, false))
     assert.isAtMost(alone.wakeAt(0), 600_000)
   })
 })

@@ -2,12 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as DeadLetters from "../../../src/delivery/DeadLetters.ts"
+import * as DeadLetters from "../../../src/delivery/admin/DeadLetters.ts"
 import { Deliveries, type Failure, type NewDelivery } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 
-const act = { at: 0, act: "test", target: "", detail: "" }
+const act = { at: 0, command: "test", target: "", detail: "" }
 const letters = 1_200
 
 const failure = (reason: Failure["reason"], at: number): Failure => ({
@@ -22,14 +22,14 @@ const failure = (reason: Failure["reason"], at: number): Failure => ({
 const died = Effect.gen(function*() {
   const store = yield* Store
   const deliveries = yield* Deliveries
-  const owner = yield* store.claim("delivery")
-  const [handler] = yield* deliveries.open(owner, [
-    { plugin: "p", handler: "h", regular: false, from: "now", skips: false }
+  const owner = yield* store.takeOwnership("delivery")
+  const [handler] = yield* deliveries.registerHandlers(owner, [
+    { plugin: "p", handler: "h", scheduled: false, from: "now", skipsDeadLetters: false }
   ])
   const made = Array.from({ length: letters }, (_, index): NewDelivery => ({
     handler: handler!.key,
     integration: "greenhouse:acme",
-    lane: `record-${index}`,
+    orderingKey: `record-${index}`,
     subject: { _tag: "Tick", scheduledAt: index, from: 0, to: 0 },
     dueAt: 0,
     dead: failure(index % 3 === 0 ? "Defect" : "Transient", index),

@@ -12,7 +12,7 @@ const updated = "ats.application.updated"
 const failing = new Plugin.Transient({ message: "not yet" })
 const limited = new Plugin.RateLimited({ retryAfter: Duration.minutes(1) })
 const given = (detail: string) => new Plugin.Permanent({ message: detail })
-const act = { at: 0, act: "test", target: "", detail: "" }
+const act = { at: 0, command: "test", target: "", detail: "" }
 
 describe("which events a handler is given", () => {
   it.effect("those of its trigger, a kind or a transition, and nothing is left behind", () =>
@@ -146,8 +146,8 @@ describe("an attempt that fails", () => {
       assert.deepStrictEqual(met.toSorted(), ["a1 2", "a1 2", "a2 2"])
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
       assert.deepStrictEqual([letter?.parked, letter?.attempts, letter?.failure.reason], [2, 2, "Transient"])
-      const story = yield* rig.deliveries.story(letter?.id ?? 0)
-      assert.deepStrictEqual(story?.attempted.map(({ failure, number }) => [number, failure.message]), [
+      const story = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
+      assert.deepStrictEqual(story?.failedAttempts.map(({ failure, number }) => [number, failure.message]), [
         [1, "not yet"],
         [2, "not yet"]
       ])
@@ -247,7 +247,7 @@ describe("an attempt that fails", () => {
       yield* rig.quiet(delivery)
       assert.strictEqual(met.length, 10)
       const { handlers } = yield* delivery.status
-      assert.deepStrictEqual(handlers.map(({ handler, resting }) => [handler, resting?.failures]), [
+      assert.deepStrictEqual(handlers.map(({ handler, circuitOpen }) => [handler, circuitOpen?.failures]), [
         ["broken", 10],
         ["well", undefined]
       ])

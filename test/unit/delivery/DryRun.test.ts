@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Schema from "effect/Schema"
-import type { Readable } from "../../../src/delivery/DryRun.ts"
+import type { ReadOnlyPorts } from "../../../src/delivery/admin/DryRunPorts.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { limiting, pass } from "./Limiting.ts"
 import * as Rig from "./Rig.ts"
@@ -22,7 +22,7 @@ const busy = Plugin.make("busy").on(hired, {}, (event) =>
     yield* Plugin.Records.get("ats.application", event.recordId)
     yield* api.addTag("c1", { tag: { name: "hired" } })
     yield* Plugin.Journal.once("twice", Schema.Json, tag("in a step"))
-    yield* Plugin.Journal.oncePer("ever", Schema.Json, Effect.as(tag("for ever"), null))
+    yield* Plugin.Journal.oncePerRecord("ever", Schema.Json, Effect.as(tag("for ever"), null))
     const hris = api.for("workday:acme")
     yield* hris.createEmployee({ properties: {} })
     const client = yield* HttpClient.HttpClient
@@ -48,20 +48,20 @@ describe("a dry run", () => {
         ({ recordId }) => Effect.flatMap(Plugin.Api, ({ live }) => Effect.asVoid(live("ats.application", recordId)))
       )
       const { plugins } = yield* rig.start([plugin.with({ from: "oldest" })])
-      yield* plugins.set(off("p"), false)
+      yield* plugins.setSwitch(off("p"), false)
       yield* rig.hire("a")
       const trying = yield* Effect.forkChild(plugins.dryRun({ plugin: "p", handler: hired, fresh: false, limit: 1 }))
       yield* rig.until(() => api.asked.length === 1)
       yield* pass(60)
       const exit = trying.pollUnsafe()
       if (exit === undefined || exit._tag === "Failure") return assert.fail("it still waits")
-      assert.strictEqual(exit.value.rehearsed[0]?.failure?.reason, "TimedOut")
+      assert.strictEqual(exit.value.results[0]?.failure?.reason, "TimedOut")
     }))
 
   it.effect("has nothing that writes: of the source it reads, of the store it asks, of the network it only gets", () =>
     Effect.gen(function*() {
-      expectTypeOf<keyof Readable["source"]>().toEqualTypeOf<"page" | "read">()
-      expectTypeOf<keyof Readable["deliveries"]>().toEqualTypeOf<
+      expectTypeOf<keyof ReadOnlyPorts["source"]>().toEqualTypeOf<"page" | "read">()
+      expectTypeOf<keyof ReadOnlyPorts["deliveries"]>().toEqualTypeOf<
         "result" | "entries" | "batches" | "content" | "applicationsOf"
       >()
       const rig = yield* Rig.make
@@ -69,19 +69,19 @@ describe("a dry run", () => {
       rig.script.http = ({ method }) => Effect.sync(() => (methods.push(method), 200))
       rig.script.answer = () => Effect.die(new Error("a dry run has written"))
       const { plugins } = yield* rig.start([busy.with({ from: "oldest" })])
-      yield* plugins.set(off("busy"), false)
+      yield* plugins.setSwitch(off("busy"), false)
       yield* rig.hire("a")
       rig.touched.clear()
-      const { deliveries, left, rehearsed } = yield* plugins.dryRun({
+      const { deliveries, omitted, results } = yield* plugins.dryRun({
         plugin: "busy",
         handler: hired,
         fresh: false,
         limit: 10
       })
-      assert.deepStrictEqual([deliveries, left], [1, 0])
-      assert.deepStrictEqual(rehearsed[0]?.failure, null)
+      assert.deepStrictEqual([deliveries, omitted], [1, 0])
+      assert.deepStrictEqual(results[0]?.failure, null)
       assert.deepStrictEqual(
-        rehearsed[0]?.would.map(({ integration, what }) => [what, integration]),
+        results[0]?.requests.map(({ integration, what }) => [what, integration]),
         [
           ["addTag", acme],
           ["addTag", acme],
@@ -91,13 +91,13 @@ describe("a dry run", () => {
           ["DELETE https://hooks.example/in", null]
         ]
       )
-      assert.deepStrictEqual(rehearsed[0]?.would[0], {
+      assert.deepStrictEqual(results[0]?.requests[0], {
         what: "addTag",
         integration: acme,
         params: { candidate_id: "c1" },
         body: { tag: { name: "hired" } }
       })
-      assert.notInclude(JSON.stringify(rehearsed), "s3cret")
+      assert.notInclude(JSON.stringify(results), "s3cret")
       assert.deepStrictEqual(methods, ["GET"])
       assert.deepStrictEqual(rig.sent, [])
       assert.deepStrictEqual([...rig.touched].toSorted(), ["content", "handlers", "result"])
@@ -113,12 +113,12 @@ describe("a dry run", () => {
         .on(hired, { as: "mistaken" }, () => Effect.die(new RangeError("of a s3cret")))
         .with({ from: "oldest" })
       const { plugins } = yield* rig.start([failing])
-      yield* plugins.set(off("failing"), false)
+      yield* plugins.setSwitch(off("failing"), false)
       yield* rig.hire("a")
       const failureOf = (handler: string) =>
         Effect.map(
           plugins.dryRun({ plugin: "failing", handler, fresh: false, limit: 1 }),
-          ({ rehearsed: [first] }) => first?.failure ?? null
+          ({ results: [first] }) => first?.failure ?? null
         )
       const wrong = yield* failureOf("wrong")
       assert.deepStrictEqual([wrong?.reason, wrong?.refusal, wrong?.faults[0]?.path], [
@@ -136,7 +136,7 @@ describe("a dry run", () => {
   it.effect("does not tell what was done already, as a replay does not do it; unless it is to be fresh", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
-      const ever = Plugin.Journal.oncePer("ever", Schema.Json, Effect.as(tag("for ever"), null))
+      const ever = Plugin.Journal.oncePerRecord("ever", Schema.Json, Effect.as(tag("for ever"), null))
       const tagger = Plugin.make("tagger").on(hired, {}, () => Effect.andThen(tag("hired"), ever))
         .with({ from: "oldest" })
       const { delivery, plugins } = yield* rig.start([tagger])
@@ -146,7 +146,7 @@ describe("a dry run", () => {
       const would = (fresh: boolean) =>
         Effect.map(
           plugins.dryRun({ plugin: "tagger", handler: hired, fresh, limit: 1 }),
-          ({ rehearsed: [first] }) => first?.would.map(({ what }) => what)
+          ({ results: [first] }) => first?.requests.map(({ what }) => what)
         )
       assert.deepStrictEqual(yield* would(false), [])
       assert.deepStrictEqual(yield* would(true), ["addTag"])
@@ -179,11 +179,11 @@ describe("a dry run", () => {
         )
         .with({ from: "oldest", integrations: { [acme]: true }, others: false })
       const { plugins } = yield* rig.start([several])
-      yield* plugins.set(off("several"), false)
+      yield* plugins.setSwitch(off("several"), false)
       for (const id of ["a", "b", "c"]) yield* rig.hire(id)
       yield* rig.hire("d", "lever:beta")
       const batches = yield* plugins.dryRun({ plugin: "several", handler: "batch", fresh: false, limit: 1 })
-      assert.deepStrictEqual([sizes, batches.deliveries, batches.left], [[2], 2, 1])
+      assert.deepStrictEqual([sizes, batches.deliveries, batches.omitted], [[2], 2, 1])
       yield* plugins.dryRun({ plugin: "several", handler: "daily", fresh: false, limit: 10 })
       assert.deepStrictEqual(spans, ["0 to 4"])
     }).pipe(Effect.scoped))

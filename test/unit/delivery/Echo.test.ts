@@ -1,18 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { Open } from "../../../src/domain/Expectation.ts"
+import type { OpenExpectation } from "../../../src/domain/Expectation.ts"
 import { Api } from "../../../src/plugin/Capabilities.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as Rig from "./Rig.ts"
 
 /** What is waited for in the applications. */
 const expected = Effect.fnUntraced(function*(rig: Rig.Rig) {
-  const owner = yield* rig.store.claim("capture")
+  const owner = yield* rig.store.takeOwnership("capture")
   const keys = ["candidate:c", "job:j", "id:new"]
-  return yield* rig.store.transact(owner, Rig.applications, (tx) => tx.expectations(keys))
+  return yield* rig.store.transact(owner, Rig.applications, (tx) => tx.openExpectations(keys))
 }, Effect.orDie)
 
-const inWords = ({ depth, key, name, plugin }: Open) => `${plugin} ${name} ${key} ${depth}`
+const inWords = ({ depth, key, name, plugin }: OpenExpectation) => `${plugin} ${name} ${key} ${depth}`
 
 const tagger = Plugin.make("tagger").on(
   "ats.application.hired",

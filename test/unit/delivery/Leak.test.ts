@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Sample, span, suspects } from "../../../src/delivery/Leak.ts"
+import { type Sample, span, suspects } from "../../../src/delivery/engine/Leak.ts"
 
 const limit = 1_000_000_000
 const megabyte = 1_000_000

@@ -3,7 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import * as Watchdog from "../../../src/delivery/Watchdog.ts"
+import * as Watchdog from "../../../src/delivery/engine/Watchdog.ts"
 
 const kept: Array<Array<number>> = []
 

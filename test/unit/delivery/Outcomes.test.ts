@@ -4,8 +4,8 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
-import * as DeadLetters from "../../../src/delivery/DeadLetters.ts"
-import * as Outcomes from "../../../src/delivery/Outcomes.ts"
+import * as DeadLetters from "../../../src/delivery/admin/DeadLetters.ts"
+import * as UnknownOutcomes from "../../../src/delivery/admin/UnknownOutcomes.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import { writeExamples } from "../api/Examples.ts"
@@ -29,17 +29,17 @@ const died = Effect.fnUntraced(function*(rig: Rig) {
 const letterOf = Effect.fnUntraced(function*(rig: Rig) {
   const letter = (yield* rig.deliveries.deadLetters({ limit: 100 })).at(-1)
   if (letter === undefined) return assert.fail("nothing is dead")
-  return { letter, steps: yield* on(rig, Outcomes.of(letter)) }
+  return { letter, steps: yield* on(rig, UnknownOutcomes.openStepsOf(letter)) }
 })
 
 /** Answers for the only open step of the newest dead letter. */
-const resolve = Effect.fnUntraced(function*(rig: Rig, said: Outcomes.Said) {
+const resolve = Effect.fnUntraced(function*(rig: Rig, said: UnknownOutcomes.ReportedOutcome) {
   const { letter, steps } = yield* letterOf(rig)
   assert.lengthOf(steps, 1)
-  return yield* on(rig, Outcomes.resolve(letter.id, steps[0]?.name ?? "", said))
+  return yield* on(rig, UnknownOutcomes.resolve(letter.id, steps[0]?.name ?? "", said))
 })
 
-const refusal = (rig: Rig, said: Outcomes.Said) =>
+const refusal = (rig: Rig, said: UnknownOutcomes.ReportedOutcome) =>
   Effect.map(Effect.flip(resolve(rig, said)), (error) => `${error._tag}: ${error.message}`)
 
 const redrive = Effect.fnUntraced(function*(rig: Rig, fresh: boolean) {
@@ -65,7 +65,7 @@ const hiring = (lasting: boolean, bodyOf: () => string = () => "same") => {
         (hris) => hris.createEmployee({ properties: { name: bodyOf() } })
       )
       const employee = lasting
-        ? yield* Plugin.Journal.oncePer("employee", Schema.Struct({ id: Schema.String }), create)
+        ? yield* Plugin.Journal.oncePerRecord("employee", Schema.Struct({ id: Schema.String }), create)
         : yield* create
       links.push(employee.id)
       yield* api.addResultLink(recordId, { label: "Employee", url: `https://x.example/${employee.id}` })
@@ -97,9 +97,9 @@ describe("an unknown outcome", () => {
         yield* rig.empty
         assert.deepStrictEqual(links, ["E7"])
         assert.deepStrictEqual([sentOf(rig, "createEmployee"), sentOf(rig, "addResultLink")], [1, 1])
-        const [act] = yield* rig.store.audited(1)
+        const [act] = yield* rig.store.auditLog(1)
         assert.deepInclude(act, {
-          act: "deadletters.resolve",
+          command: "deadletters.resolve",
           detail: "createEmployee /hris/employees/form workday:acme happened E7"
         })
       }))
@@ -115,7 +115,7 @@ describe("an unknown outcome", () => {
         yield* died(rig)
         assert.include(
           yield* refusal(rig, { happened: false }),
-          "AnswerRefused: it was sent less than five minutes ago"
+          "OutcomeRejected: it was sent less than five minutes ago"
         )
         yield* later
         yield* resolve(rig, { happened: false })
@@ -297,11 +297,11 @@ describe("an unknown outcome", () => {
       yield* resolve(rig, { happened: true, id: "new" })
       yield* rig.empty
       assert.deepStrictEqual(seen, [{ id: "new", candidate_id: "c9" }])
-      const owner = yield* rig.store.claim("capture")
+      const owner = yield* rig.store.takeOwnership("capture")
       const open = yield* rig.store.transact(
         owner,
         { integration: acme, model: "ats.application" },
-        (tx) => tx.expectations(["id:new"])
+        (tx) => tx.openExpectations(["id:new"])
       )
       assert.deepStrictEqual(open.map(({ name }) => name), ["createApplication"])
     }))
@@ -328,19 +328,22 @@ describe("an unknown outcome", () => {
           yield* died(rig)
           const { steps: [step] } = yield* letterOf(rig)
           if (step === undefined) return assert.fail(write)
-          assert.notInclude(Outcomes.pathOf(step), "{", write)
+          assert.notInclude(UnknownOutcomes.pathOf(step), "{", write)
           assert.deepStrictEqual(step.target?.params, params, write)
-          if (Outcomes.answersId(write)) {
-            assert.include(yield* refusal(rig, { happened: true }), "AnswerMisfit: the handler goes on", write)
+          if (UnknownOutcomes.returnsId(write)) {
+            assert.include(yield* refusal(rig, { happened: true }), "InvalidOutcome: the handler goes on", write)
             for (const id of ["", " x", "x\n", "x".repeat(1_001), "\ud800"]) {
-              assert.include(yield* refusal(rig, { happened: true, id }), "AnswerMisfit: this is not the form of an id")
+              assert.include(
+                yield* refusal(rig, { happened: true, id }),
+                "InvalidOutcome: this is not the form of an id"
+              )
             }
             for (const result of [{}, "x", { id: "" }, { id: 7 }]) {
-              assert.include(yield* refusal(rig, { happened: true, result }), "AnswerMisfit", write)
+              assert.include(yield* refusal(rig, { happened: true, result }), "InvalidOutcome", write)
             }
             yield* resolve(rig, { happened: true, id: "x1" })
           } else {
-            assert.include(yield* refusal(rig, { happened: true, id: "x1" }), "AnswerMisfit: ", write)
+            assert.include(yield* refusal(rig, { happened: true, id: "x1" }), "InvalidOutcome: ", write)
             yield* resolve(rig, { happened: true })
           }
           yield* rig.empty
@@ -348,9 +351,9 @@ describe("an unknown outcome", () => {
         }).pipe(Effect.scoped)
       }
       assert.deepStrictEqual(
-        writeNames.filter(Outcomes.answersId),
+        writeNames.filter(UnknownOutcomes.returnsId),
         ["createApplication", "createEmployee", "rateSkill", "expectSkill", "deactivateCourse"]
       )
-      assert.strictEqual(writes.createEmployee.repeat, "never")
+      assert.strictEqual(writes.createEmployee.resendPolicy, "never")
     }))
 })

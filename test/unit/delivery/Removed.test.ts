@@ -125,9 +125,9 @@ describe("a delivery of an integration that was removed", () => {
       const made = { integration: acme, dueAt: 0, dead: null, fresh: null }
       const position = yield* rig.append("a1")
       yield* rig.deliveries.replay([
-        { ...made, handler: event.key, lane: "a", subject: { _tag: "Event", position } },
-        { ...made, handler: tick.key, lane: "t", subject: { _tag: "Tick", scheduledAt: 0, from: 0, to: 1 } }
-      ], { at: 0, act: "test", target: "", detail: "" })
+        { ...made, handler: event.key, orderingKey: "a", subject: { _tag: "Event", position } },
+        { ...made, handler: tick.key, orderingKey: "t", subject: { _tag: "Tick", scheduledAt: 0, from: 0, to: 1 } }
+      ], { at: 0, command: "test", target: "", detail: "" })
       yield* rig.become(acme, "erased")
       yield* rig.start([ticking])
       yield* rig.empty

@@ -10,16 +10,16 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import { Delivery } from "../../../src/delivery/Delivery.ts"
-import * as Operating from "../../../src/delivery/Operating.ts"
-import { Plugins } from "../../../src/delivery/Plugins.ts"
+import { PluginAdmin } from "../../../src/delivery/admin/PluginAdmin.ts"
+import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.ts"
+import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Model, StreamKey } from "../../../src/domain/Model.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source, WriteError } from "../../../src/source/Source.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { Deliveries, type StepKey } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { IntegrationState } from "../../../src/store/State.ts"
 import { type Owner, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { changeOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
@@ -127,15 +127,15 @@ export interface Rig {
   readonly start: (
     plugins: ReadonlyArray<Plugin<unknown>>
   ) => Effect.Effect<{
-    readonly delivery: Delivery["Service"]
+    readonly delivery: DeliveryEngine["Service"]
     /** As operators hold them. */
-    readonly plugins: Plugins["Service"]
+    readonly plugins: PluginAdmin["Service"]
     readonly stop: Effect.Effect<void>
   }>
   /** The same, before the store's integrations are known to be those of the configuration. */
   readonly startUnconfigured: (
     plugins: ReadonlyArray<Plugin<unknown>>
-  ) => Effect.Effect<{ readonly delivery: Delivery["Service"]; readonly configured: Effect.Effect<void> }>
+  ) => Effect.Effect<{ readonly delivery: DeliveryEngine["Service"]; readonly configured: Effect.Effect<void> }>
   /** What was asked of the store's deliveries by operators, by name. */
   readonly touched: Set<string>
   /** Writes that were begun, and neither finished nor withdrawn. */
@@ -151,7 +151,7 @@ export interface Rig {
   readonly empty: Effect.Effect<void>
   readonly dead: (count: number) => Effect.Effect<void>
   /** Of all that was appended nothing is left to do now. */
-  readonly quiet: (delivery: Delivery["Service"]) => Effect.Effect<void>
+  readonly quiet: (delivery: DeliveryEngine["Service"]) => Effect.Effect<void>
 }
 
 /** `source`: in place of the scripted one, made anew for each start. */
@@ -159,7 +159,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
   const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
   const store = Context.get(services, Store)
   const deliveries = Context.get(services, Deliveries)
-  const owner: Owner = yield* Effect.orDie(store.claim("capture"))
+  const owner: Owner = yield* Effect.orDie(store.takeOwnership("capture"))
   const script: Script = { answer: () => Effect.succeed({}), rows: [], offset: null, http: () => Effect.succeed(200) }
   const sent: Array<Sent> = []
   const asked: Array<string> = []
@@ -176,7 +176,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
         Effect.gen(function*() {
           const before = (yield* tx.heads([id])).get(id) ?? headOf(id)
           const kind = details.kind ?? (before.version === 0 ? "created" : "updated")
-          if (shows !== undefined) yield* tx.setChildren(new Map([[id, shows]]))
+          if (shows !== undefined) yield* tx.setDerivedIds(new Map([[id, shows]]))
           yield* tx.write([
             changeOf(before, kind, {
               eventId: `${integration}-${model}-${id}-${before.version + 1}`,
@@ -231,26 +231,28 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     switchedOff: Effect.suspend(() => rig.away-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff)
   })
 
-  const start = Effect.fnUntraced(function*(plugins: ReadonlyArray<Plugin<unknown>>, configured: Effect.Effect<void>) {
-    const own = yield* Scope.fork(scope)
-    const built = yield* Layer.buildWithScope(
-      Operating.layer(plugins).pipe(
-        Layer.provide(Layer.succeed(Deliveries, watched)),
-        Layer.provideMerge(
-          Delivery.layer({ plugins, retention: Duration.days(7), configured }).pipe(
-            Layer.provide(Layer.succeed(Deliveries, wired))
-          )
+  const start = Effect.fnUntraced(
+    function*(plugins: ReadonlyArray<Plugin<unknown>>, integrationsReady: Effect.Effect<void>) {
+      const own = yield* Scope.fork(scope)
+      const built = yield* Layer.buildWithScope(
+        PluginAdminLayer.layer(plugins).pipe(
+          Layer.provide(Layer.succeed(Deliveries, watched)),
+          Layer.provideMerge(
+            DeliveryEngine.layer({ plugins, retention: Duration.days(7), integrationsReady }).pipe(
+              Layer.provide(Layer.succeed(Deliveries, wired))
+            )
+          ),
+          Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked, source)))
         ),
-        Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked, source)))
-      ),
-      own
-    )
-    return {
-      delivery: Context.get(built, Delivery),
-      plugins: Context.get(built, Plugins),
-      stop: Scope.close(own, Exit.void)
+        own
+      )
+      return {
+        delivery: Context.get(built, DeliveryEngine),
+        plugins: Context.get(built, PluginAdmin),
+        stop: Scope.close(own, Exit.void)
+      }
     }
-  })
+  )
 
   const rig: Rig = {
     touched,
@@ -278,7 +280,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     }),
     quiet: Effect.fnUntraced(function*(delivery) {
       const { newest } = yield* Effect.orDie(store.logRange)
-      yield* delivery.reached(newest)
+      yield* delivery.awaitDrained(newest)
     })
   }
   return rig

@@ -8,7 +8,7 @@ import { acme, make, recorder } from "./Rig.ts"
 
 const trigger = "ats.application.created"
 const failing = new Plugin.Transient({ message: "not yet" })
-const act = { at: 0, act: "test", target: "", detail: "" }
+const act = { at: 0, command: "test", target: "", detail: "" }
 
 describe("a configuration that throws", () => {
   it.effect("holds its own integration, which is told, and nobody else", () =>
@@ -43,7 +43,7 @@ describe("a clock that was far ahead and is set right", () => {
     ])
     for (let index = 0; index < records; index++) yield* rig.append(`a${index}`)
     yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.later === records)
-    const resting = (yield* delivery.status).handlers[0]?.resting
+    const resting = (yield* delivery.status).handlers[0]?.circuitOpen
     isAhead = false
     yield* TestClock.setTime(Duration.toMillis("30 days"))
     yield* rig.append("last")
@@ -72,19 +72,19 @@ describe("switches", () => {
       const { delivery } = yield* rig.start([plugin])
       const here = { _tag: "Plugin", plugin: "p", integration: acme } as const
       const everywhere = { ...here, integration: null }
-      yield* rig.deliveries.set(here, false, act)
+      yield* rig.deliveries.setSwitch(here, false, act)
       yield* rig.append("a1")
       yield* rig.append("b1", { integration: "lever:beta" })
       yield* rig.quiet(delivery)
       assert.deepStrictEqual(met, ["b1"])
-      yield* rig.deliveries.set(everywhere, false, act)
+      yield* rig.deliveries.setSwitch(everywhere, false, act)
       yield* rig.append("b2", { integration: "lever:beta" })
       yield* rig.quiet(delivery)
       assert.deepStrictEqual(met, ["b1"])
-      yield* rig.deliveries.set(everywhere, true, act)
+      yield* rig.deliveries.setSwitch(everywhere, true, act)
       yield* rig.until(() => met.length === 2)
       assert.deepStrictEqual(yield* rig.deliveries.switchedOff, [here])
-      yield* rig.deliveries.set(here, true, act)
+      yield* rig.deliveries.setSwitch(here, true, act)
       yield* rig.empty
       assert.deepStrictEqual(met, ["b1", "b2", "a1"])
     }))
@@ -95,7 +95,7 @@ describe("switches", () => {
       const { met, note } = recorder()
       yield* rig.start([Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))])
       rig.away = 1
-      yield* rig.deliveries.set({ _tag: "Plugin", plugin: "p", integration: null }, false, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "p", integration: null }, false, act)
       yield* rig.until(() => rig.away === 0)
       yield* TestClock.adjust("1 minute")
       yield* rig.until(() => rig.away < 0)

@@ -34,12 +34,12 @@ describe("a plugin that is switched off", () => {
     Effect.gen(function*() {
       const { goOn, met, plugins, rig, running } = yield* busy
       const all = { _tag: "Plugin", plugin: "p", integration: null } as const
-      yield* plugins.set(all, false)
+      yield* plugins.setSwitch(all, false)
       yield* rig.until(() => running, (count) => count === 1)
       yield* goOn
       yield* rig.until(() => running, (count) => count === 0)
       assert.deepStrictEqual(met, ["a1"])
-      yield* plugins.set(all, true)
+      yield* plugins.setSwitch(all, true)
       yield* rig.empty
       assert.deepStrictEqual(met.toSorted(), ["a1", "a2", "a3", "b1", "b2"])
     }))
@@ -47,7 +47,7 @@ describe("a plugin that is switched off", () => {
   it.effect("for one integration goes on with the claimed deliveries of the others", () =>
     Effect.gen(function*() {
       const { goOn, met, plugins, rig, running } = yield* busy
-      yield* plugins.set({ _tag: "Plugin", plugin: "p", integration: acme }, false)
+      yield* plugins.setSwitch({ _tag: "Plugin", plugin: "p", integration: acme }, false)
       yield* rig.until(() => running, (count) => count === 3)
       yield* goOn
       yield* rig.until(() => running, (count) => count === 0)
@@ -65,7 +65,7 @@ describe("a plugin that is switched off", () => {
           Effect.andThen(
             note(recordId),
             met.length === 1
-              ? Effect.orDie(rig.deliveries.set(all, false, { at: 0, act: "test", target: "", detail: "" }))
+              ? Effect.orDie(rig.deliveries.setSwitch(all, false, { at: 0, command: "test", target: "", detail: "" }))
               : Effect.void
           ))
         .with({ from: "oldest" })

@@ -7,13 +7,13 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
-import { guard } from "../../../src/delivery/Containment.ts"
+import { watchUncaught } from "../../../src/delivery/engine/UncaughtErrors.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { limiting, pass, sourceOf } from "./Limiting.ts"
 import { makeWith } from "./Rig.ts"
 
 const trigger = "ats.application.created"
-const act = { at: 0, act: "test", target: "", detail: "" }
+const act = { at: 0, command: "test", target: "", detail: "" }
 const link = { label: "Result", url: "https://x.example" }
 
 const linking = (runs: { count: number } = { count: 0 }) =>
@@ -49,14 +49,14 @@ describe("a write that waits for its turn", () => {
       yield* rig.append("a1")
       yield* rig.until(() => api.asked.length === 1)
       yield* pass(5)
-      yield* rig.deliveries.set({ _tag: "Writes" }, false, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, act)
       assert.deepStrictEqual([...rig.intents], [])
       yield* pass(120)
       assert.deepStrictEqual(api.statuses(), [429])
       assert.deepStrictEqual([...rig.intents], [])
       const [backlog] = yield* rig.deliveries.backlog
       assert.deepInclude(backlog, { dead: 0, running: 0 })
-      yield* rig.deliveries.set({ _tag: "Writes" }, true, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, true, act)
       yield* rig.empty
       assert.deepStrictEqual(api.statuses(), [429, 200])
     }))
@@ -159,7 +159,7 @@ describe("writes side by side", () => {
 describe("a write that has left", () => {
   it.effect("is answered before its attempt ends because of an error that nothing caught (L5)", () =>
     Effect.gen(function*() {
-      yield* guard
+      yield* watchUncaught
       const answer = yield* Latch.make(false)
       let asked = 0
       const client = HttpClient.make((request) =>

@@ -13,7 +13,7 @@ const hasty = (handle: Handle, options: Plugin.EventOptions = {}) =>
   Plugin.make("hasty").on("ats.application.created", options, Plugin.async(handle))
 const link = { label: "Result", url: "https://x.example" }
 
-const refused = Effect.fail(new WriteError({ reason: new SourcePort.PermissionMissing({ code: null, message: "no" }) }))
+const refused = Effect.fail(new WriteError({ reason: new SourcePort.Forbidden({ code: null, message: "no" }) }))
 const letters = (rig: Rig) =>
   Effect.map(rig.deliveries.deadLetters({ limit: 10 }), (letters) => letters.map(({ failure }) => failure))
 
@@ -44,7 +44,7 @@ describe("a write that is not awaited", () => {
       yield* rig.append("a1")
       yield* rig.dead(1)
       const [failure] = yield* letters(rig)
-      assert.deepStrictEqual([failure?.reason, failure?.refusal], ["Permanent", "PermissionMissing"])
+      assert.deepStrictEqual([failure?.reason, failure?.refusal], ["Permanent", "Forbidden"])
       assert.match(failure?.message ?? "", /^api\.addResultLink failed, and its promise was not awaited/)
     }))
 

@@ -6,7 +6,7 @@ import * as References from "effect/References"
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import * as Watchdog from "../../../src/delivery/Watchdog.ts"
+import * as Watchdog from "../../../src/delivery/engine/Watchdog.ts"
 
 /** What is logged, with its annotations. */
 const listening = () => {

@@ -8,7 +8,7 @@ import { acme, make, notSent, rateLimited, type Rig, unknownOutcome } from "./Ri
 
 const trigger = "ats.application.created"
 const failing = new Plugin.Transient({ message: "not yet" })
-const act = { at: 0, act: "test", target: "", detail: "" }
+const act = { at: 0, command: "test", target: "", detail: "" }
 const tag = { tag: { name: "met" } }
 const link = { label: "Result", url: "https://x.example" }
 
@@ -88,9 +88,9 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 1)
       assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
-      const story = yield* rig.deliveries.story(letter?.id ?? 0)
+      const story = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
       assert.deepStrictEqual(story?.journal.map(({ done, write }) => [write, done]), [["addResultLink", false]])
-      assert.deepStrictEqual(story?.attempted[0]?.asked.map(({ outcome, what }) => [what, outcome]), [[
+      assert.deepStrictEqual(story?.failedAttempts[0]?.requests.map(({ outcome, what }) => [what, outcome]), [[
         "addResultLink",
         "unknown"
       ]])
@@ -299,7 +299,7 @@ describe("a write", () => {
   it.effect("does not leave while all writes are stopped, and is lost by nobody", () =>
     Effect.gen(function*() {
       const rig = yield* make
-      yield* rig.deliveries.set({ _tag: "Writes" }, false, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, act)
       const plugin = Plugin.make("p").on(trigger, { attempts: 1 }, ({ recordId }) =>
         Effect.flatMap(Plugin.Api, (api) =>
           api.addResultLink(recordId, link)))
@@ -310,7 +310,7 @@ describe("a write", () => {
       yield* rig.quiet(delivery)
       assert.strictEqual(rig.sent.length, 0)
       // resumed, it goes on without the clock
-      yield* rig.deliveries.set({ _tag: "Writes" }, true, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, true, act)
       yield* rig.empty
       assert.strictEqual(rig.sent.length, 1)
     }))
@@ -354,7 +354,7 @@ describe("a step", () => {
         Effect.gen(function*() {
           const api = yield* Plugin.Api.for("workday:acme")
           const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
-          const { id } = yield* Plugin.Journal.oncePer("create", Employee, create)
+          const { id } = yield* Plugin.Journal.oncePerRecord("create", Employee, create)
           made.push(`${integration} ${recordId} ${id}`)
         }))
       const { delivery } = yield* rig.start([plugin])
@@ -379,7 +379,7 @@ describe("a step", () => {
         Effect.gen(function*() {
           const api = yield* Plugin.Api
           const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
-          yield* Plugin.Journal.oncePer("create", Schema.Struct({ id: Schema.String }), create)
+          yield* Plugin.Journal.oncePerRecord("create", Schema.Struct({ id: Schema.String }), create)
         }))
       yield* rig.start([plugin])
       yield* rig.hire("a1")

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { canonical, canonicalHash, type JsonObject } from "../../../src/domain/Canonical.ts"
-import { plain as processingOf } from "../../../src/domain/Processing.ts"
+import { defaultProcessing as processingOf } from "../../../src/domain/Processing.ts"
 
 const { shape } = processingOf("ats.application")
 import { diff, touchesNull } from "../../../src/domain/Diff.ts"

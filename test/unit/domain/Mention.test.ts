@@ -1,12 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import type { JsonObject } from "../../../src/domain/Canonical.ts"
-import { mentionsOf } from "../../../src/domain/Mention.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
+import { findReferences } from "../../../src/domain/Reference.ts"
 
-const of = (model: IncrementalModel, content: JsonObject, processing = Processing.plain(model), integration = "t:a") =>
-  mentionsOf({ integration, model }, processing, content)
-const silent = (mentions: ReturnType<typeof of>) => [...mentions.values()].filter((mention) => mention.silent).length
+const of = (
+  model: IncrementalModel,
+  content: JsonObject,
+  processing = Processing.defaultProcessing(model),
+  integration = "t:a"
+) => findReferences({ integration, model }, processing, content)
+const silent = (mentions: ReturnType<typeof of>) =>
+  [...mentions.values()].filter((mention) => mention.unannounced).length
 
 const candidate = {
   id: "c",
@@ -43,7 +48,7 @@ describe("mentions", () => {
     assert.strictEqual(inside("t:a", "t")?.content, mention.content)
     assert.isUndefined(inside("t:b", "t"))
     assert.isUndefined(inside("t:a", "u"))
-    assert.isFalse(mention.silent)
+    assert.isFalse(mention.unannounced)
   })
 
   it("a property that is not shared changes nothing, a shared one does", () => {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { observe, readRow } from "../../../src/domain/Observation.ts"
+import { observe, parseRow } from "../../../src/domain/Observation.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 
 const processing = Processing.make("ats.application", {
@@ -8,17 +8,17 @@ const processing = Processing.make("ats.application", {
   key: ""
 })
 
-const plain = Processing.plain("ats.tag")
+const plain = Processing.defaultProcessing("ats.tag")
 
 describe("a row that is set aside", () => {
   it("S1: keeps nothing that is dropped or redacted", () => {
-    const row = readRow(processing, { candidate: { last_name: "Lovelace", title: "x" }, remote_data: { of: "Ada" } })
+    const row = parseRow(processing, { candidate: { last_name: "Lovelace", title: "x" }, remote_data: { of: "Ada" } })
     assert.deepStrictEqual(row, { unreadable: "no string id", text: '{"candidate":{"title":"x"},"remote_data":null}' })
   })
 
   it("S1: says that it is nested too deep, and keeps the rest", () => {
     const custom_fields = JSON.parse(`${"[".repeat(20_000)}${"]".repeat(20_000)}`)
-    const row = readRow(processing, { id: "a", custom_fields, job: { name: "Dev" } })
+    const row = parseRow(processing, { id: "a", custom_fields, job: { name: "Dev" } })
     assert.deepStrictEqual(row, {
       unreadable: "nested deeper than 100 levels",
       text: '{"id":"a","job":{"name":"Dev"}}'
@@ -29,7 +29,7 @@ describe("a row that is set aside", () => {
 describe("a row", () => {
   it("S1: whose id no database can hold is set aside, with its text, as one without an id is", () => {
     for (const id of [undefined, 7, "", "a\0b", "a\ud800", "\udc00b", "é".repeat(501)]) {
-      const row = readRow(plain, { id, name: "n" })
+      const row = parseRow(plain, { id, name: "n" })
       assert("unreadable" in row)
       assert.strictEqual(row.text, JSON.stringify({ id, name: "n" }))
     }
@@ -37,7 +37,7 @@ describe("a row", () => {
 
   it("S1: is deleted where it says when in whatever spelling, and not where it says nothing in another one", () => {
     const deleted = (at: unknown) => {
-      const row = readRow(plain, { id: "a", name: "n", remote_deleted_at: at })
+      const row = parseRow(plain, { id: "a", name: "n", remote_deleted_at: at })
       assert("id" in row)
       return observe(plain, row).deleted
     }
@@ -52,7 +52,7 @@ describe("a row", () => {
 
   it("that holds one elsewhere is published as it is; only what is kept beside it goes without", () => {
     for (const text of ["n\0", "n\ud800"]) {
-      const row = readRow(plain, { id: "a", remote_id: text, changed_at: text, name: text })
+      const row = parseRow(plain, { id: "a", remote_id: text, changed_at: text, name: text })
       assert("id" in row)
       const { changedAt, content, remoteId } = observe(plain, row)
       assert.deepStrictEqual([remoteId, changedAt, content["name"]], [null, null, text])

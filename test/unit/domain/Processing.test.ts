@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { canonicalHash, type JsonObject } from "../../../src/domain/Canonical.ts"
 import { diff } from "../../../src/domain/Diff.ts"
-import { make, plain, type ProcessingOptions } from "../../../src/domain/Processing.ts"
+import { defaultProcessing, make, type ProcessingOptions } from "../../../src/domain/Processing.ts"
 
 const application: JsonObject = {
   id: "A1",
@@ -20,7 +20,7 @@ const processing = (options: Partial<ProcessingOptions>) =>
 
 describe("Processing", () => {
   it("remote_data is dropped on the record and on embedded ones, its key stays", () => {
-    const dropped = plain("ats.application").apply(application)
+    const dropped = defaultProcessing("ats.application").apply(application)
     assert.isNull(dropped["remote_data"])
     assert.isNull((dropped["candidate"] as JsonObject)["remote_data"])
     assert.deepStrictEqual(dropped["custom_fields"], application["custom_fields"])
@@ -69,14 +69,14 @@ describe("Processing", () => {
 
   it("V1: whatever decides what hashes mean is in the fingerprint", () => {
     const fingerprints = [
-      plain("ats.application"),
+      defaultProcessing("ats.application"),
       processing({ remoteData: "carry" }),
       processing({ remoteData: "track" }),
       processing({ redact: { "/candidate": "drop" } }),
       processing({ redact: { "/candidate": "hash" } }),
-      plain("ats.offer")
+      defaultProcessing("ats.offer")
     ].map(({ fingerprint }) => fingerprint)
     assert.strictEqual(new Set(fingerprints).size, fingerprints.length)
-    assert.strictEqual(processing({}).fingerprint, plain("ats.application").fingerprint)
+    assert.strictEqual(processing({}).fingerprint, defaultProcessing("ats.application").fingerprint)
   })
 })

@@ -3,10 +3,10 @@ import * as Schema from "effect/Schema"
 import type { JsonObject } from "../../../src/domain/Canonical.ts"
 import { diff } from "../../../src/domain/Diff.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import { keep, switches } from "../../../src/domain/Scope.ts"
+import { findScopeChanges, keepPublished } from "../../../src/domain/ScopeChange.ts"
 
-const { shape } = Processing.plain("ats.application")
-const found = (before: JsonObject, after: JsonObject) => switches(before, after, diff(shape, before, after))
+const { shape } = Processing.defaultProcessing("ats.application")
+const found = (before: JsonObject, after: JsonObject) => findScopeChanges(before, after, diff(shape, before, after))
 
 const value = Schema.NullOr(Schema.Literals(["x", "y"]))
 const Content = Schema.Struct({
@@ -47,9 +47,9 @@ describe("Scope", () => {
   })
 
   it("what came back changed is shown", () => {
-    assert.deepStrictEqual(keep({ title: "x", n: 1 }, { title: "y", n: 2 }, ["/title"]), { title: "y", n: 2 })
-    assert.deepStrictEqual(keep({ title: "x", n: 1 }, { title: null, n: 2 }, ["/title"]), { title: "x", n: 2 })
-    assert.deepStrictEqual(keep({ n: 1 }, { title: "x", n: 2 }, ["/title"]), { n: 2 })
+    assert.deepStrictEqual(keepPublished({ title: "x", n: 1 }, { title: "y", n: 2 }, ["/title"]), { title: "y", n: 2 })
+    assert.deepStrictEqual(keepPublished({ title: "x", n: 1 }, { title: null, n: 2 }, ["/title"]), { title: "x", n: 2 })
+    assert.deepStrictEqual(keepPublished({ n: 1 }, { title: "x", n: 2 }, ["/title"]), { n: 2 })
   })
 
   it.prop(
@@ -58,7 +58,7 @@ describe("Scope", () => {
     ([a, b]) => {
       const [before, after] = [plain(a), plain(b)]
       const paths = found(before, after).map(({ path }) => path)
-      const kept = keep(before, after, paths)
+      const kept = keepPublished(before, after, paths)
       const left = found(before, kept).filter(({ path }) => paths.includes(path))
       assert.deepStrictEqual(left, [])
       if (paths.length === 0) assert.strictEqual(kept, after)

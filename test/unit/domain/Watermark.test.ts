@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { parseTime, readClock } from "../../../src/domain/Watermark.ts"
+import { estimateWatermark, parseTime } from "../../../src/domain/Watermark.ts"
 
 const noon = Date.parse("2026-03-01T12:00:00Z")
 const answer = (serverTime: number | null, requestedAt = noon, duration = 200) => ({
@@ -11,66 +11,71 @@ const answer = (serverTime: number | null, requestedAt = noon, duration = 200) =
 describe("Watermark", () => {
   it("W4: a client clock two minutes fast or slow never moves the watermark past the server's clock", () => {
     for (const skew of [-120_000, 120_000]) {
-      const first = readClock([], answer(noon, noon + skew))
-      assert.isAtMost(first.complete, noon - 1_000)
-      let { offsets } = first
+      const first = estimateWatermark([], answer(noon, noon + skew))
+      assert.isAtMost(first.watermark, noon - 1_000)
+      let { clockOffsets } = first
       for (const later of [60_000, 90_000, 120_000, 150_000]) {
-        offsets = readClock(offsets, answer(noon + later, noon + later + skew)).offsets
+        clockOffsets = estimateWatermark(clockOffsets, answer(noon + later, noon + later + skew)).clockOffsets
       }
-      const sixth = readClock(offsets, answer(noon + 180_000, noon + 180_000 + skew))
-      assert.strictEqual(sixth.complete, noon + 180_000 - 1_000 - 200)
+      const sixth = estimateWatermark(clockOffsets, answer(noon + 180_000, noon + 180_000 + skew))
+      assert.strictEqual(sixth.watermark, noon + 180_000 - 1_000 - 200)
     }
   })
 
   it("W4: a client clock that jumps during a run cannot carry the watermark along", () => {
-    const { offsets } = readClock([], answer(noon))
+    const { clockOffsets } = estimateWatermark([], answer(noon))
     for (const jump of [-3_600_000, 3_600_000]) {
-      assert.isAtMost(readClock(offsets, answer(noon + 60_000, noon + 60_000 + jump)).complete, noon + 60_000)
+      assert.isAtMost(
+        estimateWatermark(clockOffsets, answer(noon + 60_000, noon + 60_000 + jump)).watermark,
+        noon + 60_000
+      )
     }
   })
 
   it("W5: without a Date our own clock and the known offset stand in", () => {
     let offsets: ReadonlyArray<number> = []
-    for (let i = 0; i < 5; i++) offsets = readClock(offsets, answer(noon + 90_000)).offsets
-    const reading = readClock(offsets, answer(null, noon + 60_000))
-    assert.approximately(reading.complete, noon + 150_000 - 1_200, 200)
+    for (let i = 0; i < 5; i++) offsets = estimateWatermark(offsets, answer(noon + 90_000)).clockOffsets
+    const reading = estimateWatermark(offsets, answer(null, noon + 60_000))
+    assert.approximately(reading.watermark, noon + 150_000 - 1_200, 200)
   })
 
   it("W5: a Date that a cache made 30 s old only costs overlap", () => {
-    const { offsets } = readClock([], answer(noon))
-    assert.isAtMost(readClock(offsets, answer(noon + 30_000, noon + 60_000)).complete, noon + 60_000)
+    const { clockOffsets } = estimateWatermark([], answer(noon))
+    assert.isAtMost(estimateWatermark(clockOffsets, answer(noon + 30_000, noon + 60_000)).watermark, noon + 60_000)
   })
 
   it("W10: a Date a day ahead is refused as out of line, at the very first answer too", () => {
-    assert.isAtMost(readClock([], answer(noon + 86_400_000)).complete, noon)
-    const { offsets } = readClock([], answer(noon))
-    const mad = readClock(offsets, answer(noon + 86_400_000 + 60_000, noon + 60_000))
-    assert.isTrue(mad.outOfLine)
-    assert.isAtMost(mad.complete, noon + 60_000)
+    assert.isAtMost(estimateWatermark([], answer(noon + 86_400_000)).watermark, noon)
+    const { clockOffsets } = estimateWatermark([], answer(noon))
+    const mad = estimateWatermark(clockOffsets, answer(noon + 86_400_000 + 60_000, noon + 60_000))
+    assert.isTrue(mad.isSkewed)
+    assert.isAtMost(mad.watermark, noon + 60_000)
   })
 
   it("W5, W10: a first Date that is a day ahead is not believed when there is none afterwards, or a second such", () => {
-    const { offsets } = readClock([], answer(noon + 86_400_000))
-    assert.isAtMost(readClock(offsets, answer(null, noon + 60_000)).complete, noon + 60_000)
-    assert.isAtMost(readClock(offsets, answer(noon + 86_460_000, noon + 60_000)).complete, noon + 60_000)
+    const { clockOffsets } = estimateWatermark([], answer(noon + 86_400_000))
+    assert.isAtMost(estimateWatermark(clockOffsets, answer(null, noon + 60_000)).watermark, noon + 60_000)
+    assert.isAtMost(estimateWatermark(clockOffsets, answer(noon + 86_460_000, noon + 60_000)).watermark, noon + 60_000)
   })
 
   it("W10: two Dates a day ahead among the first four do not become the known offset", () => {
     let offsets: ReadonlyArray<number> = []
     for (const [minutes, wrong] of [[0, 0], [1, 86_400_000], [2, 86_400_000], [3, 0]] as const) {
       const now = noon + minutes * 60_000
-      const reading = readClock(offsets, answer(now + wrong, now))
-      assert.isAtMost(reading.complete, now)
-      offsets = reading.offsets
-      assert.isAtMost(readClock(offsets, answer(null, now + 30_000)).complete, now + 30_000)
+      const reading = estimateWatermark(offsets, answer(now + wrong, now))
+      assert.isAtMost(reading.watermark, now)
+      offsets = reading.clockOffsets
+      assert.isAtMost(estimateWatermark(offsets, answer(null, now + 30_000)).watermark, now + 30_000)
     }
   })
 
   it("one mad Date does not become the known offset", () => {
     let offsets: ReadonlyArray<number> = []
-    for (let i = 0; i < 5; i++) offsets = readClock(offsets, answer(noon + i * 60_000, noon + i * 60_000)).offsets
-    offsets = readClock(offsets, answer(noon + 86_400_000, noon + 300_000)).offsets
-    assert.isAtMost(readClock(offsets, answer(null, noon + 360_000)).complete, noon + 360_000)
+    for (let i = 0; i < 5; i++) {
+      offsets = estimateWatermark(offsets, answer(noon + i * 60_000, noon + i * 60_000)).clockOffsets
+    }
+    offsets = estimateWatermark(offsets, answer(noon + 86_400_000, noon + 300_000)).clockOffsets
+    assert.isAtMost(estimateWatermark(offsets, answer(null, noon + 360_000)).watermark, noon + 360_000)
   })
 
   it("W9: offsets of time zones and a missing Z are read as the same instant", () => {

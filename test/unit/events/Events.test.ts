@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { cloudEventTextOf, type LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import * as Events from "../../../src/events/Events.ts"
-import { type KafkaMessage, messagesOf, progressMessage } from "../../../src/publish/KafkaMessage.ts"
+import { type KafkaMessage, messagesOf, progressMessage } from "../../../src/publish/kafka/KafkaMessage.ts"
 import { entries, entry } from "../../integration/publish/Entries.ts"
 
-const identity = { store: "k3f9a2c1", lineage: 1 }
+const identity = { store: "k3f9a2c1", generation: 1 }
 const hire: LogEntry = {
   ...entry({ position: 7, id: "a1", model: "ats.application", version: 3, kind: "updated" }),
   before: JSON.stringify({ id: "a1", outcome: "PENDING", candidate: { first_name: "Ada" } }),
@@ -27,7 +27,7 @@ const reasonOf = (decode: () => unknown): string => {
     decode()
     return "none"
   } catch (error) {
-    return error instanceof Events.Undecodable ? error.reason : String(error)
+    return error instanceof Events.EventDecodeError ? error.reason : String(error)
   }
 }
 
@@ -45,7 +45,7 @@ describe("rollcall/events", () => {
       model: "ats.application",
       recordId: "a1",
       remoteId: null,
-      lineage: 1,
+      generation: 1,
       version: 3,
       kind: "updated",
       origin: "poll",
@@ -115,7 +115,7 @@ describe("rollcall/events", () => {
     const progress = progressMessage(identity, "rollcall.{model}", {
       integration: "greenhouse:acme",
       model: "ats.tag",
-      lineage: 1,
+      generation: 1,
       completeTo: 0,
       position: 1,
       at: 0
@@ -170,34 +170,34 @@ describe("rollcall/events", () => {
   const history = [
     ...entries(1, 30),
     ...entries(31, 40, { kind: "deleted", version: 4 }),
-    ...entries(1, 5, { version: 1, kind: "created" }).map((one) => ({ ...one, lineage: 2 }))
+    ...entries(1, 5, { version: 1, kind: "created" }).map((one) => ({ ...one, generation: 2 }))
   ].map((one) => Events.fromJson(cloudEventTextOf(identity, one))).filter((event) => !event.stub)
 
   it.prop(
     "folds to one state, whatever comes twice or late",
     [Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: history.length - 1 })))],
     ([order]) => {
-      const [straight, crooked] = [new Events.Current(), new Events.Current()]
+      const [straight, crooked] = [new Events.CurrentRecords(), new Events.CurrentRecords()]
       for (const event of history) straight.apply(event)
       for (const index of order) crooked.apply(history[index]!)
       for (const event of history.toReversed()) crooked.apply(event)
       for (let record = 0; record < 10; record++) {
-        const get = (current: Events.Current) => current.get("greenhouse:acme", "ats.tag", `r${record}`)
+        const get = (current: Events.CurrentRecords) => current.get("greenhouse:acme", "ats.tag", `r${record}`)
         assert.deepStrictEqual(get(crooked), get(straight))
       }
-      assert.strictEqual([...straight.of("ats.tag")].length, 5)
+      assert.strictEqual([...straight.list("ats.tag")].length, 5)
       assert.isFalse(straight.apply(history[0]!))
     }
   )
 
-  it("X18: records of an earlier lineage go when the later one is complete", () => {
-    const current = new Events.Current()
+  it("X18: records of an earlier generation go when the later one is complete", () => {
+    const current = new Events.CurrentRecords()
     for (const event of history.slice(0, 10)) current.apply(event)
     current.apply(history.at(-1)!)
     const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
-    assert.deepStrictEqual(current.begin({ ...stream, lineage: 1 }), [])
-    assert.strictEqual(current.begin({ ...stream, lineage: 2 }).length, 9)
-    assert.deepStrictEqual([...current.of("ats.tag")].map(({ id }) => id), ["r4"])
-    assert.deepStrictEqual([...current.of("ats.tag", "other:one")], [])
+    assert.deepStrictEqual(current.startGeneration({ ...stream, generation: 1 }), [])
+    assert.strictEqual(current.startGeneration({ ...stream, generation: 2 }).length, 9)
+    assert.deepStrictEqual([...current.list("ats.tag")].map(({ id }) => id), ["r4"])
+    assert.deepStrictEqual([...current.list("ats.tag", "other:one")], [])
   })
 })

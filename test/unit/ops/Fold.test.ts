@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { FeedEvent } from "../../../src/ops/Client.ts"
-import { differences, Fold } from "../../../src/ops/Fold.ts"
+import type { FeedEvent } from "../../../src/cli/ApiClient.ts"
+import { findDifferences, Fold } from "../../../src/cli/demo/ConsistencyCheck.ts"
 
 const event = (version: number, kind: "created" | "updated" | "deleted", after: unknown, id = "1"): FeedEvent => ({
   position: `p-1-${version}`,
@@ -8,7 +8,7 @@ const event = (version: number, kind: "created" | "updated" | "deleted", after: 
     integration: "greenhouse:acme",
     model: "ats.tag",
     id,
-    lineage: 1,
+    generation: 1,
     version,
     kind,
     origin: "poll",
@@ -34,7 +34,7 @@ const against = (
   truth: Record<string, unknown>,
   pending: ReadonlyArray<string> = []
 ) =>
-  differences(
+  findDifferences(
     folded(...events).records,
     new Map([[stream, new Map(Object.entries(truth))]]),
     (_, id) => pending.includes(id)
@@ -91,7 +91,7 @@ describe("Fold", () => {
 
   it("I3, I4: versions with a gap and kinds out of turn are told", () => {
     const fold = folded(event(1, "created", {}), event(3, "updated", {}), event(4, "created", {}))
-    assert.deepStrictEqual(fold.broken.map(({ why }) => why), [
+    assert.deepStrictEqual(fold.violations.map(({ why }) => why), [
       "version 3 came where 2 was due",
       `"created" came for a record that is there`
     ])

@@ -3,7 +3,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { stripVTControlCharacters } from "node:util"
-import * as Logging from "../../../src/ops/Logging.ts"
+import * as Logging from "../../../src/telemetry/Logging.ts"
 
 /** What an effect writes to standard error under a logger. */
 const written = (options: Parameters<typeof Logging.layer>[0], effect: Effect.Effect<void>) =>
@@ -55,7 +55,7 @@ describe("Logging", () => {
   it.effect("an expected failure is its message without a stack, a defect has one, in JSON as one field", () =>
     Effect.gen(function*() {
       const failed = yield* written(json, Effect.logError("gave up", Cause.fail(new Error("no answer"))))
-      assert.deepInclude(JSON.parse(failed), { message: "gave up", fault: "no answer" })
+      assert.deepInclude(JSON.parse(failed), { message: "gave up", error: "no answer" })
       assert.notProperty(JSON.parse(failed), "stack")
       const died = yield* written(json, Effect.logError("broke", Cause.die(new Error("impossible"))))
       assert.include(JSON.parse(died).stack, "impossible")

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Page from "../../../src/ops/Page.ts"
+import * as ResponsePage from "../../../src/http/feed/ResponsePage.ts"
 
 const mebibyte = 1024 * 1024
 
 /** Numbers from 0 on, below `end`; each is so large as `sizeOf` says. */
 const pageOf = (end: number, limit: number, sizeOf: (row: number) => number, asked: Array<number> = []) =>
-  Page.fill(
+  ResponsePage.fill(
     limit,
     (last: number | undefined, count) => {
       asked.push(count)

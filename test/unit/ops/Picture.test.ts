@@ -5,7 +5,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import { begun, remembered } from "../../../src/ops/Picture.ts"
+import { makeCachedRead, warmUp } from "../../../src/http/status/OverviewCache.ts"
 import { StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { StoreFault } from "../../../src/store/StoreFault.ts"
 
@@ -17,7 +17,7 @@ const failure = new StoreError({
 const scripted = Effect.gen(function*() {
   let readings = 0
   let how: Effect.Effect<void, StoreError> = Effect.void
-  const get = yield* remembered(Effect.suspend(() => {
+  const get = yield* makeCachedRead(Effect.suspend(() => {
     const reading = ++readings
     return Effect.as(how, reading)
   }))
@@ -129,7 +129,7 @@ describe("the picture of a store", () => {
     Effect.gen(function*() {
       const slow = yield* scripted
       slow.next(Effect.sleep("3 seconds"))
-      const ready = yield* Effect.forkChild(begun(slow.get))
+      const ready = yield* Effect.forkChild(warmUp(slow.get))
       yield* TestClock.adjust("4 seconds")
       const get = yield* Fiber.join(ready)
       const [seen] = yield* timed(get)
@@ -138,7 +138,7 @@ describe("the picture of a store", () => {
 
       const stuck = yield* scripted
       stuck.next(Effect.never)
-      const fiber = yield* Effect.forkChild(begun(stuck.get))
+      const fiber = yield* Effect.forkChild(warmUp(stuck.get))
       yield* TestClock.adjust("6 seconds")
       assert.match((yield* Effect.flip(yield* Fiber.join(fiber))).reason.hint, /does not answer/)
       assert.strictEqual(stuck.readings(), 1)

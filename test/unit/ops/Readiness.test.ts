@@ -1,8 +1,8 @@
 /** What `/health/ready` says of the store while the overview could not be read anew. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { type Overview, readiness } from "../../../src/ops/Overview.ts"
-import { type Outage, Replaced, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
+import { checkReadiness, type Overview } from "../../../src/http/status/Overview.ts"
+import { OlderCopy, type Outage, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { StoreFault } from "../../../src/store/StoreFault.ts"
 
 const nothing: Overview = { streams: [], integrations: [], holds: [] }
@@ -11,7 +11,7 @@ const late = new Unavailable({ operation: "overview", cause: new StoreFault("sil
 const checksOf = (stale: StoreError["reason"] | null, outage: Outage | null) =>
   Effect.flatMap(Store, (store) =>
     Effect.provideService(
-      readiness(
+      checkReadiness(
         Effect.succeed({ value: nothing, stale: stale === null ? null : new StoreError({ reason: stale }) }),
         []
       ),
@@ -37,7 +37,7 @@ describe("readiness of the store", () => {
 
   it.effect("names what does not pass by itself although no outage is known", () =>
     Effect.gen(function*() {
-      const [check] = yield* checksOf(new Replaced({ missing: 1 }), null)
+      const [check] = yield* checksOf(new OlderCopy({ missing: 1 }), null)
       assert.isFalse(check?.ok)
       assert.include(check?.reason, "older copy of the store")
     }))

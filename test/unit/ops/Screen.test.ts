@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { stripVTControlCharacters } from "node:util"
-import { eventLine, lagOf, progressLine, type ShownEvent } from "../../../src/ops/Screen.ts"
+import { eventLine, type EventView, lagOf, progressLine } from "../../../src/cli/terminal/Terminal.ts"
 
-const event = (part: Partial<ShownEvent>): ShownEvent => ({
+const event = (part: Partial<EventView>): EventView => ({
   model: "ats.application",
   id: "BCtNL7SMpJvCqP7bV2yiUKBC",
   version: 3,
@@ -19,7 +19,7 @@ const event = (part: Partial<ShownEvent>): ShownEvent => ({
   ...part
 })
 
-const shown = (part: Partial<ShownEvent>) => stripVTControlCharacters(eventLine(event(part))).split(/ {2,}/).slice(1)
+const shown = (part: Partial<EventView>) => stripVTControlCharacters(eventLine(event(part))).split(/ {2,}/).slice(1)
 
 describe("Screen", () => {
   it("a move between stages is told by their names, with version and delay", () => {

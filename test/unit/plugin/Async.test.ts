@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import * as Testing from "../../../src/plugin/testing/Testing.ts"
+import * as Testing from "../../../src/testing/Testing.ts"
 
 const config = Config.all({ hris: Config.String("HRIS") })
 
@@ -13,7 +13,7 @@ const welcome = Plugin.make("welcome", { config })
     Plugin.async(async (event, { api, fetch, journal, records }, { hris }) => {
       const outcome: string | null | undefined = event.after.outcome
       const application = await records.get("ats.application", event.recordId)
-      const employee = await journal.oncePer("employee", async () => {
+      const employee = await journal.oncePerRecord("employee", async () => {
         const { id } = await api.for(hris).createEmployee({ properties: { outcome: outcome ?? null } })
         return { id, of: application?.id }
       })
@@ -109,9 +109,9 @@ describe("a handler as an async function", () => {
 
     const crashes = await Testing.make(welcome, { http: () => ({ status: 200 }) }).crashes(hired)
     assert.include(crashes.map(({ at }) => at), "POST https://hooks.example/in: answered, nothing done with it")
-    for (const { at, run } of crashes) {
+    for (const { at, result } of crashes) {
       for (const name of ["createEmployee", "addTag"]) {
-        assert.isAtMost(run.writes.filter(({ write }) => write === name).length, 1, `${name}: ${at}`)
+        assert.isAtMost(result.writes.filter(({ write }) => write === name).length, 1, `${name}: ${at}`)
       }
     }
   })
@@ -128,8 +128,8 @@ describe("a handler as an async function", () => {
     )
     const run = await Testing.make(plugin).deliver(tag)
     assert.strictEqual(run.writes.length, 2)
-    for (const { at, run } of await Testing.make(plugin).crashes(tag)) {
-      if (run.failure === null) assert.strictEqual(run.writes.length, 2, at)
+    for (const { at, result } of await Testing.make(plugin).crashes(tag)) {
+      if (result.failure === null) assert.strictEqual(result.writes.length, 2, at)
     }
   })
 
@@ -191,7 +191,7 @@ describe("what an async function calls and does not await", () => {
   type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.tag.created">, {}>>[0]
   const plugin = (handle: Handle, options = {}) =>
     Plugin.make("hasty").on("ats.tag.created", { attempts: 2, ...options }, Plugin.async(handle))
-  const refused = { faults: [{ on: "addTag", fail: "PermissionMissing", times: 9 }] } as const
+  const refused = { faults: [{ on: "addTag", fail: "Forbidden", times: 9 }] } as const
   const tagged = { tag: { name: "x" } }
 
   it("is waited for, and what it goes on to call too   (L22)", async () => {
@@ -211,7 +211,7 @@ describe("what an async function calls and does not await", () => {
       refused
     ).deliver(tag)
     if (failure?._tag !== "Permanent") return assert.fail(`it ended as ${failure?._tag}`)
-    assert.strictEqual(failure.refusal, "PermissionMissing")
+    assert.strictEqual(failure.refusal, "Forbidden")
     assert.match(failure.message, /^api\.addTag failed, and its promise was not awaited: /)
   })
 

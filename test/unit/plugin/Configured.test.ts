@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as EffectConfig from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
-import { checkPlugins } from "../../../src/Config.ts"
-import type { Integration } from "../../../src/ConfigIntegrations.ts"
-import { configurationOf, isOn } from "../../../src/plugin/Configured.ts"
+import { checkPlugins } from "../../../src/config/Config.ts"
+import type { Integration } from "../../../src/config/IntegrationSettings.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
+import { configurationOf, isEnabledIn } from "../../../src/plugin/PluginConfiguration.ts"
 
 const plugin = Plugin.make("greeter", {
   config: EffectConfig.all({
@@ -38,14 +38,14 @@ describe("a plugin's configuration", () => {
     }).pipe(given(environment)))
 
   it("is on everywhere, unless it is told where", () => {
-    assert.isTrue(isOn(plugin, "greenhouse:acme"))
+    assert.isTrue(isEnabledIn(plugin, "greenhouse:acme"))
     const some = plugin.with({ others: false, integrations: { "greenhouse:acme": true, "lever:acme": { values: {} } } })
-    assert.deepStrictEqual(["greenhouse:acme", "lever:acme", "bob:acme"].map((id) => isOn(some, id)), [
+    assert.deepStrictEqual(["greenhouse:acme", "lever:acme", "bob:acme"].map((id) => isEnabledIn(some, id)), [
       true,
       true,
       false
     ])
-    assert.isFalse(isOn(plugin.with({ integrations: { "bob:acme": false } }), "bob:acme"))
+    assert.isFalse(isEnabledIn(plugin.with({ integrations: { "bob:acme": false } }), "bob:acme"))
   })
 
   it.effect("what is missing is a fault for each integration in which it is on, before anything runs", () =>

@@ -5,32 +5,32 @@ import { readFileSync } from "node:fs"
 import { recordSchemas } from "../../../src/api/Records.ts"
 import { type WriteName, writeNames, writes, writeSchemas } from "../../../src/api/Writes.ts"
 import type { JsonObject } from "../../../src/domain/Canonical.ts"
-import { carryOut, key, type Shown } from "../../../src/plugin/testing/Effects.ts"
+import { type ApiRecords, applyWrite, recordKey } from "../../../src/testing/WriteEffects.ts"
 import { writeExamples } from "../api/Examples.ts"
 
 const integration = "sandbox:test"
-const application = key(integration, "ats.application", "a1")
+const application = recordKey(integration, "ats.application", "a1")
 
 /** A world in which every write has something to write to. */
-const world = (): Shown => {
+const world = (): ApiRecords => {
   const { application_id } = writeExamples.updateInterview.params
   const { interview_id } = writeExamples.updateInterview.body
   const { staffing_entity_id } = writeExamples.expectSkill.params
   const { candidate_id } = writeExamples.addTag.params
-  const records: Shown = new Map()
+  const records: ApiRecords = new Map()
   const interviews = [{ id: interview_id }]
   const candidate = { id: candidate_id, tags: [{ id: "t1", ...writeExamples.removeTag.body.tag }] }
   const content: JsonObject = { id: "a1", candidate_id, candidate, interviews }
   records.set(application, content)
-  records.set(key(integration, "ats.application", application_id), { ...content, id: application_id })
-  records.set(key(integration, "hris.staffing_entity", staffing_entity_id), { id: staffing_entity_id })
+  records.set(recordKey(integration, "ats.application", application_id), { ...content, id: application_id })
+  records.set(recordKey(integration, "hris.staffing_entity", staffing_entity_id), { id: staffing_entity_id })
   return records
 }
 
-const done = (write: WriteName, shown: Shown) => {
+const done = (write: WriteName, shown: ApiRecords) => {
   const { body, params } = writeExamples[write]
   const [id = ""] = Object.values<string>(params)
-  return carryOut(shown, { integration, write, id, body: JSON.parse(JSON.stringify(body)) }, "made-1")
+  return applyWrite(shown, { integration, write, id, body: JSON.parse(JSON.stringify(body)) }, "made-1")
 }
 
 describe("the kit's world", () => {
@@ -41,13 +41,13 @@ describe("the kit's world", () => {
       const before = JSON.stringify([...shown])
       const data = done(write, shown)
       assert.isTrue(Schema.is(writeSchemas[write].data as Schema.Codec<unknown, unknown>)(data))
-      assert.strictEqual(JSON.stringify([...shown]) !== before, writes[write].shows !== null)
+      assert.strictEqual(JSON.stringify([...shown]) !== before, writes[write].visibleIn !== null)
       for (const [at, record] of shown) {
         const [, model]: [string, keyof typeof recordSchemas] = JSON.parse(at)
         const schema: Schema.Codec<unknown, unknown> | undefined = recordSchemas[model]
         if (schema !== undefined) assert.isTrue(Schema.is(schema)(record), at)
       }
-      if (writes[write].repeat === "safe" && writes[write].shows !== null) {
+      if (writes[write].resendPolicy === "safe" && writes[write].visibleIn !== null) {
         const once = JSON.stringify([...shown])
         done(write, shown)
         assert.strictEqual(JSON.stringify([...shown]), once)
@@ -67,6 +67,6 @@ describe("docs/plugins/guide.md", () => {
       const repeat = Object.entries(said).find(([, says]) => says.test(what))?.[0]
       return [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `${name}: ${repeat}`)
     })
-    assert.sameMembers(found, writeNames.map((name) => `${name}: ${writes[name].repeat}`))
+    assert.sameMembers(found, writeNames.map((name) => `${name}: ${writes[name].resendPolicy}`))
   })
 })

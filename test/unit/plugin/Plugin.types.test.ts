@@ -16,7 +16,7 @@ const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmploy
     Effect.fn("Welcome.hired")(function*(event, { entity, hris }) {
       const api = yield* Plugin.Api
       const people = yield* Plugin.Api.for(hris)
-      const employee = yield* Plugin.Journal.oncePer(
+      const employee = yield* Plugin.Journal.oncePerRecord(
         "create-employee",
         Employee,
         people.createEmployee({ staffing_entity_id: entity, properties: { name: event.after.id } })
@@ -117,7 +117,7 @@ export const refused = () => [
 
 describe("a plugin as a value", () => {
   it("says what it handles and needs without running anything", () => {
-    assert.deepStrictEqual(welcome.handlers.map(({ name, occasion }) => [name, occasion._tag]), [
+    assert.deepStrictEqual(welcome.handlers.map(({ name, activation }) => [name, activation._tag]), [
       ["ats.application.hired", "Event"],
       ["hris.performance_review.updated", "Event"],
       ["several", "Event"],
@@ -125,7 +125,7 @@ describe("a plugin as a value", () => {
       ["digest", "Tick"]
     ])
     assert.deepStrictEqual(welcome.definition.needs?.writes, ["createEmployee", "addResultLink"])
-    assert.deepStrictEqual(welcome.handlers[1]?.occasion, {
+    assert.deepStrictEqual(welcome.handlers[1]?.activation, {
       _tag: "Event",
       triggers: ["hris.performance_review.updated"],
       changed: ["summary_comment"]

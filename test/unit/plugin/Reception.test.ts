@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import * as Testing from "../../../src/plugin/testing/Testing.ts"
+import * as Testing from "../../../src/testing/Testing.ts"
 
 const seenBy = async (
   triggers: ReadonlyArray<"ats.application.updated" | "ats.application.hired" | "ats.application.deleted">,
@@ -45,7 +45,7 @@ describe("a handler of several triggers", () => {
   })
 
   it("needs one", () => {
-    const { faults } = Plugin.make("none").onAny([], { as: "all" }, () => Effect.void)
-    assert.match(faults[0]?.message ?? "", /"all" has no triggers/)
+    const { issues } = Plugin.make("none").onAny([], { as: "all" }, () => Effect.void)
+    assert.match(issues[0]?.message ?? "", /"all" has no triggers/)
   })
 })

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import * as Testing from "../../../src/plugin/testing/Testing.ts"
+import * as Testing from "../../../src/testing/Testing.ts"
 
 const Employee = Schema.Struct({ id: Schema.String })
 const config = Config.all({ hris: Config.String("HRIS") })
@@ -17,7 +17,7 @@ const welcome = Plugin.make("welcome", { config }).on(
   {},
   Effect.fnUntraced(function*(event, { hris }) {
     const people = yield* Plugin.Api.for(hris)
-    const employee = yield* Plugin.Journal.oncePer(
+    const employee = yield* Plugin.Journal.oncePerRecord(
       "employee",
       Employee,
       people.createEmployee({ properties: { name: event.recordId } })
@@ -48,7 +48,7 @@ export const refused = () => [
 
 const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate_id: "c1" } })
 const candidate = Testing.record("ats.candidate", { id: "c1" })
-const namesOf = (run: Testing.Run) => run.writes.map(({ write }) => write)
+const namesOf = (run: Testing.Result) => run.writes.map(({ write }) => write)
 
 describe("rollcall/testing", () => {
   it("delivers an event and shows what was written, where", async () => {
@@ -101,13 +101,13 @@ describe("rollcall/testing", () => {
       "addTag: done, its answer not kept",
       "addTag: done"
     ])
-    for (const { at, run } of crashes) {
+    for (const { at, result } of crashes) {
       const unknown = /^(createEmployee|addResultLink): (about|done, )/.test(at)
-      assert.strictEqual(run.failure?._tag, unknown ? "Permanent" : undefined, at)
-      for (const write of new Set(namesOf(run))) {
-        assert.strictEqual(namesOf(run).filter((name) => name === write).length, 1, `${write} twice: ${at}`)
+      assert.strictEqual(result.failure?._tag, unknown ? "Permanent" : undefined, at)
+      for (const write of new Set(namesOf(result))) {
+        assert.strictEqual(namesOf(result).filter((name) => name === write).length, 1, `${write} twice: ${at}`)
       }
-      if (!unknown) assert.strictEqual(run.writes.length, 3, at)
+      if (!unknown) assert.strictEqual(result.writes.length, 3, at)
     }
   })
 
@@ -121,7 +121,7 @@ describe("rollcall/testing", () => {
       })
     )
     const crashes = await Testing.make(careless).crashes(Testing.event("ats.tag.created", {}))
-    assert.deepStrictEqual(crashes.map(({ run }) => run.writes.length), [1, 2, 1])
+    assert.deepStrictEqual(crashes.map(({ result }) => result.writes.length), [1, 2, 1])
   })
 
   it("fails calls as the test says, and tries again by the service's rules in virtual time", async () => {
@@ -144,11 +144,11 @@ describe("rollcall/testing", () => {
     assert.strictEqual((seen[1] ?? 0) - (seen[0] ?? 0), 60_000)
     assert.deepStrictEqual(await of({ on: "addTag", fail: "Transient", times: 3 }), ["dead", 3, 0, "Transient"])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "RateLimited", times: 9 }), ["done", 10, 1, undefined])
-    assert.deepStrictEqual(await of({ on: "addTag", fail: "PermissionMissing" }), ["dead", 1, 0, "Permanent"])
-    assert.deepStrictEqual(await of({ on: "addTag", fail: "answer lost" }), ["done", 2, 1, undefined])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Forbidden" }), ["dead", 1, 0, "Permanent"])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "response lost" }), ["done", 2, 1, undefined])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "request lost" }), ["done", 3, 1, undefined])
     assert.deepStrictEqual(
-      await of({ on: "addTag", fail: "answer lost" }, { on: "addTag", fail: "Inactive", after: 1 }),
+      await of({ on: "addTag", fail: "response lost" }, { on: "addTag", fail: "Inactive", after: 1 }),
       ["done", 2, 1, undefined]
     )
   })
@@ -182,7 +182,7 @@ describe("rollcall/testing", () => {
         yield* Effect.retry(api.addTag(event.recordId, { tag: { name: "x" } }), { times: 2 })
       })
     )
-    const setting: Testing.Setting = { faults: [{ on: "addTag", fail: "answer lost" }] }
+    const setting: Testing.Setup = { faults: [{ on: "addTag", fail: "response lost" }] }
     const { deliveries, writes } = await Testing.make(plugin, setting).deliver(Testing.event("ats.tag.created", {}))
     assert.deepStrictEqual([deliveries[0]?.attempts, writes.length], [1, 1])
   })
@@ -201,7 +201,7 @@ describe("rollcall/testing", () => {
       })
     )
     const event = Testing.event("ats.tag.created", {})
-    const http = ["unreachable", { status: 429 }, "answer lost", { status: 204 }] as const
+    const http = ["unreachable", { status: 429 }, "response lost", { status: 204 }] as const
     const { deliveries, requests } = await Testing.make(plugin, { http }).deliver(event)
     assert.deepStrictEqual([deliveries[0]?.state, deliveries[0]?.attempts, requests.length], ["done", 4, 3])
     assert.deepStrictEqual(requests[0], {
@@ -358,7 +358,7 @@ describe("rollcall/testing", () => {
         ))
     )
     const crashes = await Testing.make(plugin, { http: () => ({ status: 200 }) }).crashes({ tick: "digest" })
-    assert.deepStrictEqual(crashes.map(({ at, run }) => [at, run.requests.length, run.failure?._tag]), [
+    assert.deepStrictEqual(crashes.map(({ at, result }) => [at, result.requests.length, result.failure?._tag]), [
       ['step "send": about to run', 0, "Permanent"],
       ["POST https://chat.example/test-1-0: about to be sent", 0, "Permanent"],
       ["POST https://chat.example/test-1-0: answered, nothing done with it", 1, "Permanent"],

@@ -3,14 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
-import * as Testing from "../../../src/plugin/testing/Testing.ts"
+import * as Testing from "../../../src/testing/Testing.ts"
 
 /** As JavaScript sees it: nothing is checked while it is written. */
 const make: any = Plugin.make
 const nothing = () => Effect.void
 const on = (options: unknown, handle: unknown = nothing) => make("p").on("ats.tag.created", options, handle)
 
-const faultsOf = ({ faults }: Plugin.Plugin<unknown>) => faults.map(({ hint, message }) => `${message}. ${hint}`)
+const faultsOf = ({ issues }: Plugin.Plugin<unknown>) => issues.map(({ hint, message }) => `${message}. ${hint}`)
 
 const cases: ReadonlyArray<readonly [what: string, plugin: Plugin.Plugin<unknown>, fault: RegExp]> = [
   [
@@ -124,7 +124,7 @@ describe("a plugin with faults", () => {
     const plugin = make("hasty", { needs: { writes: ["addTags"] } })
       .on("ats.tag.create", { timeout: "1 minit", attempts: -1 }, undefined)
       .every("1 day", { as: "digest", echo: "deliver" }, nothing)
-    assert.deepStrictEqual(plugin.faults.map(({ message }: Plugin.PluginFault) => message), [
+    assert.deepStrictEqual(plugin.issues.map(({ message }: Plugin.PluginIssue) => message), [
       `plugin "hasty": needs.writes "addTags" is not known`,
       `plugin "hasty", handler "ats.tag.create": the trigger "ats.tag.create" does not exist`,
       `plugin "hasty", handler "ats.tag.create": timeout "1 minit" is no length of time`,
@@ -159,7 +159,7 @@ describe("a plugin with faults", () => {
         integrations: { "a:b": { values: { A: "x" } }, "c:d": false },
         values: {}
       })
-    assert.deepStrictEqual(all.faults, [])
+    assert.deepStrictEqual(all.issues, [])
   })
 })
 

@@ -4,7 +4,7 @@ import { assert, describe, it } from "vitest"
 import { modelNames } from "../../../src/domain/Model.ts"
 import { asyncApiOf } from "../../../src/publish/AsyncApi.ts"
 import { progressSchema } from "../../../src/publish/EventSchema.ts"
-import { progressMessage } from "../../../src/publish/KafkaMessage.ts"
+import { progressMessage } from "../../../src/publish/kafka/KafkaMessage.ts"
 
 const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
 
@@ -42,8 +42,8 @@ describe("the AsyncAPI document", () => {
     const ajv = new Ajv2020({ strict: false })
     addFormats.default(ajv)
     const valid = ajv.compile(progressSchema)
-    const progress = { integration: "i", model: "ats.tag", lineage: 2, completeTo: 0, position: 1, at: 0 } as const
-    const { value } = progressMessage({ store: "s", lineage: 2 }, "rollcall.{model}", progress)
+    const progress = { integration: "i", model: "ats.tag", generation: 2, completeTo: 0, position: 1, at: 0 } as const
+    const { value } = progressMessage({ store: "s", generation: 2 }, "rollcall.{model}", progress)
     assert.isTrue(valid(JSON.parse(String(value))), JSON.stringify(valid.errors))
     assert.isFalse(valid({}))
   })

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { faultOf, isLoading } from "../../../src/publish/KafkaFault.ts"
+import { isBrokerStarting, toSinkError } from "../../../src/publish/kafka/KafkaErrors.ts"
 
 /** As kafkajs throws it when it gave up: the broker's error is the cause. */
 const wrapped = (inner: Record<string, unknown>) =>
   Object.assign(new Error("retries exceeded"), { name: "KafkaJSNumberOfRetriesExceeded", cause: inner })
 
 const reasonOf = (error: unknown) => {
-  const fault = faultOf("publishing", error)
+  const fault = toSinkError("publishing", error)
   return fault._tag === "BatchTooLarge" ? fault._tag : fault.reason._tag
 }
 
@@ -25,7 +25,7 @@ describe("KafkaFault", () => {
         [wrapped({ type: "UNSUPPORTED_VERSION" }), "ROLLCALL_KAFKA_TRANSACTIONS=off"]
       ] as const
     ) {
-      const fault = faultOf("opening", error)
+      const fault = toSinkError("opening", error)
       assert.isTrue(fault._tag === "SinkError" && fault.reason._tag === "Refused")
       assert.include(fault.message, hint)
     }
@@ -44,7 +44,7 @@ describe("KafkaFault", () => {
   })
 
   it("a broker that is still starting is told from one that is away", () => {
-    assert.isTrue(isLoading(faultOf("reading", wrapped({ type: "GROUP_LOAD_IN_PROGRESS" }))))
-    assert.isFalse(isLoading(faultOf("reading", new Error("connect ECONNREFUSED"))))
+    assert.isTrue(isBrokerStarting(toSinkError("reading", wrapped({ type: "GROUP_LOAD_IN_PROGRESS" }))))
+    assert.isFalse(isBrokerStarting(toSinkError("reading", new Error("connect ECONNREFUSED"))))
   })
 })

@@ -3,13 +3,13 @@ import * as Schema from "effect/Schema"
 import { modelNames } from "../../../src/domain/Model.ts"
 import {
   controlTopicOf,
-  inSends,
+  findTemplateError,
   type KafkaMessage,
   progressTopicOf,
+  splitIntoSends,
   stateTopicOf,
-  templateFault,
   topicOf
-} from "../../../src/publish/KafkaMessage.ts"
+} from "../../../src/publish/kafka/KafkaMessage.ts"
 
 const model = "ats.tag"
 
@@ -74,10 +74,12 @@ describe("KafkaMessage", () => {
   )
 
   it("a template with an unknown placeholder or a character that Kafka does not take is a fault", () => {
-    assert.isNull(templateFault("rollcall.{integration}.{model}"))
-    assert.isNull(templateFault("everything"))
-    assert.include(templateFault("rollcall.{modle}") ?? "", "{modle}")
-    for (const wrong of ["", "a b", "rollcall/{model}", "{model", "ä"]) assert.isNotNull(templateFault(wrong), wrong)
+    assert.isNull(findTemplateError("rollcall.{integration}.{model}"))
+    assert.isNull(findTemplateError("everything"))
+    assert.include(findTemplateError("rollcall.{modle}") ?? "", "{modle}")
+    for (const wrong of ["", "a b", "rollcall/{model}", "{model", "ä"]) {
+      assert.isNotNull(findTemplateError(wrong), wrong)
+    }
   })
 
   it.prop(
@@ -85,7 +87,7 @@ describe("KafkaMessage", () => {
     [Schema.Array(Message), Schema.Int.check(Schema.isBetween({ minimum: 300, maximum: 5000 }))],
     ([shapes, limit]) => {
       const messages = shapes.map(toMessage)
-      const sends = inSends(messages, () => limit)
+      const sends = splitIntoSends(messages, () => limit)
       assert.deepStrictEqual(sends.flat(), messages)
       for (const send of sends) {
         for (const share of Map.groupBy(send, (message) => message.topic).values()) {

@@ -5,41 +5,41 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
-import { operate } from "../../../src/capture/Operation.ts"
-import type { Stream } from "../../../src/capture/Pages.ts"
+import type { Stream } from "../../../src/capture/read/Pages.ts"
+import { executeCommand } from "../../../src/capture/schedule/StreamCommands.ts"
 import { parsePosition } from "../../../src/domain/ChangeEvent.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import { progressMessage } from "../../../src/publish/KafkaMessage.ts"
-import * as Memory from "../../../src/publish/Memory.ts"
+import { progressMessage } from "../../../src/publish/kafka/KafkaMessage.ts"
+import * as MemorySink from "../../../src/publish/MemorySink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink, type StreamProgress, Unreachable } from "../../../src/publish/Sink.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { created, skills, stateOf, tags } from "../../conformance/StoreSamples.ts"
 
-const margin = 300_000
+const overlap = 300_000
 
 /** A log to which readings are committed: some records, and the time up to which their stream is then complete. */
 const begin = Effect.fnUntraced(function*(states: Partial<StreamState> = { backfilledAt: 1 }) {
   const store = yield* Store
   yield* store.ensureStreams([
-    stateOf(tags, { margin, phase: "live", ...states }),
-    stateOf(skills, { margin, phase: "live", ...states })
+    stateOf(tags, { overlap, phase: "live", ...states }),
+    stateOf(skills, { overlap, phase: "live", ...states })
   ])
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   let records = 0
   return (key: typeof tags, count: number, completeTo: number) =>
     store.transact(owner, key, (tx) =>
       Effect.gen(function*() {
-        yield* tx.save({ ...tx.state, previous: completeTo + margin, watermark: completeTo + margin })
+        yield* tx.saveState({ ...tx.state, previousWatermark: completeTo + overlap, watermark: completeTo + overlap })
         yield* tx.write(Array.from({ length: count }, () => created(`r${records++}`)))
       }))
 })
 
 /** A relay whose reports are noted with how many events were at the broker when they came. */
-const start = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
   const store = yield* Store
   const reports: Array<StreamProgress & { readonly published: number }> = []
   const noting = Layer.effect(
@@ -47,13 +47,13 @@ const start = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
     Effect.map(Sink, (sink) =>
       Sink.of({
         ...sink,
-        report: (identity, streams) =>
+        publishProgress: (identity, streams) =>
           Effect.gen(function*() {
-            yield* sink.report(identity, streams)
+            yield* sink.publishProgress(identity, streams)
             for (const stream of streams) reports.push({ ...stream, published: broker.events.length })
           })
       }))
-  ).pipe(Layer.provide(Memory.layer(broker)))
+  ).pipe(Layer.provide(MemorySink.layer(broker)))
   const context = yield* Layer.build(
     Layer.fresh(Relay.layer).pipe(Layer.provide(noting), Layer.provide(Layer.succeed(Store, store)))
   )
@@ -69,8 +69,8 @@ describe("progress", () => {
     Effect.gen(function*() {
       const commit = yield* begin()
       yield* commit(tags, 3, 1000)
-      const { relay, reports } = yield* start(new Memory.MemoryBroker())
-      yield* relay.reached(3)
+      const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
+      yield* relay.awaitPosition(3)
       assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3"])
       yield* commit(skills, 0, 2000)
       yield* seconds(30)
@@ -83,16 +83,19 @@ describe("progress", () => {
       const stream: Omit<Stream, "owner"> = {
         key: { ...tags, model: "ats.tag" },
         settings: { ...tags, model: "ats.tag", account: "default", interval: minutes(1), sweepInterval: hours(6) },
-        processing: Processing.plain("ats.tag"),
-        derives: null,
+        processing: Processing.defaultProcessing("ats.tag"),
+        derivedProcessing: null,
         overlapMin: minutes(5),
         guard: Guard.thresholds
       }
       const commit = yield* begin()
       yield* commit(tags, 1, 100 * hour)
-      const { relay, reports } = yield* start(new Memory.MemoryBroker())
-      yield* relay.reached(1)
-      yield* operate({ ...stream, owner: yield* (yield* Store).claim("capture") }, { act: "rewind", to: 10 * hour })
+      const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
+      yield* relay.awaitPosition(1)
+      yield* executeCommand({ ...stream, owner: yield* (yield* Store).takeOwnership("capture") }, {
+        kind: "rewind",
+        to: 10 * hour
+      })
       yield* seconds(60)
       assert.deepStrictEqual(reports.map(({ completeTo }) => completeTo), [100 * hour])
     }).pipe(Effect.scoped, Effect.provide(store)))
@@ -103,20 +106,20 @@ describe("progress", () => {
       const applications = { ...tags, model: "ats.application" } as const
       const candidates = { ...tags, model: "ats.candidate" } as const
       const complete = {
-        margin,
+        overlap,
         phase: "live",
         backfilledAt: 1,
-        previous: 1000 + margin,
-        watermark: 1000 + margin
+        previousWatermark: 1000 + overlap,
+        watermark: 1000 + overlap
       } as const
       yield* store.ensureStreams([stateOf(applications, complete), stateOf(candidates)])
-      const owner = yield* store.claim("capture")
-      const { relay, reports } = yield* start(new Memory.MemoryBroker())
+      const owner = yield* store.takeOwnership("capture")
+      const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
       yield* store.transact(owner, applications, (tx) => tx.write([created("a")]))
-      yield* relay.reached(1)
+      yield* relay.awaitPosition(1)
       yield* seconds(11)
       assert.deepStrictEqual(reports.map(brief), ["ats.application 1000 at 1"])
-      yield* store.transact(owner, candidates, (tx) => tx.save({ ...tx.state, backfilledAt: 2 }))
+      yield* store.transact(owner, candidates, (tx) => tx.saveState({ ...tx.state, backfilledAt: 2 }))
       yield* seconds(30)
       assert.deepStrictEqual(reports.map(brief).slice(1), ["ats.candidate 1000 at 1"])
     }).pipe(Effect.scoped, Effect.provide(store)))
@@ -124,7 +127,7 @@ describe("progress", () => {
   it.effect("never says more than is published, however fast the log grows and wherever the sink fails", () =>
     Effect.gen(function*() {
       const commit = yield* begin()
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       /** Stream → time up to which it is complete → position by which that is so. */
       const truth = new Map<string, number>()
       let position = 0
@@ -134,12 +137,12 @@ describe("progress", () => {
         yield* commit(key, 700, round)
         position += 700
         truth.set(`${key.model} ${round}`, position)
-        if (round % 20 === 7) broker.fault = new Unreachable({ message: "away", cause: null })
-        if (round % 20 === 9) broker.fault = null
-        if (round % 10 === 4) broker.lostAnswers = 1
+        if (round % 20 === 7) broker.failure = new Unreachable({ message: "away", cause: null })
+        if (round % 20 === 9) broker.failure = null
+        if (round % 10 === 4) broker.lostResponses = 1
         yield* TestClock.adjust("700 millis")
       }
-      const whole = yield* Effect.forkChild(relay.reached(position))
+      const whole = yield* Effect.forkChild(relay.awaitPosition(position))
       while (whole.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
       for (const report of reports) {
         assert.isAtLeast(report.published, truth.get(`${report.model} ${report.completeTo}`)!, brief(report))
@@ -156,7 +159,7 @@ describe("progress", () => {
     Effect.gen(function*() {
       const commit = yield* begin()
       yield* commit(tags, 1, 0)
-      const { reports } = yield* start(new Memory.MemoryBroker())
+      const { reports } = yield* start(new MemorySink.MemoryBroker())
       yield* Effect.forkChild(
         Effect.repeat(Effect.flatMap(Clock.currentTimeMillis, (now) => commit(tags, 120, now)), {
           schedule: Schedule.spaced("200 millis")
@@ -169,7 +172,7 @@ describe("progress", () => {
   it.effect("is told at most every ten seconds, the last word only, and not again while a stream stands still", () =>
     Effect.gen(function*() {
       const commit = yield* begin()
-      const { reports } = yield* start(new Memory.MemoryBroker())
+      const { reports } = yield* start(new MemorySink.MemoryBroker())
       for (let second = 1; second <= 100; second++) {
         yield* commit(tags, 1, second)
         yield* TestClock.adjust("1 second")
@@ -189,8 +192,8 @@ describe("progress", () => {
       yield* TestClock.setTime(1_000_000_000)
       const commit = yield* begin()
       yield* commit(tags, 3, 1000)
-      const { relay, reports } = yield* start(new Memory.MemoryBroker())
-      yield* relay.reached(3)
+      const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
+      yield* relay.awaitPosition(3)
       // virtual time wakes nobody before its time: the log's news do
       yield* TestClock.setTime(500_000_000)
       yield* commit(tags, 1, 2000)
@@ -202,11 +205,11 @@ describe("progress", () => {
     Effect.gen(function*() {
       const commit = yield* begin({ backfilledAt: null })
       yield* commit(tags, 3, 1000)
-      const { relay, reports } = yield* start(new Memory.MemoryBroker())
-      yield* relay.reached(3)
+      const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
+      yield* relay.awaitPosition(3)
       const store = yield* Store
-      const owner = yield* store.claim("capture")
-      yield* store.transact(owner, tags, (tx) => tx.save({ ...tx.state, backfilledAt: 1, retired: true }))
+      const owner = yield* store.takeOwnership("capture")
+      yield* store.transact(owner, tags, (tx) => tx.saveState({ ...tx.state, backfilledAt: 1, retired: true }))
       yield* seconds(60)
       assert.deepStrictEqual(reports, [])
     }).pipe(Effect.scoped, Effect.provide(store)))
@@ -214,19 +217,19 @@ describe("progress", () => {
   it.effect("X14: nothing is said of a stream that was not published anew since the store was adopted", () =>
     Effect.gen(function*() {
       const { identity } = yield* Store
-      const commit = yield* begin({ backfilledAt: 1, lineage: identity.lineage - 1 })
+      const commit = yield* begin({ backfilledAt: 1, generation: identity.generation - 1 })
       yield* commit(tags, 3, 1000)
-      const { relay, reports } = yield* start(new Memory.MemoryBroker())
-      yield* relay.reached(3)
+      const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
+      yield* relay.awaitPosition(3)
       yield* seconds(60)
       assert.deepStrictEqual(reports, [])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
   it("its message has the stream's name as key and a position that readers of the log know", () => {
-    const identity = { store: "s", lineage: 4 }
+    const identity = { store: "s", generation: 4 }
     const message = progressMessage(identity, "rollcall.{model}", {
       ...tags,
-      lineage: 4,
+      generation: 4,
       completeTo: 60_000,
       position: 17,
       at: 90_000
@@ -236,7 +239,7 @@ describe("progress", () => {
     const value = JSON.parse(String(message.value))
     assert.deepStrictEqual(value, {
       store: "s",
-      lineage: 4,
+      generation: 4,
       complete_to: "1970-01-01T00:01:00.000Z",
       position: value.position,
       at: "1970-01-01T00:01:30.000Z"

@@ -12,11 +12,11 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import { chainOf, genesis } from "../../../src/domain/ChangeEvent.ts"
-import * as Memory from "../../../src/publish/Memory.ts"
+import * as MemorySink from "../../../src/publish/MemorySink.ts"
 import { Relay, type RelayStatus } from "../../../src/publish/Relay.ts"
 import * as Retention from "../../../src/publish/Retention.ts"
-import { reachedBy, Refused, Sink, Unreachable } from "../../../src/publish/Sink.ts"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import { checkpointOf, Refused, Sink, Unreachable } from "../../../src/publish/Sink.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
 import { entries } from "../../integration/publish/Entries.ts"
 import { append } from "../../integration/publish/Log.ts"
@@ -24,17 +24,17 @@ import { append } from "../../integration/publish/Log.ts"
 const away = new Unreachable({ message: "connect ECONNREFUSED", cause: null })
 
 /** A relay of the store at hand to `broker`, ended by closing its scope. */
-const start = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
   const store = yield* Store
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
-    Layer.fresh(Relay.layer).pipe(Layer.provide(Memory.layer(broker)), Layer.provide(Layer.succeed(Store, store))),
+    Layer.fresh(Relay.layer).pipe(Layer.provide(MemorySink.layer(broker)), Layer.provide(Layer.succeed(Store, store))),
     scope
   )
   return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
 })
 
-const ids = (broker: Memory.MemoryBroker) => broker.events.map((event) => event.eventId)
+const ids = (broker: MemorySink.MemoryBroker) => broker.events.map((event) => event.eventId)
 const expected = (first: number, last: number, mark = "event") =>
   Array.from({ length: last - first + 1 }, (_, index) => `${mark}-${first + index}`)
 
@@ -65,31 +65,36 @@ const pruned = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
 describe("Relay", () => {
   it.effect("I5: everything in the log goes out in order, and what is appended later too", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       yield* append(1203)
       const relay = yield* start(broker)
-      yield* relay.reached(1203)
+      yield* relay.awaitPosition(1203)
       yield* append(7)
-      yield* relay.reached(1210)
+      yield* relay.awaitPosition(1210)
       assert.deepStrictEqual(ids(broker), expected(1, 1210))
       assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 1210)
-      assert.deepStrictEqual(yield* relay.status, { position: 1210, told: 1210, state: "running", reason: null })
+      assert.deepStrictEqual(yield* relay.status, {
+        position: 1210,
+        progressPosition: 1210,
+        state: "running",
+        reason: null
+      })
     }).pipe(Effect.provide(store)))
 
   it.effect("X10: while the sink is away the position stays, and all goes out once it is back", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
       yield* append(20)
-      yield* relay.reached(20)
-      broker.fault = away
+      yield* relay.awaitPosition(20)
+      broker.failure = away
       yield* append(30)
       const waiting = yield* once(relay, "waiting")
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(waiting.position, 20)
       assert.strictEqual(waiting.reason?.message, away.message)
-      broker.fault = null
-      yield* whileTimePasses(relay.reached(50))
+      broker.failure = null
+      yield* whileTimePasses(relay.awaitPosition(50))
       assert.deepStrictEqual(ids(broker), expected(1, 50))
       assert.isNull((yield* relay.status).reason)
     }).pipe(Effect.provide(store)))
@@ -98,35 +103,35 @@ describe("Relay", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => lines.push(String(message)))
     return Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
-      broker.fault = away
+      const broker = new MemorySink.MemoryBroker()
+      broker.failure = away
       const relay = yield* start(broker)
       yield* append(5)
       yield* once(relay, "waiting")
       yield* TestClock.adjust("60 minutes")
-      broker.fault = null
-      yield* whileTimePasses(relay.reached(5))
+      broker.failure = null
+      yield* whileTimePasses(relay.awaitPosition(5))
       assert.deepStrictEqual(lines.map((line) => line.split(":")[0]), ["publishing waits", "publishing again"])
     }).pipe(Effect.provide(store), Effect.provide(Logger.layer([logger])))
   })
 
   it.effect("X4: an answer that got lost after the sink's commit publishes nothing twice", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
-      broker.lostAnswers = 3
+      const broker = new MemorySink.MemoryBroker()
+      broker.lostResponses = 3
       yield* append(1800)
       const relay = yield* start(broker)
-      yield* whileTimePasses(relay.reached(1800))
+      yield* whileTimePasses(relay.awaitPosition(1800))
       assert.deepStrictEqual(ids(broker), expected(1, 1800))
     }).pipe(Effect.provide(store)))
 
   it.effect("X14: silent rows are passed over, and the place behind them is where the next relay goes on", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const store = yield* Store
       yield* append(20, "silent", true)
       const first = yield* start(broker)
-      yield* first.reached(20)
+      yield* first.awaitPosition(20)
       assert.deepStrictEqual(broker.published.get(store.identity.store), {
         ...store.identity,
         position: 20,
@@ -134,12 +139,12 @@ describe("Relay", () => {
       })
       yield* append(10)
       yield* append(1000, "silent", true)
-      yield* first.reached(1030)
+      yield* first.awaitPosition(1030)
       yield* first.end
       assert.strictEqual(yield* store.readerPosition("relay"), 1030)
       yield* append(5)
       const second = yield* start(broker)
-      yield* second.reached(1035)
+      yield* second.awaitPosition(1035)
       assert.deepStrictEqual(ids(broker), [...expected(21, 30), ...expected(1031, 1035)])
     }).pipe(Effect.provide(store)))
 
@@ -150,11 +155,11 @@ describe("Relay", () => {
     "I1: a log that was pruned behind what its sink has stops the relay: the sink $name",
     ({ emptied }) =>
       Effect.gen(function*() {
-        const broker = new Memory.MemoryBroker()
+        const broker = new MemorySink.MemoryBroker()
         const store = yield* Store
         yield* append(5)
         const first = yield* start(broker)
-        yield* first.reached(5)
+        yield* first.awaitPosition(5)
         yield* first.end
         yield* append(9)
         // nobody reads: 6 to 9 go, 5 is the latest of its record and stays
@@ -169,9 +174,9 @@ describe("Relay", () => {
 
   it.effect("X14: a sink that is ahead of the log stops the relay, which names the way out", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(1, 30))! })
+      broker.published.set(identity.store, { ...identity, ...checkpointOf(entries(1, 30))! })
       yield* append(20)
       const relay = yield* start(broker)
       const stopped = yield* once(relay, "stopped")
@@ -182,9 +187,9 @@ describe("Relay", () => {
 
   it.effect("X14: how much a relay that has stopped leaves unpublished is measured on", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(1, 30))! })
+      broker.published.set(identity.store, { ...identity, ...checkpointOf(entries(1, 30))! })
       yield* append(20)
       yield* once(yield* start(broker), "stopped")
       yield* append(40)
@@ -194,34 +199,34 @@ describe("Relay", () => {
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()), Effect.provide(store)))
 
   /** What another store published. */
-  const others = (broker: Memory.MemoryBroker, lineage: number) => {
-    broker.published.set("another", { store: "another", lineage, ...reachedBy(entries(1, 3))! })
+  const others = (broker: MemorySink.MemoryBroker, generation: number) => {
+    broker.published.set("another", { store: "another", generation, ...checkpointOf(entries(1, 3))! })
   }
 
   it.effect("a store that was adopted while it was empty publishes after another one (X14)", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       others(broker, 1)
       const made = yield* Store
       const relay = yield* Effect.provideService(
         start(broker),
         Store,
-        Store.of({ ...made, identity: { ...made.identity, lineage: 2 } })
+        Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
       )
       yield* append(10)
-      yield* relay.reached(10)
+      yield* relay.awaitPosition(10)
       assert.deepStrictEqual(ids(broker), expected(1, 10))
     }).pipe(Effect.provide(store)))
 
-  it.effect("a store of a later lineage that published elsewhere does not go on after another one (X14)", () =>
+  it.effect("a store of a later generation that published elsewhere does not go on after another one (X14)", () =>
     Effect.gen(function*() {
-      const [mine, broker] = [new Memory.MemoryBroker(), new Memory.MemoryBroker()]
+      const [mine, broker] = [new MemorySink.MemoryBroker(), new MemorySink.MemoryBroker()]
       others(broker, 1)
       const made = yield* Store
-      const adopted = Store.of({ ...made, identity: { ...made.identity, lineage: 2 } })
+      const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
       yield* append(10)
       const first = yield* Effect.provideService(start(mine), Store, adopted)
-      yield* first.reached(10)
+      yield* first.awaitPosition(10)
       yield* first.end
       const stopped = yield* once(yield* Effect.provideService(start(broker), Store, adopted), "stopped")
       assert.include(
@@ -232,25 +237,25 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("a store that was adopted and published elsewhere does not go on where it published in an earlier lineage (X14)", () =>
+  it.effect("a store that was adopted and published elsewhere does not go on where it published in an earlier generation (X14)", () =>
     Effect.gen(function*() {
-      const [former, latter] = [new Memory.MemoryBroker(), new Memory.MemoryBroker()]
+      const [former, latter] = [new MemorySink.MemoryBroker(), new MemorySink.MemoryBroker()]
       const made = yield* Store
       yield* append(5)
       const first = yield* start(former)
-      yield* first.reached(5)
+      yield* first.awaitPosition(5)
       yield* first.end
-      yield* made.raise(yield* made.claim("capture"), 2)
-      const adopted = Store.of({ ...made, identity: { ...made.identity, lineage: 2 } })
+      yield* made.raiseGeneration(yield* made.takeOwnership("capture"), 2)
+      const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
       yield* append(5, "anew")
       const second = yield* Effect.provideService(start(latter), Store, adopted)
-      yield* second.reached(10)
+      yield* second.awaitPosition(10)
       yield* second.end
       assert.deepStrictEqual(ids(latter), expected(6, 10, "anew"))
       const stopped = yield* once(yield* Effect.provideService(start(former), Store, adopted), "stopped")
       assert.include(
         stopped.reason?.message,
-        "this store published up to position 10, and not to these topics: there it published in lineage 1 last"
+        "this store published up to position 10, and not to these topics: there it published in generation 1 last"
       )
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(ids(former), expected(1, 5))
@@ -258,23 +263,23 @@ describe("Relay", () => {
 
   it.effect("a store that published, and of which the whole log was pruned since, does not go on where nothing is (X14)", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const store = yield* Store
       yield* append(10)
       const first = yield* start(broker)
-      yield* first.reached(10)
+      yield* first.awaitPosition(10)
       yield* first.end
       yield* store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 10 })
       assert.strictEqual((yield* store.logRange).oldest, 11)
-      const stopped = yield* once(yield* start(new Memory.MemoryBroker()), "stopped")
+      const stopped = yield* once(yield* start(new MemorySink.MemoryBroker()), "stopped")
       assert.include(stopped.reason?.message, "there nothing was published")
     }).pipe(Effect.provide(store)))
 
   it.effect("X18: another event at the sink's position stops the relay", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(1, 10))! })
+      broker.published.set(identity.store, { ...identity, ...checkpointOf(entries(1, 10))! })
       yield* append(20, "restored")
       const relay = yield* start(broker)
       const stopped = yield* once(relay, "stopped")
@@ -285,7 +290,7 @@ describe("Relay", () => {
 
   it.effect("X18: the same event at the sink's position, but others before it, stops the relay", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
       const chain = entries(1, 20).reduce(
         (chain, { eventId, position }) => chainOf(chain, position === 7 ? "lost" : eventId),
@@ -300,24 +305,24 @@ describe("Relay", () => {
 
   it.effect("X18: a log that noted nothing goes on behind the sink, where the chain proves that it holds the same events", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const { identity, readerPosition } = yield* Store
-      broker.published.set(identity.store, { ...identity, ...reachedBy(entries(11, 20))! })
+      broker.published.set(identity.store, { ...identity, ...checkpointOf(entries(11, 20))! })
       yield* append(25)
       const relay = yield* start(broker)
-      yield* relay.reached(25)
+      yield* relay.awaitPosition(25)
       assert.deepStrictEqual(ids(broker), expected(21, 25))
       assert.strictEqual(yield* readerPosition("relay"), 25)
     }).pipe(Effect.provide(store)))
 
   it.effect("X4: noted batch by batch, also when the answers of several got lost one after the other", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
       for (let count = 5; count <= 50; count += 5) {
-        broker.lostAnswers = count % 10 === 0 ? 1 : 0
+        broker.lostResponses = count % 10 === 0 ? 1 : 0
         yield* append(5)
-        yield* whileTimePasses(relay.reached(count))
+        yield* whileTimePasses(relay.awaitPosition(count))
       }
       assert.deepStrictEqual(ids(broker), expected(1, 50))
     }).pipe(Effect.provide(store)))
@@ -331,10 +336,10 @@ describe("Relay", () => {
       const store: Store["Service"] = {
         ...first,
         streams: now(({ streams }) => streams),
-        standing: now(({ standing }) => standing),
+        streamsAtPosition: now(({ streamsAtPosition }) => streamsAtPosition),
         logRange: now(({ logRange }) => logRange),
         chains: (positions) => now(({ chains }) => chains(positions)),
-        log: (query) => now(({ log }) => log(query)),
+        readLog: (query) => now(({ readLog }) => readLog(query)),
         awaitLog: (after) => now(({ awaitLog }) => awaitLog(after)),
         readerPosition: (reader) => now(({ readerPosition }) => readerPosition(reader)),
         saveReaderPosition: (...args) => now(({ saveReaderPosition }) => saveReaderPosition(...args))
@@ -343,7 +348,7 @@ describe("Relay", () => {
         const other = Context.get(yield* Layer.build(Layer.fresh(Sqlite.layer({ file: ":memory:" }))), Store)
         yield* Effect.provideService(fill, Store, other)
         // the copy knows of the same owner
-        yield* other.claim("relay")
+        yield* other.takeOwnership("relay")
         current = other
       })
       return { store, by }
@@ -360,11 +365,11 @@ describe("Relay", () => {
       "$name stops it, and nothing of that is published or said to be complete",
       ({ copy, message }) =>
         Effect.gen(function*() {
-          const broker = new Memory.MemoryBroker()
+          const broker = new MemorySink.MemoryBroker()
           const { by, store } = yield* exchangeable
           const relay = yield* Effect.provideService(start(broker), Store, store)
           yield* append(20)
-          yield* relay.reached(20)
+          yield* relay.awaitPosition(20)
           const told = new Map(broker.progress)
           yield* by(copy)
           const stopped = yield* once(relay, "stopped")
@@ -383,14 +388,14 @@ describe("Relay", () => {
       "between reading events and comparing: what it lacks is not published, but what it has there: $name (X14)",
       ({ copy, published }) =>
         Effect.gen(function*() {
-          const broker = new Memory.MemoryBroker()
+          const broker = new MemorySink.MemoryBroker()
           const { by, store } = yield* exchangeable
           const scope = yield* Effect.scope
           let isRead = false
           const exchanging: Store["Service"] = {
             ...store,
-            log: (query) =>
-              Effect.tap(store.log(query), (rows) =>
+            readLog: (query) =>
+              Effect.tap(store.readLog(query), (rows) =>
                 isRead || rows.length === 0 || query.after < 20
                   ? Effect.void
                   : Effect.suspend(() => {
@@ -400,7 +405,7 @@ describe("Relay", () => {
           }
           const relay = yield* Effect.provideService(start(broker), Store, exchanging)
           yield* append(20)
-          yield* relay.reached(20)
+          yield* relay.awaitPosition(20)
           yield* append(10)
           yield* whileTimePasses(Effect.andThen(Effect.sleep("10 seconds"), relay.status))
           assert.isTrue(isRead)
@@ -411,22 +416,22 @@ describe("Relay", () => {
 
     it.effect("goes on by itself with one that holds the same", () =>
       Effect.gen(function*() {
-        const broker = new Memory.MemoryBroker()
+        const broker = new MemorySink.MemoryBroker()
         const { by, store } = yield* exchangeable
         const relay = yield* Effect.provideService(start(broker), Store, store)
         yield* append(20)
-        yield* relay.reached(20)
+        yield* relay.awaitPosition(20)
         yield* by(append(23))
-        yield* whileTimePasses(relay.reached(23))
+        yield* whileTimePasses(relay.awaitPosition(23))
         assert.deepStrictEqual(ids(broker), expected(1, 23))
       }).pipe(Effect.provide(store)))
   })
 
-  it.effect("X14: a sink of a later lineage stops the relay", () =>
+  it.effect("X14: a sink of a later generation stops the relay", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { store: identity.store, lineage: 2, ...reachedBy(entries(1, 10))! })
+      broker.published.set(identity.store, { store: identity.store, generation: 2, ...checkpointOf(entries(1, 10))! })
       yield* append(20)
       const relay = yield* start(broker)
       yield* once(relay, "stopped")
@@ -436,12 +441,12 @@ describe("Relay", () => {
 
   it.effect("X14: a sink that forgot what it held stops the relay", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       yield* append(20)
       const first = yield* start(broker)
-      yield* first.reached(20)
+      yield* first.awaitPosition(20)
       yield* first.end
-      const emptied = new Memory.MemoryBroker()
+      const emptied = new MemorySink.MemoryBroker()
       const relay = yield* start(emptied)
       yield* once(relay, "stopped")
       yield* TestClock.adjust("60 minutes")
@@ -450,45 +455,45 @@ describe("Relay", () => {
 
   it.effect("X14: a log that retention has emptied is not taken for a restored one", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       yield* append(20)
       const first = yield* start(broker)
-      yield* first.reached(20)
+      yield* first.awaitPosition(20)
       yield* first.end
       yield* pruned(["relay"])
       const relay = yield* start(broker)
       yield* append(10)
-      yield* whileTimePasses(relay.reached(30))
+      yield* whileTimePasses(relay.awaitPosition(30))
       assert.deepStrictEqual(ids(broker), expected(1, 30))
     }).pipe(Effect.provide(store)))
 
   it.effect("what retention took before there was a sink is not waited for, by any relay", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       yield* append(20)
       yield* pruned([])
       for (let starts = 0; starts < 2; starts++) {
         const relay = yield* start(broker)
-        yield* whileTimePasses(Effect.timeout(relay.reached(20), "1 minute"))
+        yield* whileTimePasses(Effect.timeout(relay.awaitPosition(20), "1 minute"))
         assert.strictEqual((yield* relay.status).position, 20)
         assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 20)
         yield* relay.end
       }
       yield* append(10)
-      yield* whileTimePasses((yield* start(broker)).reached(30))
+      yield* whileTimePasses((yield* start(broker)).awaitPosition(30))
       assert.deepStrictEqual(ids(broker), expected(21, 30))
     }).pipe(Effect.provide(store)))
 
   it.effect("I10: a relay whose store was claimed by another stops, and does not take over again", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const old = yield* start(broker)
       yield* append(10)
-      yield* old.reached(10)
+      yield* old.awaitPosition(10)
       const next = yield* start(broker)
-      yield* next.reached(10)
+      yield* next.awaitPosition(10)
       yield* append(10)
-      yield* next.reached(20)
+      yield* next.awaitPosition(20)
       yield* once(old, "stopped")
       yield* TestClock.adjust("60 minutes")
       assert.strictEqual((yield* old.status).state, "stopped")
@@ -498,32 +503,37 @@ describe("Relay", () => {
 
   it.effect("X15: fenced by the sink but owner of the store: the relay opens the sink again", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
+      const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
       yield* append(10)
-      yield* relay.reached(10)
-      broker.openings = 99
+      yield* relay.awaitPosition(10)
+      broker.openCount = 99
       yield* append(10)
-      yield* whileTimePasses(relay.reached(20))
+      yield* whileTimePasses(relay.awaitPosition(20))
       assert.deepStrictEqual(ids(broker), expected(1, 20))
     }).pipe(Effect.provide(store)))
 
   it.effect("a sink that refuses stops the relay with its hint; it looks again rarely", () =>
     Effect.gen(function*() {
-      const broker = new Memory.MemoryBroker()
-      broker.fault = new Refused({ message: "not authorized", hint: "give permission." })
+      const broker = new MemorySink.MemoryBroker()
+      broker.failure = new Refused({ message: "not authorized", hint: "give permission." })
       yield* append(10)
       const relay = yield* start(broker)
       const stopped = yield* once(relay, "stopped")
       assert.strictEqual(stopped.reason?.hint, "give permission.")
-      broker.fault = null
+      broker.failure = null
       yield* once(relay, "running")
-      assert.deepStrictEqual(yield* relay.status, { position: 10, told: 10, state: "running", reason: null })
+      assert.deepStrictEqual(yield* relay.status, {
+        position: 10,
+        progressPosition: 10,
+        state: "running",
+        reason: null
+      })
     }).pipe(Effect.provide(store)))
 
   describe("shutdown", () => {
     /** A relay that stands in the middle of its first batch, until `release`. */
-    const stuck = Effect.fnUntraced(function*(broker: Memory.MemoryBroker) {
+    const stuck = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
       const store = yield* Store
       const entered = yield* Deferred.make<void>()
       const release = yield* Deferred.make<void>()
@@ -538,7 +548,7 @@ describe("Relay", () => {
                 Effect.andThen(sink.publish(identity, batch, reached))
               )
           }))
-      ).pipe(Layer.provide(Memory.layer(broker)))
+      ).pipe(Layer.provide(MemorySink.layer(broker)))
       const scope = yield* Scope.make()
       yield* append(10)
       yield* Layer.buildWithScope(
@@ -551,7 +561,7 @@ describe("Relay", () => {
 
     it.effect("a batch that was begun is finished on shutdown", () =>
       Effect.gen(function*() {
-        const broker = new Memory.MemoryBroker()
+        const broker = new MemorySink.MemoryBroker()
         const relay = yield* stuck(broker)
         const ended = yield* Effect.forkChild(relay.end)
         yield* TestClock.adjust("5 seconds")
@@ -563,12 +573,12 @@ describe("Relay", () => {
 
     it.effect("X10: a sink that hangs does not hold up the shutdown for long, and loses nothing by it", () =>
       Effect.gen(function*() {
-        const broker = new Memory.MemoryBroker()
+        const broker = new MemorySink.MemoryBroker()
         const relay = yield* stuck(broker)
         yield* whileTimePasses(relay.end)
         assert.deepStrictEqual(ids(broker), [])
         const next = yield* start(broker)
-        yield* next.reached(10)
+        yield* next.awaitPosition(10)
         assert.deepStrictEqual(ids(broker), expected(1, 10))
       }).pipe(Effect.provide(store)))
   })

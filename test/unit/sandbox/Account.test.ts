@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { errorCodes } from "../../../src/api/Errors.ts"
-import { Account } from "../../../src/sandbox/Account.ts"
-import { endpointOf, endpoints, methodsAt, toolOf } from "../../../src/sandbox/Endpoints.ts"
-import { Refusal, statusOf } from "../../../src/sandbox/Refusal.ts"
+import { errorCodes } from "../../../src/api/ErrorClassification.ts"
+import { ApiError, statusOf } from "../../../src/sandbox/ApiError.ts"
+import { Account } from "../../../src/sandbox/server/Account.ts"
+import { allowedMethods, endpointOf, endpoints, toolOf } from "../../../src/sandbox/server/Endpoints.ts"
 
 describe("the rate limit", () => {
   it("gives each window the same budget, from the first request in it", () => {
     const account = new Account()
     account.set({ rateLimit: { requests: 2, seconds: 10 } })
     const at = (now: number) => {
-      const { exceeded, headers, reset } = account.spend(now)
+      const { exceeded, headers, reset } = account.countRequest(now)
       return [exceeded, headers["ratelimit-remaining"], reset]
     }
     assert.deepStrictEqual(at(1000), [false, "1", 10])
@@ -23,15 +23,15 @@ describe("the limit of concurrency", () => {
   it("takes no place for a refused request, and gives each place back", () => {
     const account = new Account()
     account.set({ concurrencyLimit: 2 })
-    const remaining = () => account.enter("a:b")
+    const remaining = () => account.acquireSlot("a:b")
     const [one, two, three] = [remaining(), remaining(), remaining()]
     assert.deepStrictEqual([one, two, three].map(({ exceeded }) => exceeded), [false, false, true])
     assert.deepStrictEqual([one, two, three].map(({ headers }) => headers["concurrency-remaining"]), [..."100"])
-    assert.isFalse(account.enter("c:d").exceeded)
-    three.leave()
-    assert.isTrue(account.enter("a:b").exceeded)
-    two.leave()
-    assert.isFalse(account.enter("a:b").exceeded)
+    assert.isFalse(account.acquireSlot("c:d").exceeded)
+    three.release()
+    assert.isTrue(account.acquireSlot("a:b").exceeded)
+    two.release()
+    assert.isFalse(account.acquireSlot("a:b").exceeded)
   })
 })
 
@@ -39,9 +39,9 @@ describe("settings", () => {
   it("are looked up by own names only", () => {
     const account = new Account()
     account.set({ unavailable: { greenhouse: ["addTag"] }, unsupportedFilters: {} })
-    assert.isFalse(account.offersTo("greenhouse:acme", endpointOf("addTag")))
-    assert.isTrue(account.offersTo("lever:acme", endpointOf("addTag")))
-    assert.isTrue(account.offersTo("constructor:acme", endpointOf("addTag")))
+    assert.isFalse(account.hasEndpointFor("greenhouse:acme", endpointOf("addTag")))
+    assert.isTrue(account.hasEndpointFor("lever:acme", endpointOf("addTag")))
+    assert.isTrue(account.hasEndpointFor("constructor:acme", endpointOf("addTag")))
     assert.deepStrictEqual(account.unsupportedFilters("toString"), [])
   })
 })
@@ -50,9 +50,9 @@ describe("the table of endpoints", () => {
   it("has 27, each once, and tells which methods a path has", () => {
     assert.lengthOf(endpoints, 27)
     assert.strictEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)).size, 27)
-    assert.deepStrictEqual(methodsAt("/v1/hris/employees/form"), ["GET", "POST"])
-    assert.deepStrictEqual(methodsAt("/v1/ats/candidates/x/tags"), ["POST", "DELETE"])
-    assert.deepStrictEqual(methodsAt("/v1/ats/candidates/x/y/tags"), [])
+    assert.deepStrictEqual(allowedMethods("/v1/hris/employees/form"), ["GET", "POST"])
+    assert.deepStrictEqual(allowedMethods("/v1/ats/candidates/x/tags"), ["POST", "DELETE"])
+    assert.deepStrictEqual(allowedMethods("/v1/ats/candidates/x/y/tags"), [])
     assert.strictEqual(toolOf("greenhouse:acme:eu"), "greenhouse")
   })
 })
@@ -61,7 +61,7 @@ describe("refusals", () => {
   it("have a status and a title for every code of the contract", () => {
     for (const code of Object.keys(errorCodes)) {
       assert.isAtLeast(statusOf(code), 400)
-      const { body } = new Refusal({ status: statusOf(code), code, message: "" }).response
+      const { body } = new ApiError({ status: statusOf(code), code, message: "" }).response
       assert.notInclude(JSON.stringify(body), '"title":null', code)
     }
   })

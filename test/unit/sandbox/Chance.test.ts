@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { idOf } from "../../../src/sandbox/Chance.ts"
+import { idOf } from "../../../src/sandbox/world/SeededRandom.ts"
 
 describe("ids", () => {
   it("are unique in a list of any length: their last six characters alone tell three hundred thousand apart", () => {

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../../../src/api/Lists.ts"
-import { everything } from "../../../src/sandbox/Reading.ts"
-import type { Steering } from "../../../src/sandbox/Steering.ts"
-import { World } from "../../../src/sandbox/World.ts"
+import { allRecords } from "../../../src/sandbox/world/ListQuery.ts"
+import type { MutationRequest } from "../../../src/sandbox/world/Mutations.ts"
+import { World } from "../../../src/sandbox/world/World.ts"
 
 const start = Date.parse("2026-03-01T12:00:00.000Z")
 const integration = "sandbox:everything"
@@ -18,9 +18,9 @@ const still = () => {
   const world = World.make({ seed: 11, start, records: 40, speed: 0 })
   world.advance(start + 1000)
   const list = (model: IncrementalModel, updatedAfter: number | null) =>
-    world.list(integration, model, { ...everything, updatedAfter }) as unknown as ReadonlyArray<Shown>
-  const act = (steering: Steering): string => {
-    const done = world.steer(steering)
+    world.list(integration, model, { ...allRecords, updatedAfter }) as unknown as ReadonlyArray<Shown>
+  const act = (steering: MutationRequest): string => {
+    const done = world.mutate(steering)
     return "refused" in done ? assert.fail(done.refused) : done.id
   }
   return { world, list, act }

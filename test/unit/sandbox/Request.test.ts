@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { afterEach } from "vitest"
-import { parse } from "../../../src/sandbox/Request.ts"
+import { parseListRequest } from "../../../src/sandbox/server/routes/ListRequest.ts"
 
-const asked = (query: Record<string, string>) => parse("sandbox:everything", "ats.application", query)
+const asked = (query: Record<string, string>) => parseListRequest("sandbox:everything", "ats.application", query)
 const updatedAfter = (text: string) => Result.map(asked({ updated_after: text }), ({ query }) => query.updatedAfter)
 
 describe("updated_after", () => {
@@ -42,7 +42,10 @@ describe("updated_after", () => {
 
 describe("the cursor", () => {
   const cursorOf = (query: Record<string, string>, name?: string) =>
-    Result.map(parse("sandbox:everything", "ats.tag", query, [], name), ({ cursor, ignored }) => ({ cursor, ignored }))
+    Result.map(
+      parseListRequest("sandbox:everything", "ats.tag", query, [], name),
+      ({ cursor, ignoredParameters }) => ({ cursor, ignored: ignoredParameters })
+    )
 
   it("goes by the name it is given, and by no other", () => {
     assert.deepStrictEqual(cursorOf({ cursor: "c" }), Result.succeed({ cursor: "c", ignored: [] }))

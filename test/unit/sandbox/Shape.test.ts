@@ -1,8 +1,8 @@
 /** What the sandbox shows, held against one full example of everything the specification names. */
 import { assert, describe, it } from "@effect/vitest"
 import { type IncrementalModel, incrementalModels } from "../../../src/api/Lists.ts"
-import type { WorldModel } from "../../../src/sandbox/Records.ts"
-import { World } from "../../../src/sandbox/World.ts"
+import type { WorldModel } from "../../../src/sandbox/world/Records.ts"
+import { World } from "../../../src/sandbox/world/World.ts"
 import { listExamples, recordExamples } from "../api/Examples.ts"
 
 const world = World.make({ seed: 5, start: Date.parse("2026-03-01T12:00:00.000Z"), records: 400 })

@@ -1,16 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type IncrementalModel, incrementalModels } from "../../../src/api/Lists.ts"
 import { recordSchemas } from "../../../src/api/Records.ts"
-import { lifeKinds } from "../../../src/sandbox/Lives.ts"
-import { everything } from "../../../src/sandbox/Reading.ts"
-import { integrationsOf, World } from "../../../src/sandbox/World.ts"
+import { activityKinds } from "../../../src/sandbox/world/Activity.ts"
+import { allRecords } from "../../../src/sandbox/world/ListQuery.ts"
+import { makeIntegrations, World } from "../../../src/sandbox/world/World.ts"
 
 const start = Date.parse("2026-03-01T12:00:00.000Z")
 const day = 86_400_000
 const integration = "sandbox:everything"
 
 type Shown = Readonly<Record<string, unknown>>
-const list = (world: World, model: IncrementalModel, query = everything, of = integration) =>
+const list = (world: World, model: IncrementalModel, query = allRecords, of = integration) =>
   world.list(of, model, query) as ReadonlyArray<Shown>
 const idsOf = (rows: ReadonlyArray<Shown>) => rows.map((row) => String(row["id"]))
 const first = (world: World, model: IncrementalModel) => world.ids(integration, model)[0] ?? assert.fail(`no ${model}`)
@@ -55,19 +55,19 @@ describe("a new world", () => {
 
   it("L6: uses some ids in several models and several integrations", () => {
     const pair = World.make({ seed: 3, start, records: 300, integrations: 4 })
-    const applications = new Set(idsOf(list(pair, "ats.application", everything, "greenhouse:acme")))
+    const applications = new Set(idsOf(list(pair, "ats.application", allRecords, "greenhouse:acme")))
     const common = (rows: ReadonlyArray<Shown>) => idsOf(rows).filter((id) => applications.has(id)).length
-    assert.isAbove(common(list(pair, "ats.offer", everything, "greenhouse:acme")), 0)
-    assert.isAbove(common(list(pair, "ats.application", everything, "lever:globex")), 0)
+    assert.isAbove(common(list(pair, "ats.offer", allRecords, "greenhouse:acme")), 0)
+    assert.isAbove(common(list(pair, "ats.application", allRecords, "lever:globex")), 0)
   })
 
   it("has one integration with everything, or pairs of a recruiting and an HR system", () => {
-    assert.deepStrictEqual(integrationsOf(1).map(({ id }) => id), ["sandbox:everything"])
-    const several = integrationsOf(60)
+    assert.deepStrictEqual(makeIntegrations(1).map(({ id }) => id), ["sandbox:everything"])
+    const several = makeIntegrations(60)
     assert.strictEqual(new Set(several.map(({ id }) => id)).size, 60)
     const pair = World.make({ seed: 1, start, integrations: 2, records: 10 })
     assert.deepStrictEqual(
-      incrementalModels.map((model) => [pair.has("greenhouse:acme", model), pair.has("workday:acme", model)]),
+      incrementalModels.map((model) => [pair.hasModel("greenhouse:acme", model), pair.hasModel("workday:acme", model)]),
       incrementalModels.map((model) => [model.startsWith("ats."), model.startsWith("hris.")])
     )
   })
@@ -78,7 +78,7 @@ describe("a world that lives", () => {
     for (const seed of [1, 2, 3, 4, 5]) {
       const world = World.make({ seed, start, records: 200, integrations: 2, speed: 300 })
       world.advance(start + 20_000)
-      const missing = lifeKinds.filter((kind) => world.mutations[kind] === 0)
+      const missing = activityKinds.filter((kind) => world.mutations[kind] === 0)
       assert.deepStrictEqual(missing, [], `seed ${seed}, ${world.log.length} mutations`)
     }
   })
@@ -86,8 +86,8 @@ describe("a world that lives", () => {
   it("lets every kind happen once before any happens again", () => {
     const world = World.make({ seed: 8, start, records: 100, speed: 1000 })
     world.advance(start + 60_000)
-    const first = world.log.slice(0, lifeKinds.length).map(({ kind }) => kind)
-    assert.deepStrictEqual([...first].sort(), [...lifeKinds].sort())
+    const first = world.log.slice(0, activityKinds.length).map(({ kind }) => kind)
+    assert.deepStrictEqual([...first].sort(), [...activityKinds].sort())
   })
 
   it("goes on while a kind must wait for another, and lets it go first as soon as it can happen", () => {
@@ -96,9 +96,9 @@ describe("a world that lives", () => {
       world.advance(start + 60_000)
       const order = world.log.map(({ kind }) => kind)
       // The only offer there is can be accepted or declined, not both: one kind waits for the next offer.
-      const round = order.slice(0, lifeKinds.length - 1)
+      const round = order.slice(0, activityKinds.length - 1)
       assert.strictEqual(new Set(round).size, round.length, `seed ${seed}`)
-      assert.deepStrictEqual(lifeKinds.filter((kind) => !order.includes(kind)), [])
+      assert.deepStrictEqual(activityKinds.filter((kind) => !order.includes(kind)), [])
     }
   })
 
@@ -127,7 +127,7 @@ describe("a world that lives", () => {
     const world = World.make({ seed: 5, start, records: 100, speed: 0 })
     const id = first(world, "ats.tag")
     const before = list(world, "ats.application").filter((row) => JSON.stringify(row).includes(id))
-    world.steer({ op: "rename", integration, model: "ats.tag", id, name: "renamed by the test" })
+    world.mutate({ op: "rename", integration, model: "ats.tag", id, name: "renamed by the test" })
     const now = list(world, "ats.application").filter((row) => JSON.stringify(row).includes("renamed by the test"))
     assert.isAbove(before.length, 1)
     assert.deepStrictEqual(idsOf(now).sort(), idsOf(before).sort())
@@ -140,9 +140,9 @@ describe("deletes", () => {
   it("D1: a flagged record is hidden unless asked for, and matches updated_after with include_deleted", () => {
     const world = fresh()
     const id = first(world, "ats.application")
-    world.steer({ op: "delete", integration, model: "ats.application", id })
-    assert.notInclude(idsOf(list(world, "ats.application", { ...everything, includeDeleted: false })), id)
-    const [row, ...others] = list(world, "ats.application", { ...everything, updatedAfter: start })
+    world.mutate({ op: "delete", integration, model: "ats.application", id })
+    assert.notInclude(idsOf(list(world, "ats.application", { ...allRecords, includeDeleted: false })), id)
+    const [row, ...others] = list(world, "ats.application", { ...allRecords, updatedAfter: start })
     assert.deepStrictEqual([row?.["id"], row?.["remote_deleted_at"], others.length], [
       id,
       "2026-03-01T12:00:00.000Z",
@@ -153,24 +153,24 @@ describe("deletes", () => {
   it("D2: a record deleted without a flag leaves every list, also when asked for by id", () => {
     const world = fresh()
     const id = first(world, "ats.application")
-    world.steer({ op: "delete", integration, model: "ats.application", id, flag: false })
+    world.mutate({ op: "delete", integration, model: "ats.application", id, flag: false })
     assert.notInclude(idsOf(list(world, "ats.application")), id)
-    assert.deepStrictEqual(list(world, "ats.application", { ...everything, ids: [id] }), [])
-    assert.deepStrictEqual(world.page(integration, "ats.application", { ...everything, ids: [id] }, 250, null), {
+    assert.deepStrictEqual(list(world, "ats.application", { ...allRecords, ids: [id] }), [])
+    assert.deepStrictEqual(world.page(integration, "ats.application", { ...allRecords, ids: [id] }, 250, null), {
       results: [],
       next: null
     })
-    assert.deepStrictEqual(list(world, "ats.application", { ...everything, updatedAfter: start }), [])
+    assert.deepStrictEqual(list(world, "ats.application", { ...allRecords, updatedAfter: start }), [])
   })
 
   it("D9: a restored record is back under its id, with a new changed_at", () => {
     for (const flag of [true, false]) {
       const world = fresh()
       const id = first(world, "ats.offer")
-      world.steer({ op: "delete", integration, model: "ats.offer", id, flag })
+      world.mutate({ op: "delete", integration, model: "ats.offer", id, flag })
       world.advance(start + 1000)
-      world.steer({ op: "restore", integration, model: "ats.offer", id })
-      const [row] = list(world, "ats.offer", { ...everything, ids: [id] })
+      world.mutate({ op: "restore", integration, model: "ats.offer", id })
+      const [row] = list(world, "ats.offer", { ...allRecords, ids: [id] })
       assert.deepStrictEqual([row?.["remote_deleted_at"], row?.["changed_at"]], [null, "2026-03-01T12:00:01.000Z"])
       assert.strictEqual(new Set(idsOf(list(world, "ats.offer"))).size, list(world, "ats.offer").length)
     }
@@ -181,7 +181,7 @@ describe("deletes", () => {
     const seen: Array<string> = []
     let cursor: string | null = null
     do {
-      const page = world.page(integration, "ats.application", everything, 20, cursor)
+      const page = world.page(integration, "ats.application", allRecords, 20, cursor)
       if (page === "bad cursor") return assert.fail(page)
       seen.push(...idsOf(page.results as ReadonlyArray<Shown>))
       if (cursor === null) happens()
@@ -196,7 +196,7 @@ describe("deletes", () => {
     const id = before[0] ?? ""
     const seen = readAround(
       world,
-      () => world.steer({ op: "update", integration, model: "ats.application", id, fields: { outcome: "X" } })
+      () => world.mutate({ op: "update", integration, model: "ats.application", id, fields: { outcome: "X" } })
     )
     assert.deepStrictEqual(seen, [...before.slice(0, 20), ...before.slice(21), id])
   })
@@ -206,9 +206,9 @@ describe("deletes", () => {
       const world = World.make({ seed: 9, start, records: 60, speed: 0, order })
       const before = idsOf(list(world, "ats.application"))
       const act = { integration, model: "ats.application", id: before[0] ?? "" }
-      const seen = readAround(world, () => world.steer({ op: "delete", flag: false, ...act }))
+      const seen = readAround(world, () => world.mutate({ op: "delete", flag: false, ...act }))
       assert.deepStrictEqual(seen, order === "stable" ? before : before.toSpliced(20, 1))
-      world.steer({ op: "restore", ...act })
+      world.mutate({ op: "restore", ...act })
       const after = idsOf(list(world, "ats.application"))
       assert.deepStrictEqual(after, order === "stable" ? before : [...before.slice(1), act.id])
     }
@@ -220,8 +220,8 @@ describe("steering", () => {
     const world = World.make({ seed: 9, start, records: 20, speed: 0, integrations: 2 })
     const id = world.ids("greenhouse:acme", "ats.tag")[0] ?? ""
     const of = { integration: "greenhouse:acme", model: "ats.tag", id }
-    const refused = (act: Parameters<World["steer"]>[0]) => {
-      const done = world.steer(act)
+    const refused = (act: Parameters<World["mutate"]>[0]) => {
+      const done = world.mutate(act)
       return "refused" in done ? done.refused : "done"
     }
     assert.match(refused({ op: "restore", ...of, integration: "a:b" }), /no integration "a:b"/)
@@ -231,7 +231,7 @@ describe("steering", () => {
     assert.match(refused({ op: "restore", ...of }), /is not deleted/)
     assert.match(refused({ op: "update", ...of, fields: { id: "y" } }), /has no own id/)
     assert.match(refused({ op: "attach", ...of, path: "tags", entry: id }), /has no "tags"/)
-    assert.match(refused({ op: "live", integration: of.integration, kind: "payroll_run" }), /cannot happen/)
+    assert.match(refused({ op: "simulate", integration: of.integration, kind: "payroll_run" }), /cannot happen/)
     assert.strictEqual(refused({ op: "delete", ...of, flag: false }), "done")
     assert.match(refused({ op: "rename", ...of }), /is gone/)
   })

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { World } from "../../../src/sandbox/World.ts"
-import * as WorldSource from "../../../src/sandbox/WorldSource.ts"
+import { World } from "../../../src/sandbox/world/World.ts"
+import * as WorldSource from "../../../src/sandbox/world/WorldSource.ts"
 import { type PageRequest, Source } from "../../../src/source/Source.ts"
 
 const start = Date.parse("2026-03-01T12:00:00.250Z")

@@ -4,14 +4,14 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import * as Circuits from "../../../src/source/Circuits.ts"
+import * as CircuitBreakers from "../../../src/source/CircuitBreakers.ts"
 import { RateLimited, Rejected, SourceError, Transient, Unreadable } from "../../../src/source/Source.ts"
 
 const detail = { code: null, message: "status 502 with an HTML page" }
 const fails = (reason: SourceError["reason"]) => Effect.fail(new SourceError({ reason }))
 const broken = fails(new Transient(detail))
 
-const circuits = Effect.map(Circuits.make({ firstPause: Duration.seconds(10) }), ({ guard }) => {
+const circuits = Effect.map(CircuitBreakers.make({ firstPause: Duration.seconds(10) }), ({ guard }) => {
   let asked = 0
   const ask = <A>(request: Effect.Effect<A, SourceError>, integration = "a:1") =>
     Effect.sync(() => asked++).pipe(Effect.andThen(request), guard(integration), Effect.result)
@@ -26,7 +26,7 @@ const circuits = Effect.map(Circuits.make({ firstPause: Duration.seconds(10) }),
   return { ask, askMany, sends }
 })
 
-describe("Circuits", () => {
+describe("CircuitBreakers", () => {
   it.effect("R3: after ten failures in a row an integration is asked nothing, and no other is held back", () =>
     Effect.gen(function*() {
       const { ask, askMany, sends } = yield* circuits

@@ -5,14 +5,14 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import * as Governor from "../../../src/source/Governor.ts"
+import * as RequestScheduler from "../../../src/source/RequestScheduler.ts"
 import type { Priority } from "../../../src/source/Source.ts"
 
 const retryBase = Duration.seconds(1)
-const governor = (concurrency = 1) => Governor.make({ concurrency, retryBase })
+const scheduler = (concurrency = 1) => RequestScheduler.make({ concurrency, retryBase })
 
 /** Requests that note when they start and end when told to. */
-const desk = (of: Governor.Governor) => {
+const desk = (of: RequestScheduler.RequestScheduler) => {
   const started: Array<string> = []
   const ends: Array<Deferred.Deferred<void>> = []
   const request = (name: string, priority: Priority, integration = `${name}:1`, live = false) =>
@@ -30,13 +30,13 @@ const desk = (of: Governor.Governor) => {
 }
 
 /** Virtual ms at which a request leaves, asked for now. */
-const leavesAt = (of: Governor.Governor, integration = "a:1") =>
+const leavesAt = (of: RequestScheduler.RequestScheduler, integration = "a:1") =>
   Clock.currentTimeMillis.pipe(of.run(integration, "poll"), Effect.forkChild({ startImmediately: true }))
 
-describe("Governor", () => {
+describe("RequestScheduler", () => {
   it.effect("serves the most urgent class first, whoever came first", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* governor())
+      const { endAll, request, started } = desk(yield* scheduler())
       yield* request("running", "backfill")
       for (const priority of ["backfill", "sweep", "refresh", "poll", "confirm", "write"] as const) {
         yield* request(priority, priority)
@@ -47,7 +47,7 @@ describe("Governor", () => {
 
   it.effect("N4: gives every tenth turn to the least urgent, so that nothing starves", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* governor())
+      const { endAll, request, started } = desk(yield* scheduler())
       for (let i = 0; i < 40; i++) yield* request("poll", "poll")
       for (let i = 0; i < 4; i++) yield* request("backfill", "backfill")
       yield* endAll(40)
@@ -57,7 +57,7 @@ describe("Governor", () => {
 
   it.effect("N4: the classes below the most urgent share every tenth turn, so that none in the middle starves either", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* governor())
+      const { endAll, request, started } = desk(yield* scheduler())
       for (let i = 0; i < 120; i++) yield* request("write", "write")
       for (const priority of ["poll", "sweep", "backfill"] as const) {
         for (let i = 0; i < 4; i++) yield* request(priority, priority)
@@ -74,7 +74,7 @@ describe("Governor", () => {
 
   it.effect("R3: an integration that answers slowly gets half of the turns, a second one a quarter, others theirs at once", () =>
     Effect.gen(function*() {
-      const { request, started } = desk(yield* governor(8))
+      const { request, started } = desk(yield* scheduler(8))
       for (let i = 0; i < 20; i++) yield* request("slow", "write", "a:slow")
       assert.strictEqual(started.length, 4)
       for (let i = 0; i < 20; i++) yield* request("slow too", "write", "b:slow")
@@ -85,7 +85,7 @@ describe("Governor", () => {
 
   it.effect("R3: the only integration is served though one turn is all there is", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* governor(1))
+      const { endAll, request, started } = desk(yield* scheduler(1))
       for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll", "a:1")
       yield* endAll(5)
       assert.deepStrictEqual(started, ["0", "1", "2", "3", "4"])
@@ -93,7 +93,7 @@ describe("Governor", () => {
 
   it.effect("R3: lets integrations take turns, however many requests one of them has", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* governor())
+      const { endAll, request, started } = desk(yield* scheduler())
       for (let i = 0; i < 6; i++) yield* request(`big${i}`, "poll", "a:big")
       yield* request("small0", "poll", "b:small")
       yield* request("small1", "poll", "b:small")
@@ -104,7 +104,7 @@ describe("Governor", () => {
 
   it.effect("has at most its concurrency under way", () =>
     Effect.gen(function*() {
-      const { endNext, request, started } = desk(yield* governor(3))
+      const { endNext, request, started } = desk(yield* scheduler(3))
       for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll")
       assert.strictEqual(started.length, 3)
       yield* endNext
@@ -113,7 +113,7 @@ describe("Governor", () => {
 
   it.effect("gives a turn back when its request fails, dies or is interrupted, waiting or running", () =>
     Effect.gen(function*() {
-      const of = yield* governor()
+      const of = yield* scheduler()
       yield* Effect.exit(of.run("a:1", "poll")(Effect.fail("no")))
       yield* Effect.exit(of.run("a:1", "poll")(Effect.die("no")))
       const running = yield* Effect.forkChild(of.run("a:1", "poll")(Effect.never), { startImmediately: true })
@@ -125,7 +125,7 @@ describe("Governor", () => {
 
   it.effect("R1: a pause holds every integration of the account, and is never shortened", () =>
     Effect.gen(function*() {
-      const of = yield* governor(4)
+      const of = yield* scheduler(4)
       yield* of.pause(Duration.seconds(30))
       yield* of.pause(Duration.seconds(5))
       const first = yield* leavesAt(of, "a:1")
@@ -136,18 +136,18 @@ describe("Governor", () => {
 
   it.effect("R1: a later refusal lengthens the pause for those who wait already", () =>
     Effect.gen(function*() {
-      const of = yield* governor()
-      yield* of.throttled(Duration.seconds(10))
+      const of = yield* scheduler()
+      yield* of.onRateLimited(Duration.seconds(10))
       const waiting = yield* leavesAt(of)
       yield* TestClock.adjust("5 seconds")
-      yield* of.throttled(Duration.seconds(60))
+      yield* of.onRateLimited(Duration.seconds(60))
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(yield* Fiber.join(waiting), 65_000)
     }))
 
   it.effect("R1: the most urgent goes first after a pause, though it came last", () =>
     Effect.gen(function*() {
-      const of = yield* governor()
+      const of = yield* scheduler()
       const { endAll, request, started } = desk(of)
       yield* of.pause(Duration.seconds(10))
       yield* request("backfill", "backfill")
@@ -159,7 +159,7 @@ describe("Governor", () => {
 
   it.effect("W4: a wall clock that is set back a day starts no pause that is over", () =>
     Effect.gen(function*() {
-      const of = yield* governor()
+      const of = yield* scheduler()
       const day = 24 * 60 * 60 * 1000
       yield* TestClock.setTime(2 * day)
       yield* of.pause(Duration.seconds(10))
@@ -172,7 +172,7 @@ describe("Governor", () => {
 
   it.live("R1: a pause ends on a real clock, whose timers may fire a little early", () =>
     Effect.gen(function*() {
-      const of = yield* governor()
+      const of = yield* scheduler()
       for (let i = 0; i < 200; i++) {
         yield* of.pause(Duration.millis(0.3 + (i % 7) / 5))
         yield* of.run("a:1", "poll")(Effect.void)
@@ -181,21 +181,21 @@ describe("Governor", () => {
 
   it.effect("R1: however long the API asks us to wait, it is tried again after 15 minutes", () =>
     Effect.gen(function*() {
-      const of = yield* governor()
-      yield* of.throttled(Duration.days(365))
+      const of = yield* scheduler()
+      yield* of.onRateLimited(Duration.days(365))
       const waiting = yield* leavesAt(of)
       yield* TestClock.adjust("1 day")
-      assert.strictEqual(yield* Fiber.join(waiting), Duration.toMillis(Governor.longestPause))
+      assert.strictEqual(yield* Fiber.join(waiting), Duration.toMillis(RequestScheduler.maxPause))
     }))
 
   it.effect.each([{ named: null }, { named: Duration.zero }])(
     "R1: refusals in a row that name no wait double it, jittered by a fifth, up to a minute %#",
     ({ named }) =>
       Effect.gen(function*() {
-        const of = yield* governor()
+        const of = yield* scheduler()
         for (let refusal = 0; refusal < 10; refusal++) {
           const before = yield* Clock.currentTimeMillis
-          yield* of.throttled(named)
+          yield* of.onRateLimited(named)
           const waiting = yield* leavesAfter(of)
           yield* TestClock.adjust("2 minutes")
           const waited = (yield* Fiber.join(waiting)) - before
@@ -208,14 +208,14 @@ describe("Governor", () => {
 
   it.effect("R1: after a success the next refusal starts with the shortest wait again", () =>
     Effect.gen(function*() {
-      const of = yield* governor()
+      const of = yield* scheduler()
       for (let refusal = 0; refusal < 5; refusal++) {
-        yield* of.throttled(null)
+        yield* of.onRateLimited(null)
         yield* TestClock.adjust("2 minutes")
       }
       yield* of.run("a:1", "poll")(Effect.void)
       const before = yield* Clock.currentTimeMillis
-      yield* of.throttled(null)
+      yield* of.onRateLimited(null)
       const waiting = yield* leavesAt(of)
       yield* TestClock.adjust("2 minutes")
       assert.isAtMost((yield* Fiber.join(waiting)) - before, 1200)
@@ -223,11 +223,11 @@ describe("Governor", () => {
 
   it.effect("R1: a burst of refusals halves the concurrency once; rounds of successes bring it back", () =>
     Effect.gen(function*() {
-      const of = yield* governor(8)
+      const of = yield* scheduler(8)
       const { endAll, request, started } = desk(of)
       for (let i = 0; i < 40; i++) yield* request(`${i}`, "poll")
       assert.strictEqual(started.length, 8)
-      for (let i = 0; i < 8; i++) yield* of.throttled(Duration.seconds(1))
+      for (let i = 0; i < 8; i++) yield* of.onRateLimited(Duration.seconds(1))
       yield* endAll(8)
       assert.strictEqual(started.length, 8)
       yield* TestClock.adjust("1 second")
@@ -243,39 +243,39 @@ describe("Governor", () => {
 
   it.effect("has at most 30 live requests of an integration under way, or as many as it says", () =>
     Effect.gen(function*() {
-      const of = yield* governor(1000)
+      const of = yield* scheduler(1000)
       const at = desk(of)
       yield* live(at, 40)
       assert.strictEqual(at.started.length, 30)
       yield* at.request("page", "poll", "a:1")
       yield* live(at, 1, "b:2")
       assert.deepStrictEqual(at.started.slice(30), ["page", "live"])
-      yield* of.allowed("a:1", 50, 5)
+      yield* of.updateLiveLimit("a:1", 50, 5)
       assert.strictEqual(at.started.length, 37)
     }))
 
   it.effect("leaves room for others who use the integration, but goes on asking with one live request", () =>
     Effect.gen(function*() {
-      const of = yield* governor(1000)
+      const of = yield* scheduler(1000)
       const at = desk(of)
       yield* live(at, 3)
-      yield* of.allowed("a:1", 30, 0)
+      yield* of.updateLiveLimit("a:1", 30, 0)
       yield* live(at, 3)
       assert.strictEqual(at.started.length, 3)
       yield* at.endNext
       assert.strictEqual(at.started.length, 4)
-      yield* of.allowed("b:2", 30, 0)
+      yield* of.updateLiveLimit("b:2", 30, 0)
       yield* live(at, 2, "b:2")
       assert.strictEqual(at.started.length, 5)
     }))
 })
 
 /** Like `leavesAt`, for a request that fails, so that the row of refusals goes on. */
-const leavesAfter = (of: Governor.Governor) =>
+const leavesAfter = (of: RequestScheduler.RequestScheduler) =>
   Clock.currentTimeMillis.pipe(
     Effect.flatMap(Effect.fail),
     of.run("a:1", "poll"),
-    Effect.catchTag("GivenUp", Effect.die),
+    Effect.catchTag("SlotWaitAborted", Effect.die),
     Effect.flip,
     Effect.forkChild({ startImmediately: true })
   )

@@ -15,7 +15,7 @@ export const hooked = <A, E>(
       yield* hooks.before
       const exit = yield* Effect.exit(restore(write))
       const error = Exit.isFailure(exit) ? Cause.findErrorOption(exit.cause) : Option.none()
-      if (Option.isSome(error) && error.value.reason._tag !== "OutcomeUnknown") yield* hooks.undone
+      if (Option.isSome(error) && error.value.reason._tag !== "OutcomeUnknown") yield* hooks.onNoEffect
       return yield* exit
     })
   )

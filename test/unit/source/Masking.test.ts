@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { codeOf, masked } from "../../../src/source/Masking.ts"
+import { codeOf, mask } from "../../../src/source/Masking.ts"
 
 describe("masked", () => {
   it.each([
@@ -16,14 +16,14 @@ describe("masked", () => {
     ["cut off in “a long quo", "cut off in …"],
     ["", ""]
   ])("I11: %s", (text, expected) => {
-    assert.strictEqual(masked(text), expected)
+    assert.strictEqual(mask(text), expected)
   })
 
   it.effect.prop("I11: lets no digit, address, quoted text or capitalised word pass, at most 200 characters", [
     Schema.String
   ], ([text]) =>
     Effect.sync(() => {
-      const result = masked(`${text} Ada ${text} x@y.z "${text}" ${text.repeat(30)}`)
+      const result = mask(`${text} Ada ${text} x@y.z "${text}" ${text.repeat(30)}`)
       assert.isAtMost(result.length, 200)
       assert.notMatch(result, /\d|@|"/)
       assert.notMatch(result, /\p{Lu}\p{Ll}/u)

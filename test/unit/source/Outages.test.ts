@@ -44,7 +44,7 @@ describe("Outages", () => {
         "the API does not answer",
         "the API answers again"
       ])
-      assert.deepStrictEqual(lines[0]?.data, { account: "eu", fault: "the connection failed (ECONNREFUSED)" })
+      assert.deepStrictEqual(lines[0]?.data, { account: "eu", error: "the connection failed (ECONNREFUSED)" })
     }).pipe(Effect.provide(replies.layer), Effect.provide(layer))
   })
 

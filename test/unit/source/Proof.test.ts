@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
-import { errorCodes } from "../../../src/api/Errors.ts"
+import { errorCodes } from "../../../src/api/ErrorClassification.ts"
 import { writeNames, writes } from "../../../src/api/Writes.ts"
 import { noHooks, Source } from "../../../src/source/Source.ts"
 import { finished, refusal, type Reply, withKey, withReplies } from "./Replies.ts"
@@ -36,7 +36,7 @@ const outcome = Effect.fnUntraced(function*(name: (typeof writeNames)[number], r
   }).pipe(Effect.provide(layer))
 })
 
-const unsafe = writeNames.filter((name) => writes[name].repeat !== "safe")
+const unsafe = writeNames.filter((name) => writes[name].resendPolicy !== "safe")
 
 describe("an answer to a write that must not be repeated", () => {
   it.effect.each(statuses)(
@@ -96,7 +96,7 @@ describe("an answer to a write that must not be repeated", () => {
 describe("an answer to a write that may be repeated", () => {
   it.effect.each(statuses)("counts by its status: %i", (status) =>
     Effect.gen(function*() {
-      for (const name of writeNames.filter((name) => writes[name].repeat === "safe")) {
+      for (const name of writeNames.filter((name) => writes[name].resendPolicy === "safe")) {
         const { reason } = yield* outcome(name, { status, body: "<html>" })
         assert.notStrictEqual(reason, "OutcomeUnknown", name)
       }

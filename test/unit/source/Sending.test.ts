@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
-import { GivenUp, type SendHooks, Source, Waiting } from "../../../src/source/Source.ts"
+import { type SendHooks, SlotWait, SlotWaitAborted, Source } from "../../../src/source/Source.ts"
 import { finished, limited, macrotask, refusal, type Reply, request, step, withKey, withReplies } from "./Replies.ts"
 import { requests } from "./Requests.ts"
 
@@ -16,7 +16,7 @@ const noting = (before: Effect.Effect<void, "no"> = Effect.void) => {
   const ran: Array<string> = []
   const hooks: SendHooks<"no"> = {
     before: Effect.andThen(Effect.sync(() => void ran.push("before")), before),
-    undone: Effect.sync(() => void ran.push("undone"))
+    onNoEffect: Effect.sync(() => void ran.push("undone"))
   }
   return { ran, hooks }
 }
@@ -156,7 +156,7 @@ describe("a write and its hooks", () => {
   it.effect("it is NotSent at once, and not tried again, when its caller stops waiting", () => {
     const { layer, sent } = withReplies(limited({ "retry-after": "900" }))
     const noted = noting()
-    const giveUp = new GivenUp({ message: "the process stops" })
+    const giveUp = new SlotWaitAborted({ message: "the process stops" })
     return Effect.gen(function*() {
       const source = yield* Source
       const error = yield* Effect.flip(
@@ -164,7 +164,7 @@ describe("a write and its hooks", () => {
           yield* Effect.forkChild(
             Effect.provideService(
               source.write(tag, noted.hooks),
-              Waiting,
+              SlotWait,
               (turn) => Effect.raceFirst(turn, Effect.andThen(Effect.sleep("5 seconds"), Effect.fail(giveUp)))
             )
           ),

@@ -55,7 +55,7 @@ describe("what is sent", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read({ account: "gone" }))
-      assert.deepInclude(reason, { _tag: "KeyRefused", message: 'the configuration has no account "gone"' })
+      assert.deepInclude(reason, { _tag: "Unauthorized", message: 'the configuration has no account "gone"' })
       assert.deepStrictEqual(sent, [])
     }).pipe(Effect.provide(layer))
   })
@@ -125,8 +125,8 @@ describe("a page", () => {
 
 describe("refusals", () => {
   it.effect.each([
-    { status: 401, code: "PLATFORM.AUTHENTICATION_INVALID", expected: "KeyRefused" },
-    { status: 403, code: "INTEGRATION.PERMISSION_MISSING", expected: "PermissionMissing" },
+    { status: 401, code: "PLATFORM.AUTHENTICATION_INVALID", expected: "Unauthorized" },
+    { status: 403, code: "INTEGRATION.PERMISSION_MISSING", expected: "Forbidden" },
     { status: 400, code: "INTEGRATION.MODEL_NOT_AVAILABLE", expected: "Unsupported" },
     { status: 404, code: null, expected: "Unsupported" },
     { status: 409, code: "INTEGRATION.SETUP_SYNC_PENDING", expected: "NotReady" },

@@ -65,11 +65,11 @@ describe("a write whose outcome is known", () => {
     { code: "HRIS.EMPLOYEE_ALREADY_EXISTS", expected: "EmployeeAlreadyExists" },
     { code: "HRIS.STAFFING_ENTITY_CLOSED", expected: "StaffingEntityClosed" },
     { code: "PLATFORM.INPUT_INVALID", expected: "Rejected" },
-    { code: "INTEGRATION.PERMISSION_MISSING", expected: "PermissionMissing" },
+    { code: "INTEGRATION.PERMISSION_MISSING", expected: "Forbidden" },
     { code: "INTEGRATION.ACTION_NOT_AVAILABLE", expected: "Unsupported" },
     { code: "INTEGRATION.SETUP_SYNC_PENDING", expected: "NotReady" },
     { code: "INTEGRATION.INACTIVE", expected: "Inactive" },
-    { code: "PLATFORM.AUTHENTICATION_INVALID", expected: "KeyRefused" }
+    { code: "PLATFORM.AUTHENTICATION_INVALID", expected: "Unauthorized" }
   ])("is refused as $expected for $code, and not sent again", ({ code, expected }) => {
     const { layer, sent } = withReplies(refusal(400, code))
     return Effect.gen(function*() {
@@ -138,7 +138,7 @@ describe("a write of which nobody knows whether it took effect", () => {
   it.effect.each(uncertain)("after $why is OutcomeUnknown and is not sent again", (reply) => {
     const { layer, sent } = withReplies(reply)
     return Effect.gen(function*() {
-      for (const name of writeNames.filter((name) => writes[name].repeat !== "safe")) {
+      for (const name of writeNames.filter((name) => writes[name].resendPolicy !== "safe")) {
         const before = sent.length
         assert.strictEqual(reasonOf(yield* write(requests[name]))._tag, "OutcomeUnknown", name)
         assert.strictEqual(sent.length, before + 1, name)
@@ -149,7 +149,7 @@ describe("a write of which nobody knows whether it took effect", () => {
   it.effect.each(uncertain)("after $why is sent again where the table says that this is safe", (reply) => {
     const { layer, sent } = withReplies(reply, { body: { status: "success", data: { id: "1" } } })
     return Effect.gen(function*() {
-      for (const name of writeNames.filter((name) => writes[name].repeat === "safe")) {
+      for (const name of writeNames.filter((name) => writes[name].resendPolicy === "safe")) {
         sent.length = 0
         assert.isTrue(Exit.isSuccess(yield* write(requests[name])), name)
         assert.strictEqual(sent.length, 2, name)
@@ -274,7 +274,7 @@ describe("what is known to be wrong", () => {
     return Effect.gen(function*() {
       yield* yield* write({ ...requests.createEmployee, form: lookahead, body: { properties: { name: "Bo" } } })
       assert.strictEqual(sent.length, 1)
-      const counted = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_form_patterns_refused_total")
+      const counted = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_form_patterns_unchecked_total")
       assert.propertyVal(counted?.state, "count", 1)
     }).pipe(Effect.provide(layer), Effect.provideService(Metric.MetricRegistry, new Map()))
   })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { LockTimeoutError, SqlError, UnknownError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
-import { attempt, step } from "../../../src/store/Attempt.ts"
+import { toStoreError, withRetry } from "../../../src/store/sql/SqlRetry.ts"
 import { Fenced, StoreError } from "../../../src/store/Store.ts"
 import { conflict } from "../../conformance/StoreSamples.ts"
 
@@ -20,7 +20,7 @@ const tries = <E>(failure: E) =>
       runs += 1
       return Effect.fail(failure)
     })
-    const fiber = yield* Effect.forkChild(Effect.flip(attempt("test")(work)))
+    const fiber = yield* Effect.forkChild(Effect.flip(withRetry("test")(work)))
     yield* TestClock.adjust("1 minute")
     return { runs, error: yield* Fiber.join(fiber) }
   })
@@ -52,7 +52,7 @@ describe("an attempt at the database", () => {
 
   it.effect("I11: says what to do, never what the database said", () =>
     Effect.gen(function*() {
-      const error = yield* Effect.flip(step("write")(Effect.fail(locked)))
+      const error = yield* Effect.flip(toStoreError("write")(Effect.fail(locked)))
       assert.notInclude(error.message, secret)
       assert.match(error.message, /^Unavailable: the store could not do this now.*tried again/)
     }))

@@ -5,16 +5,16 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { ConnectionError, SerializationError, SqlError, UnknownError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
-import * as Health from "../../../src/store/Health.ts"
-import { type Kind, StoreFault } from "../../../src/store/StoreFault.ts"
+import * as Health from "../../../src/store/sql/Health.ts"
+import { type FaultKind, StoreFault } from "../../../src/store/StoreFault.ts"
 
-const errorOf = (kind: Kind) => new SqlError({ reason: new UnknownError({ cause: new StoreFault(kind, "here") }) })
+const errorOf = (kind: FaultKind) => new SqlError({ reason: new UnknownError({ cause: new StoreFault(kind, "here") }) })
 
 const observed = () => {
   const lines: Array<string> = []
   const health = Health.make("here")
   const layer = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
-  const fails = (kind: Kind) => Effect.exit(health.observe(Effect.fail(errorOf(kind))))
+  const fails = (kind: FaultKind) => Effect.exit(health.observe(Effect.fail(errorOf(kind))))
   return { lines, health, layer, fails, answers: health.observe(Effect.void) }
 }
 

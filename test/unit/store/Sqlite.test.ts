@@ -10,9 +10,9 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
-import * as SqliteDriver from "../../../src/store/SqliteDriver.ts"
-import * as SqlStore from "../../../src/store/SqlStore.ts"
+import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import * as SqliteDriver from "../../../src/store/sqlite/SqliteDriver.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
 import { changeOf, headOf, pendingOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
 
@@ -154,14 +154,14 @@ describe("a SQLite store", () => {
         const store = yield* Store
         const sql = yield* SqlClient.SqlClient
         yield* store.ensureStreams([stateOf(tags)])
-        const owner = yield* store.claim("capture")
+        const owner = yield* store.takeOwnership("capture")
         const fill = (id: string) =>
           store.transact(owner, tags, (tx) =>
             Effect.gen(function*() {
               const after = JSON.stringify({ id, secret: "s".repeat(5000) })
               yield* tx.putPending([pendingOf(id)])
               yield* tx.write([changeOf(headOf(id), "created", { after })])
-              yield* tx.save({ ...tx.state, reading: tx.state.reading + 1 })
+              yield* tx.saveState({ ...tx.state, lastRunId: tx.state.lastRunId + 1 })
             }))
         yield* fill("first")
         yield* sql`PRAGMA max_page_count = 60`
@@ -179,10 +179,10 @@ describe("a SQLite store", () => {
 
         const consistent = Effect.gen(function*() {
           assert.strictEqual((yield* store.logRange).newest, written)
-          assert.strictEqual((yield* store.log({ after: 0, limit: 1000 })).length, written)
+          assert.strictEqual((yield* store.readLog({ after: 0, limit: 1000 })).length, written)
           assert.strictEqual((yield* store.records(tags, null, 1000)).records.length, written)
           assert.strictEqual((yield* store.pendingRows({ limit: 1000 })).length, written)
-          assert.strictEqual((yield* store.stream(tags))?.reading, written)
+          assert.strictEqual((yield* store.stream(tags))?.lastRunId, written)
         })
         yield* consistent
         yield* sql`PRAGMA max_page_count = 100000`
@@ -198,7 +198,7 @@ describe("a SQLite store", () => {
       const filled = Effect.gen(function*() {
         const store = yield* Store
         yield* store.ensureStreams([stateOf(tags)])
-        const owner = yield* store.claim("capture")
+        const owner = yield* store.takeOwnership("capture")
         for (let number = 0; number < 200; number++) {
           const after = JSON.stringify({ id: `r${number}`, secret: "Erika".repeat(500) })
           yield* store.transact(owner, tags, (tx) => tx.write([changeOf(headOf(`r${number}`), "created", { after })]))
@@ -210,7 +210,7 @@ describe("a SQLite store", () => {
       writeFileSync(file, bytes)
       const { message, reason } = yield* Effect.gen(function*() {
         const store = yield* Store
-        const error = yield* Effect.flip(store.log({ after: 0, limit: 200 }))
+        const error = yield* Effect.flip(store.readLog({ after: 0, limit: 200 }))
         assert.match((yield* store.outage)?.message ?? "", /damaged/)
         return error
       }).pipe(Effect.provide(Sqlite.layer({ file })))
@@ -232,7 +232,7 @@ describe("a SQLite store", () => {
       yield* opening(file)
       const other = new DatabaseSync(file)
       other.exec("BEGIN IMMEDIATE")
-      const fiber = yield* Effect.forkChild(Effect.scoped(Layer.build(Sqlite.patientLayer({ file }))))
+      const fiber = yield* Effect.forkChild(Effect.scoped(Layer.build(Sqlite.waitingLayer({ file }))))
       yield* TestClock.adjust("10 seconds")
       assert.isUndefined(fiber.pollUnsafe())
       other.exec("ROLLBACK")
@@ -284,9 +284,9 @@ it.effect("X19: what is erased leaves no row in any table but those of the log, 
   Effect.gen(function*() {
     const store = yield* Store
     const sql = yield* SqlClient.SqlClient
-    const mentions = { before: new Map(), after: new Map([[1, { content: 2, silent: true }]]) }
+    const references = { before: new Map(), after: new Map([[1, { content: 2, unannounced: true }]]) }
     yield* store.ensureStreams([stateOf(tags)])
-    const owner = yield* store.claim("capture")
+    const owner = yield* store.takeOwnership("capture")
     yield* store.transact(
       owner,
       tags,
@@ -302,15 +302,15 @@ it.effect("X19: what is erased leaves no row in any table but those of the log, 
           release: null
         })
         yield* tx.putPending([pendingOf("p")])
-        yield* tx.setChildren(new Map([["a", "c"]]))
+        yield* tx.setDerivedIds(new Map([["a", "c"]]))
         yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
-        yield* tx.write([{ ...changeOf(headOf("a"), "created"), mentions }])
+        yield* tx.write([{ ...changeOf(headOf("a"), "created"), references }])
       })
     )
-    yield* sql`INSERT INTO owed (stream, id, taken) SELECT key, 'a', 0 FROM streams`
+    yield* sql`INSERT INTO stale_records (stream, id, requested) SELECT key, 'a', 0 FROM streams`
     yield* sql`
-      INSERT INTO expectations (stream, key, place, write, name, plugin, delivery, depth, sign, everywhere, certain, met,
-        since, sweeps)
+      INSERT INTO expectations (stream, key, target, write, name, plugin, delivery, depth, matcher, all_records, required,
+        matched_records, since_run, missed_sweeps)
       SELECT key, 'id:a', 'a', 'w', 'addTag', 'p', 'd', 1, '{}', 0, 1, '[]', 1, 0 FROM streams`
     const tables = yield* sql<{ name: string }>`
       SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'stream'`
@@ -322,7 +322,7 @@ it.effect("X19: what is erased leaves no row in any table but those of the log, 
       (counts) => counts.filter(([, count]) => count !== 0).map(([name]) => name)
     )
     assert.sameMembers(yield* filled, tables.map(({ name }) => name))
-    yield* store.erase(owner, tags)
+    yield* store.eraseStream(owner, tags)
     assert.deepStrictEqual(yield* filled, ["events"])
     assert.deepStrictEqual(yield* sql`SELECT content, changes FROM events`, [{ content: null, changes: "[]" }])
   }).pipe(Effect.provide(SqlStore.layer.pipe(Layer.provideMerge(Sqlite.client({ file: ":memory:" }))))))

@@ -6,8 +6,8 @@ import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFile
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
-import { examine } from "../../../src/store/SqliteExamination.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import { inspect } from "../../../src/store/sqlite/SqliteInspection.ts"
 import { Store } from "../../../src/store/Store.ts"
 
 const directory = Effect.acquireRelease(
@@ -17,13 +17,13 @@ const directory = Effect.acquireRelease(
 const opened = (file: string) =>
   Effect.map(Layer.build(Sqlite.layer({ file })), (context) => Context.get(context, Store))
 const contents = (path: string) => readdirSync(path).sort().map((name) => [name, readFileSync(join(path, name), "hex")])
-const reasonOf = (file: string) => Effect.map(Effect.flip(examine(file)), ({ reason }) => reason)
+const reasonOf = (file: string) => Effect.map(Effect.flip(inspect(file)), ({ reason }) => reason)
 
 describe("a store is looked at", () => {
   it.effect("that does not exist, and is not made", () =>
     Effect.gen(function*() {
       const path = yield* directory
-      assert.deepInclude(yield* examine(join(path, "rollcall.db")), { exists: false, locked: false })
+      assert.deepInclude(yield* inspect(join(path, "rollcall.db")), { exists: false, locked: false })
       assert.deepStrictEqual(readdirSync(path), [])
     }))
 
@@ -33,7 +33,7 @@ describe("a store is looked at", () => {
       const file = join(path, "rollcall.db")
       yield* Effect.scoped(opened(file))
       const before = contents(path)
-      assert.deepInclude(yield* examine(file), { exists: true, locked: false })
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
       assert.deepStrictEqual(contents(path), before)
     }))
 
@@ -42,10 +42,10 @@ describe("a store is looked at", () => {
       const path = yield* directory
       const file = join(path, "killed.db")
       const store = yield* opened(join(path, "rollcall.db"))
-      yield* store.claim("capture")
+      yield* store.takeOwnership("capture")
       for (const end of ["", "-wal"]) copyFileSync(join(path, `rollcall.db${end}`), `${file}${end}`)
       const wal = readFileSync(`${file}-wal`)
-      assert.deepInclude(yield* examine(file), { exists: true, locked: false })
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
       assert.deepStrictEqual(readFileSync(`${file}-wal`), wal)
     }))
 
@@ -53,10 +53,10 @@ describe("a store is looked at", () => {
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       const store = yield* opened(file)
-      const owner = yield* store.claim("relay")
-      assert.deepInclude(yield* examine(file), { exists: true, locked: false })
+      const owner = yield* store.takeOwnership("relay")
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
       yield* store.saveReaderPosition(owner, "relay", 0)
-      assert.strictEqual((yield* store.claim("relay")).epoch, owner.epoch + 1)
+      assert.strictEqual((yield* store.takeOwnership("relay")).epoch, owner.epoch + 1)
     }))
 
   it.effect("that another program holds", () =>
@@ -65,7 +65,7 @@ describe("a store is looked at", () => {
       yield* opened(file)
       const shell = new DatabaseSync(file)
       shell.exec("BEGIN IMMEDIATE")
-      assert.deepInclude(yield* examine(file), { exists: true, locked: true })
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: true })
       shell.close()
     }))
 

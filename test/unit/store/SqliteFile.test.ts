@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { all, changeOf, headOf, reasonOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
 
@@ -20,7 +20,7 @@ const content = (version: number) => JSON.stringify({ id: "r", name: `version ${
 /** A store in `file` with a record that has three versions. */
 const opened = Effect.fnUntraced(function*(file: string) {
   const store = Context.get(yield* Layer.build(Sqlite.layer({ file })), Store)
-  const owner = yield* store.claim("capture")
+  const owner = yield* store.takeOwnership("capture")
   yield* store.ensureStreams([stateOf(tags)])
   const write = Effect.gen(function*() {
     yield* store.transact(owner, tags, (tx) =>
@@ -52,7 +52,7 @@ describe("the file of a SQLite store that is open", () => {
         assert.deepStrictEqual([reason._tag, reason.retryable], ["Misconfigured", false])
         assert.include(reason.hint, `the database file ${file} was ${what} while it was open`)
         // what is read now may not be what the next process reads
-        assert.strictEqual(reasonOf(yield* Effect.exit(store.log(all))), "Misconfigured")
+        assert.strictEqual(reasonOf(yield* Effect.exit(store.readLog(all))), "Misconfigured")
       }).pipe(Effect.scoped))
   }
   it.effect("that cannot be looked at for a while is used again afterwards, and the failure says why (X22)", () =>
@@ -88,9 +88,9 @@ describe("a byte of a SQLite file", () => {
         writeFileSync(file, bytes)
         yield* Effect.scoped(Effect.gen(function*() {
           const store = Context.get(yield* Layer.build(Sqlite.layer({ file })), Store)
-          assert.strictEqual(reasonOf(yield* Effect.exit(store.log({ after: version - 1, limit: 1 }))), "Damaged")
+          assert.strictEqual(reasonOf(yield* Effect.exit(store.readLog({ after: version - 1, limit: 1 }))), "Damaged")
           if (version < 6) {
-            assert.strictEqual(reasonOf(yield* Effect.exit(store.log({ after: version, limit: 1 }))), "Damaged")
+            assert.strictEqual(reasonOf(yield* Effect.exit(store.readLog({ after: version, limit: 1 }))), "Damaged")
           }
         }))
       }

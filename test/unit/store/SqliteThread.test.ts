@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Sqlite from "../../../src/store/Sqlite.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { faultOf } from "../../../src/store/StoreFault.ts"
 import { reasonOf } from "../../conformance/StoreSamples.ts"
 

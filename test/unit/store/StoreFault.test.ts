@@ -2,15 +2,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
-import { step } from "../../../src/store/Attempt.ts"
-import { ofConnection, ofSqlState, toSqlError } from "../../../src/store/PostgresFault.ts"
-import { ofResultCode } from "../../../src/store/Sqlite.ts"
-import { faultOf, type Kind, kinds, sortOf, StoreFault } from "../../../src/store/StoreFault.ts"
+import { ofConnection, ofSqlState, toSqlError } from "../../../src/store/postgres/PostgresFault.ts"
+import { toStoreError } from "../../../src/store/sql/SqlRetry.ts"
+import { ofResultCode } from "../../../src/store/sqlite/Sqlite.ts"
+import { type FaultKind, faultKinds, faultOf, StoreFault, traitsOf } from "../../../src/store/StoreFault.ts"
 
 const store = "postgres://db.example/hr"
 
 describe("faults of a store", () => {
-  it.each<[code: string, kind: Kind | null]>([
+  it.each<[code: string, kind: FaultKind | null]>([
     ["08006", "lost"],
     ["25P03", "lost"],
     ["57P01", "lost"],
@@ -41,7 +41,7 @@ describe("faults of a store", () => {
     assert.strictEqual(ofSqlState(code), kind)
   })
 
-  it.each<[code: string | undefined, isMade: boolean, kind: Kind]>([
+  it.each<[code: string | undefined, isMade: boolean, kind: FaultKind]>([
     ["ECONNREFUSED", false, "unreachable"],
     ["ENOTFOUND", false, "unreachable"],
     ["ENOENT", false, "unreachable"],
@@ -57,7 +57,7 @@ describe("faults of a store", () => {
     assert.strictEqual(ofConnection(code, isMade), kind)
   })
 
-  it.each<[code: number, kind: Kind | null]>([
+  it.each<[code: number, kind: FaultKind | null]>([
     [5, "locked"],
     [261, "locked"],
     [8, "readOnly"],
@@ -76,12 +76,12 @@ describe("faults of a store", () => {
     assert.strictEqual(ofResultCode(code), kind)
   })
 
-  it.each(kinds.map((kind) => [kind]))("%s names its cause, the store and what to do", (kind) => {
+  it.each(faultKinds.map((kind) => [kind]))("%s names its cause, the store and what to do", (kind) => {
     const fault = new StoreFault(kind, store, "C0DE")
-    assert.include(fault.message, sortOf(kind).what)
+    assert.include(fault.message, traitsOf(kind).what)
     assert.include(fault.message, `(${store}, C0DE)`)
     assert.isAbove(fault.hint.length, 10)
-    assert.strictEqual(new Set(kinds.map((each) => sortOf(each).what)).size, kinds.length)
+    assert.strictEqual(new Set(faultKinds.map((each) => traitsOf(each).what)).size, faultKinds.length)
   })
 
   it.each([
@@ -101,7 +101,7 @@ describe("faults of a store", () => {
     Effect.gen(function*() {
       const told = Object.assign(new Error("relation of Erika"), { code: "53100", severity: "ERROR" })
       const error = toSqlError(store, new SqlError({ reason: new UnknownError({ cause: told }) }))
-      const { message } = yield* Effect.flip(step("write")(Effect.fail(error)))
+      const { message } = yield* Effect.flip(toStoreError("write")(Effect.fail(error)))
       assert.strictEqual(message, `Unavailable: the disk of the database is full (${store}, 53100); make room on it.`)
     }))
 })

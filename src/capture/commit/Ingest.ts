@@ -1,0 +1,389 @@
+/**
+ * Takes one page of observed records into a stream, inside the transaction that also commits its progress.
+ *
+ * Invariants
+ * 1. Every row is accounted for: the balance adds up to the rows read   (I1)
+ * 2. Deletes, restores and changes to or from null are never published from here, only staged   (D19)
+ *
+ * Gotchas
+ * - Copies of one record on one page that differ are not judged: a point re-read decides (P3). Until then a
+ *   record stays in its hold: no old copy takes a delete out of what a person rejected (D17).
+ * - When the processing of a model changed, records are compared by the older one first: what is the same by it did not
+ *   change. Of others, stored content is hashed anew before it is compared (S3, V1, V2).
+ */
+import * as Effect from "effect/Effect"
+import { hash } from "node:crypto"
+import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
+import type { DeleteReason, Origin } from "../../domain/ChangeEvent.ts"
+import {
+  type Classification,
+  classify,
+  type ClassifyContext,
+  isOlder,
+  type PendingObservation,
+  type PublishedRecord
+} from "../../domain/Classify.ts"
+import { diff, touchesNull } from "../../domain/Diff.ts"
+import type * as Guard from "../../domain/Guard.ts"
+import type { StreamModel } from "../../domain/Model.ts"
+import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
+import type { Processing } from "../../domain/Processing.ts"
+import { parseTime } from "../../domain/Watermark.ts"
+import type { Head, Hold, Pending, PendingStatus, Quarantined, RowCounts, StreamState } from "../../store/State.ts"
+import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
+import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
+import { buildRecordWrite, type NewContent, parseContent, type RecordChange } from "./RecordWrite.ts"
+
+/** A page ready for its transaction: serialized and hashed once, however often the transaction runs. */
+export interface Prepared {
+  readonly rows: ReadonlyArray<Row>
+  readonly unreadable: ReadonlyArray<Quarantined>
+}
+
+export const prepare = (processing: Processing, results: ReadonlyArray<unknown>, now: number): Prepared => {
+  const rows: Array<Row> = []
+  const unreadable: Array<Quarantined> = []
+  for (const value of results) {
+    const row = parseRow(processing, value)
+    if ("id" in row) rows.push(row)
+    else {
+      unreadable.push({
+        hash: hash("sha256", row.text, "base64url"),
+        reason: row.unreadable,
+        content: row.text,
+        at: now
+      })
+    }
+  }
+  return { rows, unreadable }
+}
+
+export interface PageContext {
+  readonly stream: StreamState & { readonly model: StreamModel }
+  readonly processing: Processing
+  /** Of what is derived of its records; null = nothing is. */
+  readonly derivedProcessing: Processing | null
+  readonly guard: Guard.Thresholds
+  readonly runId: number
+  readonly origin: Origin
+  readonly backfill: boolean
+  /** The rows answer a point re-read. */
+  readonly isRefetch: boolean
+  /** Our clock, ms. */
+  readonly now: number
+}
+
+export interface IngestResult {
+  readonly rowCounts: RowCounts
+  /** For `tx.write`, last of all. */
+  readonly writes: ReadonlyArray<RecordWrite>
+  /** By how much the latest change was late that a complete poll should have shown, ms; 0 = none was. */
+  readonly lag: number
+  /** How many of those happened after the last poll that was answered anything. */
+  readonly missedByPolls: number
+}
+
+export const zeroRowCounts: RowCounts = {
+  read: 0,
+  unchanged: 0,
+  equivalent: 0,
+  changed: 0,
+  tombstones: 0,
+  duplicates: 0,
+  pending: 0,
+  erased: 0,
+  forgotten: 0,
+  quarantined: 0
+}
+
+/** What the stored rows say of the records of this page. */
+interface Stored {
+  readonly heads: ReadonlyMap<string, Head>
+  readonly pending: ReadonlyMap<string, Pending>
+  /** Canonical hashes made anew where the head's were made by older processing. */
+  readonly rehashed: ReadonlyMap<string, string>
+}
+
+interface ClassifiedRow {
+  readonly observed: Observation
+  readonly meaning: Classification
+}
+
+export const ingest = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  prepared: Prepared,
+  context: PageContext
+): Effect.fn.Return<IngestResult, StoreError> {
+  const copies = Map.groupBy(prepared.rows, (row) => row.id)
+  const ids = [...copies.keys()]
+  const heads = yield* tx.heads(ids)
+  const stored = {
+    heads,
+    pending: yield* tx.pending(ids),
+    rehashed: yield* rehash(tx, copies, heads, context)
+  }
+
+  const classified: Array<ClassifiedRow> = []
+  let unchanged = 0
+  let duplicates = 0
+  for (const rows of copies.values()) {
+    duplicates += rows.length - 1
+    const sighting = classifyCopies(rows, stored, context)
+    if (sighting === "unchanged") unchanged++
+    else if (sighting === "duplicate") duplicates++
+    else classified.push(sighting)
+  }
+  const updated = classified.filter(({ meaning }) => meaning._tag === "Updated")
+  const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
+  const isHeld = [...stored.pending.values()].some(({ hold }) => hold !== null)
+  const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
+
+  const { lastNonEmptyPollAt, lastPoll } = context.stream
+  const lags = classified.flatMap((sighting) => lagOf(sighting, stored, context))
+  const outcome = planWrites(classified, stored, befores, holds, context)
+  const written = new Set(outcome.writes.map((write) => write.head.id))
+  yield* tx.markSeen(ids.filter((id) => !written.has(id) && heads.has(id)), context.runId)
+  yield* tx.dropPending(ids.filter((id) => stored.pending.has(id) && written.has(id)))
+  yield* tx.putPending([...outcome.stage.values()])
+  yield* tx.quarantine(prepared.unreadable)
+  return {
+    rowCounts: {
+      ...zeroRowCounts,
+      ...outcome.counts,
+      read: prepared.rows.length + prepared.unreadable.length,
+      unchanged: unchanged + outcome.counts.unchanged,
+      duplicates: duplicates + outcome.counts.duplicates,
+      quarantined: prepared.unreadable.length
+    },
+    writes: outcome.writes,
+    lag: Math.max(0, ...lags),
+    missedByPolls: lags.filter((lag) => lag < (lastPoll?.watermark ?? 0) - (lastNonEmptyPollAt ?? 0)).length
+  }
+})
+
+const hashBy = ({ apply, shape }: Processing, record: JsonObject): string => canonicalHash(shape, apply(record))
+
+const rehash = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  copies: ReadonlyMap<string, ReadonlyArray<Row>>,
+  heads: ReadonlyMap<string, Head>,
+  { processing, stream }: PageContext
+) {
+  const outdated = [...copies].flatMap(([id, rows]) => {
+    const head = heads.get(id)
+    return head !== undefined && head.live && head.position !== null && head.fingerprint !== processing.fingerprint
+      ? [{ head, position: head.position, shown: rows.at(-1)!.raw }]
+      : []
+  })
+  if (outdated.length === 0) return new Map<string, string>()
+  // by today's registry entries and key: what is no longer made as it was has another fingerprint, or other hashes
+  const older = new Map((stream.processings ?? []).map(processing.withRules).map((one) => [one.fingerprint, one]))
+  const contents = yield* tx.contents(outdated.map(({ position }) => position))
+  return new Map(outdated.flatMap(({ head, position, shown }) => {
+    const then = older.get(head.fingerprint)
+    const isSame = then !== undefined && hashBy(then, shown) === head.canonicalHash
+    const content = isSame ? shown : parseContent(contents.get(position))
+    return content === null ? [] : [[head.id, hashBy(processing, content)] as const]
+  }))
+})
+
+/** What the copies of one record on this page mean together. */
+const classifyCopies = (
+  rows: ReadonlyArray<Row>,
+  stored: Stored,
+  context: PageContext
+): ClassifiedRow | "unchanged" | "duplicate" => {
+  const { processing } = context
+  const last = rows.at(-1)!
+  const head = stored.heads.get(last.id)
+  const pending = stored.pending.get(last.id)
+  const agree = rows.every((row) => row.textHash === last.textHash)
+  if (agree && head !== undefined && pending === undefined && head.textHash === last.textHash) {
+    return head.lastSeenRunId === context.runId && !context.isRefetch ? "duplicate" : "unchanged"
+  }
+  const observed = observe(processing, last)
+  const disagree = !agree && rows.some((row) => {
+    const other = observe(processing, row)
+    return other.deleted !== observed.deleted || other.canonicalHash !== observed.canonicalHash
+  })
+  if (disagree) return { observed, meaning: { _tag: "Disputed" } }
+  return {
+    observed,
+    meaning: classify(
+      publishedRecordOf(head, stored),
+      pendingObservationOf(pending),
+      observed,
+      classifyContextOf(context)
+    )
+  }
+}
+
+const publishedRecordOf = (head: Head | undefined, stored: Stored): PublishedRecord | undefined =>
+  head && {
+    live: head.live,
+    canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash,
+    changedAtMs: head.changedAt,
+    lastSeenRunId: head.lastSeenRunId
+  }
+
+const pendingObservationOf = (row: Pending | undefined): PendingObservation | undefined =>
+  row && {
+    status: row.reason === "absent" ? "absent" : row.status,
+    deleted: row.deleted,
+    canonicalHash: row.canonicalHash,
+    changedAtMs: parseTime(row.changedAt)
+  }
+
+export const classifyContextOf = (
+  context: Pick<PageContext, "runId" | "backfill" | "isRefetch"> & { readonly stream: StreamState }
+): ClassifyContext => ({
+  runId: context.runId,
+  isRefetch: context.isRefetch,
+  backfill: context.backfill,
+  backfillStartedAt: context.stream.backfillStartedAt ?? 0,
+  backfilledAt: context.stream.backfilledAt,
+  overlap: context.stream.overlap
+})
+
+/**
+ * How long before the start of the last complete poll a change happened that only now is shown (W3). A change of nested
+ * content leaves `changed_at` as it is and says nothing of it (W13); nor does what lies before the backfill, nor what is
+ * shown again while it is pending.
+ */
+const lagOf = (
+  { meaning, observed: { changedAtMs, id } }: ClassifiedRow,
+  { heads, pending }: Stored,
+  { backfill, stream }: PageContext
+): ReadonlyArray<number> => {
+  const head = heads.get(id)
+  const awaited = parseTime(pending.get(id)?.changedAt)
+  const { backfilledAt, backfillStartedAt, lastPoll } = stream
+  const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
+  if (!isChange || backfill || backfilledAt === null || changedAtMs === null) return []
+  if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
+  if (awaited !== null && changedAtMs <= awaited) return []
+  const lag = (lastPoll?.watermark ?? -Infinity) - changedAtMs
+  return lag > 0 ? [lag] : []
+}
+
+const planWrites = (
+  classified: ReadonlyArray<ClassifiedRow>,
+  stored: Stored,
+  befores: ReadonlyMap<number, string | null>,
+  holds: ReadonlyArray<Hold>,
+  context: PageContext
+) => {
+  // C7: what scope holds mask keeps its published value, the record goes on
+  const masking = maskingHolds(holds)
+  const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
+  const writes: Array<RecordWrite> = []
+  const stage = new Map<string, Pending>()
+  for (const { meaning, observed } of classified) {
+    const head = stored.heads.get(observed.id)
+    const write = (count: keyof typeof counts, step: RecordChange, next: NewContent = observed) => {
+      counts[count]++
+      writes.push(buildRecordWrite(head, step, next, { ...context, detectedAt: context.now }))
+    }
+    const put = (status: PendingStatus, reason: DeleteReason | null, hold: number | null = null) => {
+      stage.set(observed.id, toPending(observed, { status, reason, hold }, context))
+    }
+    /** What waits for a decision goes on waiting with its newest content (D17, D18). */
+    const stageOrKeep = (reason: DeleteReason | null) => {
+      const wave: Guard.Wave = reason === null ? "restores" : "deletes"
+      const hold = holds.find(({ id, kind }) => kind === wave && id === stored.pending.get(observed.id)?.hold)
+      counts.pending++
+      put(hold === undefined ? "staged" : pendingStatusFor(hold), reason, hold?.id ?? null)
+    }
+    switch (meaning._tag) {
+      case "Same":
+        write(head?.textHash === observed.textHash ? "unchanged" : "equivalent", { kind: "same" })
+        break
+      case "Duplicate":
+        counts.duplicates++
+        break
+      case "Tombstone":
+        write("tombstones", { kind: "tombstone", erased: observed.blank })
+        break
+      case "Created":
+        write("changed", { kind: "created", old: meaning.old })
+        break
+      case "Unseen":
+        write("changed", { kind: "unseen", old: meaning.old })
+        break
+      case "Updated": {
+        const before = context.processing.apply(parseContent(befores.get(head?.position ?? 0)) ?? {})
+        const { content, hold } = applyMasks(before, observed.content, masking)
+        const changes = diff(context.processing.shape, before, content)
+        if (touchesNull(changes)) {
+          counts.pending++
+          put("staged", null)
+          break
+        }
+        if (hold !== null) put(pendingStatusFor(hold), null, hold.id)
+        // what was released silently is as it was published again
+        if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })
+        else if (changes.length === 0) counts.pending++
+        else {
+          const canonical = hold === null ? observed.canonicalHash : canonicalHash(context.processing.shape, content)
+          write("changed", { kind: "updated", before, changes }, { ...observed, content, canonicalHash: canonical })
+        }
+        break
+      }
+      case "Deleted":
+        stageOrKeep("flagged")
+        break
+      case "Emptied":
+        stageOrKeep("erased")
+        break
+      case "Restored":
+        stageOrKeep(null)
+        break
+      case "Disputed":
+        counts.pending++
+        put("disputed", observed.deleted ? "flagged" : null, stored.pending.get(observed.id)?.hold ?? null)
+        break
+      case "StillPending": {
+        const row = stored.pending.get(observed.id)!
+        counts.pending++
+        stage.set(observed.id, {
+          ...row,
+          // of one that is deleted too, what is left at its source may be more or less by now (D11)
+          ...isOlder(observed.changedAtMs, parseTime(row.changedAt)) ? {} : newestOf(observed),
+          origin: context.origin,
+          runId: context.runId
+        })
+        break
+      }
+    }
+  }
+  return { counts, writes, stage }
+}
+
+const newestOf = ({ canonicalHash, changedAt, content, textHash }: Observation) => ({
+  content: JSON.stringify(content),
+  textHash,
+  canonicalHash,
+  changedAt
+})
+
+const toPending = (
+  observed: Observation,
+  { hold, reason, status }: Pick<Pending, "status" | "reason" | "hold">,
+  context: PageContext
+): Pending => ({
+  id: observed.id,
+  status,
+  runId: context.runId,
+  origin: context.origin,
+  content: JSON.stringify(observed.content),
+  deleted: observed.deleted || reason === "erased",
+  reason,
+  textHash: observed.textHash,
+  canonicalHash: observed.canonicalHash,
+  remoteId: observed.remoteId,
+  changedAt: observed.changedAt,
+  detectedAt: context.now,
+  confirms: 0,
+  confirmedAt: null,
+  hold
+})

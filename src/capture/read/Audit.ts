@@ -1,0 +1,173 @@
+/**
+ * Compares what a stream's events add up to with a fresh full reading of it, and says where they differ. Publishes nothing.
+ *
+ * Invariants
+ * 1. What is told as a difference was shown by the API, is not pending, and was not published by the end of the audit
+ *
+ * Gotchas
+ * - Compared is the content of each record's newest event as it is stored, hashed anew: a damaged log shows too.
+ * - Records are marked as met by the audit's own number, so that what it did not meet is found without remembering ids (I9).
+ * - A change that only a sweep can find (a nested one that is not announced) is a difference until the next sweep.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { canonicalHash } from "../../domain/Canonical.ts"
+import { diff } from "../../domain/Diff.ts"
+import { streamName } from "../../domain/Model.ts"
+import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
+import type { Page, Source } from "../../source/Source.ts"
+import type { Head, PendingStatus, Run } from "../../store/State.ts"
+import { Store, type StreamTx } from "../../store/Store.ts"
+import { zeroRowCounts } from "../commit/Ingest.ts"
+import { parseContent } from "../commit/RecordWrite.ts"
+import { countPage, newRun, readPages, type RunError, type Stream } from "./Pages.ts"
+import { maxRefetchIds } from "./Refetch.ts"
+
+export interface Difference {
+  readonly id: string
+  /**
+   * `unknown`: the API shows a live record that was never published. `gone`: published as live, and the API does not show
+   * it, or shows it as deleted. `deleted`: published as deleted, and the API shows it alive. `content`: they differ.
+   */
+  readonly what: "unknown" | "gone" | "deleted" | "content"
+  /** Of `content`: where, as JSON Pointers; never the values   (I11) */
+  readonly paths: ReadonlyArray<string>
+}
+
+export interface AuditReport {
+  /** Rows of the reading, tombstones included. */
+  readonly read: number
+  /** Records that are observed and not yet published, by status. */
+  readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
+  readonly quarantined: number
+  readonly differing: number
+  /** The first thousand of them. */
+  readonly differences: ReadonlyArray<Difference>
+}
+
+/** Differences that are looked at again and told; beyond them they are only counted. */
+const maxDifferences = 1_000
+
+interface PossibleDifference extends Difference {
+  /** Log position of what was published when it was compared. */
+  readonly position: number | null
+}
+
+const compareRecord = (
+  { processing }: Stream,
+  observed: Observation,
+  head: Head | undefined,
+  content: string | null | undefined
+): ReadonlyArray<PossibleDifference> => {
+  const suspect = (what: Difference["what"], paths: ReadonlyArray<string> = []) => [
+    { id: observed.id, what, paths, position: head?.position ?? null }
+  ]
+  const live = !observed.deleted && !observed.blank
+  if (head?.live !== true) return live ? suspect(head === undefined ? "unknown" : "deleted") : []
+  if (!live) return suspect("gone")
+  const published = processing.apply(parseContent(content) ?? {})
+  return canonicalHash(processing.shape, published) === observed.canonicalHash
+    ? []
+    : suspect("content", diff(processing.shape, published, observed.content).map(({ path }) => path))
+}
+
+/** Compares one page and marks its records as met. */
+const compare = Effect.fnUntraced(function*(
+  stream: Stream,
+  tx: StreamTx,
+  results: ReadonlyArray<unknown>,
+  auditRunId: number
+) {
+  const rows = new Map<string, Row>()
+  for (const value of results) {
+    const row = parseRow(stream.processing, value)
+    if ("id" in row) rows.set(row.id, row)
+  }
+  const ids = [...rows.keys()]
+  const heads = yield* tx.heads(ids)
+  const pending = yield* tx.pending(ids)
+  const positions = [...heads.values()].flatMap(({ live, position }) => live && position !== null ? [position] : [])
+  const contents = yield* tx.contents(positions)
+  yield* tx.markSeen(ids.filter((id) => heads.has(id)), auditRunId)
+  return [...rows].filter(([id]) => !pending.has(id)).flatMap(([id, row]) => {
+    const head = heads.get(id)
+    return compareRecord(stream, observe(stream.processing, row), head, contents.get(head?.position ?? 0))
+  })
+})
+
+/** What is published as live and was not met, a page of it. */
+const findMissing = Effect.fnUntraced(function*(stream: Stream, auditRunId: number, after: string | null) {
+  const store = yield* Store
+  const ids = yield* store.liveNotSeenSince(stream.key, auditRunId, after, maxRefetchIds)
+  const suspects = yield* store.transact(
+    stream.owner,
+    stream.key,
+    Effect.fnUntraced(function*(tx) {
+      const heads = yield* tx.heads(ids)
+      const pending = yield* tx.pending(ids)
+      return ids.filter((id) => !pending.has(id)).map((id): PossibleDifference => ({
+        id,
+        what: "gone",
+        paths: [],
+        position: heads.get(id)?.position ?? null
+      }))
+    })
+  )
+  return { suspects, last: ids.length < maxRefetchIds ? null : ids.at(-1)! }
+})
+
+/** Those of which nothing was published or observed since they were compared. */
+const stillDiffering = Effect.fnUntraced(function*(tx: StreamTx, suspects: ReadonlyArray<PossibleDifference>) {
+  const ids = suspects.map(({ id }) => id)
+  const heads = yield* tx.heads(ids)
+  const pending = yield* tx.pending(ids)
+  return suspects.filter(({ id, position }) => !pending.has(id) && (heads.get(id)?.position ?? null) === position)
+})
+
+/** Polls, reads everything, compares, and polls again: what changed meanwhile is no difference. */
+export const audit = Effect.fn("Audit.run")(function*(
+  stream: Stream,
+  catchUp: Effect.Effect<void, RunError, Store | Source>
+): Effect.fn.Return<AuditReport, RunError, Store | Source> {
+  const store = yield* Store
+  yield* catchUp
+  const startedAt = yield* Clock.currentTimeMillis
+  const start = yield* store.transact(
+    stream.owner,
+    stream.key,
+    (tx) => {
+      const run = newRun(tx.state, "sweep", { updatedAfter: null, startedAt, backfill: false })
+      return Effect.as(tx.saveState({ ...tx.state, lastRunId: run.id }), run)
+    }
+  )
+  const suspects: Array<PossibleDifference> = []
+  let differing = 0
+  const collect = (found: ReadonlyArray<PossibleDifference>) => {
+    differing += found.length
+    suspects.push(...found.slice(0, Math.max(0, maxDifferences - suspects.length)))
+  }
+  const { run } = yield* readPages(stream, start, {
+    priority: "sweep",
+    shouldYield: Effect.succeed(false),
+    commit: Effect.fnUntraced(function*(run: Run, page: Page) {
+      collect(yield* store.transact(stream.owner, stream.key, (tx) => compare(stream, tx, page.results, start.id)))
+      return countPage(run, { rowCounts: { ...zeroRowCounts, read: page.results.length }, missedByPolls: 0 })
+    })
+  })
+  for (let after: string | null = null;;) {
+    const page: Effect.Success<ReturnType<typeof findMissing>> = yield* findMissing(stream, start.id, after)
+    collect(page.suspects)
+    if (page.last === null) break
+    after = page.last
+  }
+  yield* catchUp
+  const left = yield* store.transact(stream.owner, stream.key, (tx) => stillDiffering(tx, suspects))
+  const counts = (yield* store.counts).find((row) => streamName(row) === streamName(stream.key))
+  return {
+    read: run.rowCounts.read,
+    pending: counts?.pending ?? {},
+    quarantined: counts?.quarantined ?? 0,
+    differing: differing - suspects.length + left.length,
+    differences: left.map(({ id, paths, what }) => ({ id, what, paths }))
+  }
+})

@@ -1,0 +1,414 @@
+/**
+ * Keeps every stream read, each in a loop of its own, as streams come and go. Hides the loops; whose turn it is says `NextStep.ts`.
+ *
+ * Invariants
+ * 1. Of one stream one thing happens at a time   (order, design of readings)
+ * 2. A failing or blocked stream never delays another, nor does one that comes or goes
+ * 3. Once `assign` returns, nothing is written to a stream that it left out   (X19)
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FiberMap from "effect/FiberMap"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import * as Guard from "../../domain/Guard.ts"
+import { isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
+import * as Processing from "../../domain/Processing.ts"
+import { Source } from "../../source/Source.ts"
+import type { StreamState } from "../../store/State.ts"
+import { type ListedHold, type Owner, Store, StoreError } from "../../store/Store.ts"
+import * as StoreAdoption from "../commit/StoreAdoption.ts"
+import { backfillCandidates, notBackfilled } from "../derived/CandidateBackfill.ts"
+import { releaseApprovedHolds } from "../guard/ApprovedHolds.ts"
+import * as Metrics from "../Metrics.ts"
+import { audit, type AuditReport } from "../read/Audit.ts"
+import { isSweepOnly, type RunError, type Stream } from "../read/Pages.ts"
+import { poll } from "../read/Poll.ts"
+import { refresh, type RefreshOptions } from "../read/Refresh.ts"
+import { confirmAbsences, restartSweep, sweep } from "../read/Sweep.ts"
+import * as Backpressure from "./Backpressure.ts"
+import { nextStep, retryAt, type StepInput } from "./NextStep.ts"
+import { type CommandRefused, executeCommand, type StreamCommand } from "./StreamCommands.ts"
+import { afterFailure, backoffUntil, initialState, type StreamSettings } from "./StreamLifecycle.ts"
+
+export interface CaptureOptions {
+  /** Least overlap of polls beyond the watermark before last. */
+  readonly overlapMin: Duration.Duration
+  readonly confirmInterval: Duration.Duration
+  /** What waves of changes are held; the usual thresholds where it is left out. */
+  readonly guard?: Guard.Thresholds
+  /** Of an adoption that was begun and not ended. */
+  readonly processingOf?: StoreAdoption.ProcessingOf
+  readonly backpressure?: Backpressure.Backpressure
+}
+
+/** There is no such stream here, or it is no longer configured. */
+export class UnknownStream extends Schema.TaggedError<UnknownStream>()("UnknownStream", {
+  stream: Schema.String
+}) {
+  override get message(): string {
+    return `there is no stream ${this.stream}`
+  }
+}
+
+/** A stream that did not do what was asked, in words for an operator. */
+export interface StreamFailure extends StreamKey {
+  readonly problem: string
+}
+
+export class Capture extends Context.Service<Capture, {
+  /** Who reads the streams; what is decided about them is written in this name (I10). */
+  readonly owner: Owner
+  /**
+   * From now on exactly these streams of an integration are read. The others end with the page under way, which is
+   * committed or not, and are retired; those that come back go on where they stood.
+   */
+  readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
+  /** Reads all streams until interrupted; fails only when another process took over or the store is not ours. */
+  readonly run: Effect.Effect<never, StoreError>
+  /** One poll of each stream that is not paused, backfill included. */
+  readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>
+  /** Polls one stream now and waits for the end. */
+  readonly poll: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
+  /** Sweeps one stream now, from its first page, and waits for the end. */
+  readonly sweep: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
+  /** Does what an operator asks for; what has to be read for it is read after the page under way, without waiting for it. */
+  readonly execute: (
+    key: StreamKey,
+    act: StreamCommand
+  ) => Effect.Effect<StreamState, CommandRefused | UnknownStream | StoreError>
+  /** Compares what is published of one stream with a full reading of it and waits for the end. */
+  readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream>
+}>()("rollcall/capture/Capture") {}
+
+/** What a stream's loop remembers between two steps; all that matters stands in the store. */
+interface StreamWorker extends Stream, StepInput {
+  readonly lock: Semaphore.Semaphore
+  /** Open once an operator asked for something that the stream's loop has not looked at yet. */
+  readonly wakeUp: Latch.Latch
+  /** Open once it is no longer read. */
+  readonly stopped: Latch.Latch
+  /** A hold was approved that the stream's loop has not carried out yet. */
+  hasApprovedHold: boolean
+  /** Our clock, ms: not before this after a failure. Not kept: who starts us anew may have mended what blocked it (C4). */
+  retryAt: number
+  pollRequested: StepInput["pollRequested"]
+  lastTried: StepInput["lastTried"]
+  refreshOutcome: StepInput["refreshOutcome"]
+  jitter: StepInput["jitter"]
+}
+
+const backpressurePause = 5_000
+/** Until the store is tried again, ms. What is wrong with it the store itself logs (X10). */
+const storePause = 2_000
+/** How often a paused stream looks whether it still is; who resumes it here wakes it. */
+const pausedPause = 60_000
+
+const approvedPage = 100
+
+/** Requests for owed records after each poll; more only while nothing else is due (N4). */
+const refreshBudget = 4
+
+const make = Effect.fnUntraced(function*(options: CaptureOptions) {
+  const store = yield* Store
+  const source = yield* Source
+  const services = Context.make(Store, store).pipe(Context.add(Source, source))
+  const owner: Owner = yield* store.takeOwnership("capture")
+  yield* StoreAdoption.finish(owner, store.identity.generation, options.processingOf ?? (() => null))
+  const backpressure = Backpressure.make(store, options.backpressure ?? null)
+  const workers = new Map<string, StreamWorker>()
+  /** One for each stream while `run` runs. */
+  let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
+
+  const stateOf = (worker: StreamWorker) =>
+    Effect.flatMap(store.stream(worker.key), (state) =>
+      state === null
+        ? Effect.die(new Error(`stream ${streamName(worker.key)} vanished from the store`))
+        : Effect.succeed(state))
+
+  /** Records what went wrong; a fault of the store is passed on, waiting for it is the caller's business. */
+  const recordFailure = Effect.fnUntraced(function*(worker: StreamWorker, error: RunError) {
+    if (error instanceof StoreError) return yield* error
+    const now = yield* Clock.currentTimeMillis
+    const { after, before } = yield* store.transact(
+      worker.owner,
+      worker.key,
+      Effect.fnUntraced(function*(tx) {
+        const after = afterFailure(tx.state, error, now)
+        yield* tx.saveState(after)
+        return { before: tx.state, after }
+      })
+    )
+    worker.retryAt = retryAt(worker, after, now)
+    yield* Metrics.runEnded(worker.key, "reading", after.blocked?.reason ?? "failed")
+    const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
+    if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
+    yield* Effect.logWarning(newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "reading failed").pipe(
+      Effect.annotateLogs({ integration: worker.key.integration, model: worker.key.model, why: error.message })
+    )
+  })
+
+  /** Runs readings of one stream, one at a time. */
+  const withLock = <A, E>(worker: StreamWorker, effect: Effect.Effect<A, E, Store | Source>): Effect.Effect<A, E> =>
+    worker.lock.withPermits(1)(Effect.provideContext(effect, services))
+
+  const sweepUntil = (worker: StreamWorker, shouldYield: Effect.Effect<boolean>, read: typeof sweep = sweep) =>
+    read(worker, { confirmInterval: options.confirmInterval, shouldYield })
+
+  const runRefresh = Effect.fnUntraced(function*(worker: StreamWorker, shouldYield: RefreshOptions["shouldYield"]) {
+    worker.refreshOutcome = yield* refresh(worker, { budget: refreshBudget, shouldYield })
+  })
+
+  const never = Effect.succeed(false)
+
+  /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
+  const step = Effect.fnUntraced(function*(worker: StreamWorker) {
+    yield* worker.wakeUp.close
+    if (worker.hasApprovedHold) {
+      worker.hasApprovedHold = false
+      yield* Effect.onError(releaseApprovedHolds(worker), () => Effect.sync(() => worker.hasApprovedHold = true))
+    }
+    const state = yield* stateOf(worker)
+    const now = yield* Clock.currentTimeMillis
+    const rest = Math.max(state.paused ? now + pausedPause : 0, backoffUntil(state, worker, now))
+    if (rest > now) return rest - now
+    if (yield* backpressure.isTooFarBehind) return backpressurePause
+    const next = nextStep(worker, state, now)
+    if (next.kind === "wait") return next.until - now
+    worker.pollRequested = false
+    if (next.kind === "poll") {
+      worker.lastTried = "poll"
+      yield* poll(worker)
+      yield* confirmAbsences(worker, options.confirmInterval)
+      yield* runRefresh(worker, never)
+      worker.jitter = yield* Random.nextBetween(-0.1, 0.1)
+    } else {
+      const shouldYield = Effect.map(Clock.currentTimeMillis, (time) => worker.wakeUp.isOpen() || time >= next.until)
+      if (next.kind === "refresh") yield* runRefresh(worker, shouldYield)
+      else {
+        worker.lastTried = "sweep"
+        worker.refreshOutcome = "done"
+        yield* sweepUntil(worker, shouldYield, next.fromFirstPage ? restartSweep : sweep)
+      }
+    }
+    if (state.blocked !== null || state.failing !== null) {
+      yield* Effect.logInfo("stream reads again").pipe(
+        Effect.annotateLogs({ integration: worker.key.integration, model: worker.key.model })
+      )
+    }
+    return 0
+  })
+
+  const runForever = (worker: StreamWorker): Effect.Effect<never, StoreError> =>
+    Effect.forever(
+      withLock(
+        worker,
+        step(worker).pipe(
+          Effect.catch((error) => Effect.as(recordFailure(worker, error), 0))
+        )
+      ).pipe(
+        Effect.catchTag("StoreError", (error) =>
+          error.reason.retryable ? Effect.succeed(storePause) : Effect.fail(error)),
+        Effect.flatMap((wait) =>
+          wait > 0
+            ? Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(wait))), worker.wakeUp.await)
+            : Effect.void
+        )
+      )
+    )
+
+  const whileStoreAway = { while: (error: StoreError) => error.reason.retryable, schedule: Schedule.spaced(storePause) }
+
+  const releaseHolds = (worker: StreamWorker) =>
+    withLock(worker, Effect.suspend(() => worker.stopped.isOpen() ? Effect.void : releaseApprovedHolds(worker)))
+
+  /** What was approved, in whatever process, each stream's own loop carries out: nobody waits for another's reading. */
+  const wakeApproved = Effect.gen(function*() {
+    let page: ReadonlyArray<ListedHold>
+    let before = Number.MAX_SAFE_INTEGER
+    do {
+      page = yield* store.holds({ states: ["approving"], before, limit: approvedPage })
+      before = page.at(-1)?.id ?? 0
+      for (const name of new Set(page.map(streamName))) {
+        const worker = workers.get(name)
+        if (worker === undefined) continue
+        worker.hasApprovedHold = true
+        yield* worker.wakeUp.open
+      }
+    } while (page.length === approvedPage)
+  })
+
+  const watchDecisions = Effect.gen(function*() {
+    let seen = 0
+    for (;;) {
+      yield* Effect.retry(wakeApproved, whileStoreAway)
+      seen = yield* store.awaitDecision(seen)
+    }
+  })
+
+  /** What is still to be derived, and what was approved, while nobody read the stream comes first. */
+  const catchUp = (worker: StreamWorker) =>
+    Effect.andThen(
+      withLock(worker, Effect.suspend(() => worker.stopped.isOpen() ? Effect.void : backfillCandidates(worker))),
+      releaseHolds(worker)
+    )
+
+  const startWorker = (worker: StreamWorker) =>
+    loops === null
+      ? Effect.void
+      : Effect.asVoid(
+        FiberMap.run(
+          loops,
+          streamName(worker.key),
+          Effect.andThen(Effect.retry(catchUp(worker), whileStoreAway), runForever(worker))
+        )
+      )
+
+  const addWorker = Effect.fnUntraced(function*(settings: StreamSettings) {
+    const key = { integration: settings.integration, model: settings.model }
+    const worker: StreamWorker = {
+      key,
+      settings,
+      processing: settings.processing ?? Processing.defaultProcessing(settings.model),
+      derivedProcessing: settings.derivedProcessing ?? null,
+      overlapMin: options.overlapMin,
+      guard: options.guard ?? Guard.thresholds,
+      owner,
+      lock: yield* Semaphore.make(1),
+      wakeUp: yield* Latch.make(false),
+      stopped: yield* Latch.make(false),
+      pollRequested: false,
+      hasApprovedHold: false,
+      retryAt: 0,
+      lastTried: "sweep",
+      refreshOutcome: "done",
+      jitter: 0
+    }
+    workers.set(streamName(key), worker)
+    yield* startWorker(worker)
+  })
+
+  const removeWorker = Effect.fnUntraced(function*(worker: StreamWorker) {
+    workers.delete(streamName(worker.key))
+    yield* worker.stopped.open
+    if (loops !== null) yield* FiberMap.remove(loops, streamName(worker.key))
+    yield* worker.lock.withPermits(1)(Effect.void)
+  })
+
+  const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {
+    const before = [...workers.values()].filter((worker) => worker.key.integration === integration)
+    yield* Effect.forEach(before, removeWorker, { concurrency: "unbounded", discard: true })
+    const rows = wanted.flatMap(({ derivedProcessing, ...settings }) =>
+      derivedProcessing === undefined ? [settings] : [settings, { ...settings, model: derivedProcessing.model }]
+    )
+    yield* store.ensureStreams(rows.map((settings) => ({
+      ...initialState(settings, options.overlapMin),
+      generation: Math.max(settings.generation ?? 1, store.identity.generation)
+    })))
+    const fills = new Map(rows.map((settings) => [streamName(settings), settings.backfill === "fill"]))
+    for (const state of yield* store.streams) {
+      if (state.integration !== integration) continue
+      const fill = fills.get(streamName(state))
+      const retired = fill === undefined
+      if ((state.retired ?? false) === retired && (retired || (state.silentBackfill ?? false) === fill)) continue
+      const condition = retired
+        ? { retired }
+        : { retired, silentBackfill: fill, ...isDerived(state.model) ? notBackfilled : {} }
+      yield* store.transact(owner, state, (tx) => tx.saveState({ ...tx.state, ...condition }))
+    }
+    yield* Effect.forEach(wanted, addWorker, { discard: true })
+  })
+
+  const run = Effect.scoped(Effect.gen(function*() {
+    const own = yield* FiberMap.make<string, never, StoreError>()
+    loops = own
+    yield* Effect.addFinalizer(() => Effect.sync(() => loops = null))
+    yield* Effect.forEach(workers.values(), startWorker, { discard: true })
+    return yield* Effect.raceFirst(Effect.andThen(FiberMap.join(own), Effect.never), watchDecisions)
+  }))
+
+  const pollNow = (worker: StreamWorker) =>
+    isSweepOnly(worker) ? Effect.asVoid(sweepUntil(worker, never)) : poll(worker)
+
+  const unknown = (key: StreamKey) => Effect.fail(new UnknownStream({ stream: streamName(key) }))
+  const find = (key: StreamKey) => {
+    const worker = workers.get(streamName(key))
+    return worker === undefined ? unknown(key) : Effect.succeed(worker)
+  }
+
+  /** What an operator waits for; it ends when the stream is no longer read. The stream's loop waits no longer than it. */
+  const runForOperator = Effect.fnUntraced(function*<A>(
+    key: StreamKey,
+    read: (worker: StreamWorker) => Effect.Effect<A, RunError, Store | Source>
+  ) {
+    const held = yield* find(key)
+    const answer = yield* withLock(
+      held,
+      Effect.raceFirst(read(held), Effect.andThen(held.stopped.await, unknown(key)))
+    )
+    held.retryAt = 0
+    yield* held.wakeUp.open
+    return answer
+  })
+
+  /** All passes of it: of those that one process reads, the fourth is the last. The poll that follows makes it complete. */
+  const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
+    for (;;) {
+      const { backfilledAt, sweep } = yield* stateOf(worker)
+      if (backfilledAt !== null && sweep?.backfill !== true) return
+      yield* sweepUntil(worker, never)
+    }
+  })
+
+  const readOnce = Effect.fnUntraced(function*(worker: StreamWorker) {
+    const state = yield* stateOf(worker)
+    if (state.paused) return
+    if (!isSweepOnly(worker)) yield* backfill(worker)
+    yield* pollNow(worker)
+    if (!isSweepOnly(worker)) yield* runRefresh(worker, never)
+  })
+
+  return Capture.of({
+    owner,
+    assign,
+    run,
+    once: Effect.suspend(() =>
+      Effect.forEach(
+        [...workers.values()],
+        (worker) =>
+          Effect.andThen(catchUp(worker), withLock(worker, readOnce(worker))).pipe(
+            Effect.as<ReadonlyArray<StreamFailure>>([]),
+            Effect.catch((error) =>
+              Effect.as(recordFailure(worker, error), [{ ...worker.key, problem: error.message }])
+            )
+          ),
+        { concurrency: "unbounded" }
+      )
+    ).pipe(Effect.map((problems) => problems.flat())),
+    poll: (key) => runForOperator(key, pollNow),
+    sweep: (key) =>
+      runForOperator(
+        key,
+        (held) => Effect.asVoid(sweepUntil(held, never, restartSweep))
+      ),
+    execute: Effect.fnUntraced(function*(key, command) {
+      const worker = yield* find(key)
+      const state = yield* Effect.provideContext(executeCommand(worker, command), services)
+      worker.pollRequested ||= command.kind === "poll" || command.kind === "rewind"
+      worker.retryAt = 0
+      yield* worker.wakeUp.open
+      return state
+    }),
+    audit: (key) => runForOperator(key, (worker) => audit(worker, pollNow(worker)))
+  })
+})
+
+/** Takes the streams over: whoever read them before is fenced (I10, X9). */
+export const layer = (options: CaptureOptions): Layer.Layer<Capture, StoreError, Store | Source> =>
+  Layer.effect(Capture, make(options))

@@ -1,0 +1,97 @@
+/** `rollcall plugins new`: a folder to begin with. Hides that a clone of Rollcall names its own modules otherwise. */
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { print } from "./Flags.ts"
+import { withTerminalErrors } from "./Process.ts"
+
+class PluginNotCreated
+  extends Schema.TaggedError<PluginNotCreated>()("PluginNotCreated", { message: Schema.String, hint: Schema.String })
+{}
+
+/** Beside the sources, and beside what is built of them. */
+const template = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../templates/${name}`, import.meta.url)), "utf8")
+
+const name = Argument.String("name").pipe(
+  Argument.filter(
+    (text) => /^[a-z][a-z0-9-]{0,62}$/.test(text),
+    (text) => `"${text}" is no name of a plugin; use lower-case letters, digits and hyphens, a letter first`
+  ),
+  Argument.withDescription("Lower-case letters, digits and hyphens; of the folder, and of the plugin for ever")
+)
+
+/** What the folder we are in says of itself. */
+const readPackageJson = (): { readonly name?: unknown; readonly type?: unknown } =>
+  existsSync("package.json") ? JSON.parse(readFileSync("package.json", "utf8")) : {}
+
+const camelCase = (name: string): string => name.replaceAll(/-+(.?)/g, (_, letter: string) => letter.toUpperCase())
+
+const createPlugin = (name: string, effect: boolean) => {
+  const folder = `plugins/${name}`
+  if (existsSync(folder)) {
+    throw new PluginNotCreated({
+      message: `${folder} is there already`,
+      hint: "Choose another name; nothing was changed."
+    })
+  }
+  const own = readPackageJson()
+  const inClone = own.name === "rollcall"
+  const adaptTemplate = (text: string) =>
+    (inClone ? text.replaceAll(/"rollcall\/(plugin|testing)"/g, '"#$1"') : text)
+      .replaceAll("my-plugin", name)
+      .replaceAll("myPlugin", camelCase(name))
+  mkdirSync(folder, { recursive: true })
+  const files = {
+    "plugin.ts": effect ? "plugin.effect.ts" : "plugin.ts",
+    "plugin.test.ts": "plugin.test.ts",
+    "README.md": "README.md"
+  }
+  for (const [file, from] of Object.entries(files)) {
+    writeFileSync(`${folder}/${file}`, adaptTemplate(template(`plugin/${from}`)), { flag: "wx" })
+  }
+  const untyped = !existsSync("tsconfig.json")
+  if (untyped) writeFileSync("tsconfig.json", template("tsconfig.json"))
+  const steps = [
+    ...(own.type === "module" ? [] : ["npm pkg set type=module"]),
+    `node --test ${folder}/plugin.test.ts`,
+    ...(inClone ? [] : ["npm install --save-dev typescript @types/node"]),
+    "npx tsc --noEmit"
+  ]
+  return [
+    `made ${folder}: plugin.ts, plugin.test.ts, README.md${untyped ? "; and tsconfig.json" : ""}`,
+    "",
+    "Next:",
+    ...steps.map((step) => `  ${step}`),
+    "",
+    `Then write what ${folder}/plugin.ts does, and name it in rollcall.config.ts; its README.md shows how.`
+  ].join("\n")
+}
+
+export const newPlugin = Command.make("new", {
+  name,
+  effect: Flag.Boolean("effect").pipe(
+    Flag.withDescription("Write the handler as an Effect instead of an async function"),
+    Flag.withDefault(false)
+  )
+}, ({ effect, name }) =>
+  Effect.try({
+    try: () => createPlugin(name, effect),
+    catch: (error) =>
+      error instanceof PluginNotCreated
+        ? error
+        : new PluginNotCreated({
+          message: error instanceof Error ? error.message : String(error),
+          hint: "Run it in the folder of your project, where you may write."
+        })
+  }).pipe(Effect.flatMap(print), withTerminalErrors)).pipe(
+    Command.withDescription("Make plugins/<name> with a plugin, its test and a README"),
+    Command.withExamples([{
+      command: "rollcall plugins new tag-hires",
+      description: "Then: node --test plugins/tag-hires"
+    }])
+  )

@@ -1,0 +1,356 @@
+/**
+ * The demo as the one who watches it sees it: what is going on, the backfill, events as they happen, a summary, and the
+ * closing check. Hides the order of these steps; the world and the way the process is put together are given.
+ *
+ * Gotchas
+ * - What is shown and checked is read from the operating API, as any consumer would.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { WriteName } from "../../api/Writes.ts"
+import { Capture } from "../../capture/schedule/Capture.ts"
+import { isReadable } from "../../capture/schedule/StreamLifecycle.ts"
+import { isObject, type JsonObject } from "../../domain/Canonical.ts"
+import { derivedRegistry, type StreamModel, streamModels, streamName } from "../../domain/Model.ts"
+
+import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
+import type { StreamView } from "../../http/streams/StreamApi.ts"
+import { Source, type WriteRequest } from "../../source/Source.ts"
+import { Store } from "../../store/Store.ts"
+import { type ApiClient, parseEvent } from "../ApiClient.ts"
+import { eventLine, lagOf, paint, progressLine, writeLine } from "../terminal/Terminal.ts"
+import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
+
+/** The simulated world behind the API that is read. */
+export interface DemoWorld {
+  readonly integrations: ReadonlyArray<{ readonly id: string }>
+  /** Live records as the API shows them now, by id. */
+  readonly truth: (integration: string, model: StreamModel) => ReadonlyMap<string, unknown>
+  /** How often each kind of mutation happened. */
+  readonly mutations: Readonly<Record<string, number>>
+}
+
+/** A write of a plugin that took effect. */
+export interface PluginWrite {
+  /** Our clock, ms. */
+  readonly at: number
+  readonly plugin: string
+  readonly request: WriteRequest<WriteName>
+}
+
+/** What plugins have written, oldest first. */
+export type PluginWrites = Array<PluginWrite>
+
+export interface DemoOptions {
+  readonly world: DemoWorld
+  readonly writes: PluginWrites
+  /** Brings the world to rest, once every kind of mutation has happened. */
+  readonly settle: Effect.Effect<void>
+  readonly client: ApiClient
+  /** Of the operating API. */
+  readonly url: string
+  readonly seed: number
+  /** Returns when enough was seen. */
+  readonly until: Effect.Effect<void>
+  /** Nothing is shown but the summary, as JSON. */
+  readonly json: boolean
+}
+
+export interface Summary {
+  readonly seed: number
+  readonly seconds: number
+  readonly records_read: number
+  readonly events: Readonly<Record<"created" | "updated" | "deleted", number>>
+  /** From a change to its event in the log, backfill left out; null when nothing changed. */
+  readonly detection_seconds: { readonly p50: number; readonly p95: number } | null
+  readonly mutations: Readonly<Record<string, number>>
+  /** How often each plugin wrote what. */
+  readonly plugins: Readonly<Record<string, Readonly<Record<string, number>>>>
+  readonly check: {
+    readonly passed: boolean
+    /** Records of the world that were compared. */
+    readonly compared: number
+    /** Records left out, for their latest observation is not published yet. */
+    readonly pending: number
+    /** Kinds of mutation that never happened: the check would prove nothing about them. */
+    readonly missing: ReadonlyArray<string>
+    /** At most ten. */
+    readonly differences: ReadonlyArray<Difference>
+  }
+}
+
+/** The closing check found a difference. */
+export class CheckFailed extends Schema.TaggedError<CheckFailed>()("CheckFailed", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+const printLine = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
+const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${line}`))
+
+/** The first thing on the screen, before anything takes time. */
+export const printIntroduction = (seed: number) =>
+  printLine(
+    `${paint("bold", "Rollcall demo: a simulated HR world is read over HTTP, its changes become events.")}\n` +
+      `Seed ${seed}. Two plugins act on what happens: welcome-new-hire and stage-tags (→ marks what they write).\n` +
+      `Ctrl-C ends it with a summary and a check that nothing was lost.`
+  )
+
+/** The API as it is, with every write noted as that of its plugin. */
+export const recordWrites = (writings: PluginWrites, pluginOf: (write: WriteName) => string) =>
+  Layer.effect(
+    Source,
+    Effect.map(Source, (source) => ({
+      ...source,
+      write: (request, hooks) =>
+        Effect.tap(source.write(request, hooks), () =>
+          Effect.map(Clock.currentTimeMillis, (at) => {
+            writings.push({ at, plugin: pluginOf(request.write), request })
+          }))
+    }))
+  )
+
+// ---- the steps ----------------------------------------------------------------------------------------------------
+
+interface DerivedRecord {
+  readonly content: JsonObject
+  /** Ids of the records that show it. */
+  readonly parents: Array<string>
+}
+
+/** What the records of one model show of one that is derived of it. */
+const findDerivedRecords = (
+  records: ReadonlyMap<string, unknown>,
+  property: string
+): ReadonlyMap<string, DerivedRecord> => {
+  const shown = new Map<string, DerivedRecord>()
+  for (const [parent, record] of records) {
+    const content: unknown = isObject(record) ? record[property] : null
+    if (!isObject(content) || typeof content["id"] !== "string") continue
+    const known = shown.get(content["id"])
+    if (known === undefined) shown.set(content["id"], { content, parents: [parent] })
+    else known.parents.push(parent)
+  }
+  return shown
+}
+
+/** Each derived stream, where it is derived from, and what is shown of it now. */
+const derivedStreams = (world: DemoWorld) =>
+  world.integrations.flatMap(({ id: integration }) =>
+    Object.values(derivedRegistry).map(({ from, model, property }) => ({
+      stream: streamName({ integration, model }),
+      source: streamName({ integration, model: from }),
+      shown: findDerivedRecords(world.truth(integration, from), property)
+    }))
+  )
+
+const truthOf = (world: DemoWorld): Records => {
+  const read = world.integrations.flatMap(({ id: integration }) =>
+    streamModels.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
+  )
+  const derived = derivedStreams(world).map(({ shown, stream }) => {
+    const live = [...shown].filter(([, { content }]) => typeof content["remote_deleted_at"] !== "string")
+    return [stream, new Map(live.map(([id, { content }]) => [id, content]))] as const
+  })
+  return new Map<string, ReadonlyMap<string, unknown>>([...read, ...derived])
+}
+
+/** Derived records of which the world says nothing, or something that is pending: whoever is shown no more stays (N6). */
+const findUndecided = (world: DemoWorld, folded: Records, pending: ReadonlySet<string>): ReadonlySet<string> =>
+  new Set(
+    derivedStreams(world).flatMap(({ shown, source, stream }) => {
+      const waiting = [...shown].flatMap(([id, { parents }]) =>
+        parents.some((parent) => pending.has(`${source}/${parent}`)) ? [id] : []
+      )
+      const unshown = [...folded.get(stream)?.keys() ?? []].filter((id) => !shown.has(id))
+      return [...waiting, ...unshown].map((id) => `${stream}/${id}`)
+    })
+  )
+
+const sizeOf = (records: Records): number => [...records.values()].reduce((sum, stream) => sum + stream.size, 0)
+
+const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
+  streams.reduce((sum, view) => {
+    const expected = truth.get(view.stream)?.size ?? 0
+    const isKnown = view.phase === "live" || (view.progress?.pass ?? 1) > 1
+    return sum + (isKnown ? expected : Math.min(expected, view.progress?.records ?? 0))
+  }, 0)
+
+/** Shows the bar until every stream is live; on a terminal it moves, elsewhere it is a line every two seconds. */
+const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
+  const truth = truthOf(world)
+  const total = sizeOf(truth)
+  const startedAt = yield* Clock.currentTimeMillis
+  const moving = process.stdout.isTTY
+  const look = Effect.gen(function*() {
+    const streams = yield* client.streams
+    const live = streams.length > 0 && streams.every((view) => view.phase === "live" || view.blocked !== null)
+    const elapsed = ((yield* Clock.currentTimeMillis) - startedAt) / 1000
+    const line = progressLine("backfill", live ? total : readOf(streams, truth), total, elapsed)
+    yield* moving ? overwrite(line) : printLine(line)
+    return live
+  })
+  yield* Effect.repeat(look, { until: (live) => live, schedule: Schedule.spaced(moving ? "100 millis" : "2 seconds") })
+  if (moving) yield* printLine("")
+})
+
+const watchEvents = ({ client }: DemoOptions) =>
+  Stream.runForEach(client.follow("latest"), (text) => printLine(eventLine(parseEvent(text).data)))
+
+const watchPluginWrites = ({ writes }: DemoOptions) => {
+  let shown = 0
+  const show = Effect.suspend(() =>
+    Effect.forEach(writes.slice(shown, shown = writes.length), (written) => printLine(writeLine(written)), {
+      discard: true
+    })
+  )
+  return Effect.repeat(show, Schedule.spaced("100 millis"))
+}
+
+const watch = (options: DemoOptions) =>
+  Effect.gen(function*() {
+    yield* printLine(`Status ${options.url}/   events ${options.url}/v1/events   documentation ${options.url}/docs\n`)
+    yield* watchBackfill(options)
+    yield* printLine("\nEvents as they happen:")
+    yield* Effect.all([watchEvents(options), watchPluginWrites(options)], { concurrency: 2, discard: true })
+  })
+
+/** With the world at rest: two polls close every gap that pages may have had, the sweep finds what polls cannot. */
+const pollAndSweepAll = Effect.gen(function*() {
+  const capture = yield* Capture
+  const store = yield* Store
+  yield* Effect.forEach(
+    (yield* store.streams).filter(isReadable),
+    (key) =>
+      Effect.all([capture.poll(key), capture.poll(key), capture.sweep(key)]).pipe(
+        Effect.retry({ times: 3, schedule: Schedule.spaced("500 millis") })
+      ),
+    { concurrency: 4, discard: true }
+  )
+})
+
+/** What happened is acted upon, what comes of that is read, and acted upon in turn. */
+const runUntilIdle = Effect.gen(function*() {
+  const plugins = yield* PluginAdmin
+  const store = yield* Store
+  yield* pollAndSweepAll
+  const react = Effect.gen(function*() {
+    const { newest } = yield* store.logRange
+    yield* plugins.awaitDrained(newest)
+    yield* pollAndSweepAll
+    return (yield* store.logRange).newest === newest
+  })
+  yield* Effect.repeat(react, { until: (rested) => rested, times: 5 })
+})
+
+const countsOf = (writings: PluginWrites): Summary["plugins"] =>
+  Object.fromEntries(
+    [...Map.groupBy(writings, ({ plugin }) => plugin)].map(([plugin, own]) => [
+      plugin,
+      Object.fromEntries(
+        [...Map.groupBy(own, ({ request }) => request.write)].map(([write, equal]) => [write, equal.length])
+      )
+    ])
+  )
+
+const recordsRead = Effect.map(Metric.snapshot, (metrics) =>
+  metrics.reduce(
+    (sum, metric) =>
+      metric.id === "rollcall_records_read_total" && metric.type === "Counter" ? sum + Number(metric.state.count) : sum,
+    0
+  ))
+
+const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+
+const check = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
+  const store = yield* Store
+  const fold = new Fold()
+  const events = { created: 0, updated: 0, deleted: 0 }
+  const lags: Array<number> = []
+  yield* Stream.runForEach(client.allEvents, (event) =>
+    Effect.sync(() => {
+      fold.add(event)
+      events[event.data.kind] += 1
+      const lag = lagOf(event.data)
+      if (lag !== null) lags.push(lag)
+    }))
+  const rows = yield* store.pendingRows({ limit: 1_000_000 })
+  const pending = new Set(rows.map((row) => `${streamName(row)}/${row.id}`))
+  const truth = truthOf(world)
+  const { mutations } = world
+  const missing = Object.keys(mutations).filter((kind) => mutations[kind] === 0)
+  const left = new Set([...pending, ...findUndecided(world, fold.records, pending)])
+  const found = [
+    ...fold.violations,
+    ...findDifferences(fold.records, truth, (stream, id) => left.has(`${stream}/${id}`))
+  ]
+  lags.sort((a, b) => a - b)
+  return {
+    events,
+    detection_seconds: lags.length === 0 ? null : { p50: quantile(lags, 0.5), p95: quantile(lags, 0.95) },
+    mutations,
+    check: {
+      passed: found.length === 0 && missing.length === 0,
+      compared: sizeOf(truth),
+      pending: pending.size,
+      missing,
+      differences: found.slice(0, 10)
+    }
+  }
+})
+
+// ---- the summary --------------------------------------------------------------------------------------------------
+
+const number = (value: number) => value.toLocaleString("en")
+
+const summaryText = ({ check, detection_seconds: lag, events, mutations, plugins, ...summary }: Summary): string =>
+  [
+    "",
+    paint("bold", `Summary of ${summary.seconds.toFixed(0)} s`),
+    `  records read   ${number(summary.records_read)}`,
+    `  events         ${Object.entries(events).map(([kind, count]) => `${number(count)} ${kind}`).join(", ")}`,
+    `  detection lag  ${lag === null ? "–" : `p50 ${lag.p50.toFixed(1)} s, p95 ${lag.p95.toFixed(1)} s`}`,
+    `  mutations      ${Object.entries(mutations).map(([kind, count]) => `${kind} ${number(count)}`).join(", ")}`,
+    ...Object.entries(plugins).map(([plugin, writes]) =>
+      `  ${plugin.padEnd(16)} ${Object.entries(writes).map(([write, count]) => `${write} ${number(count)}`).join(", ")}`
+    ),
+    `  pending        ${number(check.pending)} records wait for confirmation and are left out of the check`,
+    check.passed
+      ? paint("green", `  check          holds: all events folded equal the world's ${number(check.compared)} records`)
+      : paint("red", "  check          FAILS"),
+    ...check.missing.map((kind) => `    no "${kind}" ever happened`),
+    ...check.differences.map(({ id, stream, why }) => `    ${stream} ${id}: ${why}`)
+  ].join("\n")
+
+/** Runs the demo to its end; fails when the closing check does not hold. */
+export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
+  const startedAt = yield* Clock.currentTimeMillis
+  const capture = yield* Capture
+  const reading = yield* Effect.forkChild(capture.run)
+  const watching = Effect.andThen(options.json ? Effect.never : watch(options), Effect.never)
+  yield* Effect.raceFirst(Effect.raceFirst(watching, Fiber.join(reading)), options.until)
+  if (!options.json) yield* printLine("\nClosing check: the world is frozen, every stream polled twice and swept …")
+  yield* Fiber.interrupt(reading)
+  yield* options.settle
+  yield* runUntilIdle
+  const summary: Summary = {
+    seed: options.seed,
+    seconds: ((yield* Clock.currentTimeMillis) - startedAt) / 1000,
+    records_read: yield* recordsRead,
+    plugins: countsOf(options.writes),
+    ...(yield* check(options))
+  }
+  yield* printLine(options.json ? JSON.stringify(summary) : summaryText(summary))
+  if (summary.check.passed) return
+  return yield* new CheckFailed({
+    message: "the closing check does not hold",
+    hint: `this is a defect of Rollcall; please report it with the summary above and seed ${options.seed}`
+  })
+})

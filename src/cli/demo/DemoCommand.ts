@@ -1,0 +1,137 @@
+/** `rollcall demo`: the whole service over a simulated world, with two of the plugins that come along. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Clock from "effect/Clock"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { join } from "node:path"
+import type { WriteName } from "../../api/Writes.ts"
+import { pipelineLayer, resolveConfig, serverLayer, sourceLayer } from "../../app/Composition.ts"
+import * as Config from "../../config/Config.ts"
+import { parseShortDuration } from "../../config/ConfigValue.ts"
+import { loadEnvironment } from "../../config/RawConfig.ts"
+import * as Server from "../../http/Server.ts"
+import type { Plugin } from "../../plugin/Plugin.ts"
+import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
+import * as ApiClient from "../ApiClient.ts"
+import { json, seed } from "../Flags.ts"
+import { awaitShutdownSignal, withTerminalErrors } from "../Process.ts"
+import type { PluginWrites } from "./Demo.ts"
+
+/** How much of the world's life fits into a demo. */
+const demoWorld = { records: 1500, speed: 60 }
+
+/** The demo is configured as any other run, only more closely watching. */
+const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: string) =>
+  loadEnvironment.pipe(
+    Effect.provideService(
+      ConfigProvider.ConfigProvider,
+      ConfigProvider.fromEnvRecord({
+        ROLLCALL_API_URL: url,
+        ROLLCALL_API_KEY: key,
+        ROLLCALL_INTEGRATIONS: integrations.join(","),
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_INTERVAL: "2 seconds",
+        ROLLCALL_SWEEP_INTERVAL: "20 seconds",
+        ROLLCALL_CONFIRM_INTERVAL: "5 seconds",
+        ROLLCALL_OVERLAP_MIN: "10 seconds",
+        ROLLCALL_HTTP_PORT: "0"
+      })
+    ),
+    Effect.flatMap((input) => Effect.map(Effect.fromResult(Config.check(input)), (settings) => ({ settings, input })))
+  )
+
+/**
+ * Lets every kind of mutation that has not happened yet happen once, in the world at rest; and a record vanish in any case,
+ * which only the closing sweep can find: an earlier one may have been back before anybody looked.
+ */
+const applyMissingMutations = Effect.fnUntraced(function*({ freeze, integrations, world }: SandboxHandle) {
+  yield* freeze
+  const { activityKinds } = yield* Effect.promise(() => import("../../sandbox/world/Activity.ts"))
+  for (const kind of activityKinds.filter((kind) => kind === "deleted_hard" || world.mutations[kind] === 0)) {
+    for (const integration of integrations) world.mutate({ op: "simulate", integration, kind })
+  }
+})
+
+/** The package's own plugins, by the name under which everybody imports them. */
+const loadBundledPlugin = (name: string): Effect.Effect<Plugin<unknown>> =>
+  Effect.map(Effect.promise(() => import(`rollcall/plugins/${name}`)), ({ default: plugin }) => plugin)
+
+/** Two plugins, in the integration that has both sides. */
+const demoPlugins = Effect.fnUntraced(function*({ ids, integrations: [integration = ""] }: SandboxHandle) {
+  const [welcomeNewHire, stageTags] = yield* Effect.all([
+    loadBundledPlugin("welcome-new-hire"),
+    loadBundledPlugin("stage-tags")
+  ])
+  const nextYear = new Date(yield* Clock.currentTimeMillis).getUTCFullYear() + 1
+  return [
+    welcomeNewHire.with({
+      values: {
+        WELCOME_HRIS: integration,
+        WELCOME_EMPLOYEE_URL: "https://hr.example/employees/{/remote_id}",
+        WELCOME_FIELDS: {
+          work_email: "{/candidate/first_name|handle}.{/remote_id|handle}@company.example",
+          start_date: `${nextYear}-01-01`,
+          contract: "FULL_TIME"
+        },
+        WELCOME_DOCUMENTS: { CV: ids.document_category, COVER_LETTER: ids.document_category }
+      }
+    }),
+    stageTags.with({
+      values: {
+        STAGE_TAGS_TABLE: {
+          "Phone interview": "interviewing",
+          Interview: "interviewing",
+          "Final round": "interviewing",
+          Offer: "offer made"
+        }
+      }
+    })
+  ]
+})
+
+/** Of plugins that write different things. */
+const pluginByWrite = (plugins: ReadonlyArray<Plugin<unknown>>) => (write: WriteName): string =>
+  plugins.find(({ definition }) => definition.needs?.writes?.includes(write))?.name ?? "a plugin"
+
+export const demo = Command.make("demo", {
+  for: Flag.String("for").pipe(
+    Flag.filterMap(parseShortDuration, (text) => `"${text}" is no length of time; write 20s or "20 seconds"`),
+    Flag.withDescription('End after this long, such as 20s or "2 minutes", instead of on Ctrl-C'),
+    Flag.withMetavar("duration"),
+    Flag.optional
+  ),
+  seed,
+  json
+}, ({ for: length, json, seed }) =>
+  Effect.gen(function*() {
+    const Demo = yield* Effect.promise(() => import("./Demo.ts"))
+    if (!json) yield* Demo.printIntroduction(seed)
+    const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
+    const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
+    const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-demo-" })
+    const sandbox = yield* serve({ seed, ...demoWorld })
+    const { input, settings } = yield* demoSettings(sandbox, directory)
+    const plugins = yield* demoPlugins(sandbox)
+    const writes: PluginWrites = []
+    const enough = Option.isNone(length)
+      ? awaitShutdownSignal
+      : Effect.raceFirst(awaitShutdownSignal, Effect.sleep(length.value))
+    const watched = Effect.gen(function*() {
+      const { url } = yield* Server.Server
+      const client = yield* ApiClient.make({ url, token: null })
+      const settle = applyMissingMutations(sandbox)
+      yield* Demo.run({ world: sandbox.world, writes, settle, client, url, seed, until: enough, json })
+    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
+    yield* Effect.gen(function*() {
+      const plan = { ...(yield* resolveConfig(settings, input)), plugins }
+      yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
+    }).pipe(Effect.provide(Layer.provide(Demo.recordWrites(writes, pluginByWrite(plugins)), sourceLayer(settings))))
+  }).pipe(Effect.scoped, withTerminalErrors)).pipe(
+    Command.withDescription("Watch a simulated HR world being turned into change events"),
+    Command.withExamples([{ command: "rollcall demo --for 20s", description: "Watch it for twenty seconds" }])
+  )

@@ -1,0 +1,190 @@
+/** How plugins, dry runs and dead letters look on a terminal. Pure. */
+import type {
+  DeadLetterDetailView,
+  DeadLetterView,
+  OutcomeView,
+  PlanView
+} from "../../http/deadletters/DeadLetterApi.ts"
+import type { PluginList, PluginView, ReplayView } from "../../http/plugins/PluginApi.ts"
+import { paint, table } from "./Terminal.ts"
+
+const formatMinute = (instant: string | null): string => instant === null ? "–" : instant.slice(0, 16).replace("T", " ")
+const formatCount = (count: number): string => count.toLocaleString("en")
+const formatPlural = (count: number, one: string, several = `${one}s`): string =>
+  `${formatCount(count)} ${count === 1 ? one : several}`
+
+// ---- plugins ------------------------------------------------------------------------------------------------------
+
+const handlerState = (plugin: PluginView, { trigger, circuit_open }: PluginView["handlers"][number]): string => {
+  if (!plugin.configured || trigger === null) return "not configured"
+  if (!plugin.on) return "off"
+  return circuit_open === null ? "on" : `circuit open until ${circuit_open.until.slice(11, 16)}`
+}
+
+const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>
+  table(
+    ["PLUGIN", "HANDLER", "STATE", "LAG", "RUNNING", "DUE", "WAITING", "DEAD", "OLDEST"],
+    plugins.flatMap((plugin) =>
+      plugin.handlers.map((handler) => [
+        plugin.plugin,
+        handler.handler,
+        handlerState(plugin, handler),
+        formatCount(handler.lag_events),
+        String(handler.running),
+        formatCount(handler.due),
+        formatCount(handler.waiting),
+        formatCount(handler.dead),
+        formatMinute(handler.oldest_at)
+      ])
+    )
+  )
+
+/** What is wrong for all of them comes first. */
+export const pluginListText = ({ delivering, items, writes }: PluginList): string =>
+  [
+    ...(writes === "on" ? [] : ["writes of all plugins are stopped: rollcall plugins resume-writes"]),
+    ...(delivering.reason === null ? [] : [`delivering is ${delivering.state}: ${delivering.reason}`]),
+    items.length === 0 ? "no plugin is configured" : pluginTable(items)
+  ].join("\n")
+
+export const pluginText = (plugin: PluginView): string =>
+  [
+    pluginTable([plugin]),
+    table(
+      ["INTEGRATION", "STATE", "WHY"],
+      plugin.integrations.map(({ integration, reason, state }) => [integration, state, reason ?? ""])
+    )
+  ].join("\n\n")
+
+// ---- replay -------------------------------------------------------------------------------------------------------
+
+const requestText = ({ body, integration, params, what }: ReplayView["results"][number]["requests"][number]): string =>
+  [`  would ${paint("yellow", what)}`, integration === null ? "" : `in ${integration}`, ...Object.values(params)]
+    .filter((part) => part !== "").join(" ") + (body === null ? "" : `\n    ${JSON.stringify(body)}`)
+
+const failureText = ({ faults, message, reason }: NonNullable<ReplayView["results"][number]["failure"]>): string =>
+  [`  would fail: ${paint("red", reason)}: ${message}`, ...faults.map((fault) => `    ${fault.path}: ${fault.message}`)]
+    .join("\n")
+
+const dryRunResultText = (
+  { failure, integration, position, records, requests }: ReplayView["results"][number]
+): string =>
+  [
+    `${paint("cyan", records.join(" ") || "tick")} in ${integration}, position ${position}`,
+    ...requests.map(requestText),
+    ...(failure === null ? requests.length === 0 ? ["  would write nothing"] : [] : [failureText(failure)])
+  ].join("\n")
+
+export const replayText = (replay: ReplayView): string => {
+  const { deliveries, dry_run, from, handler, omitted, plugin, results, to } = replay
+  const where = `${plugin}/${handler}, positions ${from} to ${to}`
+  if (!dry_run) return `${formatPlural(deliveries, "delivery", "deliveries")} made for ${where}`
+  const writes = results.reduce((sum, { requests }) => sum + requests.length, 0)
+  const failing = results.filter(({ failure }) => failure !== null).length
+  return [
+    ...results.map(dryRunResultText),
+    `${paint("bold", "dry run")}, nothing was written: ${where}: ${formatCount(results.length)} of ${
+      formatCount(deliveries)
+    } tried, ` +
+    `${formatPlural(writes, "write")}, ${formatPlural(failing, "failure")}` +
+    (omitted === 0 ? "" : `; ${formatCount(omitted)} more: --limit tries more of them`) +
+    (writes > 0 ? "" : "; what is journaled already is not written again, --fresh shows it")
+  ].join("\n")
+}
+
+// ---- dead letters -------------------------------------------------------------------------------------------------
+
+const deliveredItem = ({ event, scheduled_at }: DeadLetterView): string =>
+  event !== null
+    ? `${event.model}/${event.record} v${event.version}`
+    : scheduled_at === null
+    ? "erased"
+    : `tick ${formatMinute(scheduled_at)}`
+
+const describeFailure = ({ message, reason, refusal }: DeadLetterView): string =>
+  `${reason}${refusal === null ? "" : ` (${refusal})`}: ${message}`
+
+export const deadLetterTable = (letters: ReadonlyArray<DeadLetterView>): string =>
+  table(
+    ["ID", "PLUGIN", "HANDLER", "INTEGRATION", "OF", "DIED", "ATTEMPTS", "PARKED", "WHY"],
+    letters.map((letter) => [
+      String(letter.id),
+      letter.plugin,
+      letter.handler,
+      letter.integration,
+      deliveredItem(letter),
+      formatMinute(letter.died_at),
+      String(letter.attempts),
+      String(letter.parked),
+      describeFailure(letter)
+    ])
+  )
+
+const attemptText = (
+  { faults, message, number, reason, requests, started_at }: DeadLetterDetailView["failed_attempts"][number]
+) =>
+  [
+    `attempt ${number}, ${started_at}: ${paint("red", reason)}: ${message}`,
+    ...faults.map((fault) => `  ${fault.path}: ${fault.message}`),
+    ...requests.map(({ at, integration, outcome, what }) =>
+      `  ${at.slice(11, 19)}  ${what}${integration === null ? "" : ` in ${integration}`}: ${outcome}`
+    )
+  ].join("\n")
+
+const stepText = ({ begun_at, done, step, write }: DeadLetterDetailView["journal"][number]): string =>
+  `  ${step}${write === null ? "" : ` (${write})`}: ${
+    done ? "done, not done again" : `begun ${begun_at}, nobody knows what became of it`
+  }`
+
+const outcomeStates: Readonly<Record<OutcomeView["state"], string>> = {
+  unknown: "outcome unknown",
+  unsent: "not sent: an operator said that such a write happened, with other content",
+  running: "the attempt that sent it is under way",
+  answered: "an operator answered for it"
+}
+
+/** A write or step of unknown outcome: what it was, and where to look. */
+export const outcomeText = (one: OutcomeView): string =>
+  [
+    `${paint("yellow", one.outcome)}: ${one.write ?? `step "${one.step}"`}: ${outcomeStates[one.state]}`,
+    ...(one.path === null ? [] : [`  ${one.method} ${one.path} in ${one.integration}`]),
+    ...(one.sent_at === null ? [] : [`  sent ${one.sent_at} by delivery ${one.delivery}`]),
+    `  ${one.where_to_look}`
+  ].join("\n")
+
+const openText = (one: OutcomeView): string =>
+  [
+    outcomeText(one),
+    ...(one.state === "running" ? [] : [
+      `  if it happened:       ${one.commands.happened}`,
+      `  if it did not happen: ${one.commands.did_not_happen}`
+    ])
+  ].join("\n")
+
+export const deadLetterDetailText = (story: DeadLetterDetailView): string =>
+  [
+    deadLetterTable([story]),
+    ...story.failed_attempts.map(attemptText),
+    story.journal.length === 0
+      ? "nothing is journaled: sent again, it begins anew"
+      : ["journaled:", ...story.journal.map(stepText)].join("\n"),
+    ...story.outcomes.map(openText),
+    `send it again: rollcall deadletters redrive --id ${story.id}   give it up: rollcall deadletters discard --id ${story.id}`
+  ].join("\n\n")
+
+export const planText = ({ count, parked, plan, shares, unknown }: PlanView): string =>
+  count === 0
+    ? "no dead letter matches"
+    : [
+      table(
+        ["PLUGIN", "HANDLER", "REASON", "DEAD"],
+        shares.map(({ count, handler, plugin, reason }) => [plugin, handler, reason, formatCount(count)])
+      ),
+      `plan ${paint("bold", plan)}: ${formatPlural(count, "dead letter")}, ${formatCount(parked)} parked behind them`,
+      ...(unknown === 0 ? [] : [
+        `${
+          formatCount(unknown)
+        } of them have a write or step of unknown outcome: \`rollcall deadletters show <id>\` says ` +
+        "where to look, `resolve` takes the answer"
+      ])
+    ].join("\n\n")

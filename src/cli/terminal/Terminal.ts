@@ -1,0 +1,231 @@
+/**
+ * How events, streams and progress look on a terminal. Pure: text in colors, which are left away where they mean nothing.
+ */
+import { styleText } from "node:util"
+import type { IntegrationView } from "../../http/Api.ts"
+import type { HoldView } from "../../http/holds/HoldApi.ts"
+import type { StreamView } from "../../http/streams/StreamApi.ts"
+
+/** What the screen needs of an event as the HTTP API gives it. */
+export interface EventView {
+  readonly model: string
+  readonly id: string
+  readonly version: number
+  readonly kind: "created" | "updated" | "deleted"
+  readonly origin: string
+  readonly before: unknown
+  readonly after: unknown
+  readonly changes: ReadonlyArray<{ readonly path: string; readonly before: unknown; readonly after: unknown }>
+  readonly transitions: ReadonlyArray<{ readonly name: string; readonly from: unknown; readonly to: unknown }>
+  readonly reason: string | null
+  readonly restored: boolean
+  readonly changed_at: string | null
+  readonly detected_at: string
+}
+
+type Color = "green" | "yellow" | "red" | "gray" | "cyan" | "bold"
+
+/** Colors unless `NO_COLOR` is set or standard output is no terminal. */
+/** A write of a plugin. */
+export interface WriteView {
+  /** Our clock, ms. */
+  readonly at: number
+  readonly plugin: string
+  readonly request: { readonly write: string; readonly body: unknown }
+}
+
+export const paint = (color: Color, text: string): string => styleText(color, text, { stream: process.stdout })
+
+// ---- names --------------------------------------------------------------------------------------------------------
+
+const valueAt = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+  path.reduce<unknown>(
+    (inner, name) => typeof inner === "object" && inner !== null ? Reflect.get(inner, name) : undefined,
+    value
+  )
+
+const text = (value: unknown): string | null => typeof value === "string" && value !== "" ? value : null
+
+const person = (value: unknown): string | null => {
+  const first = text(valueAt(value, "first_name"))
+  const last = text(valueAt(value, "last_name"))
+  return first === null ? last : last === null ? first : `${first} ${last.slice(0, 1)}.`
+}
+
+/** Whom or what a record is about, for people. */
+const recordTitle = (record: unknown, id: string): string =>
+  person(valueAt(record, "candidate")) ?? person(valueAt(record, "application", "candidate")) ??
+    person(valueAt(record, "reviewee")) ??
+    person(valueAt(record, "employee")) ?? person(record) ?? text(valueAt(record, "name")) ??
+    text(valueAt(record, "title")) ?? id
+
+// ---- what happened ------------------------------------------------------------------------------------------------
+
+const truncate = (text: string, width: number): string => text.length > width ? `${text.slice(0, width - 1)}…` : text
+
+const formatValue = (value: unknown): string => {
+  if (value === null || value === undefined) return "–"
+  if (typeof value === "object") return Array.isArray(value) ? `[${value.length}]` : "{…}"
+  return truncate(String(value), 32)
+}
+
+/** `Screening → Interview`: an id's change is told by the name beside it. */
+const describeTransition = (event: EventView): string | null => {
+  const moved = event.transitions.find((transition) => transition.name === "stage_changed")
+  if (moved !== undefined) {
+    const from = text(valueAt(event.before, "current_stage", "name")) ?? formatValue(moved.from)
+    return `${from} → ${text(valueAt(event.after, "current_stage", "name")) ?? formatValue(moved.to)}`
+  }
+  const other = event.transitions[0]
+  return other === undefined ? null : `${other.name} (${formatValue(other.from)} → ${formatValue(other.to)})`
+}
+
+const isMember = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** `interviews title Case study → Culture talk`: members of arrays stand by id in a path, which tells people nothing. */
+const describeChange = (event: EventView): string => {
+  const [first, ...others] = event.changes
+  if (first === undefined) return "changed"
+  const path = first.path.split("/").filter((part) => !/^(?=.*\d)[\w-]{16,}$/.test(part)).join(" ").trim()
+  const more = others.length === 0 ? "" : ` and ${others.length} more`
+  if (first.before === null && isMember(first.after)) return `${path} added${more}`
+  if (isMember(first.before) && first.after === null) return `${path} removed${more}`
+  return `${path} ${formatValue(first.before)} → ${formatValue(first.after)}${more}`
+}
+
+const describeEvent = (event: EventView): string => {
+  if (event.kind === "created") return event.restored ? "restored" : describeTransition(event) ?? "created"
+  if (event.kind === "deleted") return `deleted (${event.reason ?? "unknown"})`
+  return describeTransition(event) ?? describeChange(event)
+}
+
+/** Seconds from the change to its detection; null where the record is old or its `changed_at` did not move. */
+export const lagOf = (event: EventView): number | null =>
+  event.changed_at === null || event.origin === "backfill" || event.changed_at === valueAt(event.before, "changed_at")
+    ? null
+    : Math.max(0, Date.parse(event.detected_at) - Date.parse(event.changed_at)) / 1000
+
+const kinds = { created: "green", updated: "yellow", deleted: "red" } as const
+
+/** `14:02:11  ats.application  Ada L.  Screening → Interview  v3  +1.2 s` */
+export const eventLine = (event: EventView): string => {
+  const lag = lagOf(event)
+  return [
+    paint("gray", new Date(event.detected_at).toTimeString().slice(0, 8)),
+    paint("cyan", event.model.padEnd(29)),
+    truncate(recordTitle(event.after ?? event.before, event.id), 24).padEnd(24),
+    paint(kinds[event.kind], describeEvent(event)),
+    paint("gray", `v${event.version}`),
+    ...(lag === null ? [] : [paint("gray", `+${lag.toFixed(1)} s`)])
+  ].join("  ")
+}
+
+/** `14:02:12  → stage-tags        addTag          Stage: Interview` */
+export const writeLine = ({ at: time, plugin, request: { body, write } }: WriteView): string => {
+  const summary = text(valueAt(body, "tag", "name")) ?? text(valueAt(body, "properties", "work_email")) ??
+    text(valueAt(body, "document", "name")) ?? text(valueAt(body, "url")) ?? ""
+  return [
+    paint("gray", new Date(time).toTimeString().slice(0, 8)),
+    paint("bold", `→ ${plugin}`.padEnd(29)),
+    write.padEnd(24),
+    truncate(summary, 48)
+  ].join("  ")
+}
+
+// ---- progress -----------------------------------------------------------------------------------------------------
+
+/** `12 s`, `3 min 20 s`, `5 h 12 min`, `3 d 4 h` */
+const formatSeconds = (value: number): string => {
+  const whole = Math.ceil(value)
+  const [unit, large, small, rest] = whole < 3_600
+    ? [60, "min", "s", 1] as const
+    : whole < 86_400
+    ? [3_600, "h", "min", 60] as const
+    : [86_400, "d", "h", 3_600] as const
+  return whole < 60
+    ? `${whole} s`
+    : `${Math.floor(whole / unit)} ${large} ${Math.floor(whole % unit / rest)} ${small}`
+}
+
+/** `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left` */
+export const progressLine = (name: string, done: number, total: number, elapsedSeconds: number): string => {
+  const share = total === 0 ? 1 : Math.min(1, done / total)
+  const full = Math.round(share * 24)
+  const rate = elapsedSeconds === 0 ? 0 : done / elapsedSeconds
+  const left = share === 1 ? "done" : rate === 0 ? "starting" : `${formatSeconds((total - done) / rate)} left`
+  return [
+    name,
+    paint("green", "█".repeat(full)) + paint("gray", "░".repeat(24 - full)),
+    `${String(Math.floor(share * 100)).padStart(3)} %`,
+    `${done.toLocaleString("en")} of ${total.toLocaleString("en")} records`,
+    `${Math.round(rate).toLocaleString("en")}/s`,
+    left
+  ].join("  ")
+}
+
+// ---- tables -------------------------------------------------------------------------------------------------------
+
+export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  const line = (row: ReadonlyArray<string>) =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()
+  return [paint("bold", line(head)), ...rows.map(line)].join("\n")
+}
+
+/** `sweep: 3,050 read, 1,220/s, 2 s left` */
+const progressText = ({ kind, pass, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
+  const rate = `${Math.round(progress.records_per_second).toLocaleString("en")}/s`
+  const left = progress.seconds_left === null ? "" : `, ${formatSeconds(progress.seconds_left)} left`
+  return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${records.toLocaleString("en")} read, ${rate}${left}`
+}
+
+const streamCondition = (stream: StreamView): string => {
+  if (stream.blocked !== null) return `blocked: ${stream.blocked.reason}`
+  if (stream.paused) return "paused"
+  if (stream.failing !== null) return `failing (${stream.failing.count})`
+  if (stream.progress !== null) return progressText(stream.progress)
+  return stream.phase
+}
+
+export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
+  table(
+    ["INTEGRATION", "MODEL", "CONDITION", "RECORDS", "PENDING", "QUARANTINED", "FRESH"],
+    streams.map((stream) => [
+      stream.integration,
+      stream.model,
+      streamCondition(stream),
+      stream.records_live.toLocaleString("en"),
+      String(Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)),
+      String(stream.quarantined),
+      stream.freshness_seconds === null ? "–" : formatSeconds(stream.freshness_seconds)
+    ])
+  )
+
+export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
+  table(
+    ["HOLD", "STREAM", "KIND", "STATE", "RECORDS", "SINCE", "REASON"],
+    holds.map((hold) => [
+      String(hold.id),
+      hold.stream,
+      hold.kind,
+      hold.state,
+      hold.records.toLocaleString("en"),
+      hold.opened_at.slice(0, 16).replace("T", " "),
+      hold.waiting_reason ?? hold.reason
+    ])
+  )
+
+export const integrationTable = (integrations: ReadonlyArray<IntegrationView>): string =>
+  table(
+    ["INTEGRATION", "ACCOUNT", "STATE", "FROM", "MODELS", "BACKFILL", "STREAMS", "RECORDS"],
+    integrations.map((integration) => [
+      integration.id,
+      integration.account,
+      integration.state,
+      integration.declared ? "configuration" : "run time",
+      integration.models === "auto" ? "auto" : integration.models.join(","),
+      integration.backfill,
+      String(integration.streams),
+      integration.records_live.toLocaleString("en")
+    ])
+  )

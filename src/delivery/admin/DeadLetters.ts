@@ -1,0 +1,211 @@
+/**
+ * Dead letters in numbers: what a filter means is counted and hashed first, and only exactly that is sent again or given up.
+ *
+ * Invariants
+ * 1. Nothing is done to a letter that was not in the plan, nor to one that has died anew since
+ * 2. Of a redrive that is cut short, what is not yet due again is dead as before: another plan counts the rest
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import { toMillis } from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { createHash } from "node:crypto"
+import {
+  type DeadLetter,
+  type DeadLetterQuery,
+  Deliveries,
+  type Failure,
+  type HandlerName
+} from "../../store/Deliveries.ts"
+import type { StoreError } from "../../store/Store.ts"
+import { longestWait } from "../engine/Retry.ts"
+import * as UnknownOutcomes from "./UnknownOutcomes.ts"
+
+export interface Filter extends Omit<DeadLetterQuery, "after" | "limit"> {
+  /** Only these. */
+  readonly ids?: ReadonlyArray<number> | undefined
+}
+
+/** How many of one handler died for one reason. */
+export interface Share extends HandlerName {
+  readonly reason: Failure["reason"]
+  readonly count: number
+}
+
+export interface Plan {
+  /** Of exactly these letters. */
+  readonly hash: string
+  readonly count: number
+  /** Deliveries that wait behind them. */
+  readonly parked: number
+  /** Letters that died because nobody knows the outcome of a write or step: sent again as they are, most die again. */
+  readonly unknown: number
+  readonly shares: ReadonlyArray<Share>
+}
+
+/** Letters were asked for by their numbers that are not there, or not of the filter. */
+export class UnknownLetters extends Schema.TaggedError<UnknownLetters>()("UnknownLetters", { message: Schema.String }) {
+  readonly hint =
+    "rollcall deadletters list, or GET /v1/deadletters, shows them; what was sent again or given up is none any more"
+}
+
+/** What is dead is not what was counted. Nothing was done. */
+export class PlanOutdated extends Schema.TaggedError<PlanOutdated>()("PlanOutdated", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+/** A redrive without the journal might do again what may have happened. Nothing was done. */
+export class Unresolved extends Schema.TaggedError<Unresolved>()("Unresolved", {
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+/** Letters of one query, and of one transaction. */
+const pageSize = 500
+/** Moments over which a redrive is spread: not more, and not closer than a second. */
+const maxMoments = 100
+
+const lettersOf = Effect.fnUntraced(function*({ ids, ...filter }: Filter) {
+  const { deadLetters } = yield* Deliveries
+  const wanted = ids === undefined ? null : new Set(ids)
+  const letters: Array<DeadLetter> = []
+  for (let after = 0;;) {
+    const some = yield* deadLetters({ ...filter, after, limit: pageSize })
+    letters.push(...some.filter(({ id }) => wanted === null || wanted.has(id)))
+    if (some.length < pageSize) return letters
+    after = some.at(-1)!.id
+  }
+})
+
+const planOf = (letters: ReadonlyArray<DeadLetter>): Plan => ({
+  hash: createHash("sha256")
+    .update(letters.map(({ failure, id }) => `${id} ${failure.at}`).join("\n"))
+    .digest("hex")
+    .slice(0, 16),
+  count: letters.length,
+  parked: letters.reduce((sum, { parked }) => sum + parked, 0),
+  unknown: letters.filter(({ failure }) => failure.refusal === "OutcomeUnknown").length,
+  shares: [...Map.groupBy(letters, ({ failure, handler, plugin }) => `${plugin} ${handler} ${failure.reason}`).values()]
+    .map((group) => {
+      const { failure: { reason }, handler, plugin } = group[0]!
+      return { plugin, handler, reason, count: group.length }
+    })
+})
+
+/** Counts what a filter means. */
+export const plan = Effect.fn("DeadLetters.plan")(function*(
+  filter: Filter
+): Effect.fn.Return<Plan, UnknownLetters | StoreError, Deliveries> {
+  const letters = yield* lettersOf(filter)
+  const found = new Set(letters.map(({ id }) => id))
+  const unknown = (filter.ids ?? []).filter((id) => !found.has(id))
+  if (unknown.length > 0) {
+    return yield* new UnknownLetters({ message: `no dead letter matches ${unknown.join(", ")}` })
+  }
+  return planOf(letters)
+})
+
+const planned = Effect.fnUntraced(function*(filter: Filter, hash: string) {
+  const letters = yield* lettersOf(filter)
+  const found = planOf(letters)
+  if (found.hash !== hash) {
+    return yield* new PlanOutdated({
+      message: `this is not the plan any more: ${found.count} dead letters match now`,
+      hint: "plan again with the same filter, look, and give that plan"
+    })
+  }
+  return { letters, found }
+})
+
+const diedAtById = (letters: ReadonlyArray<DeadLetter>) =>
+  new Map(letters.map(({ failure, id }): [number, number] => [id, failure.at]))
+
+const described = ({ ids, ...filter }: Filter): string =>
+  Object.entries({ ...filter, ids: ids?.length }).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name} ${value}`]
+  ).join(", ")
+
+const logCommand = (act: string, filter: Filter, plan: Plan, more: Readonly<Record<string, string | boolean>> = {}) =>
+  Effect.logInfo("operator acted").pipe(
+    Effect.annotateLogs({ command: act, plan: plan.hash, letters: plan.count, filter: described(filter), ...more })
+  )
+
+export interface Redriven {
+  readonly count: number
+  /** When the first and the last are tried again, our clock, ms. */
+  readonly from: number
+  readonly to: number
+}
+
+/** Fails if the outcome of a write or step of one of these is unknown. */
+const ensureResolved = Effect.fnUntraced(function*(letters: ReadonlyArray<DeadLetter>) {
+  const unknown: Array<number> = []
+  for (const letter of letters) {
+    if ((yield* UnknownOutcomes.openStepsOf(letter)).some(({ state }) => state !== "answered")) unknown.push(letter.id)
+  }
+  const [first] = unknown
+  if (first === undefined) return
+  return yield* new Unresolved({
+    message:
+      `${unknown.length} of these dead letters have a write or step of unknown outcome, which a redrive without the ` +
+      `journal might do twice: ${unknown.slice(0, 20).join(", ")}${unknown.length > 20 ? ", …" : ""}`,
+    hint: `rollcall deadletters show ${first} shows what it was; say whether it happened with \`rollcall deadletters ` +
+      `resolve ${first} --happened\` or \`--did-not-happen\`, or redrive without --fresh`
+  })
+})
+
+/** Sends what was planned again, from now on, evenly `over` a time, a week at most. */
+export const redrive = Effect.fn("DeadLetters.redrive")(function*(
+  filter: Filter,
+  hash: string,
+  { fresh, over }: { readonly over: Duration.Duration; readonly fresh: boolean }
+): Effect.fn.Return<Redriven, PlanOutdated | Unresolved | StoreError, Deliveries> {
+  const { redrive } = yield* Deliveries
+  const { found, letters } = yield* planned(filter, hash)
+  if (fresh) yield* ensureResolved(letters)
+  const from = yield* Clock.currentTimeMillis
+  const length = Math.min(toMillis(over), longestWait)
+  const moments = Math.max(1, Math.min(maxMoments, Math.ceil(length / 1000), letters.length))
+  const size = Math.min(pageSize, Math.ceil(letters.length / moments))
+  const parts = letters.length === 0 ? [] : Arr.chunksOf(letters, size)
+  const dueAt = (part: number) => from + Math.round(length * part / parts.length)
+  let count = 0
+  for (const [part, some] of parts.entries()) {
+    count += yield* redrive(some.map(({ id }) => id), {
+      dueAt: dueAt(part),
+      fresh: fresh ? `${hash}-${from}` : null,
+      died: diedAtById(some)
+    }, {
+      at: from,
+      command: "deadletters.redrive",
+      target: `plan ${hash}`,
+      detail: `${part + 1} of ${parts.length}${fresh ? ", fresh" : ""}`
+    })
+  }
+  yield* logCommand("deadletters.redrive", filter, found, { fresh })
+  return { count, from, to: dueAt(Math.max(0, parts.length - 1)) }
+})
+
+/** Gives what was planned up for good; what is parked behind it goes on. Gives how many. */
+export const discard = Effect.fn("DeadLetters.discard")(function*(
+  filter: Filter,
+  hash: string
+): Effect.fn.Return<number, PlanOutdated | StoreError, Deliveries> {
+  const { discard } = yield* Deliveries
+  const { found, letters } = yield* planned(filter, hash)
+  const at = yield* Clock.currentTimeMillis
+  let count = 0
+  for (const some of letters.length === 0 ? [] : Arr.chunksOf(letters, pageSize)) {
+    count += yield* discard(some.map(({ id }) => id), {
+      at,
+      command: "deadletters.discard",
+      target: `plan ${hash}`,
+      detail: `${some.length} letters`
+    }, diedAtById(some))
+  }
+  yield* logCommand("deadletters.discard", filter, found)
+  return count
+})

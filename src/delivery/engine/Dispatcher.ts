@@ -1,0 +1,92 @@
+/**
+ * Walks the event log and says what of it is delivered to whom.
+ *
+ * Invariants
+ * 1. Deliveries of a stretch and the positions behind it are committed together: none is missed, none made twice   (I2)
+ *
+ * Gotchas
+ * - Handlers may stand at different places: the one that is furthest behind is served first, others are passed over.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
+import type { PublishedEvent } from "../../plugin/EventMatching.ts"
+import type { Deliveries, Failure, NewDelivery } from "../../store/Deliveries.ts"
+import type { Owner, Store, StoreError } from "../../store/Store.ts"
+import type { EventCache } from "./EventCache.ts"
+import { matchEvent, maxCauseDepth, type Subscription } from "./Subscription.ts"
+
+/** Rows of one stretch. */
+const rows = 500
+
+const loopFailure = (at: number): Failure => ({
+  reason: "LoopDetected",
+  message: `caused by more than ${maxCauseDepth} plugins in a row, each of which answered the one before`,
+  refusal: null,
+  faults: [],
+  at
+})
+
+export const deliveriesOf = (
+  subscriptions: ReadonlyArray<Subscription>,
+  entry: LogEntry,
+  event: PublishedEvent,
+  now: number
+): ReadonlyArray<NewDelivery> =>
+  subscriptions.flatMap((subscription): ReadonlyArray<NewDelivery> => {
+    const accepted = matchEvent(subscription, event)
+    if (accepted === "no") return []
+    return [{
+      handler: subscription.key,
+      integration: entry.integration,
+      orderingKey: partitionKey(entry),
+      subject: { _tag: "Event", position: entry.position },
+      dueAt: now + subscription.batchWindow,
+      dead: accepted === "loop" ? loopFailure(now) : null,
+      fresh: null
+    }]
+  })
+
+export const make = (
+  services: { readonly store: Store["Service"]; readonly deliveries: Deliveries["Service"] },
+  eventCache: EventCache,
+  owner: Owner,
+  subscriptions: ReadonlyArray<Subscription & { position: number }>
+) => {
+  const { deliveries, store } = services
+  const lowestPosition = () => Math.min(...subscriptions.map(({ position }) => position))
+
+  return {
+    /** Up to here all is dispatched. */
+    position: lowestPosition,
+    positionOf: (key: number) => subscriptions.find((each) => each.key === key)?.position ?? 0,
+    /** Dispatches the next stretch; whether there may be more. */
+    step: Effect.fn("Dispatcher.step")(function*(): Effect.fn.Return<boolean, StoreError> {
+      if (subscriptions.length === 0) return false
+      const { newest, oldest } = yield* store.logRange
+      const after = Math.max(lowestPosition(), oldest - 1)
+      if (after >= newest) return false
+      const entries = yield* store.readLog({ after, limit: rows })
+      const now = yield* Clock.currentTimeMillis
+      // silent rows are given to nobody: a short answer means that there are only such up to the newest of before
+      const last = entries.at(-1)?.position ?? 0
+      const upTo = entries.length < rows ? Math.max(newest, last) : last
+      const found: Array<NewDelivery> = []
+      for (const entry of entries) {
+        const event = eventCache.add(entry)
+        const waiting = subscriptions.filter(({ position }) => position < entry.position)
+        found.push(...deliveriesOf(waiting, entry, event, now))
+      }
+      const moved = subscriptions.filter(({ position }) => position < upTo)
+      yield* deliveries.dispatch(owner, {
+        deliveries: found,
+        handlers: moved.map(({ key }) => key),
+        position: upTo
+      })
+      for (const subscription of moved) subscription.position = upTo
+      return upTo < newest || entries.length === rows
+    })
+  }
+}
+
+export type Dispatcher = ReturnType<typeof make>

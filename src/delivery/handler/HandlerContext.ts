@@ -1,0 +1,247 @@
+/**
+ * The capabilities of one attempt: hides that everything a handler can reach acts in the attempt's name.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientError from "effect/http/HttpClientError"
+import type { HttpClientRequest } from "effect/http/HttpClientRequest"
+import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../../api/Writes.ts"
+import { isObject } from "../../domain/Canonical.ts"
+import { parsePosition } from "../../domain/ChangeEvent.ts"
+import type { StreamModel } from "../../domain/Model.ts"
+import {
+  Api,
+  type Capabilities,
+  Events,
+  Journal,
+  type Reads,
+  Records,
+  type UnifiedApi,
+  type WriteOptions,
+  type Writes
+} from "../../plugin/Capabilities.ts"
+import type { EventOf, RecordOf, Trigger } from "../../plugin/Event.ts"
+import { eventFor } from "../../plugin/EventMatching.ts"
+import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
+import { type Invalid, SlotWait, type Source, type SourceError } from "../../source/Source.ts"
+import type { Store } from "../../store/Store.ts"
+import { toPublishedEvent } from "../engine/EventCache.ts"
+import { type Attempt, CurrentStep } from "./Attempt.ts"
+import * as ErrorMapping from "./ErrorMapping.ts"
+import * as StepJournal from "./StepJournal.ts"
+import * as WriteBack from "./WriteBack.ts"
+import type * as WriteVerification from "./WriteVerification.ts"
+
+export interface Services extends WriteBack.Services {
+  readonly store: Pick<Store["Service"], "identity" | "readLog">
+  readonly client: HttpClient.HttpClient
+}
+
+const rowsAtOnce = 500
+const everything = { origins: ["backfill", "poll", "sweep", "refresh"], echo: "deliver" } as const
+
+/** What waits for its turn at the API does not use up the handler's time. */
+const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Service"] => {
+  const waiting = Effect.provideService(SlotWait, timer.waiting)
+  return {
+    page: (request) => waiting(source.page(request)),
+    read: (request) => waiting(source.read(request)),
+    write: (request, hooks) => waiting(source.write(request, hooks))
+  }
+}
+
+/** If its own integration is removed while the attempt is under way, its delivery waits, as those do that have not begun. */
+const deferringIfRemoved = ({ accounts }: Services, { integration: own }: Attempt): Services["accounts"] => ({
+  ...accounts,
+  of: (integration) =>
+    integration !== own ? accounts.of(integration) : Effect.mapError(
+      accounts.of(integration),
+      (error) => error._tag === "Permanent" ? RateLimited.after(ErrorMapping.removedRetryDelay) : error
+    )
+})
+
+// ---- the API ------------------------------------------------------------------------------------------------------
+
+type Send = <W extends WriteName>(
+  wanted: WriteVerification.RequestedWrite<W>
+) => Effect.Effect<WriteData<W>, HandlerError>
+
+/** `(id?, body?, options?)`, as the write's schemas say. */
+const writeOf = <W extends WriteName>(send: Send, integration: string, write: W) => (...request: Array<unknown>) => {
+  const { body, params } = writeSchemas[write]
+  const rest = [...request]
+  const names = Object.keys(params)
+  const values = Object.fromEntries(names.map((name) => [name, rest.shift()]))
+  return send({
+    integration,
+    write,
+    // typed where it is called; checked by whoever sends it
+    params: values as WriteVerification.RequestedWrite<W>["params"],
+    body: (body === Empty ? {} : rest.shift()) as WriteBody<W>,
+    options: (rest.shift() ?? {}) as WriteOptions<W>
+  })
+}
+
+const writesOf = (send: Send, integration: string): Writes =>
+  Object.fromEntries(writeNames.map((write) => [write, writeOf(send, integration, write)])) as Writes
+
+const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: string): Reads => {
+  const callApi = <A>(what: string, ask: (account: string) => Effect.Effect<A, SourceError | Invalid>) =>
+    attempt.ensureClaimed.pipe(
+      Effect.andThen(accounts.of(integration)),
+      Effect.flatMap((account) => Effect.mapError(ask(account), (error) => ErrorMapping.fromApi(what, error))),
+      Effect.tapError(() => attempt.recordRequest(what, integration, "refused")),
+      Effect.tap(attempt.recordRequest(what, integration, "done"))
+    )
+  const priority = "write"
+  const live = <M extends StreamModel>(model: M, id: string) =>
+    callApi(`live ${model}`, (account) =>
+      Effect.gen(function*() {
+        let cursor: string | null = null
+        do {
+          const page: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* source.page({
+            account,
+            integration,
+            model,
+            priority,
+            cursor,
+            updatedAfter: null,
+            ids: [id]
+          })
+          const found = page.results.find((row) => isObject(row) && row["id"] === id)
+          // as the API shows it: reading is lenient
+          if (found !== undefined) return found as RecordOf<M>
+          cursor = page.next
+        } while (cursor !== null)
+        return null
+      }))
+  return {
+    live,
+    attachments: (application_id) =>
+      callApi(
+        "attachments",
+        (account) => source.read({ account, integration, read: "attachments", params: { application_id }, priority })
+      ),
+    employeeForm: (staffing_entity_id) =>
+      callApi("employeeForm", (account) =>
+        source.read({
+          account,
+          integration,
+          read: "employeeForm",
+          params: staffing_entity_id === undefined ? {} : { staffing_entity_id },
+          priority
+        })),
+    assessmentPackages: () =>
+      callApi(
+        "assessmentPackages",
+        (account) => source.read({ account, integration, read: "assessmentPackages", params: {}, priority })
+      ),
+    tools: (category) =>
+      callApi(
+        "tools",
+        (account) => source.read({ account, integration: null, read: "tools", params: { category }, priority })
+      )
+  }
+}
+
+const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
+  const send = WriteBack.make(services, attempt)
+  const of = (integration: string): UnifiedApi => ({
+    integration,
+    ...writesOf(send, integration),
+    ...readsOf(services, attempt, integration)
+  })
+  return { ...of(attempt.integration), for: of }
+}
+
+// ---- what we have -------------------------------------------------------------------------------------------------
+
+/** Of a candidate in very many applications, these are enough to say how they stand. */
+const maxApplications = 50
+
+const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service"] => ({
+  get: (model, id, integration = attempt.integration) =>
+    deliveries.content({ integration, model }, id).pipe(
+      Effect.map((content) => content === null ? null : JSON.parse(content)),
+      Effect.mapError(ErrorMapping.fromStore)
+    ),
+  applicationsOf: Effect.fnUntraced(function*(candidate, integration = attempt.integration) {
+    const ids = yield* deliveries.applicationsOf(integration, candidate, maxApplications)
+    const contents = yield* Effect.forEach(
+      ids,
+      (id) => deliveries.content({ integration, model: "ats.application" }, id)
+    )
+    return contents.flatMap((content) => content === null ? [] : [JSON.parse(content)])
+  }, Effect.mapError(ErrorMapping.fromStore))
+})
+
+const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
+  const at = (position: string) => {
+    const place = parsePosition(store.identity, position)
+    return typeof place === "object"
+      ? Effect.succeed(place.position)
+      : Effect.fail(new Permanent({ message: `"${position}" is no position of this log` }))
+  }
+  return {
+    between: Effect.fnUntraced(function*<T extends Trigger>(trigger: T, from: string, to: string) {
+      const model = trigger.slice(0, trigger.lastIndexOf("."))
+      const subscription = {
+        activation: { _tag: "Event", triggers: [trigger], changed: null },
+        options: everything
+      } as const
+      const end = yield* at(to)
+      const events: Array<EventOf<T>> = []
+      let after = yield* at(from)
+      while (true) {
+        const rows = yield* Effect.mapError(
+          store.readLog({ after, limit: rowsAtOnce, integration: attempt.integration, model }),
+          ErrorMapping.fromStore
+        )
+        for (const entry of rows) {
+          const event = entry.position > end
+            ? null
+            : eventFor("", subscription, toPublishedEvent(store.identity, entry))
+          // what is received of a trigger is its event
+          if (event !== null) events.push(event as EventOf<T>)
+        }
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < rowsAtOnce || last.position >= end) return events
+        after = last.position
+      }
+    })
+  }
+}
+
+// ---- everybody else -----------------------------------------------------------------------------------------------
+
+const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
+
+const hostOf = ({ url }: HttpClientRequest): string => URL.parse(url)?.host ?? "?"
+
+const clientOf = ({ client }: Services, attempt: Attempt): HttpClient.HttpClient =>
+  HttpClient.transform(client, (response, request) =>
+    Effect.gen(function*() {
+      const what = `${request.method} ${hostOf(request)}`
+      yield* Effect.mapError(attempt.ensureClaimed, ({ message }) =>
+        new HttpClientError.HttpClientError({
+          reason: new HttpClientError.TransportError({ request, description: message })
+        }))
+      const step = safeMethods.has(request.method) ? null : yield* CurrentStep
+      if (step !== null) step.unanswered++
+      const answer = yield* Effect.tapError(response, () => attempt.recordRequest(what, null, "unknown"))
+      if (step !== null && answer.status < 500) step.unanswered--
+      yield* attempt.recordRequest(what, null, "done")
+      return answer
+    }))
+
+/** Lives as long as the attempt. */
+export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capabilities> => {
+  const services = { ...all, source: pausingTimer(all.source, attempt), accounts: deferringIfRemoved(all, attempt) }
+  return Context.make(Api, apiOf(services, attempt)).pipe(
+    Context.add(Records, recordsOf(services, attempt)),
+    Context.add(Events, eventsOf(services, attempt)),
+    Context.add(Journal, StepJournal.make(services.deliveries, attempt)),
+    Context.add(HttpClient.HttpClient, clientOf(services, attempt))
+  )
+}

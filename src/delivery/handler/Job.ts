@@ -1,0 +1,85 @@
+/**
+ * What one run of a handler is: of a delivery or of the members of a batch, whether they were claimed or are only rehearsed.
+ * Hides what each occasion is given, and in whose name it acts.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { formatPosition, type LogIdentity, type Origin } from "../../domain/ChangeEvent.ts"
+import { nextDepth } from "../../domain/Echo.ts"
+import { eventFor, type PublishedEvent } from "../../plugin/EventMatching.ts"
+import type { HandlerError } from "../../plugin/Failure.ts"
+import { type Claimed, dedupKeysOf, type Deliveries } from "../../store/Deliveries.ts"
+import type { Owner } from "../../store/Store.ts"
+import type { Subscription } from "../engine/Subscription.ts"
+import * as Attempt from "./Attempt.ts"
+import { TimedOut } from "./AttemptFailure.ts"
+import * as HandlerContext from "./HandlerContext.ts"
+
+export interface Job {
+  readonly members: readonly [Claimed, ...ReadonlyArray<Claimed>]
+  /** Empty: a tick. */
+  readonly events: ReadonlyArray<PublishedEvent>
+}
+
+const usualTimeout = Duration.seconds(30)
+const origins: ReadonlyArray<Origin> = ["backfill", "poll", "sweep", "refresh"]
+
+/** Whether it gets an event was decided when it was dispatched. */
+const withoutFilters = ({ activation, options }: Subscription["handler"]) => ({
+  activation,
+  options: { ...options, echo: "deliver", origins } as const
+})
+
+const inputOf = (
+  identity: LogIdentity,
+  { handler, plugin }: Subscription,
+  { events, members: [first] }: Job
+): unknown => {
+  if (first.subject._tag === "Tick") {
+    const { from, scheduledAt, to } = first.subject
+    return {
+      integration: first.integration,
+      scheduledAt: new Date(scheduledAt),
+      from: formatPosition(identity, from),
+      to: formatPosition(identity, to)
+    }
+  }
+  // what it was once dispatched for it is given, also if it would ask for less by now
+  const given = events.map((event) => eventFor(plugin.name, withoutFilters(handler), event) ?? event)
+  return handler.activation._tag === "Batch" ? given : given[0]
+}
+
+export const attemptOf = (
+  subscription: Subscription,
+  { events, members: [first] }: Job,
+  owner: Owner,
+  deliveries: Deliveries["Service"]
+): Attempt.Attempt => {
+  const [event] = events
+  return Attempt.make({
+    subscription,
+    fence: { owner, delivery: first.id, claim: first.claim },
+    integration: first.integration,
+    dedupKeys: dedupKeysOf(first),
+    record: event === undefined ? "tick" : events.length > 1 ? null : { model: event.model, id: event.recordId },
+    depth: nextDepth(events.map(({ cause }) => cause))
+  }, deliveries)
+}
+
+export const timeoutOf = ({ options }: Subscription["handler"]): Duration.Duration =>
+  Duration.fromInputUnsafe(options.timeout ?? usualTimeout)
+
+/** Runs the handler in the attempt's name, for as long as it may take. */
+export const runHandler = (
+  services: HandlerContext.Services,
+  attempt: Attempt.Attempt,
+  job: Job,
+  configuration: unknown
+): Effect.Effect<void, HandlerError | TimedOut> => {
+  const { subscription } = attempt
+  const { handler } = subscription
+  return Effect.suspend(() => handler.run(inputOf(services.store.identity, subscription, job), configuration)).pipe(
+    Effect.provideContext(HandlerContext.contextOf(services, attempt)),
+    Effect.raceFirst(attempt.timer.limit(timeoutOf(handler), () => new TimedOut()))
+  )
+}

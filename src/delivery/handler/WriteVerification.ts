@@ -1,0 +1,186 @@
+/**
+ * Finds out whether a write of unknown outcome took effect, by looking at what the API shows now.
+ *
+ * Gotchas
+ * - What is not shown yet may have been done: the absence of an effect counts only some time after the write.
+ * - Rows may be missing in a list for many reasons: that a new application is not among them proves nothing, and a second
+ *   one would do harm. It is found, or a person decides.
+ * - Only what the API lists can be looked at: a tag through the applications that show its candidate, and of an interview
+ *   its title, times and whether it is there. Who interviews is not shown.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Application } from "../../api/Records.ts"
+import type { CreateApplication, TagCandidate, UpdateInterview } from "../../api/Recruiting.ts"
+import { type WriteBody, type WriteData, type WriteName, type WriteParams, writes } from "../../api/Writes.ts"
+import type { WriteOptions } from "../../plugin/Capabilities.ts"
+import type { HandlerError } from "../../plugin/Failure.ts"
+import type { Page, PageRequest, Source } from "../../source/Source.ts"
+import type { Deliveries } from "../../store/Deliveries.ts"
+import * as ErrorMapping from "./ErrorMapping.ts"
+import type { IntegrationAccounts } from "./IntegrationAccounts.ts"
+
+export interface Services {
+  readonly deliveries: Deliveries["Service"]
+  readonly source: Source["Service"]
+  readonly accounts: IntegrationAccounts
+}
+
+/** A write that a handler asks for. */
+export interface RequestedWrite<W extends WriteName> {
+  readonly integration: string
+  readonly write: W
+  readonly params: WriteParams<W>
+  readonly body: WriteBody<W>
+  readonly options: WriteOptions<W>
+}
+
+export type Verification<W extends WriteName> =
+  | { readonly _tag: "Done"; readonly data: WriteData<W> }
+  | { readonly _tag: "NotDone" }
+  | { readonly _tag: "NotYet"; readonly retryAfter: Duration.Duration }
+  | { readonly _tag: "CannotTell" }
+
+/** How long the API may take to show what was done, where no stream has learned better. */
+export const settlingMillis = Duration.toMillis("5 minutes")
+/** Applications that are looked at for one candidate, pages for a new application. */
+const most = { applications: 50, pages: 40 }
+/** Clocks differ: a new application is looked for from this long before it was sent. */
+const clockSkewMillis = Duration.toMillis("10 minutes")
+
+type Verdict = "yes" | "no" | "unknown"
+
+interface Listed {
+  /** null: there is no end of them. */
+  readonly found: ReadonlyArray<Application> | null
+  /** The API's clock − ours, ms, as far as its answers tell. */
+  readonly offset: number
+}
+
+const decode = Schema.decodeUnknownOption(Application)
+
+const applications = Effect.fnUntraced(function*(
+  { accounts, source }: Services,
+  integration: string,
+  filter: Pick<PageRequest, "ids" | "updatedAfter">
+): Effect.fn.Return<Listed, HandlerError> {
+  const account = yield* accounts.of(integration)
+  const found: Array<Application> = []
+  let cursor: string | null = null
+  let offset = 0
+  for (let page = 0; page < most.pages; page++) {
+    const answer: Page = yield* Effect.mapError(
+      source.page({ account, integration, model: "ats.application", priority: "write", cursor, ...filter }),
+      (error) => ErrorMapping.fromApi("whether a write took effect", error)
+    )
+    for (const row of answer.results) {
+      const record = decode(row)
+      if (record._tag === "Some") found.push(record.value)
+    }
+    if (answer.serverTime !== null) offset = answer.serverTime - answer.requestedAt
+    if (answer.next === null) return { found, offset }
+    cursor = answer.next
+  }
+  return { found: null, offset }
+})
+
+type Application = typeof Application.Type
+
+const verdictOf = (
+  applications: ReadonlyArray<Application> | null,
+  whether: (all: ReadonlyArray<Application>) => Verdict
+) => applications === null ? "unknown" : whether(applications)
+
+/** Every application that shows the candidate has to agree: a copy may be old. */
+const tagged = (candidate: string, tag: string) => (all: ReadonlyArray<Application>): Verdict => {
+  const copies = all.flatMap((application) => application.candidate?.id === candidate ? [application.candidate] : [])
+  const [first, ...others] = copies.map(({ tags }) => tags?.some(({ name }) => name === tag) === true)
+  return first === undefined || others.some((other) => other !== first) ? "unknown" : first ? "yes" : "no"
+}
+
+const sameTime = (a: string | null | undefined, b: string): boolean =>
+  typeof a === "string" && Date.parse(a) === Date.parse(b)
+
+/** What is asked for of an interview and shown; null: nothing is. */
+const interviewMatches = (wanted: UpdateInterview) => (all: ReadonlyArray<Application>): Verdict => {
+  const interview = all.flatMap(({ interviews }) => interviews ?? []).find(({ id }) => id === wanted.interview_id)
+  const { end_time, start_time, title } = wanted
+  if (interview === undefined || (title ?? start_time ?? end_time ?? null) === null) return "unknown"
+  const same = (title == null || interview.title === title) &&
+    (start_time == null || sameTime(interview.starting_at, start_time)) &&
+    (end_time == null || sameTime(interview.ending_at, end_time))
+  return same ? "yes" : "no"
+}
+
+const isApplicationOf =
+  (job: string, { candidate }: CreateApplication, since: number) => (application: Application): boolean =>
+    application.job_id === job &&
+    (application.remote_created_at == null || Date.parse(application.remote_created_at) >= since) &&
+    application.candidate?.first_name === candidate.first_name &&
+    application.candidate?.last_name === candidate.last_name &&
+    application.candidate?.email_addresses?.some(
+        ({ email_address }) => email_address?.toLowerCase() === candidate.email_address.toLowerCase()
+      ) === true
+
+/** Whether what `wanted` asks for is there; of a new application, that application. */
+const inspect = Effect.fnUntraced(function*(
+  services: Services,
+  wanted: RequestedWrite<WriteName>,
+  begunAt: number
+): Effect.fn.Return<{ readonly found: Verdict; readonly data: unknown }, HandlerError> {
+  const { body, integration, params, write } = wanted
+  const from = (filter: Partial<Pick<PageRequest, "ids" | "updatedAfter">>) =>
+    applications(services, integration, { ids: null, updatedAfter: null, ...filter })
+  switch (write) {
+    case "addTag":
+    case "removeTag": {
+      const { candidate_id } = params as { readonly candidate_id: string }
+      const ids = yield* Effect.mapError(
+        services.deliveries.applicationsOf(integration, candidate_id, most.applications),
+        ErrorMapping.fromStore
+      )
+      if (ids.length === 0) return { found: "unknown", data: null }
+      const { name } = (body as TagCandidate).tag
+      const found = verdictOf((yield* from({ ids })).found, tagged(candidate_id, name))
+      if (found === "unknown" || write === "addTag") return { found, data: {} }
+      return { found: found === "yes" ? "no" : "yes", data: {} }
+    }
+    case "updateInterview": {
+      const { application_id } = params as { readonly application_id: string }
+      return {
+        found: verdictOf((yield* from({ ids: [application_id] })).found, interviewMatches(body as UpdateInterview)),
+        data: {}
+      }
+    }
+    case "createApplication": {
+      const { job_id } = params as { readonly job_id: string }
+      const early = yield* from({ updatedAfter: begunAt - clockSkewMillis })
+      // the API dates by its own clock, which may be far behind ours   (W4)
+      const since = begunAt - clockSkewMillis + Math.min(0, early.offset)
+      const late = early.offset < -clockSkewMillis / 2 ? yield* from({ updatedAfter: since }) : early
+      // that nothing changed may mean that `updated_after` finds nothing   (C6)
+      const { found: all } = late.found?.length === 0 ? yield* from({}) : late
+      const [first, ...others] = (all ?? []).filter(isApplicationOf(job_id, body as CreateApplication, since))
+      if (all === null || others.length > 0) return { found: "unknown", data: null }
+      return first === undefined ? { found: "no", data: null } : { found: "yes", data: first }
+    }
+    default:
+      return { found: "unknown", data: null }
+  }
+})
+
+export const verifyWrite = Effect.fn("Plugin.verifyWrite")(function*<W extends WriteName>(
+  services: Services,
+  wanted: RequestedWrite<W>,
+  begunAt: number
+): Effect.fn.Return<Verification<W>, HandlerError> {
+  const { data, found } = yield* inspect(services, wanted, begunAt)
+  if (found === "unknown") return { _tag: "CannotTell" }
+  // what is shown is what this write answers
+  if (found === "yes") return { _tag: "Done", data: data as WriteData<W> }
+  const left = begunAt + settlingMillis - (yield* Clock.currentTimeMillis)
+  if (left > 0) return { _tag: "NotYet", retryAfter: Duration.millis(left) }
+  return { _tag: writes[wanted.write].resendPolicy === "find" ? "CannotTell" : "NotDone" }
+})

@@ -1,0 +1,15 @@
+/** For "did you mean": the candidate with the fewest edits. There is at least one. */
+export const closestName = (name: string, candidates: ReadonlyArray<string>): string => {
+  const edits = (a: string, b: string): number => {
+    let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+    for (let i = 1; i <= a.length; i++) {
+      const next = [i]
+      for (let j = 1; j <= b.length; j++) {
+        next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
+      }
+      row = next
+    }
+    return row[b.length]!
+  }
+  return candidates.reduce((best, candidate) => edits(name, candidate) < edits(name, best) ? candidate : best)
+}

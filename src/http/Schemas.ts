@@ -1,0 +1,16 @@
+/** The shapes that many answers and queries of the operating API have. */
+import * as Schema from "effect/Schema"
+import { modelNames } from "../domain/Model.ts"
+
+export const Model = Schema.Literals(modelNames)
+export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
+/** An id of the store's own. */
+export const PositiveInt = Schema.FiniteFromString.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 })
+)
+export const Instant = Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" })
+export const DurationText = Schema.String.annotate({ description: "A number and a unit, such as `10 minutes`" })
+
+export const page = <S extends Schema.Top>(item: S) =>
+  Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) })

@@ -1,0 +1,176 @@
+/** Dead letters over HTTP: what was given up, why, and what people decide about it, all of it or by a counted plan. */
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { writes } from "../../api/Writes.ts"
+import * as DeadLetters from "../../delivery/admin/DeadLetters.ts"
+import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
+import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
+import { type DeadLetter, Deliveries, type Failure, type UnresolvedStep } from "../../store/Deliveries.ts"
+import { Store } from "../../store/Store.ts"
+import { Api } from "../Api.ts"
+import * as FeedHandlers from "../feed/FeedHandlers.ts"
+import { Conflict, NotFound, ResolutionMalformed } from "../Problem.ts"
+import type { DeadLetterView, OutcomeView } from "./DeadLetterApi.ts"
+
+const defaultLimit = 100
+const instant = (millis: number): string => new Date(millis).toISOString()
+
+const failureOf = ({ faults, message, reason, refusal }: Failure) => ({ reason, message, refusal, faults })
+
+const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
+  const { event, failure, subject } = letter
+  return {
+    id: letter.id,
+    plugin: letter.plugin,
+    handler: letter.handler,
+    integration: letter.integration,
+    event: event && {
+      id: event.eventId,
+      model: event.model,
+      record: event.id,
+      version: event.version,
+      kind: event.kind
+    },
+    position: formatPosition(identity, subject._tag === "Event" ? subject.position : subject.from),
+    scheduled_at: subject._tag === "Tick" ? instant(subject.scheduledAt) : null,
+    ...failureOf(failure),
+    attempts: letter.attempts,
+    created_at: instant(letter.createdAt),
+    died_at: instant(failure.at),
+    parked: letter.parked,
+    fresh: letter.fresh !== null
+  }
+}
+
+/** Where an operator can find out whether it happened. */
+const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep): string => {
+  const where = target === null ? "the other system" : `the system that ${target.integration} connects`
+  if (write === null) {
+    return `Only the handler knows what this step does: look where it does it, or ask whoever wrote it.`
+  }
+  const { visibleIn } = writes[write]
+  if (visibleIn === null) return `Nothing that Rollcall reads shows this: look in ${where}.`
+  const model = visibleIn.path === ""
+    ? `a record of ${visibleIn.model}`
+    : `${visibleIn.path} of a record of ${visibleIn.model}`
+  if (shownBy !== null) return `Rollcall has seen it in ${shownBy.model}/${shownBy.id}: look whether that is it.`
+  return `It would show as ${model}; Rollcall has not seen it there, which proves nothing: look in ${where}.`
+}
+
+const outcomeOf = (letter: number, step: UnresolvedStep): OutcomeView => {
+  const { begunAt, delivery, name, shownBy, state, target, write } = step
+  const command = `rollcall deadletters resolve ${letter} --outcome ${name}`
+  // of what a write created, the record that shows it is it; else it shows in another one
+  const created = write !== null && writes[write].visibleIn?.path === "" ? shownBy?.id ?? "" : ""
+  const id = /^[\w.:-]+$/.test(created) ? created : "<id>"
+  return {
+    outcome: name,
+    state,
+    step: step.step,
+    write,
+    method: write === null ? null : writes[write].method,
+    path: UnknownOutcomes.pathOf(step),
+    integration: target?.integration ?? null,
+    sent_at: state === "unsent" ? null : instant(begunAt),
+    delivery,
+    visible_in: write === null ? null : writes[write].visibleIn?.model ?? null,
+    seen: shownBy && { model: shownBy.model, record: shownBy.id, at: instant(shownBy.at) },
+    where_to_look: describeWhereToLook(step),
+    commands: {
+      happened: `${command} --happened${UnknownOutcomes.returnsId(write) ? ` --id ${id}` : ""}`,
+      did_not_happen: `${command} --did-not-happen`
+    }
+  }
+}
+
+const notFound = (id: number) =>
+  new NotFound({
+    detail: `there is no dead letter ${id}: rollcall deadletters list, or GET /v1/deadletters, shows them`
+  })
+
+/** Times as the query has them, in ms. */
+const filterOf = <F extends { readonly since?: DateTime.Utc; readonly until?: DateTime.Utc }>(
+  { since, until, ...filter }: F
+) => ({
+  ...filter,
+  since: since && DateTime.toEpochMillis(since),
+  until: until && DateTime.toEpochMillis(until)
+})
+
+const toConflict = (
+  { hint, message }: DeadLetters.PlanOutdated | DeadLetters.Unresolved | UnknownOutcomes.OutcomeRejected
+) => Effect.fail(new Conflict({ detail: message, hint }))
+
+export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
+  handlers
+    .handle("list", ({ query: { limit = defaultLimit, ...query } }) =>
+      Effect.gen(function*() {
+        const { identity } = yield* Store
+        const { deadLetters } = yield* Deliveries
+        const letters = yield* deadLetters({ ...filterOf(query), limit })
+        const last = letters.length < limit ? undefined : letters.at(-1)
+        return {
+          items: letters.map((letter) => viewOf(identity, letter)),
+          next: last === undefined ? null : String(last.id)
+        }
+      }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)))
+    .handle("show", ({ params: { id } }) =>
+      Effect.gen(function*() {
+        const { identity } = yield* Store
+        const { deadLetterDetail } = yield* Deliveries
+        const found = yield* deadLetterDetail(id)
+        if (found === null) return yield* notFound(id)
+        const outcomes = yield* UnknownOutcomes.openStepsOf(found)
+        return {
+          ...viewOf(identity, found),
+          failed_attempts: found.failedAttempts.map(({ requests, failure, number, startedAt }) => ({
+            number,
+            started_at: instant(startedAt),
+            failed_at: instant(failure.at),
+            ...failureOf(failure),
+            requests: requests.map((request) => ({ ...request, at: instant(request.at) }))
+          })),
+          journal: found.journal.map(({ begunAt, ...step }) => ({ ...step, begun_at: instant(begunAt) })),
+          outcomes: outcomes.map((step) => outcomeOf(id, step))
+        }
+      }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)))
+    .handle("plan", ({ payload }) =>
+      DeadLetters.plan(filterOf(payload)).pipe(
+        Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
+        Effect.catchTags({
+          UnknownLetters: ({ hint, message }: DeadLetters.UnknownLetters) =>
+            Effect.fail(new NotFound({ detail: `${message}: ${hint}` })),
+          StoreError: FeedHandlers.toStoreUnavailable
+        })
+      ))
+    .handle("redrive", ({ payload: { fresh = false, over = "0 seconds", plan, ...filter } }) =>
+      DeadLetters.redrive(filterOf(filter), plan, {
+        over: Duration.fromInputUnsafe(over as Duration.Input),
+        fresh
+      }).pipe(
+        Effect.map(({ count, from, to }) => ({ count, from: instant(from), to: instant(to) })),
+        Effect.catchTags({
+          PlanOutdated: toConflict,
+          Unresolved: toConflict,
+          StoreError: FeedHandlers.toStoreUnavailable
+        })
+      ))
+    .handle("discard", ({ payload: { plan, ...filter } }) =>
+      DeadLetters.discard(filterOf(filter), plan).pipe(
+        Effect.map((count) => ({ count })),
+        Effect.catchTags({ PlanOutdated: toConflict, StoreError: FeedHandlers.toStoreUnavailable })
+      ))
+    .handle("resolve", ({ params: { id }, payload: { outcome, ...said } }) =>
+      UnknownOutcomes.resolve(id, outcome, said).pipe(
+        Effect.map(({ left }) => ({ outcome, happened: said.happened, redriven: left === 0, remaining: left })),
+        Effect.catchTags({
+          DeadLetterNotFound: () =>
+            Effect.fail(notFound(id)),
+          InvalidOutcome: ({ hint, message }: UnknownOutcomes.InvalidOutcome) =>
+            Effect.fail(new ResolutionMalformed({ detail: message, hint })),
+          OutcomeRejected: toConflict,
+          StoreError: FeedHandlers.toStoreUnavailable
+        })
+      )))

@@ -1,0 +1,243 @@
+/**
+ * The way in for consumers over HTTP: the event log as pages and as a stream, and the current records of a stream.
+ * Hides positions, how a reader waits for news, and that stored text is spliced into answers without being parsed.
+ *
+ * Invariants
+ * 1. A reader that continues from `next`, `id` or `position` misses no event, whatever it filters by   (I1, I5, R4)
+ * 2. A position that cannot be continued without a gap is answered with 410, never with what happens to be there: also one of
+ *    a log that was restored from an older copy and has grown past it with other events   (X14, X18)
+ *
+ * Gotchas
+ * - The newest position is read *before* the rows: a filtered page that is not full then proves that nothing up to
+ *   there is missing, so `next` moves on although no event matched.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import {
+  cloudEventTextOf,
+  formatPosition,
+  genesis,
+  type LogEntry,
+  type LogPlace,
+  parsePosition
+} from "../../domain/ChangeEvent.ts"
+import type { StreamKey } from "../../domain/Model.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
+import { Api } from "../Api.ts"
+import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "../Problem.ts"
+import * as ResponsePage from "./ResponsePage.ts"
+
+/** A silent connection is closed by proxies after 30 to 60 seconds. */
+const heartbeat = "15 seconds"
+const defaultLimit = 100
+
+interface Filter {
+  readonly integration?: string | undefined
+  readonly model?: string | undefined
+}
+
+const startOverHint = "read GET /v1/records for the current state and continue from its position, or leave `after` away"
+
+/** Fails where the log cannot be continued from `place`. Gives the chain there. */
+const requireContinuable = Effect.fnUntraced(function*({ chain, position }: LogPlace) {
+  const { chains: [found = null], newest, oldest } = yield* (yield* Store).chains([position])
+  const gone = (detail: string) => new PositionGone({ detail, hint: startOverHint })
+  if (position > newest) {
+    return yield* gone("the log ends before this position: the store was restored from an older copy")
+  }
+  if (position < oldest - 1) return yield* gone("what follows this position is no longer kept")
+  if (chain !== null && chain !== found) {
+    return yield* gone("the log holds other events up to this position: the store was restored from an older copy")
+  }
+  return found ?? genesis
+})
+
+/** Where a reader resumes, proven to be a place of this log. */
+type ResumePoint = Pick<LogEntry, "position" | "chain">
+
+/** The place of a position given by a reader. */
+const resolveResumePoint = Effect.fnUntraced(function*(after: string | undefined) {
+  const store = yield* Store
+  if (after === undefined || after === "latest") {
+    const { chain, newest, oldest } = yield* store.chains([])
+    if (after === "latest") return { position: newest, chain }
+    const position = Math.max(oldest - 1, 0)
+    return { position, chain: yield* requireContinuable({ position, chain: null }) }
+  }
+  const place = parsePosition(store.identity, after)
+  if (place === "malformed") {
+    return yield* new PositionMalformed({ detail: "give back a position as Rollcall gave it, or `latest`" })
+  }
+  if (place === "foreign") {
+    return yield* new PositionGone({
+      detail: "the position belongs to another store, or to a generation that was replaced",
+      hint: startOverHint
+    })
+  }
+  return { position: place.position, chain: yield* requireContinuable(place) }
+})
+
+interface LogPage {
+  readonly texts: ReadonlyArray<string>
+  readonly next: ResumePoint
+}
+
+/** Where another copy of the store took its place between rows that were read, all are read once more. */
+const readLog = (
+  after: ResumePoint,
+  limit: number,
+  filter: Filter,
+  textOf: (entry: LogEntry) => string,
+  isRetry = false
+): Effect.Effect<LogPage, StoreError | PositionGone, Store> =>
+  Effect.gen(function*() {
+    const store = yield* Store
+    const newest = yield* store.chains([])
+    const ends: Array<ResumePoint> = []
+    const { full, rows, texts } = yield* ResponsePage.fill(
+      limit,
+      (last, limit) =>
+        Effect.tap(store.readLog({ after: last?.position ?? after.position, limit, ...filter }), (some) =>
+          Effect.sync(() => ends.push(...some.slice(-1)))),
+      textOf
+    )
+    // asked behind the rows: what was pruned while they were read is missing among them
+    yield* requireContinuable(after)
+    const { chains } = yield* store.chains(ends.map(({ position }) =>
+      position
+    ))
+    if (!isRetry && ends.some(({ chain }, index) => chain !== chains[index])) {
+      return yield* readLog(after, limit, filter, textOf, true)
+    }
+    const { chain, position } = rows.at(-1) ?? after
+    const next: ResumePoint = full || position >= newest.newest
+      ? { position, chain }
+      : { position: newest.newest, chain: newest.chain }
+    return { texts, next }
+  })
+
+/**
+ * Why a filter lets nothing through, in words; null when there is a stream of it. That is no fault: whoever begins before
+ * an integration is added gets its first event.
+ */
+const explainEmptyFilter = Effect.fnUntraced(function*({ integration, model }: Filter) {
+  const store = yield* Store
+  const isMet = (yield* store.streams).some((key) =>
+    (integration ?? key.integration) === key.integration && (model ?? key.model) === key.model
+  )
+  if (isMet || (integration ?? model) === undefined) return null
+  const what = JSON.stringify([integration, model].filter((name) => name !== undefined).join("/"))
+  return `nothing was ever read of ${what}: unless it is yet to come, look at GET /v1/streams for what there is`
+})
+
+// ---- GET /v1/events -----------------------------------------------------------------------------------------------
+
+const eventPage = Effect.fnUntraced(function*(after: ResumePoint, limit: number, filter: Filter) {
+  const { identity } = yield* Store
+  const { next, texts } = yield* readLog(after, limit, filter, (entry) => cloudEventTextOf(identity, entry))
+  const hint = texts.length === 0 ? yield* explainEmptyFilter(filter) : null
+  const hinted = hint === null ? "" : `,"hint":${JSON.stringify(hint)}`
+  return json(
+    `{"events":[${texts.join(",")}],"next":"${formatPosition(identity, next.position, next.chain)}"${hinted}}`
+  )
+})
+
+/**
+ * Server-sent events from after a position on, without end. The next rows are read when the reader has taken these: a
+ * slow one holds back only itself, and is cut off where the log was pruned before it came (I1).
+ */
+const eventStream = Effect.fnUntraced(function*(after: ResumePoint, limit: number, filter: Filter) {
+  const store = yield* Store
+  const idOf = ({ chain, position }: ResumePoint) => formatPosition(store.identity, position, chain)
+  const sse = (entry: LogEntry) => `id: ${idOf(entry)}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
+  const step = (after: ResumePoint): Effect.Effect<readonly [string, ResumePoint], StoreError | PositionGone, Store> =>
+    Effect.flatMap(readLog(after, limit, filter, sse), ({ next, texts }) => {
+      if (texts.length > 0) return Effect.succeed([texts.join(""), next])
+      return store.awaitLog(next.position).pipe(
+        Effect.timeoutOption(heartbeat),
+        // The id moves a filtering reader on in the log although nothing matched: it would be too old one day.
+        Effect.map((news) => [
+          Option.isSome(news) ? "" : `: nothing new\nid: ${idOf(next)}\n\n`,
+          next
+        ])
+      )
+    })
+  const hint = yield* explainEmptyFilter(filter)
+  const body = Stream.unfold(after, step).pipe(
+    Stream.filter((text) => text !== ""),
+    Stream.prepend([hint === null ? ": connected\n\n" : `: connected; ${hint}\n\n`]),
+    Stream.encodeText,
+    Stream.provideService(Store, store)
+  )
+  return HttpServerResponse.stream(body, {
+    contentType: "text/event-stream; charset=utf-8",
+    headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+  })
+})
+
+// ---- GET /v1/records ----------------------------------------------------------------------------------------------
+
+/** Where a reader of records stands: the position of its first page and the last record it has. */
+const formatPageToken = (position: string, id: string): string => `${position}~${Buffer.from(id).toString("base64url")}`
+
+const parsePageToken = (text: string): { readonly position: string; readonly id: string } => {
+  const [position = "", id = ""] = text.split("~")
+  return { position, id: Buffer.from(id, "base64url").toString() }
+}
+
+type CurrentRow = Effect.Success<ReturnType<Store["Service"]["records"]>>["records"][number]
+
+const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | undefined, limit: number) {
+  const store = yield* Store
+  if ((yield* store.stream(key)) === null) {
+    return yield* new NotFound({ detail: "no such stream: rollcall streams list, or GET /v1/streams, shows them" })
+  }
+  const bookmark = after === undefined ? null : parsePageToken(after)
+  if (bookmark !== null) {
+    yield* bookmark.id === ""
+      ? new PositionMalformed({ detail: "give back `next` as it was given" })
+      : resolveResumePoint(bookmark.position)
+  }
+  let first = bookmark?.position ?? ""
+  const { full, rows, texts } = yield* ResponsePage.fill(
+    limit,
+    (last, count) =>
+      Effect.map(store.records(key, last?.id ?? bookmark?.id ?? null, count), ({ chain, position, records }) => {
+        first ||= formatPosition(store.identity, position, chain)
+        return records
+      }),
+    ({ content, id, generation, version }: CurrentRow) =>
+      `${JSON.stringify({ ...key, id, generation, version }).slice(0, -1)},"after":${content}}`
+  )
+  const next = full ? formatPageToken(first, rows.at(-1)!.id) : null
+  return json(`{"records":[${texts.join(",")}],"position":"${first}","next":${JSON.stringify(next)}}`)
+})
+
+const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
+
+// ---- handlers -----------------------------------------------------------------------------------------------------
+
+/** Answers 503. An outage of the store is logged where it is noticed, once; what else is wrong with it is logged here. */
+export const toStoreUnavailable = (error: StoreError) =>
+  Effect.fail(new StoreUnavailable({ detail: error.reason.hint })).pipe(
+    error.reason.retryable ?
+      (answer) => answer :
+      Effect.tapError(() =>
+        Effect.annotateLogs(Effect.logError("request failed for want of the store"), { error: error.message })
+      )
+  )
+
+export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
+  handlers
+    .handle("events", ({ headers, query: { after, limit = defaultLimit, ...filter } }) => {
+      const streams = headers.accept?.includes("text/event-stream") === true
+      return resolveResumePoint(streams ? headers["last-event-id"] ?? after : after).pipe(
+        Effect.flatMap((from) => streams ? eventStream(from, limit, filter) : eventPage(from, limit, filter)),
+        Effect.catchTag("StoreError", toStoreUnavailable)
+      )
+    })
+    .handle("records", ({ query: { after, limit = defaultLimit, ...key } }) =>
+      Effect.catchTag(recordPage(key, after, limit), "StoreError", toStoreUnavailable)))

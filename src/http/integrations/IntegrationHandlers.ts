@@ -1,0 +1,81 @@
+/**
+ * What operators do with integrations over HTTP: which there are, adding and removing them. Hides how requests are read
+ * and refusals answered.
+ *
+ * Gotchas
+ * - The body of an addition is not decoded by its schema, which says one fault after the other: it is checked like the
+ *   configuration, with all faults at once and the names that exist.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as Result from "effect/Result"
+import {
+  type DataPolicy,
+  type IntegrationRefused,
+  Integrations,
+  type IntegrationSettings
+} from "../../capture/schedule/Integrations.ts"
+import type { IntegrationState } from "../../store/State.ts"
+import { Api } from "../Api.ts"
+import { toStoreUnavailable } from "../feed/FeedHandlers.ts"
+import { Conflict, type Fault, IntegrationInvalid, NotFound } from "../Problem.ts"
+import { integrationView, overview } from "../status/Overview.ts"
+
+/** Turns a body into what is to be added, or says all that is wrong with it. */
+export type IntegrationValidator = (
+  body: unknown
+) => Result.Result<IntegrationSettings, { readonly faults: ReadonlyArray<Fault> }>
+
+const invalid = (faults: ReadonlyArray<Fault>) =>
+  new IntegrationInvalid({
+    detail: `the body has ${faults.length === 1 ? "a fault" : `${faults.length} faults`}`,
+    faults
+  })
+
+const notJson: Fault = {
+  where: "body",
+  message: "is no JSON",
+  hint: "Send an object with Content-Type: application/json"
+}
+
+const viewOf = Effect.fnUntraced(function*(integration: IntegrationState) {
+  const [view] = integrationView(integration, (yield* overview).streams)
+  return view ?? (yield* Effect.die(new Error(`${integration.id} was erased by what was to show it`)))
+})
+
+const toConflict = ({ hint, message }: IntegrationRefused) => new Conflict({ detail: message, hint })
+
+const add = (check: IntegrationValidator) =>
+  Effect.gen(function*() {
+    const integrations = yield* Integrations
+    const request = yield* HttpServerRequest
+    const settings = check(yield* Effect.mapError(request.json, () => invalid([notJson])))
+    if (Result.isFailure(settings)) return yield* invalid(settings.failure.faults)
+    return yield* Effect.flatMap(integrations.add(settings.success), viewOf)
+  }).pipe(Effect.catchTags({ IntegrationRefused: toConflict, StoreError: toStoreUnavailable }))
+
+const remove = (id: string, data: DataPolicy) =>
+  Effect.flatMap(Integrations, (integrations) => integrations.remove(id, data)).pipe(
+    Effect.flatMap(viewOf),
+    Effect.catchTags({
+      IntegrationRefused: (refused): Effect.Effect<never, Conflict | NotFound> =>
+        Effect.fail(
+          refused.reason === "unknown"
+            ? new NotFound({ detail: `${refused.message}: ${refused.hint}` })
+            : toConflict(refused)
+        ),
+      StoreError: toStoreUnavailable
+    })
+  )
+
+export const layer = (check: IntegrationValidator) =>
+  HttpApiBuilder.group(Api, "integrations", (handlers) =>
+    handlers
+      .handle("list", () =>
+        overview.pipe(
+          Effect.map(({ integrations }) => ({ items: integrations, next: null })),
+          Effect.catchTag("StoreError", toStoreUnavailable)
+        ))
+      .handleRaw("add", () => add(check))
+      .handle("remove", ({ params: { id }, payload: { data } }) => remove(id, data)))

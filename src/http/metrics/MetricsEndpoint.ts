@@ -1,0 +1,112 @@
+/**
+ * The text of `/metrics`: what the process counted itself, and the state of every stream and plugin as the store has it.
+ *
+ * Gotchas
+ * - Those gauges are made anew for each scrape, in a registry of their own: a stream or a block that went away
+ *   leaves no series behind that stands still for ever.
+ * - A stream without a watermark is infinitely stale, so that an alarm on freshness sees it.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { Store } from "../../store/Store.ts"
+import type { PluginList } from "../plugins/PluginApi.ts"
+import type { Overview } from "../status/Overview.ts"
+import { OverviewCache } from "../status/OverviewCache.ts"
+
+const freshness = Metric.gauge("rollcall_stream_freshness_seconds", {
+  description: "Seconds between now and the watermark up to which the stream is complete"
+})
+const live = Metric.gauge("rollcall_records_live", { description: "Records that exist, as last published" })
+const pending = Metric.gauge("rollcall_pending_changes", { description: "Changes observed and not yet published" })
+const quarantined = Metric.gauge("rollcall_quarantined_records", {
+  description: "Unreadable records that were set aside"
+})
+const staleRecords = Metric.gauge("rollcall_stale_records", {
+  description: "Records to be re-read because content they repeat was seen changed elsewhere"
+})
+const blocked = Metric.gauge("rollcall_stream_blocked", { description: "1 while the stream cannot be read" })
+const openHolds = Metric.gauge("rollcall_holds_open", {
+  description: "Waves of changes that the guard keeps back until someone decides"
+})
+
+const lag = Metric.gauge("rollcall_delivery_lag_events", {
+  description: "Events of the log that no deliveries were made of yet"
+})
+const backlog = Metric.gauge("rollcall_delivery_backlog", {
+  description: "Deliveries that are due, under way (running), or waiting for their next try or for another one"
+})
+const oldest = Metric.gauge("rollcall_delivery_oldest_seconds", {
+  description: "Age of the oldest delivery that is neither settled nor dead"
+})
+const dead = Metric.gauge("rollcall_dead_letters", {
+  description: "Deliveries that were given up and wait for a person"
+})
+const circuitOpen = Metric.gauge("rollcall_handler_circuit_open", {
+  description: "1 while a handler that failed for one record after the other is only probed"
+})
+const stopped = Metric.gauge("rollcall_plugin_writes_stopped", {
+  description: "1 while an operator keeps all plugins from writing to the API"
+})
+
+const unavailable = Metric.gauge("rollcall_store_unavailable_seconds", {
+  description: "How long the store has not answered or not been written to; 0 while it is well"
+})
+
+const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: PluginList) {
+  const now = yield* Clock.currentTimeMillis
+  const set = (gauge: Metric.Gauge<number>, value: number, labels: Record<string, string> = {}) =>
+    Metric.update(Metric.withAttributes(gauge, labels), value)
+  if (items.length > 0) yield* set(stopped, writes === "stopped" ? 1 : 0)
+  for (const { handlers, plugin } of items) {
+    for (const { handler, ...view } of handlers) {
+      const labels = { plugin, handler }
+      const age = view.oldest_at === null ? 0 : Math.max(0, now - Date.parse(view.oldest_at)) / 1000
+      yield* set(lag, view.lag_events, labels)
+      yield* set(backlog, view.due, { ...labels, state: "due" })
+      yield* set(backlog, view.running, { ...labels, state: "running" })
+      yield* set(backlog, view.waiting, { ...labels, state: "waiting" })
+      yield* set(oldest, age, labels)
+      yield* set(dead, view.dead, labels)
+      yield* set(circuitOpen, view.circuit_open === null ? 0 : 1, labels)
+    }
+  }
+})
+
+const updateStreamGauges = ({ holds, streams }: Overview) =>
+  Effect.forEach(streams, ({ integration, model, ...view }) => {
+    const set = (gauge: Metric.Gauge<number>, value: number, labels: Record<string, string> = {}) =>
+      Metric.update(Metric.withAttributes(gauge, { integration, model, ...labels }), value)
+    return Effect.all([
+      set(freshness, view.freshness_seconds ?? Infinity),
+      set(live, view.records_live),
+      set(quarantined, view.quarantined),
+      set(openHolds, holds.filter(({ stream }) => stream === view.stream).length),
+      set(staleRecords, view.stale_records),
+      ...Object.entries(view.pending).map(([reason, rows]) => set(pending, rows, { reason })),
+      ...(view.blocked === null ? [] : [set(blocked, 1, { reason: view.blocked.reason })])
+    ])
+  })
+
+const updateStoreGauge = Effect.gen(function*() {
+  const { outage } = yield* Store
+  const [now, found] = [yield* Clock.currentTimeMillis, yield* outage]
+  yield* Metric.update(unavailable, found === null ? 0 : Math.max(0, now - found.since) / 1000)
+})
+
+/** Prometheus text format. While the store does not answer: streams and plugins as they were last read. */
+export const renderMetrics = Effect.gen(function*() {
+  const { overview, plugins } = yield* OverviewCache
+  const own = yield* PrometheusMetrics.format()
+  const stored = yield* Effect.gen(function*() {
+    yield* updateStoreGauge
+    const gauges = [
+      Effect.flatMap(overview, ({ value }) => updateStreamGauges(value)),
+      Effect.flatMap(plugins, ({ value }) => updatePluginGauges(value))
+    ]
+    yield* Effect.forEach(gauges, (gauge) => Effect.ignore(gauge), { concurrency: "unbounded" })
+    return yield* PrometheusMetrics.format()
+  }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+  return own + stored
+})

@@ -1,0 +1,130 @@
+/** Plugins over HTTP: how they are, their switches and replays. What is refused becomes a problem. */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import {
+  PluginAdmin,
+  type PluginRequestError,
+  type PluginsView,
+  unknownPlugin
+} from "../../delivery/admin/PluginAdmin.ts"
+import { formatPosition } from "../../domain/ChangeEvent.ts"
+import type { Switch } from "../../store/Deliveries.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
+import { Api } from "../Api.ts"
+import * as FeedHandlers from "../feed/FeedHandlers.ts"
+import { Conflict, NotFound, ReplayMalformed } from "../Problem.ts"
+import type { PluginList, PluginView, UnconfirmedList } from "./PluginApi.ts"
+
+const defaultDryRunLimit = 100
+const maxUnconfirmed = 100
+const instant = (millis: number): string => new Date(millis).toISOString()
+
+const listOf = Effect.fnUntraced(function*({ plugins, reason, state, writesStopped }: PluginsView) {
+  const { identity } = yield* Store
+  const items = plugins.map(({ handlers, ...plugin }): PluginView => ({
+    ...plugin,
+    handlers: handlers.map(({ lag, oldest, position, circuitOpen, ...handler }) => ({
+      ...handler,
+      position: position === null ? null : formatPosition(identity, position),
+      lag_events: lag,
+      oldest_at: oldest === null ? null : instant(oldest),
+      circuit_open: circuitOpen && { until: instant(circuitOpen.until), failures: circuitOpen.failures }
+    }))
+  }))
+  const list: PluginList = {
+    items,
+    next: null,
+    writes: writesStopped ? "stopped" : "on",
+    delivering: { state, reason: reason && `${reason.message}; ${reason.hint}` }
+  }
+  return list
+})
+
+/** Every plugin, as `GET /v1/plugins` lists them. */
+export const list = Effect.gen(function*() {
+  const { view } = yield* PluginAdmin
+  return yield* Effect.flatMap(view, listOf)
+})
+
+const find = Effect.fnUntraced(function*(plugin: string) {
+  const { items } = yield* list
+  return items.find((view) => view.plugin === plugin) ??
+    (yield* unknownPlugin(plugin, items.map(({ plugin }) => plugin)))
+})
+
+const toNotFound = ({ hint, message }: PluginRequestError) => new NotFound({ detail: `${message}: ${hint}` })
+const toUnavailable = (error: StoreError) => FeedHandlers.toStoreUnavailable(error)
+
+const toNotFoundOrConflict = (refusal: PluginRequestError): Effect.Effect<never, NotFound | Conflict> =>
+  Effect.fail(
+    refusal.reason === "conflict" ? new Conflict({ detail: refusal.message, hint: refusal.hint }) : toNotFound(refusal)
+  )
+
+const toReplayProblem = (refusal: PluginRequestError): Effect.Effect<never, NotFound | Conflict | ReplayMalformed> =>
+  refusal.reason === "malformed"
+    ? Effect.fail(new ReplayMalformed({ detail: refusal.message, hint: refusal.hint }))
+    : toNotFoundOrConflict(refusal)
+
+const setSwitch = (which: Switch, on: boolean) => Effect.flatMap(PluginAdmin, ({ setSwitch }) => setSwitch(which, on))
+
+const switchPlugin = (plugin: string, integration: string | undefined, on: boolean) =>
+  setSwitch({ _tag: "Plugin", plugin, integration: integration ?? null }, on).pipe(
+    Effect.andThen(find(plugin)),
+    Effect.catchTags({ PluginRequestError: toNotFoundOrConflict, StoreError: toUnavailable })
+  )
+
+const switchWrites = (on: boolean) =>
+  setSwitch({ _tag: "Writes" }, on).pipe(
+    Effect.andThen(list),
+    Effect.catchTags({ PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)), StoreError: toUnavailable })
+  )
+
+/** L2: writes that were never seen. */
+const unconfirmed = Effect.gen(function*() {
+  const store = yield* Store
+  const found = yield* store.unconfirmedWrites(maxUnconfirmed)
+  const items = found.map(({ key, name, reportedAt, ...write }) => ({
+    ...write,
+    record: key,
+    write: name,
+    reported_at: instant(reportedAt)
+  }))
+  const list: UnconfirmedList = { items, next: null }
+  return list
+})
+
+export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
+  handlers
+    .handle("list", () => Effect.catchTag(list, "StoreError", toUnavailable))
+    .handle("show", ({ params }) =>
+      Effect.catchTags(find(params.plugin), {
+        PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
+        StoreError: toUnavailable
+      }))
+    .handle("on", ({ params, query }) => switchPlugin(params.plugin, query.integration, true))
+    .handle("off", ({ params, query }) => switchPlugin(params.plugin, query.integration, false))
+    .handle("stop", () => switchWrites(false))
+    .handle("unconfirmed", () => Effect.catchTag(unconfirmed, "StoreError", toUnavailable))
+    .handle("resume", () => switchWrites(true))
+    .handle(
+      "replay",
+      ({ params, payload: { dryRun = false, fresh = false, limit = defaultDryRunLimit, ...stretch } }) =>
+        Effect.gen(function*() {
+          const plugins = yield* PluginAdmin
+          const { identity } = yield* Store
+          const asked = { ...params, ...stretch, fresh }
+          const { from, to, deliveries, ...found } = dryRun
+            ? yield* plugins.dryRun({ ...asked, limit })
+            : { ...(yield* plugins.replay(asked)), results: [], omitted: 0 }
+          return {
+            dry_run: dryRun,
+            plugin: params.plugin,
+            handler: stretch.handler,
+            deliveries,
+            from: formatPosition(identity, from),
+            to: formatPosition(identity, to),
+            results: found.results.map((one) => ({ ...one, position: formatPosition(identity, one.position) })),
+            omitted: found.omitted
+          }
+        }).pipe(Effect.catchTags({ PluginRequestError: toReplayProblem, StoreError: toUnavailable }))
+    ))

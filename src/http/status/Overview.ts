@@ -1,0 +1,201 @@
+/**
+ * What is going on, read from the store: every stream with its counts, every integration, and what is not ready.
+ * The HTTP API, the metrics, the status page and readiness all show this one picture. Streams that are no longer
+ * configured are left out, and so is what is derived: nobody reads them, and nobody should be woken for them.
+ *
+ * Gotchas
+ * - A blocked stream counts as started: one customer's broken connection must not fail a rollout.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { isReadable } from "../../capture/schedule/StreamLifecycle.ts"
+import { formatPosition } from "../../domain/ChangeEvent.ts"
+import { streamName } from "../../domain/Model.ts"
+import { completeTo, knownOffset } from "../../domain/Watermark.ts"
+import type { IntegrationState, StreamState } from "../../store/State.ts"
+import { type ListedHold, type Outage, Store, type StoreError } from "../../store/Store.ts"
+import type { IntegrationView } from "../Api.ts"
+import type { HoldView } from "../holds/HoldApi.ts"
+import type { ReadinessCheck } from "../Problem.ts"
+import type { StreamView } from "../streams/StreamApi.ts"
+
+export interface Overview {
+  readonly streams: ReadonlyArray<StreamView>
+  readonly integrations: ReadonlyArray<IntegrationView>
+  /** Those that wait for a decision, newest first. */
+  readonly holds: ReadonlyArray<HoldView>
+}
+
+const instant = (millis: number): string => new Date(millis).toISOString()
+const instantOrNull = (millis: number | null | undefined) =>
+  millis === null || millis === undefined ? null : instant(millis)
+
+const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: number): StreamView["progress"] => {
+  if (sweep === null) return null
+  const records = sweep.rowCounts.read
+  const rate = records / Math.max(1, (now - sweep.startedAt) / 1000)
+  return {
+    kind: backfilledAt === null ? "backfill" : "sweep",
+    pass: sweep.pass ?? 1,
+    records,
+    pages: sweep.pages,
+    started_at: instant(sweep.startedAt),
+    records_per_second: rate,
+    seconds_left: backfilledAt === null || rate === 0 ? null : Math.max(0, live - records) / rate
+  }
+}
+
+/** An approval is carried out by whoever reads the stream; nobody reads one that is retired. */
+const waitingReason = (hold: ListedHold, stream: StreamState | null): string | null =>
+  hold.state === "approving" && stream?.retired === true
+    ? `${streamName(hold)} is not read any more; once it is configured or added again, the approval is carried out`
+    : null
+
+export const holdView = (listed: ListedHold, stream: StreamState | null): HoldView => {
+  const { integration, model, openedAt, decidedAt, rows, ...hold } = listed
+  return {
+    id: hold.id,
+    stream: streamName({ integration, model }),
+    integration,
+    model,
+    kind: hold.kind,
+    state: hold.state,
+    reason: hold.reason,
+    paths: hold.paths,
+    opened_at: instant(openedAt),
+    decided_at: instantOrNull(decidedAt),
+    records: rows,
+    released: hold.released,
+    waiting_reason: waitingReason(listed, stream)
+  }
+}
+
+const maxHolds = 1_000
+
+/** None of one that was erased. */
+export const integrationView = (
+  integration: IntegrationState,
+  streams: ReadonlyArray<StreamView>
+): ReadonlyArray<IntegrationView> => {
+  const { account, backfill, declared, id, interval, generation, models, state, sweepInterval } = integration
+  if (state === "erased") return []
+  const own = streams.filter((stream) => stream.integration === id)
+  return [{
+    id,
+    account,
+    state,
+    declared,
+    models,
+    backfill,
+    interval_seconds: interval / 1000,
+    sweep_interval_seconds: sweepInterval / 1000,
+    generation: Math.max(generation, ...own.map((stream) => stream.generation)),
+    streams: own.length,
+    live: own.filter((stream) => stream.phase === "live").length,
+    blocked: own.filter((stream) => stream.blocked !== null).length,
+    records_live: own.reduce((sum, stream) => sum + stream.records_live, 0)
+  }]
+}
+
+/** Age of the watermark on the clock it was read from: against ours, one that is ahead would hide a stream that stands (W4). */
+const freshnessOf = ({ clockOffsets, watermark }: StreamState, now: number): number | null =>
+  watermark === null ? null : Math.max(0, (now + (knownOffset(clockOffsets) ?? 0) - watermark) / 1000)
+
+const read = Effect.gen(function*() {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
+  const standing = yield* store.streamsAtPosition
+  const position = formatPosition(store.identity, standing.position, standing.chain)
+  const states = standing.streams.filter((state) => state.retired !== true && isReadable(state))
+  const streams = states.map((state): StreamView => {
+    const stream = streamName(state)
+    const count = counts.get(stream)
+    const { blocked, failing, integration, model, paused, phase } = state
+    return {
+      stream,
+      integration,
+      model,
+      phase,
+      paused,
+      blocked: blocked && { reason: blocked.reason, message: blocked.message, since: instant(blocked.since) },
+      failing: failing && { count: failing.count, message: failing.message, since: instant(failing.since) },
+      watermark: instantOrNull(state.watermark),
+      generation: state.generation,
+      complete_to: instantOrNull(completeTo(state)),
+      position,
+      freshness_seconds: freshnessOf(state, now),
+      records_live: count?.live ?? 0,
+      pending: { ...count?.pending },
+      quarantined: count?.quarantined ?? 0,
+      stale_records: count?.owed ?? 0,
+      polls_return: state.pollsReturn ?? "changes",
+      progress: progressOf(state, count?.live ?? 0, now),
+      last_poll_at: instantOrNull(state.lastPoll?.endedAt),
+      last_sweep_at: instantOrNull(state.lastSweep?.endedAt)
+    }
+  })
+  const integrations = (yield* store.integrations).flatMap((integration) => integrationView(integration, streams))
+  const open = yield* store.holds({ states: ["open"], limit: maxHolds })
+  const shown = new Map(states.map((state) => [streamName(state), state]))
+  const holds = open.flatMap((hold) => {
+    const state = shown.get(streamName(hold))
+    return state === undefined ? [] : [holdView(hold, state)]
+  })
+  return { streams, integrations, holds } satisfies Overview
+})
+
+export const overview = Effect.flatMap(Store, ({ batchReads }) => batchReads(read))
+
+/** One thing that readiness depends on. `problem`: null when it is well, else why not. */
+export interface Dependency {
+  readonly name: string
+  readonly problem: Effect.Effect<string | null>
+}
+
+const hasStarted = (stream: StreamView): boolean =>
+  stream.phase !== "starting" || stream.blocked !== null || stream.paused
+
+const describeWaiting = (stream: StreamView): string =>
+  stream.failing === null
+    ? `${stream.stream} waits for its first answer`
+    : `${stream.stream} failed ${stream.failing.count} times since ${stream.failing.since}: ${stream.failing.message}`
+
+/** Why the store cannot be used and since when, in words; null while it answers. */
+export const outageText = (outage: Outage | null): string | null =>
+  outage === null ? null : `${outage.message}, since ${instant(outage.since)}; ${outage.hint}`
+
+/**
+ * The store, the streams, then the given ones; each with its reason. `seen`: the overview, as it was last read where the
+ * store does not answer. That it takes long to read from a large store, or on a slow disk, is no reason: whether the store
+ * answers is for `Store.outage` to say.
+ */
+export const checkReadiness = Effect.fnUntraced(function*(
+  cached: Effect.Effect<{ readonly value: Overview; readonly stale: StoreError | null }, StoreError>,
+  dependencies: ReadonlyArray<Dependency>
+) {
+  const { outage } = yield* Store
+  const storeIs = Effect.fnUntraced(function*(fault: StoreError | null) {
+    const reason = outageText(yield* outage) ?? (fault === null ? null : fault.reason.hint)
+    return { name: "store", ok: reason === null, reason }
+  })
+  const checks: Array<typeof ReadinessCheck.Type> = yield* Effect.matchEffect(cached, {
+    onFailure: (error) => Effect.map(storeIs(error), (store) => [store]),
+    onSuccess: ({ stale, value: { streams } }) =>
+      Effect.map(storeIs(stale?.reason._tag === "Unavailable" ? null : stale), (store) => [
+        store,
+        ...streams.filter((stream) => !hasStarted(stream) || stream.blocked !== null).map((stream) => ({
+          name: `stream ${stream.stream}`,
+          ok: hasStarted(stream),
+          reason: stream.blocked === null
+            ? describeWaiting(stream)
+            : `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
+        }))
+      ])
+  })
+  for (const { name, problem } of dependencies) {
+    const reason = yield* problem
+    checks.push({ name, ok: reason === null, reason })
+  }
+  return checks
+})

@@ -1,0 +1,94 @@
+/** The page at `/`: every stream and plugin at a glance, without script, made anew every five seconds. */
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { HoldView } from "../holds/HoldApi.ts"
+import type { PluginList, PluginView } from "../plugins/PluginApi.ts"
+import type { StreamView } from "../streams/StreamApi.ts"
+import type { Overview } from "./Overview.ts"
+
+const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+
+const condition = (stream: StreamView): string => {
+  if (stream.blocked !== null) return `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
+  if (stream.paused) return "paused"
+  if (stream.failing !== null) return `failing: ${stream.failing.message}`
+  return stream.phase
+}
+
+const cellsOf = (cells: ReadonlyArray<string>, numbers: ReadonlyArray<string>): string =>
+  `<tr>${cells.map((cell) => `<td>${escape(cell)}</td>`).join("")}${
+    numbers.map((cell) => `<td class="n">${escape(cell)}</td>`).join("")
+  }</tr>`
+
+const row = (stream: StreamView): string => {
+  const pending = Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)
+  const fresh = stream.freshness_seconds === null ? "–" : `${Math.round(stream.freshness_seconds)} s`
+  const reading = stream.progress === null ? "" : `${stream.progress.kind}: ${stream.progress.records} records`
+  const cells = [stream.integration, stream.model, condition(stream), reading]
+  const numbers = [String(stream.records_live), String(pending), String(stream.quarantined), fresh]
+  return cellsOf(cells, numbers)
+}
+
+const handlerState = (plugin: PluginView, { trigger, circuit_open }: PluginView["handlers"][number]): string => {
+  if (!plugin.configured || trigger === null) return "not configured"
+  if (!plugin.on) return "off"
+  return circuit_open === null ? "on" : `circuit open after ${circuit_open.failures} failures`
+}
+
+const handlerRows = (plugin: PluginView): ReadonlyArray<string> =>
+  plugin.handlers.map((handler) =>
+    cellsOf(
+      [plugin.plugin, handler.handler, handlerState(plugin, handler)],
+      [handler.lag_events, handler.running, handler.due, handler.waiting, handler.dead].map(String)
+    )
+  )
+
+const pluginsOf = ({ delivering, items, writes }: PluginList): string => {
+  if (items.length === 0) return ""
+  const warnings = [
+    ...(writes === "on" ? [] : ["writes of all plugins are stopped"]),
+    ...(delivering.reason === null ? [] : [`delivering is ${delivering.state}: ${delivering.reason}`])
+  ]
+  return `<h2>Plugins</h2>
+${warnings.map((warning) => `<p><strong>${escape(warning)}</strong></p>`).join("\n")}<table>
+<thead><tr><th>plugin<th>handler<th>state<th class="n">behind<th class="n">running<th class="n">due<th class="n">waiting<th class="n">dead</tr></thead>
+<tbody>${items.flatMap(handlerRows).join("\n")}</tbody>
+</table>
+`
+}
+
+const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
+  holds.length === 0 ? "" : `<h2>Waiting for a decision</h2>
+<ul>${
+    holds.map(({ id, reason, records, stream }) =>
+      `<li><a href="/v1/holds/${id}">hold ${id}</a> · ${escape(stream)} · ${records} records: ${escape(reason)}`
+    ).join("\n")
+  }</ul>
+`
+
+export const statusPage = (
+  { holds, streams }: Overview,
+  plugins: PluginList,
+  /** Why the store does not answer; what is shown is then as it was last read. */
+  outage: string | null
+): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.html(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="5">
+<meta name="viewport" content="width=device-width">
+<title>Rollcall</title>
+<style>
+  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color-scheme: light dark }
+  table { border-collapse: collapse; width: 100% }
+  th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884 }
+  .n { text-align: right; font-variant-numeric: tabular-nums }
+</style>
+<h1>Rollcall</h1>
+<p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
+<a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> ·
+<a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
+${outage === null ? "" : `<p><strong>Shown as last read: ${escape(outage)}</strong></p>`}${holdsOf(holds)}<table>
+<thead><tr><th>integration<th>model<th>condition<th>reading<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">fresh</tr></thead>
+<tbody>${streams.map(row).join("\n")}</tbody>
+</table>
+${pluginsOf(plugins)}`)

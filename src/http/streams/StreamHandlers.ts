@@ -1,0 +1,71 @@
+/** The acts on streams over HTTP: what an operator asks for is done by capture, refusals become problems. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { Capture } from "../../capture/schedule/Capture.ts"
+import type { CommandRefused, StreamCommand } from "../../capture/schedule/StreamCommands.ts"
+import { derivedRegistry, isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
+import type { StoreError } from "../../store/Store.ts"
+import { Api } from "../Api.ts"
+import * as FeedHandlers from "../feed/FeedHandlers.ts"
+import { Conflict, NotFound, SourceUnavailable } from "../Problem.ts"
+import { type Overview, overview } from "../status/Overview.ts"
+import { OverviewCache } from "../status/OverviewCache.ts"
+
+const notFound = (key: StreamKey): NotFound => {
+  const { integration, model } = key
+  if (!isDerived(model)) {
+    return new NotFound({
+      detail: `there is no stream ${streamName(key)}: rollcall streams list, or GET /v1/streams, shows them`
+    })
+  }
+  const { from } = derivedRegistry[model]
+  return new NotFound({
+    detail: `${model} is not read, it is derived from ${from}: ask for ${streamName({ integration, model: from })}`
+  })
+}
+
+const find = (key: StreamKey, { streams }: Overview) => {
+  const view = streams.find(({ stream }) => stream === streamName(key))
+  return view === undefined ? Effect.fail(notFound(key)) : Effect.succeed(view)
+}
+
+/** The stream as it is now; fails within a second where the store does not answer. */
+export const viewOf = (key: StreamKey) =>
+  Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
+    Effect.flatMap(({ stale, value }) => stale === null ? Effect.succeed(value) : Effect.fail(stale)),
+    Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable),
+    Effect.flatMap((all) => find(key, all))
+  )
+
+const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCommand) {
+  const { execute } = yield* Capture
+  yield* execute(key, command).pipe(
+    Effect.catchTags({
+      CommandRefused: ({ hint, message }: CommandRefused) => Effect.fail(new Conflict({ detail: message, hint })),
+      UnknownStream: () => Effect.fail(notFound(key)),
+      StoreError: (error: StoreError) => FeedHandlers.toStoreUnavailable(error)
+    })
+  )
+  return yield* find(key, yield* Effect.catchTag(overview, "StoreError", FeedHandlers.toStoreUnavailable))
+})
+
+export const layer = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
+  handlers
+    .handle("command", ({ params: { kind, ...key } }) => runCommand(key, { kind }))
+    .handle("rewind", ({ params, payload }) =>
+      runCommand(params, { kind: "rewind", to: DateTime.toEpochMillis(payload.to) }))
+    .handle("audit", ({ params }) =>
+      Effect.gen(function*() {
+        const { audit } = yield* Capture
+        const report = yield* audit(params).pipe(
+          Effect.catchTags({
+            UnknownStream: () =>
+              Effect.fail(notFound(params)),
+            StoreError: (error) => FeedHandlers.toStoreUnavailable(error),
+            SourceError: (error) => Effect.fail(new SourceUnavailable({ detail: error.message })),
+            RunAborted: (error) => Effect.fail(new SourceUnavailable({ detail: error.message }))
+          })
+        )
+        return { stream: streamName(params), ...report }
+      })))

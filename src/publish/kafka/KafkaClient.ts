@@ -1,0 +1,291 @@
+/**
+ * kafkajs, made safe: what of it is used, with its traps closed and its errors translated.
+ *
+ * Invariants
+ * 1. One send in flight per producer, and its retries are not limited: time is.
+ * 2. A producer that failed once, or whose connect failed, never sends again: it would re-use sequence numbers, or send
+ *    without idempotence. Its scope ends and another one is made.
+ *
+ * Gotchas
+ * - A second producer with the same transactional id fences the first from its first transaction on, not from `connect`.
+ * - A send that was given up goes on inside kafkajs and reconnects by itself: its partitioner stops it.
+ * - Without a short first retry the first message after each commit waits 300 ms.
+ * - The end of a topic is an offset that no reader may ever be handed: commit markers and aborted messages have some too.
+ *   kafkajs tells of those it passes over.
+ * - What kafkajs logs is repeated in the errors it throws: its log goes to our debug level.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import kafkajs from "kafkajs"
+import { SinkError, Unreachable } from "../Sink.ts"
+import { type BatchTooLarge, isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
+import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
+import * as Probe from "./TlsProbe.ts"
+
+export interface KafkaConnection {
+  /** `host:port` */
+  readonly brokers: ReadonlyArray<string>
+  readonly ssl: boolean
+  readonly sasl?: {
+    readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
+    readonly username: string
+    readonly password: Redacted.Redacted<string>
+  } | undefined
+}
+
+/** Over how many partitions of a topic keys are spread; they are told how many it has. */
+export type KeyedPartitions = (topic: string, existing: number) => number
+
+type Sends = ReadonlyArray<ReadonlyArray<KafkaMessage>>
+
+/** At which offset of a partition a send begins. */
+export interface AppendedBatch {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: number
+}
+
+export interface KafkaProducer {
+  /**
+   * Sends one after the other; with transactions all become visible at once or none. `closing` is given where they begin and
+   * says what is sent last, or why nothing may become visible. Fails once, then use another.
+   */
+  readonly send: (
+    sends: Sends,
+    closing?: (appended: ReadonlyArray<AppendedBatch>) => Sends | SinkError
+  ) => Effect.Effect<void, SinkError | BatchTooLarge>
+}
+
+export interface KafkaClient {
+  readonly admin: <A>(doing: string, use: (admin: kafkajs.Admin) => Promise<A>) => Effect.Effect<A, SinkError>
+  /** Idempotent; transactional when an id is given. */
+  readonly producer: (
+    transactionalId: string | null,
+    keys: KeyedPartitions
+  ) => Effect.Effect<KafkaProducer, SinkError, Scope.Scope>
+  /** Hands over what a topic held when this was called, committed, partition by partition from the oldest on, and waits. */
+  readonly scan: <E>(
+    topic: string,
+    groupId: string,
+    use: (messages: ReadonlyArray<ReceivedMessage>) => Effect.Effect<void, E>
+  ) => Effect.Effect<void, SinkError | E>
+}
+
+/** How long a send or a reading may take before the broker counts as away; shorter than a transaction may stay open. */
+const operationTimeout = "30 seconds"
+const operationTimeoutMillis = Duration.toMillis(operationTimeout)
+const transactionTimeout = 45_000
+const disconnectTimeout = "3 seconds"
+
+const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
+const sendRetry = { ...retry, initialRetryTime: 20, retries: Number.MAX_SAFE_INTEGER }
+
+const withTimeout = (doing: string) =>
+  Effect.timeoutOrElse({
+    duration: operationTimeout,
+    orElse: () =>
+      Effect.fail(
+        new SinkError({
+          reason: new Unreachable({
+            message: `${doing}: no answer within ${operationTimeout}`,
+            cause: new Error("timeout")
+          })
+        })
+      )
+  })
+
+const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError | BatchTooLarge> =>
+  Effect.tryPromise({ try: run, catch: (error) => toSinkError(doing, error) })
+const callWithTimeout = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError | BatchTooLarge> =>
+  withTimeout(doing)(callKafka(doing, run))
+
+/** Asks again, with a new client each time, while a broker that just came up is not ready. */
+const retryWhileStarting = <A>(effect: Effect.Effect<A, SinkError | BatchTooLarge>): Effect.Effect<A, SinkError> =>
+  effect.pipe(
+    Effect.retry({ while: isBrokerStarting, schedule: Schedule.spaced("250 millis"), times: 20 }),
+    Effect.catchTag("BatchTooLarge", Effect.die)
+  )
+
+/** Says why connections are closed, if it is the protocol. */
+const withTlsAdvice =
+  ({ brokers, ssl }: KafkaConnection) => <A>(effect: Effect.Effect<A, SinkError>): Effect.Effect<A, SinkError> =>
+    Effect.catch(effect, (error) =>
+      Effect.gen(function*() {
+        const { reason } = error
+        if (reason._tag !== "Unreachable" || !isConnectionClosed(reason)) return yield* error
+        const advice = yield* Probe.adviseProtocol(brokers[0] ?? "", ssl)
+        if (advice === null) return yield* error
+        return yield* new SinkError({
+          reason: new Unreachable({ message: reason.message, cause: reason.cause, advice })
+        })
+      }))
+
+const disconnect = (client: { readonly disconnect: () => Promise<void> }): Effect.Effect<void> =>
+  Effect.tryPromise(() => client.disconnect()).pipe(Effect.timeout(disconnectTimeout), Effect.ignore)
+
+const byTopic = (messages: ReadonlyArray<KafkaMessage>): Array<kafkajs.TopicMessages> =>
+  Array.from(Map.groupBy(messages, (message) => message.topic), ([topic, messages]) => ({ topic, messages }))
+
+/** A broker that recognises a repeated batch may not know any more where it began. */
+const appendedBatches = (
+  { baseOffset, partition, topicName }: kafkajs.RecordMetadata
+): ReadonlyArray<AppendedBatch> => {
+  const offset = Number(baseOffset ?? -1)
+  return offset < 0 ? [] : [{ topic: topicName, partition, offset }]
+}
+
+const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessage => ({
+  key: key?.toString(),
+  value: value?.toString(),
+  header: (name) => headers?.[name]?.toString()
+})
+
+/** Connects to nothing yet. */
+export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
+  const services = yield* Effect.context<never>()
+  const fork = Effect.runForkWith(services)
+  const run = Effect.runPromiseExitWith(services)
+  const { sasl } = connection
+  const kafka = new kafkajs.Kafka({
+    clientId: "rollcall",
+    brokers: [...connection.brokers],
+    ssl: connection.ssl,
+    ...(sasl === undefined
+      ? {}
+      : { sasl: { ...sasl, password: Redacted.value(sasl.password) } as kafkajs.SASLOptions }),
+    connectionTimeout: 3000,
+    requestTimeout: 10_000,
+    retry,
+    logLevel: kafkajs.logLevel.WARN,
+    logCreator: () => ({ namespace, log }) => {
+      fork(Effect.annotateLogs(Effect.logDebug(log.message), "kafkajs", namespace))
+    }
+  })
+
+  const admin: KafkaClient["admin"] = (doing, use) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => kafka.admin()),
+      (admin) =>
+        callWithTimeout(doing, async () => {
+          await admin.connect()
+          return await use(admin)
+        }),
+      disconnect
+    ).pipe(retryWhileStarting, withTlsAdvice(connection))
+
+  const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
+    let usable = true
+    const producer = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        kafka.producer({
+          idempotent: true,
+          maxInFlightRequests: 1,
+          allowAutoTopicCreation: false,
+          transactionTimeout,
+          ...(transactionalId === null ? {} : { transactionalId }),
+          retry: sendRetry,
+          createPartitioner: () => {
+            const partition = kafkajs.Partitioners.DefaultPartitioner()
+            return (args) => {
+              if (!usable) throw Object.assign(new Error("the producer was given up"), { retriable: false })
+              const used = keys(args.topic, args.partitionMetadata.length)
+              return partition({
+                ...args,
+                partitionMetadata: args.partitionMetadata.filter(({ partitionId }) => partitionId < used)
+              })
+            }
+          }
+        })
+      ),
+      (producer) => {
+        usable = false
+        return disconnect(producer)
+      }
+    )
+    yield* Effect.catchTag(
+      callWithTimeout("connecting to Kafka", () => producer.connect()),
+      "BatchTooLarge",
+      Effect.die
+    )
+    return {
+      send: (sends, closing = () => []) =>
+        Effect.flatMap(
+          callWithTimeout("publishing to Kafka", async () => {
+            const transaction = transactionalId === null ? null : await producer.transaction()
+            const appended: Array<AppendedBatch> = []
+            const sendAll = async (sends: Sends) => {
+              for (const messages of sends) {
+                const answers = await (transaction ?? producer).sendBatch({ topicMessages: byTopic(messages) })
+                appended.push(...answers.flatMap(appendedBatches))
+              }
+            }
+            await sendAll(sends)
+            const last = closing(appended)
+            if (last instanceof SinkError) {
+              await transaction?.abort()
+              return last
+            }
+            await sendAll(last)
+            await transaction?.commit()
+            return null
+          }),
+          (refusal) => refusal === null ? Effect.void : Effect.fail(refusal)
+        )
+    }
+  })
+
+  const scan = <E>(
+    topic: string,
+    groupId: string,
+    use: (messages: ReadonlyArray<ReceivedMessage>) => Effect.Effect<void, E>
+  ): Effect.Effect<void, SinkError | E> =>
+    Effect.gen(function*() {
+      const doing = `reading ${topic}`
+      const ends = yield* admin(doing, (admin) => admin.fetchTopicOffsets(topic))
+      const left = new Map(
+        ends.flatMap(({ high, low, partition }) => high === low ? [] : [[partition, BigInt(high) - 1n] as const])
+      )
+      if (left.size === 0) return
+      let outcome: Exit.Exit<void, E> = Exit.void
+      const until = (consumer: kafkajs.Consumer) =>
+        callKafka(doing, () =>
+          new Promise<void>((resolve, reject) => {
+            const silence = setTimeout(
+              () => reject(new Error(`no answer within ${operationTimeout}`)),
+              operationTimeoutMillis
+            )
+            const end = (how: () => void) => {
+              clearTimeout(silence)
+              how()
+            }
+            consumer.on(consumer.events.CRASH, ({ payload }) => end(() => reject(payload.error)))
+            consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload: { lastOffset, partition } }) => {
+              silence.refresh()
+              const last = left.get(partition)
+              if (last !== undefined && BigInt(lastOffset) >= last) left.delete(partition)
+              if (left.size === 0) end(resolve)
+            })
+            const eachBatch = async ({ batch }: kafkajs.EachBatchPayload) => {
+              if (left.size === 0 || Exit.isFailure(outcome)) return
+              outcome = await run(use(batch.messages.map(received)))
+              if (Exit.isFailure(outcome)) end(resolve)
+            }
+            consumer.connect()
+              .then(() => consumer.subscribe({ topics: [topic], fromBeginning: true }))
+              .then(() => consumer.run({ autoCommit: false, eachBatch }))
+              .catch((error) => end(() => reject(error)))
+          }))
+      yield* Effect.acquireUseRelease(
+        Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
+        until,
+        disconnect
+      ).pipe(retryWhileStarting)
+      yield* outcome
+    })
+
+  return { admin, producer, scan }
+})

@@ -1,0 +1,122 @@
+/**
+ * Decides what an error of kafkajs means for the relay: wait, stop, or send smaller batches.
+ *
+ * Gotchas
+ * - kafkajs wraps: what the broker said stands somewhere down the chain of `cause`, or among `errors`.
+ * - What is unknown here counts as "away": the relay keeps its position and tries again, so nothing is lost.
+ */
+import * as Schema from "effect/Schema"
+import { Fenced, Refused, SinkError, Unreachable } from "../Sink.ts"
+
+/** The broker takes no batch of this size; a smaller one may pass. */
+export class BatchTooLarge extends Schema.TaggedError<BatchTooLarge>()("BatchTooLarge", {}) {}
+
+const permissions =
+  "give this principal Create, Write, Describe and DescribeConfigs on the event topics and the progress topic (rollcall.progress), the " +
+  "same and Read on the relay topic (rollcall.relay) and the topics ending in .state, " +
+  "Read on groups rollcall-relay-*, Write and Describe on transactional ids rollcall-relay-*."
+const credentials = "check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD."
+const topics = "correct ROLLCALL_TOPIC, or create the topics yourself as the broker's rules demand."
+const certificate =
+  "KAFKA_SSL is on, and the broker's certificate is not trusted: give its authority's certificate in NODE_EXTRA_CA_CERTS, or " +
+  "name the broker in KAFKA_BROKERS as its certificate does."
+const coordinator =
+  "No broker coordinates transactions. If that does not pass by itself, this cluster has no transactions (no " +
+  "__transaction_state topic, or fewer brokers than its replication factor): mend that, or set ROLLCALL_KAFKA_TRANSACTIONS=off."
+const transactions = "this broker has no transactions as Rollcall needs them: set ROLLCALL_KAFKA_TRANSACTIONS=off."
+
+/** By the name kafkajs gives the broker's error, or by the name of its own. */
+const permanentErrorHints: Readonly<Record<string, string>> = {
+  TOPIC_AUTHORIZATION_FAILED: permissions,
+  GROUP_AUTHORIZATION_FAILED: permissions,
+  CLUSTER_AUTHORIZATION_FAILED: permissions,
+  TRANSACTIONAL_ID_AUTHORIZATION_FAILED: permissions,
+  SASL_AUTHENTICATION_FAILED: credentials,
+  UNSUPPORTED_SASL_MECHANISM: credentials,
+  ILLEGAL_SASL_STATE: credentials,
+  KafkaJSSASLAuthenticationError: credentials,
+  INVALID_TOPIC_EXCEPTION: topics,
+  INVALID_PARTITIONS: topics,
+  INVALID_REPLICATION_FACTOR: topics,
+  INVALID_CONFIG: topics,
+  POLICY_VIOLATION: topics,
+  UNSUPPORTED_VERSION: transactions,
+  INVALID_TRANSACTION_TIMEOUT: transactions,
+  KafkaJSServerDoesNotSupportApiKey: transactions
+}
+/** What may pass by itself, but needs somebody if it does not: by error code, or by the name of kafkajs' error. */
+const transientErrorHints: Readonly<Record<string, string>> = {
+  KafkaJSGroupCoordinatorNotFound: coordinator,
+  DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
+  SELF_SIGNED_CERT_IN_CHAIN: certificate,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificate,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificate,
+  CERT_HAS_EXPIRED: certificate,
+  ERR_TLS_CERT_ALTNAME_INVALID: certificate
+}
+/** 90 is PRODUCER_FENCED, which kafkajs does not know by name. */
+const fencingErrors: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", 90])
+const sizeErrors: ReadonlySet<unknown> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"])
+
+/** What a broker says for a second or two after its start. */
+const startupErrors: ReadonlySet<unknown> = new Set([
+  "GROUP_LOAD_IN_PROGRESS",
+  "GROUP_COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR_FOR_GROUP",
+  "COORDINATOR_LOAD_IN_PROGRESS",
+  "COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR",
+  "LEADER_NOT_AVAILABLE",
+  "NOT_CONTROLLER",
+  "UNKNOWN_TOPIC_OR_PARTITION"
+])
+
+interface ErrorLike {
+  readonly name?: unknown
+  readonly type?: unknown
+  readonly code?: unknown
+  readonly cause?: unknown
+  readonly errors?: unknown
+}
+
+/** The error and all it wraps, outermost first. */
+const chainOf = (error: unknown, depth = 0): ReadonlyArray<ErrorLike> => {
+  if (typeof error !== "object" || error === null || depth > 8) return []
+  const fault: ErrorLike = error
+  const members = Array.isArray(fault.errors) ? fault.errors : []
+  return [fault, ...[fault.cause, ...members].flatMap((inner) => chainOf(inner, depth + 1))]
+}
+
+const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
+
+/** `doing` says in words what was tried: it leads the message. */
+export const toSinkError = (doing: string, error: unknown): SinkError | BatchTooLarge => {
+  const chain = chainOf(error)
+  const message = `${doing}: ${messageOf(error)}`
+  if (chain.some((fault) => sizeErrors.has(fault.type))) return new BatchTooLarge()
+  if (chain.some((fault) => fencingErrors.has(fault.type) || fencingErrors.has(fault.code))) {
+    return new SinkError({ reason: new Fenced({ message }) })
+  }
+  for (const fault of chain) {
+    const hint = permanentErrorHints[String(fault.type)] ?? permanentErrorHints[String(fault.name)]
+    if (hint !== undefined) return new SinkError({ reason: new Refused({ message, hint }) })
+  }
+  const advice = chain.map((fault) =>
+    transientErrorHints[String(fault.code)] ?? transientErrorHints[String(fault.name)]
+  ).find(Boolean)
+  return new SinkError({
+    reason: new Unreachable({ message, cause: error, ...(advice === undefined ? {} : { advice }) })
+  })
+}
+
+/** A connection was closed before it was of use: by a broker that goes away, or by one that speaks another protocol. */
+export const isConnectionClosed = ({ cause }: Unreachable): boolean =>
+  chainOf(cause).some(({ code, name }) =>
+    name === "KafkaJSConnectionClosedError" || (name === "KafkaJSConnectionError" && code !== "ECONNREFUSED")
+  )
+
+/** The broker is there and will answer in a moment. */
+export const isBrokerStarting = (fault: SinkError | BatchTooLarge): boolean => {
+  if (fault._tag === "BatchTooLarge" || fault.reason._tag !== "Unreachable") return false
+  return chainOf(fault.reason.cause).some((inner) => startupErrors.has(inner.type))
+}

@@ -1,0 +1,216 @@
+/**
+ * The Kafka form of an event: topic, key, headers, value (CloudEvents 1.0, binary mode), and how events share a send.
+ *
+ * Invariants
+ * 1. All events of one record go to one topic under one key   (I5)
+ * 2. No batch is larger than its topic takes; what is too large on its own becomes a stub   (K1)
+ *
+ * Gotchas
+ * - kafkajs makes one record batch per partition and send, and a broker refuses a batch that is too large as a whole.
+ *   A batch is bounded as if all of a topic's messages went to one partition.
+ */
+import {
+  attributesOf,
+  dataTextOf,
+  formatPosition,
+  type Json,
+  type LogEntry,
+  type LogIdentity,
+  partitionKey,
+  removalAttributesOf
+} from "../../domain/ChangeEvent.ts"
+import { isModel, type StreamKey, streamName } from "../../domain/Model.ts"
+import type { RecordKey, StreamProgress } from "../Sink.ts"
+
+/** One message and where it goes; `value` null deletes the key of a compacted topic. */
+export interface KafkaMessage {
+  readonly topic: string
+  readonly key: string
+  readonly value: Buffer | null
+  readonly headers: Readonly<Record<string, string>>
+  readonly partition?: number
+}
+
+export interface ReceivedMessage {
+  readonly key: string | undefined
+  readonly value: string | undefined
+  readonly header: (name: string) => string | undefined
+}
+
+const placeholders = /\{([^}]*)\}/g
+
+/** What is wrong with a topic template, in words; null when it is fine. */
+export const findTemplateError = (template: string): string | null => {
+  for (const [text, name] of template.matchAll(placeholders)) {
+    if (name !== "model" && name !== "integration") {
+      return `the topic template has no ${text}, only {model} and {integration}`
+    }
+  }
+  const fixed = template.replaceAll(placeholders, "")
+  return /^[A-Za-z0-9._-]*$/.test(fixed) && template !== ""
+    ? null
+    : "a topic's name consists of letters, digits, '.', '_' and '-'"
+}
+
+/** Keeps letters, digits, `.` and `-`; any other byte becomes `_` and two hex digits, so that no two ids share a topic. */
+const escapeIntegration = (integration: string): string =>
+  Array.from(
+    Buffer.from(integration),
+    (byte) =>
+      /[A-Za-z0-9.-]/.test(String.fromCharCode(byte))
+        ? String.fromCharCode(byte)
+        : `_${byte.toString(16).padStart(2, "0")}`
+  ).join("")
+
+/** The topic of a stream's events. */
+export const topicOf = (template: string, stream: StreamKey): string =>
+  template.replaceAll("{model}", stream.model).replaceAll("{integration}", () => escapeIntegration(stream.integration))
+
+/**
+ * A topic of Rollcall's own beside the events of a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
+ * template without `{model}` gets `._<name>` appended. No model has these names and no escaped integration contains a `_`
+ * without two hex digits after it, so that no stream's topic can have the same name.
+ */
+const ownTopicOf = (template: string, name: "progress" | "relay"): string =>
+  (template.includes("{model}") ? template.replaceAll("{model}", name) : `${template}._${name}`)
+    .replaceAll("{integration}", "_")
+
+/** How far every stream is complete, by the stream's name: `rollcall.progress` for `rollcall.{model}`. */
+export const progressTopicOf = (template: string): string => ownTopicOf(template, "progress")
+
+/** What the relay remembers at the broker: `rollcall.relay` for `rollcall.{model}`. */
+export const controlTopicOf = (template: string): string => ownTopicOf(template, "relay")
+
+/** The compacted topic of a stream's latest records. */
+export const stateTopicOf = (template: string, stream: StreamKey): string => `${topicOf(template, stream)}.state`
+
+const headersOf = (attributes: Readonly<Record<string, string | number | undefined>>): Record<string, string> => {
+  const headers: Record<string, string> = {}
+  for (const name in attributes) {
+    if (attributes[name] === undefined) continue
+    headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = String(attributes[name])
+  }
+  return headers
+}
+
+/** Upper bound of the bytes a message takes in its batch: every length prefix at its widest. */
+const sizeOf = (message: KafkaMessage): number => {
+  let bytes = 40 + Buffer.byteLength(message.key) + (message.value?.length ?? 0)
+  for (const name in message.headers) bytes += 10 + name.length + Buffer.byteLength(message.headers[name] ?? "")
+  return bytes
+}
+const batchOverheadBytes = 128
+
+/** Where the whole event can be read: the call of the HTTP API that answers with it alone. */
+const logUrlOf = (identity: LogIdentity, entry: LogEntry): string =>
+  `/v1/events?after=${formatPosition(identity, entry.position - 1)}&limit=1`
+
+const stubTextOf = (identity: LogIdentity, entry: LogEntry): Json =>
+  `${
+    dataTextOf({ ...entry, before: null, after: null, changes: "[]", transitions: "[]", cause: null }).slice(0, -1)
+  },"stub":true,"log":${JSON.stringify(logUrlOf(identity, entry))}}`
+
+export interface Encoding {
+  readonly identity: LogIdentity
+  /** Topic template. */
+  readonly topic: string
+  /** Whether the latest record goes to a compacted topic too. */
+  readonly state: boolean
+  /** Largest batch a topic takes, bytes. */
+  readonly limitOf: (topic: string) => number
+}
+
+/** The messages of one entry in order: the event and, if asked for, the record's state; `stubbed` when one is a stub. */
+export const messagesOf = (
+  encoding: Encoding,
+  entry: LogEntry
+): { readonly messages: ReadonlyArray<KafkaMessage>; readonly stubbed: boolean } => {
+  const { identity, limitOf } = encoding
+  const attributes = attributesOf(identity, entry)
+  const key = attributes.partitionkey
+  let stubbed = false
+  const fitting = (whole: KafkaMessage, stub: () => Json): KafkaMessage => {
+    if (sizeOf(whole) + batchOverheadBytes <= limitOf(whole.topic)) return whole
+    stubbed = true
+    return { ...whole, value: Buffer.from(stub()), headers: { ...whole.headers, ce_stub: "true" } }
+  }
+
+  const messages = [fitting(
+    {
+      topic: topicOf(encoding.topic, entry),
+      key,
+      value: Buffer.from(dataTextOf(entry)),
+      headers: headersOf(attributes)
+    },
+    () => stubTextOf(identity, entry)
+  )]
+  if (encoding.state) {
+    messages.push(fitting(
+      {
+        topic: stateTopicOf(encoding.topic, entry),
+        key,
+        value: entry.after === null ? null : Buffer.from(entry.after),
+        // The record itself, which our schema of events does not describe.
+        headers: headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined })
+      },
+      () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) })
+    ))
+  }
+  return { messages, stubbed }
+}
+
+/** Takes a record out of a state topic that no event takes out. */
+export const stateRemoval = (identity: LogIdentity, topic: string, record: RecordKey, now: number): KafkaMessage => ({
+  topic,
+  key: partitionKey(record),
+  value: null,
+  headers: headersOf(removalAttributesOf(identity, record, now))
+})
+
+/** The record that a message of a state topic holds; none if it is gone, or not ours. */
+export const recordOf = ({ header, value }: ReceivedMessage): ReadonlyArray<RecordKey> => {
+  const [integration, model, id] = [header("ce_integration"), header("ce_model"), header("ce_subject")]
+  return value === undefined || integration === undefined || model === undefined || id === undefined || !isModel(model)
+    ? []
+    : [{ integration, model, id }]
+}
+
+export const progressMessage = (
+  identity: LogIdentity,
+  template: string,
+  progress: StreamProgress
+): KafkaMessage => ({
+  topic: progressTopicOf(template),
+  key: streamName(progress),
+  value: Buffer.from(JSON.stringify({
+    store: identity.store,
+    generation: progress.generation,
+    complete_to: new Date(progress.completeTo).toISOString(),
+    position: formatPosition(identity, progress.position),
+    at: new Date(progress.at).toISOString()
+  })),
+  headers: { "content-type": "application/json" }
+})
+
+/** Splits messages, in order, into sends of which each topic's share fits one batch. */
+export const splitIntoSends = (
+  messages: Iterable<KafkaMessage>,
+  limitOf: (topic: string) => number
+): ReadonlyArray<ReadonlyArray<KafkaMessage>> => {
+  const sends: Array<Array<KafkaMessage>> = []
+  let send: Array<KafkaMessage> = []
+  let filled = new Map<string, number>()
+  for (const message of messages) {
+    const bytes = sizeOf(message)
+    const sum = (filled.get(message.topic) ?? batchOverheadBytes) + bytes
+    if (sum > limitOf(message.topic) && send.length > 0) {
+      sends.push(send)
+      send = []
+      filled = new Map()
+    }
+    filled.set(message.topic, (filled.get(message.topic) ?? batchOverheadBytes) + bytes)
+    send.push(message)
+  }
+  if (send.length > 0) sends.push(send)
+  return sends
+}

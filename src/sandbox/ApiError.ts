@@ -1,0 +1,76 @@
+/**
+ * How the service says no: the error envelope, and the status and title that belong to each code.
+ *
+ * Gotchas
+ * - All four keys of an error are always present, all but `message` may be null.
+ */
+import * as Data from "effect/Data"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+
+const codes: Readonly<Record<string, readonly [status: number, title: string]>> = {
+  "PLATFORM.AUTHENTICATION_INVALID": [401, "The API key is missing or wrong"],
+  "PLATFORM.IP_NOT_WHITELISTED": [403, "Requests from this address are not allowed"],
+  "PLATFORM.INTEGRATION_NOT_FOUND": [404, "There is no such integration"],
+  "PLATFORM.INPUT_INVALID": [400, "The request is not valid"],
+  "PLATFORM.RATE_LIMIT_EXCEEDED": [429, "Too many requests"],
+  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": [429, "Too many requests at once"],
+  "PLATFORM.TASK_TIMED_OUT": [504, "The request took too long"],
+  "PLATFORM.UNKNOWN_ERROR": [500, "Something went wrong on our side"],
+  "REMOTE.SERVICE_UNAVAILABLE": [503, "The connected system does not answer"],
+  "REMOTE.RATE_LIMIT_EXCEEDED": [429, "The connected system wants fewer requests"],
+  "REMOTE.INPUT_INVALID": [400, "The connected system refuses the request"],
+  "INTEGRATION.PERMISSION_MISSING": [403, "The scope configuration does not allow this"],
+  "INTEGRATION.MODEL_NOT_AVAILABLE": [404, "The integration does not offer this model"],
+  "INTEGRATION.MODEL_DISABLED": [403, "This model is switched off"],
+  "INTEGRATION.ACTION_NOT_AVAILABLE": [404, "The integration does not offer this action"],
+  "INTEGRATION.ACTION_DISABLED": [403, "This action is switched off"],
+  "INTEGRATION.SETUP_SYNC_PENDING": [409, "The first synchronisation is not finished"],
+  "INTEGRATION.SETUP_INCOMPLETE": [409, "The integration is not set up yet"],
+  "INTEGRATION.QA_FAILED": [409, "The integration did not pass its checks"],
+  "INTEGRATION.INACTIVE": [403, "The integration is switched off"],
+  "INTEGRATION.AUTHENTICATION_INVALID": [403, "The connected system refuses our credentials"],
+  "ATS.JOB_CLOSED": [409, "The job is closed"],
+  "ATS.APPLICATION_ALREADY_EXISTS": [409, "The candidate has applied for this job already"],
+  "HRIS.EMPLOYEE_ALREADY_EXISTS": [409, "The employee exists already"],
+  "HRIS.STAFFING_ENTITY_CLOSED": [409, "The staffing entity is closed"]
+}
+
+/** The status a code comes under; 400 if it is none of the known ones. */
+export const statusOf = (code: string): number => codes[code]?.[0] ?? 400
+
+/** A request that is not served. */
+export class ApiError extends Data.TaggedError("ApiError")<{
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  /** Seconds, or what the header says instead. */
+  readonly retryAfter?: number | string
+  /** What is allowed at this path, of a refused method. */
+  readonly allow?: string
+}> {
+  get response(): HttpServerResponse.HttpServerResponse {
+    const { allow, code, message, retryAfter, status } = this
+    return HttpServerResponse.jsonUnsafe({
+      status: "error",
+      error: { code, title: codes[code]?.[1] ?? null, message, log_url: null }
+    }, {
+      status,
+      headers: {
+        ...(status === 401 && { "www-authenticate": "Bearer" }),
+        ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+        ...(allow !== undefined && { allow })
+      }
+    })
+  }
+}
+
+/** Refused under the status that belongs to the code. */
+export const apiError = (code: string, message: string): ApiError =>
+  new ApiError({ status: statusOf(code), code, message })
+
+/** 400: the caller must change the request. */
+export const invalidInput = (message: string): ApiError => apiError("PLATFORM.INPUT_INVALID", message)
+
+/** 404: the path names something that is not there. */
+export const notFound = (message: string): ApiError =>
+  new ApiError({ status: 404, code: "PLATFORM.INPUT_INVALID", message })

@@ -1,0 +1,114 @@
+/**
+ * What the account may do, and how much at once: permissions, subsets of integrations, rate and concurrency limits.
+ * Hides the counting behind both limits.
+ *
+ * Gotchas
+ * - The rate limit is off until it is set, and nothing is said of it then; the limit of concurrency always holds.
+ * - What a tool does not offer is missing from all of its integrations, because the tool catalogue speaks of tools.
+ */
+import * as Schema from "effect/Schema"
+import { type Endpoint, endpointNames, permissionNames, toolOf } from "./Endpoints.ts"
+
+const positive = Schema.Int.check(Schema.isGreaterThan(0))
+
+/** The body of `PUT /_sandbox/account`: what it does not name is as at the beginning. */
+export const AccountSettings = Schema.Struct({
+  /** So many requests of the key in each window of so many seconds; null (default): as many as you like. */
+  rateLimit: Schema.optionalKey(Schema.NullOr(Schema.Struct({
+    requests: positive,
+    seconds: Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(86_400))
+  }))),
+  /** Writes and live reads in flight at once, per integration; default 30. */
+  concurrencyLimit: Schema.optionalKey(positive),
+  /** Not enabled in the scope configuration; default none. */
+  missingPermissions: Schema.optionalKey(Schema.Array(Schema.Literals(permissionNames))),
+  /** Tool → endpoints that it does not offer: names of models, reads and writes. */
+  unavailable: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.Literals(endpointNames)))),
+  /** Integration → filters, by their names in a query, on fields that it does not support. */
+  unsupportedFilters: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String)))
+})
+export type AccountSettings = typeof AccountSettings.Type
+
+/** Where a request stands in a limit. */
+export interface LimitStatus {
+  readonly exceeded: boolean
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** A place among the requests in flight; `leave` gives it back. */
+export interface Slot extends LimitStatus {
+  readonly release: () => void
+}
+
+const defaultConcurrencyLimit = 30
+const unlimited: LimitStatus = { exceeded: false, headers: {} }
+
+export class Account {
+  #settings: AccountSettings = {}
+  #window = { ends: 0, used: 0 }
+  readonly #inFlight = new Map<string, number>()
+
+  get settings(): AccountSettings {
+    return this.#settings
+  }
+
+  set(settings: AccountSettings): void {
+    this.#settings = settings
+    this.#window = { ends: 0, used: 0 }
+  }
+
+  isMissingPermission({ permission }: Endpoint): boolean {
+    return permission !== null && this.#settings.missingPermissions?.includes(permission) === true
+  }
+
+  hasEndpoint(tool: string, { name }: Endpoint): boolean {
+    const { unavailable = {} } = this.#settings
+    return !(Object.hasOwn(unavailable, tool) && unavailable[tool]?.includes(name) === true)
+  }
+
+  hasEndpointFor(integration: string, endpoint: Endpoint): boolean {
+    return this.hasEndpoint(toolOf(integration), endpoint)
+  }
+
+  unsupportedFilters(integration: string): ReadonlyArray<string> {
+    const { unsupportedFilters = {} } = this.#settings
+    return Object.hasOwn(unsupportedFilters, integration) ? unsupportedFilters[integration] ?? [] : []
+  }
+
+  /** Counts a request, refused ones too; `now` in ms. */
+  countRequest(now: number): LimitStatus & { readonly reset: number } {
+    const { rateLimit } = this.#settings
+    if (rateLimit == null) return { ...unlimited, reset: 0 }
+    if (now >= this.#window.ends) this.#window = { ends: now + rateLimit.seconds * 1000, used: 0 }
+    this.#window.used++
+    const remaining = rateLimit.requests - this.#window.used
+    const reset = Math.ceil((this.#window.ends - now) / 1000)
+    return {
+      exceeded: remaining < 0,
+      reset,
+      headers: {
+        "ratelimit-limit": String(rateLimit.requests),
+        "ratelimit-remaining": String(Math.max(0, remaining)),
+        "ratelimit-reset": String(reset)
+      }
+    }
+  }
+
+  /** Takes a place among the integration's requests in flight, if there is one left. */
+  acquireSlot(integration: string): Slot {
+    const limit = this.#settings.concurrencyLimit ?? defaultConcurrencyLimit
+    const before = this.#inFlight.get(integration) ?? 0
+    const exceeded = before >= limit
+    if (!exceeded) this.#inFlight.set(integration, before + 1)
+    return {
+      exceeded,
+      headers: {
+        "concurrency-limit": String(limit),
+        "concurrency-remaining": String(Math.max(0, limit - before - 1))
+      },
+      release: () => {
+        if (!exceeded) this.#inFlight.set(integration, (this.#inFlight.get(integration) ?? 1) - 1)
+      }
+    }
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * What goes wrong between the world and its readers: hides which answer suffers which fault, by a seed.
+ *
+ * Gotchas
+ * - They strike all 27 endpoints; `/_sandbox` always answers, and a wrong key is refused whatever the weather.
+ * - `drop_request` breaks the connection before anything happened, `drop_response` after it: only the first may be sent again blindly.
+ */
+import * as Schema from "effect/Schema"
+import { incrementalModels } from "../../api/Lists.ts"
+import { hash, SeededRandom } from "../world/SeededRandom.ts"
+import { type EndpointName, endpointNames } from "./Endpoints.ts"
+
+export const faultKinds = [
+  "rate_limit",
+  "server_error",
+  "api_error",
+  "truncated",
+  "html",
+  "delay",
+  "drop_request",
+  "drop_response"
+] as const
+
+const probability = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+
+/** One way to fail. */
+export const InjectedFault = Schema.Struct({
+  kind: Schema.Literals(faultKinds),
+  /** Of each request; default 1. */
+  probability: Schema.optionalKey(probability),
+  /** Only requests for this model's list. */
+  model: Schema.optionalKey(Schema.Literals(incrementalModels)),
+  /** Only requests to this endpoint: the name of a model, a read or a write. */
+  endpoint: Schema.optionalKey(Schema.Literals(endpointNames)),
+  /** Only requests for this integration. */
+  integration: Schema.optionalKey(Schema.String),
+  /** Stops after so many strikes. */
+  count: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
+  /** `server_error`: default one of 500, 502, 503 and 504; `api_error`: default the one that belongs to the code. */
+  status: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 599 }))),
+  /** `api_error`: the code of the error envelope, known or not; default PLATFORM.UNKNOWN_ERROR. */
+  code: Schema.optionalKey(Schema.String),
+  /** `rate_limit`, `api_error`: `Retry-After` in seconds or as any text, default 1 for a 429; null leaves it out (R1). */
+  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Int, Schema.String]))),
+  /** `delay`: milliseconds; default 1000. */
+  delay: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 600_000 })))
+})
+export type InjectedFault = typeof InjectedFault.Type
+
+export const faultProfiles = ["none", "light", "heavy"] as const
+export type FaultProfile = (typeof faultProfiles)[number]
+
+const faultMix = (share: number): ReadonlyArray<InjectedFault> => [
+  { kind: "rate_limit", probability: share },
+  { kind: "server_error", probability: share },
+  { kind: "truncated", probability: share / 3 },
+  { kind: "html", probability: share / 3 },
+  { kind: "drop_request", probability: share / 3 },
+  { kind: "delay", probability: share * 2, delay: 300 }
+]
+
+/** What each weather brings: nothing, a fault in 20 requests, a fault in 3. */
+export const profileFaults: Readonly<Record<FaultProfile, ReadonlyArray<InjectedFault>>> = {
+  none: [],
+  light: faultMix(0.01),
+  heavy: faultMix(0.07)
+}
+
+/** The body of `PUT /_sandbox/faults`: replaces what was set before. */
+export const FaultSettings = Schema.Struct({
+  profile: Schema.optionalKey(Schema.Literals(faultProfiles)),
+  faults: Schema.optionalKey(Schema.Array(InjectedFault))
+})
+export type FaultSettings = typeof FaultSettings.Type
+
+export class FaultInjector {
+  readonly #random: SeededRandom
+  #active: Array<{ readonly fault: InjectedFault; left: number }> = []
+
+  constructor(seed: number, profile: FaultProfile) {
+    this.#random = new SeededRandom(hash(`faults ${seed}`))
+    this.set({ profile })
+  }
+
+  set({ profile = "none", faults = [] }: FaultSettings): void {
+    this.#active = [...faults, ...profileFaults[profile]].map((fault) => ({ fault, left: fault.count ?? Infinity }))
+  }
+
+  /** The fault this request suffers, if any. */
+  pickFault(integration: string | null, endpoint: EndpointName): InjectedFault | null {
+    for (const entry of this.#active) {
+      const { fault } = entry
+      const concerned = (fault.model ?? endpoint) === endpoint && (fault.endpoint ?? endpoint) === endpoint &&
+        (fault.integration ?? integration) === integration
+      if (!concerned || entry.left === 0 || !this.#random.boolean(fault.probability ?? 1)) continue
+      entry.left--
+      return fault
+    }
+    return null
+  }
+
+  /** Is this one of the answers that carry warnings? */
+  shouldWarn(): boolean {
+    return this.#random.boolean(0.03)
+  }
+
+  pickServerErrorStatus(): number {
+    return this.#random.pick([500, 502, 503, 504])
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * What every endpoint of the API has around it: hides admission, limits, faults, envelopes and the log of requests.
+ *
+ * Invariants
+ * 1. A request passes key, rate limit, integration, subset, permission, limit of concurrency and faults, in this
+ *    order, before its endpoint sees it; whichever refuses, the answer is the error envelope.
+ * 2. A place in flight is given back however the request ends.
+ */
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { ApiError, apiError, notFound, statusOf } from "../ApiError.ts"
+import { authenticate, authorize } from "./Auth.ts"
+import { allowedMethods, type Endpoint } from "./Endpoints.ts"
+import type { InjectedFault } from "./FaultInjection.ts"
+import type { SandboxState } from "./SandboxState.ts"
+
+export interface EndpointResult {
+  /** A JSON object. */
+  readonly data: object
+  /** null: this endpoint never warns, the key is left out. */
+  readonly warnings: ReadonlyArray<string> | null
+}
+
+type Response = HttpServerResponse.HttpServerResponse
+type Request = HttpServerRequest.HttpServerRequest
+
+/** The route of an endpoint; `answer` sees what was admitted, with the integration ("" where none is asked). */
+export const route = <R>(
+  state: SandboxState,
+  endpoint: Endpoint,
+  handler: (integration: string) => Effect.Effect<EndpointResult, ApiError, R>
+) =>
+  HttpRouter.route(
+    endpoint.method,
+    endpoint.path,
+    withRequestLog(
+      state,
+      Effect.gen(function*() {
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        yield* Effect.fromResult(authenticate(state.key, headers))
+        const spent = state.account.countRequest(yield* state.now)
+        const served = spent.exceeded
+          ? Effect.succeed(rateLimitExceeded(spent.reset))
+          : withAuthorization(state, endpoint, headers, handler)
+        return HttpServerResponse.setHeaders(yield* served, spent.headers)
+      })
+    )
+  )
+
+/** The answer to every path and method that is none. */
+export const routeNotFound = (state: SandboxState) =>
+  HttpRouter.route(
+    "*",
+    "/*",
+    withRequestLog(
+      state,
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
+        const path = url.split("?", 1)[0] ?? ""
+        const methods = allowedMethods(path)
+        if (methods.length === 0) return Effect.fail(notFound(`There is no ${method} ${path}. Paths begin with /v1.`))
+        return Effect.fail(
+          new ApiError({
+            status: 405,
+            code: "PLATFORM.INPUT_INVALID",
+            message: `There is no ${method} ${path}.`,
+            allow: methods.join(", ")
+          })
+        )
+      })
+    )
+  )
+
+const rateLimitExceeded = (reset: number): Response =>
+  new ApiError({
+    status: 429,
+    code: "PLATFORM.RATE_LIMIT_EXCEEDED",
+    message: "The request budget of this key is used up.",
+    retryAfter: reset
+  }).response
+
+const withAuthorization = <R>(
+  state: SandboxState,
+  endpoint: Endpoint,
+  headers: Request["headers"],
+  handler: (integration: string) => Effect.Effect<EndpointResult, ApiError, R>
+): Effect.Effect<Response, never, R | Request> =>
+  Effect.fromResult(authorize(state.world, state.account, endpoint, headers)).pipe(
+    Effect.flatMap((integration) => {
+      const served = withFaults(state, endpoint, integration, handler(integration ?? ""))
+      return endpoint.live && integration !== null ? withConcurrencyLimit(state, integration, served) : served
+    }),
+    toErrorResponse
+  )
+
+const withConcurrencyLimit = <R>(
+  state: SandboxState,
+  integration: string,
+  served: Effect.Effect<Response, ApiError, R>
+) =>
+  Effect.suspend(() => {
+    const slot = state.account.acquireSlot(integration)
+    const within = slot.exceeded
+      ? Effect.fail(apiError("PLATFORM.CONCURRENCY_LIMIT_EXCEEDED", "Wait until a request in flight is answered."))
+      : Effect.ensuring(served, Effect.sync(slot.release))
+    return Effect.map(toErrorResponse(within), HttpServerResponse.setHeaders(slot.headers))
+  })
+
+/** The answer, or what a fault makes of it. */
+const withFaults = <R>(
+  state: SandboxState,
+  { name }: Endpoint,
+  integration: string | null,
+  handled: Effect.Effect<EndpointResult, ApiError, R>
+): Effect.Effect<Response, ApiError, R | Request> =>
+  Effect.gen(function*() {
+    const fault = state.faults.pickFault(integration, name)
+    if (fault !== null) yield* applyFaultBefore(state, fault)
+    const { data, warnings } = yield* handled
+    const messages = warnings &&
+      [...warnings, ...(state.faults.shouldWarn() ? ["The connected system answered slowly."] : [])]
+    const text = JSON.stringify({
+      status: "success",
+      data,
+      ...(messages && { warnings: messages.map((message) => ({ message })) })
+    })
+    if (fault?.kind === "drop_response") yield* dropConnection
+    return corruptResponse(text, fault)
+  })
+
+/** Breaks the connection: nobody gets an answer any more. */
+const dropConnection = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+  NodeHttpServerRequest.toServerResponse(request).destroy()
+  return Effect.never
+})
+
+/** Faults that need no answer to spoil. */
+const applyFaultBefore = (state: SandboxState, fault: InjectedFault): Effect.Effect<void, ApiError, Request> => {
+  const refuse = (status: number, code: string, message: string) => {
+    const retryAfter = fault.retryAfter === undefined && status === 429 ? 1 : fault.retryAfter
+    return Effect.fail(new ApiError({ status, code, message, ...(retryAfter != null && { retryAfter }) }))
+  }
+  switch (fault.kind) {
+    case "rate_limit":
+      return refuse(429, "PLATFORM.RATE_LIMIT_EXCEEDED", "The request budget of this key is used up.")
+    case "server_error": {
+      const status = fault.status ?? state.faults.pickServerErrorStatus()
+      const code = status === 500 ? "PLATFORM.UNKNOWN_ERROR" : "REMOTE.SERVICE_UNAVAILABLE"
+      return refuse(status, code, "The request could not be served.")
+    }
+    case "api_error": {
+      const code = fault.code ?? "PLATFORM.UNKNOWN_ERROR"
+      return refuse(fault.status ?? statusOf(code), code, "The request is refused, as was asked for.")
+    }
+    case "delay":
+      return Effect.sleep(fault.delay ?? 1000)
+    case "drop_request":
+      return dropConnection
+    default:
+      return Effect.void
+  }
+}
+
+const corruptResponse = (text: string, fault: InjectedFault | null): Response => {
+  switch (fault?.kind) {
+    case "truncated":
+      return HttpServerResponse.text(text.slice(0, Math.floor(text.length * 0.7)), { contentType: "application/json" })
+    case "html":
+      return HttpServerResponse.text("<!doctype html><title>Maintenance</title><h1>Back soon</h1>", {
+        contentType: "text/html"
+      })
+    default:
+      return HttpServerResponse.text(text, { contentType: "application/json" })
+  }
+}
+
+const toErrorResponse = <R>(effect: Effect.Effect<Response, ApiError, R>): Effect.Effect<Response, never, R> =>
+  Effect.catch(effect, (refusal) => Effect.succeed(refusal.response))
+
+/** What was answered is written down. */
+const withRequestLog = <R>(state: SandboxState, effect: Effect.Effect<Response, ApiError, R>) =>
+  Effect.gen(function*() {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const at = new Date(yield* state.now).toISOString()
+    const [path = "", query = ""] = request.url.split("?", 2)
+    const write = (status: number | null) =>
+      state.recordRequest({
+        at,
+        method: request.method,
+        path,
+        query,
+        integration: request.headers["x-integration-id"] ?? null,
+        status
+      })
+    return yield* toErrorResponse(effect).pipe(
+      Effect.tap((response) => write(response.status)),
+      Effect.onInterrupt(() => write(null))
+    )
+  })

@@ -1,0 +1,86 @@
+/**
+ * What the sandbox's routes and its handle work with: the world at the right time, its faults, the account with its key,
+ * and the log of requests.
+ *
+ * Gotchas
+ * - The log holds no key and no body; it keeps the last ten thousand requests.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { type ApiError, invalidInput } from "../ApiError.ts"
+import type { MutationRequest } from "../world/Mutations.ts"
+import type { Json, WorldModel } from "../world/Records.ts"
+import type { World } from "../world/World.ts"
+import type { Account } from "./Account.ts"
+import type { FaultInjector } from "./FaultInjection.ts"
+
+export interface RequestEntry {
+  /** ISO 8601, when it arrived. */
+  readonly at: string
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly integration: string | null
+  /** null: the connection broke before an answer. */
+  readonly status: number | null
+}
+
+const maxRequests = 10_000
+
+export class SandboxState {
+  readonly world: World
+  readonly faults: FaultInjector
+  readonly account: Account
+  readonly key: string
+  /** Query name of the cursor. */
+  readonly cursorParameter: string
+  readonly requests: Array<RequestEntry> = []
+  /** ms */
+  readonly now = Clock.currentTimeMillis
+  /** Lets the world live up to now. */
+  readonly advanceToNow: Effect.Effect<void>
+
+  constructor(world: World, faults: FaultInjector, account: Account, key: string, cursorParameter: string) {
+    this.world = world
+    this.faults = faults
+    this.account = account
+    this.key = key
+    this.cursorParameter = cursorParameter
+    this.advanceToNow = Effect.map(this.now, (now) => world.advance(now))
+  }
+
+  /** Does what a test wants done, now; the record it was done to. */
+  mutate(act: MutationRequest): Effect.Effect<{ readonly id: string }, ApiError> {
+    return Effect.flatMap(this.advanceToNow, () => {
+      const done = this.world.mutate(act)
+      return "refused" in done ? Effect.fail(invalidInput(done.refused)) : Effect.succeed(done)
+    })
+  }
+
+  /** Live records of a model now, of the first integration that has it unless one is named. */
+  truth(
+    model: WorldModel,
+    integration?: string
+  ): Effect.Effect<{ readonly integration: string; readonly records: ReadonlyArray<Json> }, ApiError> {
+    return Effect.flatMap(this.advanceToNow, () => {
+      const chosen = this.world.integrations.find(({ id, models }) =>
+        integration === undefined ? models.includes(model) : id === integration
+      )
+      if (chosen === undefined) {
+        return Effect.fail(
+          invalidInput(
+            integration === undefined ? `No integration has ${model}.` : `There is no integration "${integration}".`
+          )
+        )
+      }
+      return Effect.succeed({ integration: chosen.id, records: [...this.world.truth(chosen.id, model).values()] })
+    })
+  }
+
+  recordRequest(entry: RequestEntry): Effect.Effect<void> {
+    return Effect.sync(() => {
+      this.requests.push(entry)
+      if (this.requests.length > 2 * maxRequests) this.requests.splice(0, maxRequests)
+    })
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * `/_sandbox`: what tests ask of the sandbox beside the API: the truth, single mutations, faults, the account's limits
+ * and permissions, uploaded files, what was requested, and the API's own document.
+ *
+ * Gotchas
+ * - It takes no key: the sandbox holds invented data and listens on loopback unless told otherwise.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Schema from "effect/Schema"
+import { ApiError, invalidInput, notFound } from "../../ApiError.ts"
+import { MutationRequest } from "../../world/Mutations.ts"
+import { isWorldModel } from "../../world/Records.ts"
+import { readAttachment } from "../../world/writes/Attachments.ts"
+import { AccountSettings } from "../Account.ts"
+import { FaultSettings } from "../FaultInjection.ts"
+import type { SandboxState } from "../SandboxState.ts"
+import { queryParameters } from "./ListRequest.ts"
+import { openApiDocument } from "./SandboxOpenApi.ts"
+
+const json = HttpServerResponse.jsonUnsafe
+
+const withErrorResponse = <E, R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, E | ApiError, R>) =>
+  Effect.catch(
+    effect,
+    (error) => error instanceof ApiError ? Effect.succeed(error.response) : Effect.fail(error as Exclude<E, ApiError>)
+  )
+
+/** The body, or a refusal that says what is wrong with it. */
+const decodeBody = <A>(schema: Schema.Codec<A, unknown>) =>
+  HttpServerRequest.schemaBodyJson(schema).pipe(Effect.mapError((error) => invalidInput(error.message)))
+
+/** Settings that are exchanged as a whole, and taken back. */
+const settingsRoutes = <A extends object>(
+  path: `/${string}`,
+  schema: Schema.Codec<A, unknown>,
+  set: (settings: A | {}) => void
+) => [
+  HttpRouter.route(
+    "PUT",
+    path,
+    withErrorResponse(Effect.map(decodeBody(schema), (settings) => {
+      set(settings)
+      return json(settings)
+    }))
+  ),
+  HttpRouter.route(
+    "DELETE",
+    path,
+    Effect.sync(() => {
+      set({})
+      return json({})
+    })
+  )
+]
+
+export const layer = (state: SandboxState) =>
+  HttpRouter.addAll([
+    HttpRouter.route(
+      "GET",
+      "/_sandbox/models/:model",
+      withErrorResponse(Effect.gen(function*() {
+        const { model = "" } = yield* HttpRouter.params
+        const { integration } = yield* queryParameters
+        if (!isWorldModel(model)) return yield* invalidInput(`There is no model "${model}".`)
+        return json({ model, ...(yield* state.truth(model, integration)) })
+      }))
+    ),
+    HttpRouter.route(
+      "GET",
+      "/_sandbox/mutations",
+      Effect.map(
+        state.advanceToNow,
+        () => json({ counts: state.world.mutations, latest: state.world.log.slice(-1000) })
+      )
+    ),
+    HttpRouter.route(
+      "POST",
+      "/_sandbox/mutations",
+      withErrorResponse(
+        Effect.map(Effect.flatMap(decodeBody(MutationRequest), (act) => state.mutate(act)), (done) => json(done))
+      )
+    ),
+    ...settingsRoutes("/_sandbox/faults", FaultSettings, (settings) => state.faults.set(settings)),
+    HttpRouter.route("GET", "/_sandbox/account", Effect.sync(() => json(state.account.settings))),
+    ...settingsRoutes("/_sandbox/account", AccountSettings, (settings) => state.account.set(settings)),
+    HttpRouter.route(
+      "GET",
+      "/_sandbox/files/:integration/:id",
+      withErrorResponse(Effect.gen(function*() {
+        const { id = "", integration = "" } = yield* HttpRouter.params
+        const known = state.world.integrations.some((known) => known.id === integration)
+        const file = known ? readAttachment(state.world.writeContext(integration).records, id) : null
+        if (file === null) return yield* notFound("There is no such file.")
+        return HttpServerResponse.uint8Array(file.bytes, { contentType: file.contentType })
+      }))
+    ),
+    HttpRouter.route(
+      "GET",
+      "/_sandbox/openapi.json",
+      Effect.gen(function*() {
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        return json(yield* openApiDocument(state, `http://${headers["host"]}/v1`))
+      })
+    ),
+    HttpRouter.route("GET", "/_sandbox/requests", Effect.sync(() => json({ requests: state.requests })))
+  ])

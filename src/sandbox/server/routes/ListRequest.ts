@@ -1,0 +1,129 @@
+/**
+ * What one list request asks for: hides the query rules of the lists.
+ *
+ * Source: docs/contract.md, "Shared list contract", "List endpoints".
+ *
+ * Gotchas
+ * - A filter on a field that the integration does not support leaves nothing, unless it is to be ignored; an empty
+ *   filter asks for nothing and does neither.
+ * - An empty cursor is refused, not taken for the first page: whoever asks on after the last page would never end.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as Result from "effect/Result"
+import { isDay } from "../../../api/Fields.ts"
+import {
+  cursorParameter as defaultCursorParameter,
+  filterValues,
+  type IncrementalModel,
+  lists,
+  pageSize,
+  sharedParameters,
+  updatedAfterPattern
+} from "../../../api/Lists.ts"
+import { type ApiError, invalidInput } from "../../ApiError.ts"
+import type { ListQuery } from "../../world/ListQuery.ts"
+
+export interface ListRequest {
+  readonly integration: string
+  readonly model: IncrementalModel
+  readonly query: ListQuery
+  readonly pageSize: number
+  readonly cursor: string | null
+  /** An unsupported filter leaves nothing of the list. */
+  readonly matchesNothing: boolean
+  /** What was sent and means nothing here. */
+  readonly ignoredParameters: ReadonlyArray<string>
+}
+
+/** Each value of a request's query as one text; refused if one is given twice. */
+export const queryParameters: Effect.Effect<
+  Readonly<Record<string, string>>,
+  ApiError,
+  HttpServerRequest.ParsedSearchParams
+> = Effect.flatMap(HttpServerRequest.ParsedSearchParams, (params) => {
+  const values: Record<string, string> = {}
+  for (const [name, value] of Object.entries(params)) {
+    if (typeof value !== "string") return Effect.fail(invalidInput(`${name} is given more than once.`))
+    values[name] = value
+  }
+  return Effect.succeed(values)
+})
+
+/** The checked query of a list of an integration that does not support some filters. */
+export const parseListRequest = (
+  integration: string,
+  model: IncrementalModel,
+  texts: Readonly<Record<string, string>>,
+  unsupported: ReadonlyArray<string> = [],
+  cursorParameter: string = defaultCursorParameter
+): Result.Result<ListRequest, ApiError> => {
+  const filters: Record<string, ReadonlyArray<string>> = {}
+  for (const filter of lists[model].filters) {
+    const chosen = parseList(texts[filter])
+    const allowed = filterValues[filter]
+    const wrong = allowed && chosen.find((value) => !allowed.includes(value))
+    if (wrong !== undefined) {
+      return Result.fail(invalidInput(`${filter}: "${wrong}" is none of ${allowed?.join(", ")}.`))
+    }
+    filters[filter] = chosen
+  }
+  for (const name of ["include_deleted", "ignore_unsupported_filters"]) {
+    const value = texts[name]
+    if (value !== undefined && value !== "true" && value !== "false") {
+      return Result.fail(invalidInput(`${name} must be true or false.`))
+    }
+  }
+  if (texts[cursorParameter] === "") {
+    return Result.fail(
+      invalidInput(`${cursorParameter} is empty: leave it out for the first page; data.next is null on the last.`)
+    )
+  }
+  const size = parsePageSize(texts["page_size"])
+  if (size === null) {
+    return Result.fail(invalidInput(`page_size must be a whole number from ${pageSize.min} to ${pageSize.max}.`))
+  }
+  const updatedAfter = parseTime(texts["updated_after"])
+  if (updatedAfter === "malformed") {
+    return Result.fail(invalidInput("updated_after must look like YYYY-MM-DDTHH:mm:ss.sssZ and be a time that exists."))
+  }
+  const known: ReadonlyArray<string> = [cursorParameter, ...sharedParameters, ...lists[model].filters]
+  const droppedFilters = unsupported.filter((name) => parseList(texts[name]).length > 0)
+  const supported = <A>(name: string, value: A, none: A): A => droppedFilters.includes(name) ? none : value
+  return Result.succeed({
+    integration,
+    model,
+    query: {
+      updatedAfter: supported("updated_after", updatedAfter, null),
+      includeDeleted: texts["include_deleted"] === "true",
+      ids: supported("ids", parseList(texts["ids"]), []),
+      remoteIds: supported("remote_ids", parseList(texts["remote_ids"]), []),
+      filters: Object.fromEntries(Object.entries(filters).map(([name, chosen]) => [name, supported(name, chosen, [])]))
+    },
+    pageSize: size,
+    cursor: texts[cursorParameter] ?? null,
+    matchesNothing: droppedFilters.length > 0 && texts["ignore_unsupported_filters"] !== "true",
+    ignoredParameters: [
+      ...droppedFilters,
+      ...Object.keys(texts).filter((name) => !known.includes(name))
+    ]
+  })
+}
+
+const parseList = (text: string | undefined): ReadonlyArray<string> =>
+  (text ?? "").split(",").map((value) => value.trim()).filter((value) => value !== "")
+
+const parsePageSize = (text: string | undefined): number | null => {
+  if (text === undefined) return pageSize.default
+  const size = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  return size >= pageSize.min && size <= pageSize.max ? size : null
+}
+
+/** Without a zone it is UTC; without a time, midnight. */
+const parseTime = (text: string | undefined): number | null | "malformed" => {
+  if (text === undefined) return null
+  if (!updatedAfterPattern.test(text) || !isDay(text.slice(0, 10))) return "malformed"
+  const bare = text.replace(/Z$/, "")
+  const at = Date.parse(bare.includes("T") ? `${bare}Z` : `${bare}T00:00:00Z`)
+  return Number.isNaN(at) ? "malformed" : at
+}

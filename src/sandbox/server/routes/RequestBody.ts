@@ -1,0 +1,51 @@
+/**
+ * A request's JSON body: hides its media type, size and nesting, and that a fault of any of them is the caller's.
+ *
+ * Gotchas
+ * - What lies deeper than `deepest` is refused: whoever walks through the value would run out of stack.
+ */
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import { largestBodyBytes } from "../../../api/Attachments.ts"
+import { ApiError, invalidInput } from "../../ApiError.ts"
+
+const maxDepth = 100
+
+const mediaType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset=(?:"?utf-?8"?)\s*)?$/i
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+/** The body's JSON value, or why it cannot be read: 413 if it is too large, else 400. */
+export const readJson: Effect.Effect<unknown, ApiError, HttpServerRequest.HttpServerRequest> = Effect.gen(function*() {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  if (!mediaType.test(request.headers["content-type"] ?? "")) {
+    return yield* invalidInput("Send a JSON body with `Content-Type: application/json`.")
+  }
+  const bytes = yield* request.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(largestBodyBytes)),
+    Effect.mapError(({ reason }) =>
+      "reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : invalidInput("The body broke off.")
+    )
+  )
+  const value = yield* Effect.try({
+    try: (): unknown => JSON.parse(utf8.decode(bytes)),
+    catch: () => invalidInput("The body is not JSON.")
+  })
+  return depthOf(value) > maxDepth ? yield* invalidInput(`The body is nested deeper than ${maxDepth} levels.`) : value
+})
+
+const tooLarge = new ApiError({
+  status: 413,
+  code: "PLATFORM.INPUT_INVALID",
+  message: `The body is larger than ${largestBodyBytes / 1024 / 1024} MiB.`
+})
+
+/** Levels of nesting, counted no further than one beyond what is allowed. */
+const depthOf = (value: unknown): number => {
+  let level: ReadonlyArray<unknown> = [value]
+  for (let depth = 0;; depth++) {
+    level = level.flatMap((value) => typeof value === "object" && value !== null ? Object.values(value) : [])
+    if (level.length === 0 || depth > maxDepth) return depth
+  }
+}

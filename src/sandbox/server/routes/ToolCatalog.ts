@@ -1,0 +1,80 @@
+/**
+ * The tool catalogue: which tools the account's integrations are of, and what each is known to offer.
+ *
+ * Invariants
+ * 1. SUPPORTED is said of an endpoint if and only if the sandbox serves it to the tool's integrations.
+ *
+ * Gotchas
+ * - A tool stands in every category it belongs to, there with that category's coverage only.
+ * - The ids of coverage are the paths without parameters, `ats_scorecards`; of writes their names, `add_tag`.
+ */
+import { incrementalModels } from "../../../api/Lists.ts"
+import { recordSchemas } from "../../../api/Records.ts"
+import type { Tool, ToolCategory } from "../../../api/Tools.ts"
+import { writeNames, writeSchemas } from "../../../api/Writes.ts"
+import type { World } from "../../world/World.ts"
+import type { Account } from "../Account.ts"
+import { type Endpoint, endpoints, toolOf } from "../Endpoints.ts"
+
+type Status = "SUPPORTED" | "UNSUPPORTED"
+
+const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const toLabel = (id: string): string => `${id[0]?.toUpperCase()}${id.slice(1).replaceAll("_", " ")}`
+
+/** Of `/v1/ats/applications/:application_id/attachments`: `ats_applications_attachments`. */
+const coverageId = ({ kind, name, path }: Endpoint): string =>
+  kind === "write"
+    ? toSnakeCase(name)
+    : path.split("/").slice(2).filter((part) => !part.startsWith(":")).join("_").replaceAll("-", "_")
+
+const fieldsOf = ({ name }: Endpoint): ReadonlyArray<string> => {
+  const model = incrementalModels.find((model) => model === name)
+  if (model !== undefined) return Object.keys(recordSchemas[model].fields)
+  const write = writeNames.find((write) => write === name)
+  if (write === undefined) return []
+  const { body } = writeSchemas[write]
+  return "fields" in body ? Object.keys(body.fields) : []
+}
+
+const coverageEntry = (endpoint: Endpoint, status: Status) => {
+  const id = coverageId(endpoint)
+  return {
+    id,
+    label: toLabel(id),
+    coverage_status: status,
+    fields: fieldsOf(endpoint).map((field) => ({ id: field, coverage_status: status }))
+  }
+}
+
+const renderTool = (id: string, category: ToolCategory, account: Account): Tool => {
+  const covered = (write: boolean) =>
+    endpoints
+      .filter((endpoint) => endpoint.category === category && (endpoint.kind === "write") === write)
+      .map((endpoint) => coverageEntry(endpoint, account.hasEndpoint(id, endpoint) ? "SUPPORTED" : "UNSUPPORTED"))
+  const asset = (kind: string) => `https://tools.example/${id}/${kind}.svg`
+  return {
+    id,
+    label: toLabel(id),
+    internal_label: null,
+    assets: { logo_url: asset("logo"), icon_url: asset("icon"), icon_black_url: asset("icon-black") },
+    paid_api_details_markdown: null,
+    fast_track_details_markdown: null,
+    partner_only_details_markdown: null,
+    connection_guide_url: `https://tools.example/${id}/connect`,
+    coverage: {
+      read_models: covered(false),
+      write_actions: covered(true),
+      features: [{ id: "webhooks", label: "Webhooks", coverage_status: "UNSUPPORTED" }]
+    }
+  }
+}
+
+/** The tools of a category, each once. */
+export const listTools = (
+  integrations: World["integrations"],
+  category: ToolCategory,
+  account: Account
+): ReadonlyArray<Tool> => {
+  const ids = integrations.filter(({ categories }) => categories.includes(category)).map(({ id }) => toolOf(id))
+  return [...new Set(ids)].map((id) => renderTool(id, category, account))
+}

@@ -1,0 +1,276 @@
+/**
+ * What happens in an organisation: hides which records each kind of mutation looks for and what it does to them.
+ *
+ * Gotchas
+ * - A kind may find nothing to happen to (no offer is waiting for an answer) and then says so with `null`.
+ */
+import { createRecord, momentOf, proficiency, rating } from "./Population.ts"
+import { type Fields, isListed, isLive, models, type Records, type Row, type WorldModel } from "./Records.ts"
+import * as SampleData from "./SampleData.ts"
+import type { SeededRandom } from "./SeededRandom.ts"
+
+/** Does it once, at this server time; the record it happened to, or null. */
+type ApplyActivity = (records: Records, at: number, random: SeededRandom) => Row | null
+
+interface Activity {
+  /** The model an integration must have for this to happen in it. */
+  readonly model: WorldModel | "any"
+  /** How often, compared with the others. */
+  readonly weight: number
+  readonly apply: ApplyActivity
+}
+
+const iso = (at: number): string => new Date(at).toISOString()
+
+const pickLiveRecord = (
+  records: Records,
+  model: WorldModel,
+  random: SeededRandom,
+  fits: (row: Row) => boolean = () => true
+): Row | null => random.pickWhere(records.rows(model), (row) => isLive(row) && fits(row)) ?? null
+
+/** An own change of some record. */
+const editActivity = (
+  model: WorldModel,
+  weight: number,
+  edit: (row: Row, random: SeededRandom, at: number) => Fields,
+  fits?: (row: Row) => boolean
+): Activity => ({
+  model,
+  weight,
+  apply: (records, at, random) => {
+    const row = pickLiveRecord(records, model, random, fits)
+    return row && records.change(row, at, edit(row, random, at))
+  }
+})
+
+const hasFieldIn = (field: string, ...values: ReadonlyArray<string>) => (row: Row): boolean =>
+  values.includes(String(row.fields[field]))
+const pending = hasFieldIn("outcome", "PENDING")
+
+/** The same name with another last word, so that it can go on for ever without growing. */
+export const withNewSuffix = (name: string, random: SeededRandom): string => {
+  const revision = random.pick(SampleData.revisions.filter((word) => !name.endsWith(` ${word}`)))
+  const base = SampleData.revisions.reduce(
+    (base, word) => base.endsWith(` ${word}`) ? base.slice(0, -word.length - 1) : base,
+    name
+  )
+  return `${base} ${revision}`
+}
+const renameActivity = (model: WorldModel): Activity =>
+  editActivity(model, 0.6, (row, random) => ({ name: withNewSuffix(String(row.fields["name"]), random) }))
+const lastNameActivity = (model: WorldModel): Activity =>
+  editActivity(model, 0.6, (row, random) => ({
+    last_name: random.pick(SampleData.lastNames.filter((name) => name !== row.fields["last_name"]))
+  }))
+
+const createActivity = (model: WorldModel, weight: number): Activity => ({
+  model,
+  weight,
+  apply: (records, at, random) => createRecord(records, model, momentOf(at), random)
+})
+/** Something new for some application. */
+const createForApplicationActivity = (model: WorldModel, weight: number, fields?: Fields): Activity => ({
+  model: "ats.application",
+  weight,
+  apply: (records, at, random) => {
+    const application = pickLiveRecord(records, "ats.application", random, pending)
+    if (application === null) return null
+    return createRecord(records, model, momentOf(at), random, { one: { application }, ...(fields && { fields }) })
+  }
+})
+
+const moveToNextStage: ApplyActivity = (records, at, random) => {
+  const stages = records.rows("ats.stage")
+  const next = (row: Row) => stages[stages.findIndex((stage) => stage === row.one["current_stage"]) + 1]
+  const row = pickLiveRecord(records, "ats.application", random, (row) => pending(row) && next(row) !== undefined)
+  return row && records.change(row, at, {}, { current_stage: next(row) ?? null })
+}
+const hireApplicant: ApplyActivity = (records, at, random) => {
+  const row = pickLiveRecord(records, "ats.application", random, pending)
+  return row &&
+    records.change(row, at, { outcome: "HIRED" }, { current_stage: records.rows("ats.stage").at(-1) ?? null })
+}
+
+/** Something is put into, or taken out of, an array of some record. */
+const tagCandidate: ApplyActivity = (records, at, random) => {
+  const tag = pickLiveRecord(records, "ats.tag", random)
+  if (tag === null) return null
+  const row = pickLiveRecord(records, "ats.candidate", random, (row) => row.many["tags"]?.includes(tag) === false)
+  return row && records.attach(row, "tags", tag, at)
+}
+const untagCandidate: ApplyActivity = (records, at, random) => {
+  const row = pickLiveRecord(records, "ats.candidate", random, (row) => (row.many["tags"]?.length ?? 0) > 0)
+  const tag = row && random.pick(row.many["tags"] ?? [])
+  return row && tag && records.detach(row, "tags", tag, at) ? row : null
+}
+const staffingEntityLinks = [
+  { path: "locations", model: "hris.location" },
+  { path: "groups", model: "hris.group" },
+  { path: "legal_entities", model: "hris.legal_entity" }
+] as const
+const toggleStaffingEntityLink: ApplyActivity = (records, at, random) => {
+  const row = pickLiveRecord(records, "hris.staffing_entity", random)
+  const { model, path } = random.pick(staffingEntityLinks)
+  const entry = pickLiveRecord(records, model, random)
+  if (row === null || entry === null) return null
+  if (!records.detach(row, path, entry, at)) records.attach(row, path, entry, at)
+  return row
+}
+const setExpectedProficiency: ApplyActivity = (records, at, random) => {
+  const row = pickLiveRecord(records, "hris.staffing_entity", random)
+  const skill = pickLiveRecord(records, "hris.skill", random)
+  if (row === null || skill === null) return null
+  const known = row.many["skills"]?.find((entry) => entry.one["skill"] === skill)
+  if (known) records.change(known, at, { expected_proficiency: proficiency(skill, random) })
+  else {records.attach(
+      row,
+      "skills",
+      createRecord(records, "hris.expectation", momentOf(at), random, { one: { skill } }),
+      at
+    )}
+  return row
+}
+const correctPayslip: ApplyActivity = (records, at, random) => {
+  const row = pickLiveRecord(records, "hris.payslip", random)
+  const item = row && random.pick(row.many["line_items"] ?? [])
+  if (!row || !item) return null
+  if (random.boolean(0.5)) records.change(item, at, { name: withNewSuffix(String(item.fields["name"]), random) })
+  else {
+    const fields = { name: random.pick(SampleData.payItems), amount: { currency: "EUR", value: random.int(10, 400) } }
+    records.attach(row, "line_items", createRecord(records, "hris.line_item", momentOf(at), random, { fields }), at)
+  }
+  return row
+}
+
+/** Some record of a model that has a list, every model as often as any other, however many records it has. */
+const pickListedRecord = (records: Records, random: SeededRandom): Row | null => {
+  for (const model of random.shuffled(models.filter(isListed))) {
+    // The shortest lists are spared: an organisation without absence types teaches nobody anything.
+    const rows = records.rows(model)
+    const row = rows.length > 8 ? random.pickWhere(rows, isLive) : undefined
+    if (row) return row
+  }
+  return null
+}
+const anyRecordActivity = (weight: number, does: (records: Records, row: Row, at: number) => Row): Activity => ({
+  model: "any",
+  weight,
+  apply: (records, at, random) => {
+    const row = pickListedRecord(records, random)
+    return row && does(records, row, at)
+  }
+})
+
+const activities = {
+  applied: createActivity("ats.application", 14),
+  stage_moved: { model: "ats.application", weight: 18, apply: moveToNextStage },
+  interviewed: createForApplicationActivity("ats.interview", 8),
+  interview_changed: editActivity("ats.interview", 3, (row, random) => ({
+    canceled: random.boolean(0.3),
+    title: withNewSuffix(String(row.fields["title"]), random)
+  })),
+  scored: createForApplicationActivity("ats.scorecard", 6),
+  offered: createForApplicationActivity("ats.offer", 4, { status: "SENT" }),
+  offer_accepted: editActivity("ats.offer", 2, () => ({ status: "ACCEPTED" }), hasFieldIn("status", "SENT")),
+  offer_declined: editActivity("ats.offer", 1, () => ({ status: "DECLINED" }), hasFieldIn("status", "SENT")),
+  hired: { model: "ats.application", weight: 3, apply: hireApplicant },
+  declined: editActivity("ats.application", 6, (_, random, at) => ({
+    outcome: "DECLINED",
+    rejection_reason_name: random.pick(SampleData.rejections),
+    rejected_at: iso(at)
+  }), pending),
+  reopened: editActivity("ats.application", 1, () => ({
+    outcome: "PENDING",
+    rejection_reason_name: null,
+    rejected_at: null
+  }), hasFieldIn("outcome", "DECLINED")),
+  candidate_edited: editActivity("ats.candidate", 4, (row, random) => ({
+    company: random.pick(SampleData.companies.filter((name) => name !== row.fields["company"])),
+    title: random.pick(SampleData.titles)
+  })),
+  tagged: { model: "ats.candidate", weight: 3, apply: tagCandidate },
+  untagged: { model: "ats.candidate", weight: 1, apply: untagCandidate },
+  renamed_tag: renameActivity("ats.tag"),
+  renamed_stage: renameActivity("ats.stage"),
+  renamed_job: renameActivity("ats.job"),
+  renamed_user: lastNameActivity("ats.user"),
+  opened: createActivity("hris.staffing_entity", 3),
+  frozen: editActivity(
+    "hris.staffing_entity",
+    1,
+    () => ({ status: "FROZEN" }),
+    hasFieldIn("status", "OPEN_LIMITED", "OPEN_UNLIMITED")
+  ),
+  filled: editActivity(
+    "hris.staffing_entity",
+    2,
+    () => ({ status: "FILLED" }),
+    hasFieldIn("status", "OPEN_LIMITED", "FROZEN")
+  ),
+  closed: editActivity(
+    "hris.staffing_entity",
+    1,
+    () => ({ status: "CLOSED" }),
+    hasFieldIn("status", "FILLED", "FROZEN")
+  ),
+  regrouped: { model: "hris.staffing_entity", weight: 2, apply: toggleStaffingEntityLink },
+  skill_expected: { model: "hris.staffing_entity", weight: 2, apply: setExpectedProficiency },
+  payroll_run: createActivity("hris.pay_run", 0.5),
+  payslip_issued: {
+    model: "hris.payslip",
+    weight: 6,
+    apply: (records, at, random) =>
+      createRecord(records, "hris.payslip", momentOf(at), random, {
+        one: { pay_run: records.rows("hris.pay_run").at(-1) ?? null }
+      })
+  },
+  payslip_corrected: { model: "hris.payslip", weight: 2, apply: correctPayslip },
+  review_cycle_started: createActivity("hris.performance_review_cycle", 0.4),
+  review_cycle_renamed: renameActivity("hris.performance_review_cycle"),
+  review_written: createActivity("hris.performance_review", 4),
+  review_rated: editActivity(
+    "hris.performance_review",
+    3,
+    (_, random) => ({ summary_rating: rating(random) }),
+    (row) => row.fields["summary_rating"] === null
+  ),
+  renamed_employee: lastNameActivity("hris.employee"),
+  renamed_group: renameActivity("hris.group"),
+  renamed_location: renameActivity("hris.location"),
+  renamed_legal_entity: renameActivity("hris.legal_entity"),
+  renamed_skill: renameActivity("hris.skill"),
+  rescaled: editActivity(
+    "hris.proficiency_scale",
+    0.4,
+    (row) => ({ max: Number(row.fields["max"]) + 1 }),
+    hasFieldIn("type", "NUMERIC")
+  ),
+  absence_type_changed: editActivity("hris.absence_type", 0.6, (row) => ({
+    half_days_supported: row.fields["half_days_supported"] !== true
+  })),
+  remote_touched: anyRecordActivity(2, (records, row, at) => records.touchRemote(row, at)),
+  deleted_flagged: anyRecordActivity(1.5, (records, row, at) => records.softDelete(row, at)),
+  deleted_hard: anyRecordActivity(0.7, (records, row, at) => records.hardDelete(row, at)),
+  restored: {
+    model: "any",
+    weight: 0.7,
+    apply: (records, at, random) => {
+      const row = random.pickWhere([...records.deletedRows], () => true)
+      return row ? records.restore(row, at) : null
+    }
+  }
+} as const satisfies Record<string, Activity>
+
+export type ActivityKind = keyof typeof activities
+export const activityKinds = Object.keys(activities) as ReadonlyArray<ActivityKind>
+
+export const weightOf = (kind: ActivityKind): number => activities[kind].weight
+/** Can this happen in an integration with these models? */
+export const isActivityPossible = (kind: ActivityKind, has: (model: WorldModel) => boolean): boolean => {
+  const { model } = activities[kind] as Activity
+  return model === "any" || has(model)
+}
+/** Lets it happen once; the record it happened to, or null if there was none. */
+export const performActivity = (kind: ActivityKind, records: Records, at: number, random: SeededRandom): Row | null =>
+  (activities[kind] as Activity).apply(records, at, random)

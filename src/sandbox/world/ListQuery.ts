@@ -1,0 +1,121 @@
+/**
+ * What a list request selects and how it is cut into pages: hides filters, their combination and the cursor.
+ *
+ * Invariants
+ * 1. Distinct filters combine with AND, the values of one with OR; an empty filter selects everything.
+ * 2. Reading on from a cursor costs the rows read, not the length of the list: one reading passes over it once.
+ *
+ * Gotchas
+ * - In a drifting order the cursor is a place in a list that moves, so rows may come twice or be skipped
+ *   (failure cases P1, P2, P3); in a stable order every row that stays comes exactly once.
+ */
+import type { IncrementalModel } from "../../api/Lists.ts"
+import { lastMatchingChangeAt } from "./Propagation.ts"
+import type { Json, Records, Row } from "./Records.ts"
+import { render } from "./Rendering.ts"
+
+export interface ListQuery {
+  /** Server time, ms. */
+  readonly updatedAfter: number | null
+  readonly includeDeleted: boolean
+  readonly ids: ReadonlyArray<string>
+  readonly remoteIds: ReadonlyArray<string>
+  /** Query name → values, for the filters of `api/Lists.ts`. */
+  readonly filters: Readonly<Record<string, ReadonlyArray<string>>>
+}
+
+/** Everything, deleted or not. */
+export const allRecords: ListQuery = { updatedAfter: null, includeDeleted: true, ids: [], remoteIds: [], filters: {} }
+
+export interface ListPage {
+  readonly results: ReadonlyArray<Json>
+  readonly next: string | null
+}
+
+/** What a filter compares its values with. */
+type FilterMatcher = (row: Row, value: string) => boolean
+const ownFieldEquals = (field: string): FilterMatcher => (row, value) => row.fields[field] === value
+const linkedIdEquals = (...path: ReadonlyArray<string>): FilterMatcher => (row, value) => {
+  let at: Row | null | undefined = row
+  for (const step of path) at = at?.one[step]
+  return at?.id === value
+}
+
+const filterMatchers: Readonly<Record<string, FilterMatcher>> = {
+  outcome: ownFieldEquals("outcome"),
+  outcomes: ownFieldEquals("outcome"),
+  job_ids: linkedIdEquals("job"),
+  candidate_ids: linkedIdEquals("candidate"),
+  application_ids: linkedIdEquals("application"),
+  employee_ids: linkedIdEquals("employee"),
+  payrun_ids: linkedIdEquals("pay_run"),
+  legal_entity_ids: linkedIdEquals("pay_run", "legal_entity"),
+  types: ownFieldEquals("type"),
+  review_cycle_ids: linkedIdEquals("review_cycle"),
+  reviewee_ids: linkedIdEquals("reviewee"),
+  model_types: ownFieldEquals("model_type"),
+  statuses: ownFieldEquals("status"),
+  name_contains: (row, value) => String(row.fields["name"]).toLowerCase().includes(value.toLowerCase())
+}
+
+/** Does a query select this row? */
+export const matchesQuery = (query: ListQuery): (row: Row) => boolean => {
+  const { updatedAfter, includeDeleted } = query
+  const ids = query.ids.length > 0 ? new Set(query.ids) : null
+  const remoteIds = query.remoteIds.length > 0 ? new Set(query.remoteIds) : null
+  const filters = Object.entries(query.filters).filter(([, values]) => values.length > 0)
+  return (row) =>
+    (includeDeleted || row.deletedAt === null) &&
+    (ids === null || ids.has(row.id)) &&
+    (remoteIds === null || remoteIds.has(row.remoteId)) &&
+    filters.every(([name, values]) => values.some((value) => filterMatchers[name]?.(row, value) === true)) &&
+    (updatedAfter === null || lastMatchingChangeAt(row) >= updatedAfter)
+}
+
+const encodeCursor = (place: number): string => Buffer.from(`at:${place}`).toString("base64url")
+const decodeCursor = (cursor: string): number | null => {
+  const match = /^at:(\d{1,15})$/.exec(Buffer.from(cursor, "base64url").toString("latin1"))
+  return match === null ? null : Number(match[1])
+}
+
+/** One page of what a query selects; `"bad cursor"` if the cursor is none of ours. */
+export const pageOf = (
+  records: Records,
+  model: IncrementalModel,
+  query: ListQuery,
+  size: number,
+  cursor: string | null
+): ListPage | "bad cursor" => {
+  const start = cursor === null ? 0 : decodeCursor(cursor)
+  if (start === null) return "bad cursor"
+  const stable = records.order === "stable"
+  const rows = query.ids.length > 0 ? rowsByIds(records, model, query.ids) : records.rows(model)
+  const selected = matchesQuery(query)
+  const results: Array<Json> = []
+  for (let i = stable ? lowerBound(rows, start) : start; i < rows.length; i++) {
+    const row = rows[i] as Row
+    if (!selected(row)) continue
+    if (results.length === size) return { results, next: encodeCursor(stable ? row.serial : i) }
+    results.push(render(row))
+  }
+  return { results, next: null }
+}
+
+/** The rows with these ids, each once, oldest first. */
+const rowsByIds = (records: Records, model: IncrementalModel, ids: ReadonlyArray<string>): ReadonlyArray<Row> =>
+  [...new Set(ids)]
+    .map((id) => records.find(model, id))
+    .filter((row): row is Row => row !== undefined && row.hardDeletedAt === null)
+    .sort((a, b) => a.serial - b.serial)
+
+/** Index of the first row born as this serial or later, in rows of stable order. */
+const lowerBound = (rows: ReadonlyArray<Row>, serial: number): number => {
+  let from = 0
+  let to = rows.length
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((rows[middle] as Row).serial >= serial) to = middle
+    else from = middle + 1
+  }
+  return from
+}

@@ -1,0 +1,261 @@
+/**
+ * The records of one integration: hides how they are kept, linked, ordered and touched.
+ *
+ * Invariants
+ * 1. A linked thing stands here once and is embedded when read, so a rename shows in every record that embeds it.
+ * 2. `changedAt` moves with a record's own changes only; what happens to linked records never moves it.
+ * 3. A record's own changes are never dated before earlier ones.
+ *
+ * Gotchas
+ * - With drifting order a changed record moves to the end of its list: readers that page by offset skip and repeat
+ *   rows, as the real service lets them (failure cases P1, P2).
+ */
+import { type IncrementalModel, lists } from "../../api/Lists.ts"
+import { hash, idOf } from "./SeededRandom.ts"
+
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
+export type Fields = Record<string, Json>
+
+/** What the lists show plus what only stands inside them. */
+export const models = [
+  ...(Object.keys(lists) as ReadonlyArray<IncrementalModel>),
+  "ats.candidate",
+  "ats.job",
+  "ats.stage",
+  "ats.user",
+  "ats.interview",
+  "hris.employee",
+  "hris.pay_run",
+  "hris.line_item",
+  "hris.salary_type",
+  "hris.location",
+  "hris.group",
+  "hris.expectation",
+  "hris.proficiency_scale",
+  "hris.document_category",
+  "lms.course",
+  "ats.attachment",
+  "ats.result_link",
+  "hris.document",
+  "hris.rating",
+  "assessment.package"
+] as const satisfies ReadonlyArray<string>
+export type WorldModel = IncrementalModel | (typeof models)[number]
+export const isWorldModel = (name: string): name is WorldModel => (models as ReadonlyArray<string>).includes(name)
+export const isListed = (model: WorldModel): model is IncrementalModel => model in lists
+
+/** One record; times are server time in ms. */
+export interface Row {
+  readonly model: WorldModel
+  readonly id: string
+  readonly remoteId: string
+  readonly serial: number
+  /** What never changes of the record is drawn from this when it is read, and takes no memory. */
+  readonly salt: number
+  readonly createdAt: number
+  /** Last own change: `changed_at`. */
+  changedAt: number
+  /** Last time an entry was added or removed on a path where that counts. */
+  entriesChangedAt: number
+  /** `remote_updated_at`. */
+  remoteUpdatedAt: number
+  /** `remote_deleted_at`. */
+  deletedAt: number | null
+  /** When it left every list without being flagged. */
+  hardDeletedAt: number | null
+  /** Own properties as the API shows them, links apart. */
+  readonly fields: Fields
+  readonly one: Record<string, Row | null>
+  readonly many: Record<string, Array<Row>>
+}
+
+export interface NewRecord {
+  /** Only where whoever writes the record names it; default: the service does. */
+  readonly id?: string
+  readonly fields?: Fields | undefined
+  readonly one?: Record<string, Row | null> | undefined
+  readonly many?: Record<string, Array<Row>>
+  /** When it was created in the third-party system; default: when it appears. */
+  readonly createdAt?: number
+}
+
+const noLinks = Object.freeze({})
+
+export const isLive = (row: Row): boolean => row.deletedAt === null && row.hardDeletedAt === null
+
+export type ListOrder = "drifting" | "stable"
+
+interface Table {
+  readonly byId: Map<string, Row>
+  /** Everything not vanished, in the order the list shows it. */
+  readonly rows: Array<Row>
+  serial: number
+}
+
+export class Records {
+  readonly integration: string
+  readonly order: ListOrder
+  /** Deleted and vanished records. */
+  readonly deletedRows = new Set<Row>()
+  readonly #seed: number
+  readonly #tables = new Map<WorldModel, Table>()
+
+  constructor(seed: number, integration: string, order: ListOrder) {
+    this.#seed = seed
+    this.integration = integration
+    this.order = order
+    for (const model of models) this.#tables.set(model, { byId: new Map(), rows: [], serial: 0 })
+  }
+
+  /** Everything not vanished, deleted ones included, in list order. */
+  rows(model: WorldModel): ReadonlyArray<Row> {
+    return this.#tableOf(model).rows
+  }
+
+  /** Vanished ones too. */
+  find(model: WorldModel, id: string): Row | undefined {
+    return this.#tableOf(model).byId.get(id)
+  }
+
+  /** The service's id of the nth thing of a kind. */
+  id(kind: string, serial: number): string {
+    return idOf(this.#seed, this.integration, kind, serial)
+  }
+
+  insert(model: WorldModel, at: number, birth: NewRecord): Row {
+    const table = this.#tableOf(model)
+    const serial = ++table.serial
+    const salt = hash(`${this.#seed}/${this.integration}/${model}#${serial}`)
+    const row: Row = {
+      model,
+      id: birth.id ?? this.id(model, serial),
+      remoteId: remoteIdOf(model, serial, salt),
+      serial,
+      salt,
+      createdAt: birth.createdAt ?? at,
+      changedAt: at,
+      entriesChangedAt: 0,
+      remoteUpdatedAt: at,
+      deletedAt: null,
+      hardDeletedAt: null,
+      fields: birth.fields ?? {},
+      one: birth.one ?? noLinks,
+      many: birth.many ?? noLinks
+    }
+    table.byId.set(row.id, row)
+    table.rows.push(row)
+    return row
+  }
+
+  /** An own change. */
+  change(row: Row, at: number, fields: Fields = {}, one: Record<string, Row | null> = {}): Row {
+    Object.assign(row.fields, fields)
+    for (const path in one) row.one[path] = one[path] ?? null
+    return this.#touch(row, at)
+  }
+
+  /** Only `remote_updated_at` moves. */
+  touchRemote(row: Row, at: number): Row {
+    row.remoteUpdatedAt = Math.max(at, row.remoteUpdatedAt)
+    return row
+  }
+
+  /** Adds an entry to one of the record's arrays. */
+  attach(row: Row, path: string, entry: Row, at: number): Row {
+    this.#entriesOf(row, path).push(entry)
+    return this.#entriesChanged(row, path, at)
+  }
+
+  /** Takes an entry out of one of the record's arrays; false if it was not in it. */
+  detach(row: Row, path: string, entry: Row, at: number): boolean {
+    const entries = this.#entriesOf(row, path)
+    const index = entries.indexOf(entry)
+    if (index < 0) return false
+    entries.splice(index, 1)
+    this.#entriesChanged(row, path, at)
+    return true
+  }
+
+  /** Deleted and shown as such (`remote_deleted_at`). */
+  softDelete(row: Row, at: number): Row {
+    row.deletedAt = at
+    this.deletedRows.add(row)
+    return this.#touch(row, at)
+  }
+
+  /** Gone from every list, never flagged (failure case D2). */
+  hardDelete(row: Row, at: number): Row {
+    row.hardDeletedAt = at
+    this.deletedRows.add(row)
+    const { rows } = this.#tableOf(row.model)
+    rows.splice(rows.lastIndexOf(row), 1)
+    return row
+  }
+
+  /** Taken out for good, as if it had never been: nothing restores it. */
+  purge(row: Row): void {
+    const { byId, rows } = this.#tableOf(row.model)
+    byId.delete(row.id)
+    this.deletedRows.delete(row)
+    const index = rows.lastIndexOf(row)
+    if (index >= 0) rows.splice(index, 1)
+  }
+
+  restore(row: Row, at: number): Row {
+    row.deletedAt = null
+    this.deletedRows.delete(row)
+    if (row.hardDeletedAt !== null) {
+      row.hardDeletedAt = null
+      const { rows } = this.#tableOf(row.model)
+      rows.splice(this.order === "stable" ? upperBound(rows, row.serial) : rows.length, 0, row)
+    }
+    return this.#touch(row, at)
+  }
+
+  #tableOf(model: WorldModel): Table {
+    return this.#tables.get(model) as Table
+  }
+
+  #entriesOf(row: Row, path: string): Array<Row> {
+    const entries = row.many[path]
+    if (entries === undefined) throw new Error(`${row.model} has no array "${path}"`)
+    return entries
+  }
+
+  #entriesChanged(row: Row, path: string, at: number): Row {
+    if (!isListed(row.model)) return row
+    const propagation = propagationOf(row.model)[path]
+    if (propagation?.entries === true) row.entriesChangedAt = Math.max(at, row.entriesChangedAt)
+    return row
+  }
+
+  #touch(row: Row, at: number): Row {
+    row.changedAt = Math.max(at, row.changedAt)
+    row.remoteUpdatedAt = Math.max(at, row.remoteUpdatedAt)
+    if (this.order === "drifting" && isListed(row.model) && row.hardDeletedAt === null) {
+      const { rows } = this.#tableOf(row.model)
+      rows.splice(rows.lastIndexOf(row), 1)
+      rows.push(row)
+    }
+    return row
+  }
+}
+
+const propagationOf = (model: IncrementalModel): Readonly<Record<string, { readonly entries: boolean | null }>> =>
+  lists[model].propagation
+
+const upperBound = (rows: ReadonlyArray<Row>, serial: number): number => {
+  let from = 0
+  let to = rows.length
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((rows[middle] as Row).serial > serial) to = middle
+    else from = middle + 1
+  }
+  return from
+}
+
+const remoteIdOf = (model: WorldModel, serial: number, salt: number): string =>
+  model.startsWith("ats.")
+    ? String(4_000_000 + serial * 7 + (salt % 7))
+    : `${salt.toString(16).padStart(8, "0")}-${serial}`

@@ -1,0 +1,42 @@
+/** How many records of each model an integration begins with: hides which models are large and which stay small. */
+import type { WorldModel } from "./Records.ts"
+import * as SampleData from "./SampleData.ts"
+
+export type Sizes = Readonly<Partial<Record<WorldModel, number>>>
+
+const clamp = (least: number, value: number, most: number): number => Math.round(Math.min(most, Math.max(least, value)))
+
+/** How many of each model one integration starts with; `records` is the number of its applications and of its payslips. */
+export const sizesOf = (records: number): Required<Sizes> => ({
+  "ats.user": clamp(5, records / 30, 200),
+  "ats.job": clamp(4, records / 25, 400),
+  "ats.stage": SampleData.stageNames.length,
+  "ats.tag": clamp(12, records / 20, 60),
+  "ats.candidate": 0,
+  "ats.application": records,
+  "ats.interview": clamp(4, records / 2, records),
+  "ats.offer": clamp(6, records / 8, records),
+  "ats.scorecard": clamp(4, records / 3, records),
+  "hris.legal_entity": clamp(4, records / 50, 12),
+  "hris.location": clamp(4, records / 40, 30),
+  "hris.group": SampleData.groupNames.length,
+  "hris.proficiency_scale": 3,
+  "hris.skill": clamp(12, records / 10, 120),
+  "hris.absence_type": SampleData.absences.length,
+  "hris.salary_type": 4,
+  "hris.employee": clamp(8, records / 8, 5000),
+  "hris.pay_run": clamp(3, records / 60, 36),
+  "hris.payslip": records,
+  "hris.line_item": 0,
+  "hris.performance_review_cycle": clamp(4, records / 100, 12),
+  "hris.performance_review": clamp(6, records / 3, records),
+  "hris.staffing_entity": clamp(10, records / 6, records),
+  "hris.expectation": 0,
+  "hris.document_category": 4,
+  "lms.course": 6,
+  "ats.attachment": clamp(4, records / 10, 500),
+  "ats.result_link": 0,
+  "hris.document": 0,
+  "hris.rating": 0,
+  "assessment.package": SampleData.packages.length
+})

@@ -1,0 +1,259 @@
+/**
+ * A simulated world of HR and recruiting systems that live: hides what there is, what happens next and when.
+ * Pure and seeded: it has no clock of its own, whoever holds it says how late it is.
+ *
+ * Invariants
+ * 1. The same options and the same acts at the same times give the same world, in however many steps time advances.
+ * 2. A kind of mutation that has not happened yet goes first, as soon as there is something it can happen to.
+ *
+ * Gotchas
+ * - `remote_created_at` and `changed_at` of the records it begins with lie days to years before `start`.
+ * - A frozen world still obeys `mutate` and `write`; what did not happen meanwhile is not made up for.
+ */
+import * as Result from "effect/Result"
+import { type IncrementalModel, incrementalModels } from "../../api/Lists.ts"
+import { toolCategories, type ToolCategory } from "../../api/Tools.ts"
+import type { WriteName } from "../../api/Writes.ts"
+import type { ApiError } from "../ApiError.ts"
+import { type ActivityKind, activityKinds, isActivityPossible, performActivity, weightOf } from "./Activity.ts"
+import { type ListPage, type ListQuery, matchesQuery, pageOf } from "./ListQuery.ts"
+import { mutate, type MutationRequest, type RequestedMutationKind } from "./Mutations.ts"
+import { populate } from "./Population.ts"
+import { isLive, type Json, type ListOrder, models, Records, type Row, type WorldModel } from "./Records.ts"
+import { render } from "./Rendering.ts"
+import { hash, SeededRandom } from "./SeededRandom.ts"
+import { type Sizes, sizesOf } from "./Sizes.ts"
+import { WriteContext, type WriteResult } from "./writes/WriteContext.ts"
+import { write } from "./writes/Writes.ts"
+
+export interface WorldOptions {
+  readonly seed: number
+  /** Server time at which it begins, ms. */
+  readonly start: number
+  /** How many integrations: one has everything, several are pairs of a recruiting and an HR system. */
+  readonly integrations?: number
+  /** Applications, and payslips, per integration; the other models follow in proportion. Default 500. */
+  readonly records?: number
+  /** Exact numbers of records for some models. */
+  readonly sizes?: Sizes
+  /** Multiplies how much happens; 0 = nothing. At 1 every record is touched about three times a day. */
+  readonly speed?: number
+  /** `drifting` (default): rows move between pages while a list is read. */
+  readonly order?: ListOrder
+}
+
+export type MutationKind = ActivityKind | RequestedMutationKind | `written_${WriteName}`
+
+export interface Mutation {
+  /** Server time, ms. */
+  readonly at: number
+  readonly integration: string
+  readonly model: WorldModel
+  readonly id: string
+  readonly kind: MutationKind
+}
+
+export interface Integration {
+  readonly id: string
+  /** What kind of system it is: only endpoints of these categories work for it. */
+  readonly categories: ReadonlyArray<ToolCategory>
+  readonly models: ReadonlyArray<WorldModel>
+}
+
+const day = 86_400_000
+const mutationsPerRecordAndDay = 3
+const maxLogEntries = 100_000
+const weights = activityKinds.map(weightOf)
+
+const recruiting = ["greenhouse", "lever", "ashby", "smartrecruiters"] as const
+const humanResources = ["workday", "bamboohr", "hibob", "personio"] as const
+const customers = ["acme", "globex", "initech", "umbra", "hooli", "stark"] as const
+const integration = (id: string, ...categories: ReadonlyArray<ToolCategory>): Integration => ({
+  id,
+  categories,
+  models: models.filter((model) => categories.some((category) => model.startsWith(`${category}.`)))
+})
+
+/** This many integrations. */
+export const makeIntegrations = (count: number): ReadonlyArray<Integration> => {
+  if (count === 1) return [integration("sandbox:everything", ...toolCategories)]
+  return Array.from({ length: count }, (_, i) => {
+    const pair = i >> 1
+    const round = Math.floor(pair / customers.length)
+    const customer = `${customers[pair % customers.length]}${round === 0 ? "" : round + 1}`
+    return i % 2 === 0
+      ? integration(`${recruiting[pair % recruiting.length]}:${customer}`, "ats")
+      : integration(`${humanResources[pair % humanResources.length]}:${customer}`, "hris", "lms")
+  })
+}
+
+export class World {
+  readonly integrations: ReadonlyArray<Integration>
+  /** What happened, oldest first; the last hundred thousand. */
+  readonly log: Array<Mutation> = []
+  /** How often each kind happened. */
+  readonly mutations: Record<string, number> = Object.fromEntries(activityKinds.map((kind) => [kind, 0]))
+  readonly #records = new Map<string, Records>()
+  readonly #random: SeededRandom
+  readonly #speed: number
+  #notYetPerformed: Array<ActivityKind>
+  #now: number
+  #nextActivityAt: number
+  #frozen = false
+
+  static make(options: WorldOptions): World {
+    return new World(options)
+  }
+
+  private constructor(options: WorldOptions) {
+    this.integrations = makeIntegrations(options.integrations ?? 1)
+    this.#random = new SeededRandom(hash(`world ${options.seed}`))
+    this.#speed = options.speed ?? 1
+    this.#now = options.start
+    const sizes = { ...sizesOf(options.records ?? 500), ...options.sizes } as Required<Sizes>
+    for (const { id, models } of this.integrations) {
+      const records = new Records(options.seed, id, options.order ?? "drifting")
+      populate(records, models, sizes, options.start, this.#random)
+      this.#records.set(id, records)
+    }
+    const possible = activityKinds.filter((kind) => this.#integrationsFor(kind).length > 0)
+    this.#notYetPerformed = this.#random.shuffled(possible)
+    this.#nextActivityAt = this.#scheduleNext()
+  }
+
+  /** Server time, ms. */
+  get now(): number {
+    return this.#now
+  }
+
+  get frozen(): boolean {
+    return this.#frozen
+  }
+
+  /** Lets happen what is due by `to` (server time, ms); time never goes back. */
+  advance(to: number): void {
+    while (!this.#frozen && this.#nextActivityAt <= to) {
+      this.#now = Math.ceil(this.#nextActivityAt)
+      this.#performNext()
+      this.#nextActivityAt = this.#scheduleNext()
+    }
+    this.#now = Math.max(this.#now, to)
+  }
+
+  freeze(): void {
+    this.#frozen = true
+  }
+
+  unfreeze(): void {
+    if (!this.#frozen) return
+    this.#frozen = false
+    this.#nextActivityAt = this.#scheduleNext()
+  }
+
+  hasModel(integration: string, model: WorldModel): boolean {
+    return this.integrations.some(({ id, models }) => id === integration && models.includes(model))
+  }
+
+  /** Every row a query selects, in list order, as API JSON. */
+  list(integration: string, model: IncrementalModel, query: ListQuery): ReadonlyArray<Json> {
+    return this.#recordsOf(integration).rows(model).filter(matchesQuery(query)).map(render)
+  }
+
+  /** One page of it; `next` is null on the last. `"bad cursor"` if the cursor is none of ours. */
+  page(
+    integration: string,
+    model: IncrementalModel,
+    query: ListQuery,
+    size: number,
+    cursor: string | null
+  ): ListPage | "bad cursor" {
+    return pageOf(this.#recordsOf(integration), model, query, size, cursor)
+  }
+
+  /** Current live records by id. */
+  truth(integration: string, model: WorldModel): ReadonlyMap<string, Json> {
+    return new Map(this.#recordsOf(integration).rows(model).filter(isLive).map((row) => [row.id, render(row)]))
+  }
+
+  /** Ids of some live records of a model. */
+  ids(integration: string, model: WorldModel): ReadonlyArray<string> {
+    return this.#recordsOf(integration).rows(model).filter(isLive).map((row) => row.id)
+  }
+
+  /** Does what a test wants done, now; the record's id, or why it cannot be done. */
+  mutate(request: MutationRequest): { readonly id: string } | { readonly refused: string } {
+    const records = this.#records.get(request.integration)
+    if (records === undefined) return { refused: `there is no integration "${request.integration}"` }
+    const done = mutate(records, request, this.#now, this.#random, (model) => this.hasModel(request.integration, model))
+    if (typeof done === "string") return { refused: done }
+    this.#logMutation(request.integration, done, request.op === "simulate" ? request.kind : `requested_${request.op}`)
+    return { id: done.id }
+  }
+
+  /** Where writes to an integration take place, now. */
+  writeContext(integration: string): WriteContext {
+    return new WriteContext(this.#recordsOf(integration), this.#now)
+  }
+
+  /** One of the API's writes, from what was sent, now. */
+  write(
+    integration: string,
+    name: WriteName,
+    params: Readonly<Record<string, string | undefined>>,
+    body: unknown
+  ): Result.Result<WriteResult, ApiError> {
+    return Result.map(write(name, this.writeContext(integration), params, body), (written) => {
+      if (written.row !== null) this.#logMutation(integration, written.row, `written_${name}`)
+      return written
+    })
+  }
+
+  #recordsOf(integration: string): Records {
+    const records = this.#records.get(integration)
+    if (records === undefined) throw new Error(`the world has no integration "${integration}"`)
+    return records
+  }
+
+  #scheduleNext(): number {
+    const size = [...this.#records.values()].reduce(
+      (sum, records) => sum + incrementalModels.reduce((sum, model) => sum + records.rows(model).length, 0),
+      0
+    )
+    return this.#now + this.#random.exponential(size * this.#speed * mutationsPerRecordAndDay / day)
+  }
+
+  #integrationsFor(kind: ActivityKind): ReadonlyArray<string> {
+    return this.integrations.filter(({ models }) => isActivityPossible(kind, (model) => models.includes(model))).map((
+      { id }
+    ) => id)
+  }
+
+  /** One mutation: of a kind that has not happened yet, else of any kind by weight. */
+  #performNext(): void {
+    const fresh = this.#notYetPerformed.findIndex((kind) => this.#tryPerform(kind))
+    if (fresh >= 0) {
+      this.#notYetPerformed.splice(fresh, 1)
+      return
+    }
+    for (let tries = 0; tries < activityKinds.length; tries++) {
+      if (this.#tryPerform(activityKinds[this.#random.weightedIndex(weights)] as ActivityKind)) return
+    }
+  }
+
+  /** False if it cannot happen anywhere, or found nothing to happen to. */
+  #tryPerform(kind: ActivityKind): boolean {
+    const integrations = this.#integrationsFor(kind)
+    if (integrations.length === 0) return false
+    const integration = this.#random.pick(integrations)
+    const row = performActivity(kind, this.#recordsOf(integration), this.#now, this.#random)
+    if (row === null) return false
+    this.#logMutation(integration, row, kind)
+    return true
+  }
+
+  #logMutation(integration: string, row: Row, kind: MutationKind): void {
+    this.log.push({ at: this.#now, integration, model: row.model, id: row.id, kind })
+    if (this.log.length > 2 * maxLogEntries) this.log.splice(0, maxLogEntries)
+    this.mutations[kind] = (this.mutations[kind] ?? 0) + 1
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Uploaded files: hides on which record a system keeps its attachments.
+ *
+ * Gotchas
+ * - Contents stay in memory, as base64, as long as the sandbox runs.
+ */
+import type { AttachmentUpload } from "../../../api/Attachments.ts"
+import { toolOf } from "../../server/Endpoints.ts"
+import { isLive, type Records, type Row } from "../Records.ts"
+
+/** These tools keep attachments on the application, all others on the candidate. */
+const toolsAttachingToApplications: ReadonlyArray<string> = ["lever", "ashby"]
+const attachesToApplications = ({ integration }: Records): boolean =>
+  toolsAttachingToApplications.includes(toolOf(integration))
+
+/** What an application's attachments are, in this system. */
+export const attachmentsOf = (records: Records, application: Row): ReadonlyArray<Row> => {
+  const candidate = application.one["candidate"]
+  const belongs = attachesToApplications(records)
+    ? (row: Row) => row.one["application"] === application
+    : (row: Row) => candidate != null && row.one["candidate"] === candidate
+  return records.rows("ats.attachment").filter((row) => isLive(row) && belongs(row))
+}
+
+/** Keeps a file; without an application on the candidate's newest, where the system keeps files there. */
+export const storeAttachment = (
+  records: Records,
+  candidate: Row,
+  application: Row | null,
+  { content_type, data, name, type }: AttachmentUpload,
+  at: number
+): Row =>
+  records.insert("ats.attachment", at, {
+    fields: { type, file_name: name, content_type, data },
+    one: {
+      candidate,
+      application: attachesToApplications(records) ? application ?? newestApplicationOf(records, candidate) : null
+    }
+  })
+
+const newestApplicationOf = (records: Records, candidate: Row): Row | null =>
+  records.rows("ats.application")
+    .filter((row) => isLive(row) && row.one["candidate"] === candidate)
+    .reduce<Row | null>((newest, row) => newest === null || row.serial > newest.serial ? row : newest, null)
+
+export interface StoredFile {
+  readonly bytes: Uint8Array
+  readonly contentType: string
+}
+
+/** The content of an attachment. */
+export const readAttachment = (records: Records, id: string): StoredFile | null => {
+  const row = records.find("ats.attachment", id)
+  if (row === undefined) return null
+  const { content_type, data } = row.fields
+  return { bytes: Buffer.from(String(data), "base64"), contentType: String(content_type) }
+}

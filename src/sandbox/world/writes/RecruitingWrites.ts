@@ -1,0 +1,203 @@
+/**
+ * The six writes to applicant tracking: hides what each demands and what it does to the records.
+ *
+ * Source: docs/contract.md, "Writes".
+ *
+ * Gotchas
+ * - A tag on a candidate moves no `changed_at` and makes no application match `updated_after` (failure case N1).
+ * - One person is told by the e-mail address; who applies for another job is a new candidate all the same.
+ */
+import * as Result from "effect/Result"
+import type { CreateApplication } from "../../../api/Recruiting.ts"
+import { type ApiError, apiError, invalidInput } from "../../ApiError.ts"
+import { type Fields, isLive, type Json, type Row } from "../Records.ts"
+import { emailsOf, render } from "../Rendering.ts"
+import { parseAnswers } from "../ScreeningQuestions.ts"
+import { storeAttachment } from "./Attachments.ts"
+import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContext.ts"
+
+const requireNonEmpty = (field: string, text: string): Result.Result<string, ApiError> =>
+  text.trim() === "" ? Result.fail(invalidInput(`${field} must not be empty.`)) : Result.succeed(text)
+
+/** A given text that is a moment, as the API writes moments. */
+const parseTime = (field: string, text: string): Result.Result<string, ApiError> => {
+  const at = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(at)
+    ? Result.fail(invalidInput(`${field} must be a time such as 2026-03-01T12:00:00.000Z.`))
+    : Result.succeed(new Date(at).toISOString())
+}
+
+const isWebAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
+const isEmailAddress = (text: string): boolean => /^[^@\s]+@[^@\s]+$/.test(text)
+
+// ---- applications -------------------------------------------------------------------------------------------------
+
+type Applicant = CreateApplication["candidate"]
+
+const candidateFields = (applicant: Applicant): Fields => {
+  const { location } = applicant
+  const line = [location?.zip_code, location?.city, location?.state, location?.country].filter((part) => part != null)
+  return {
+    first_name: applicant.first_name,
+    last_name: applicant.last_name,
+    company: applicant.company ?? null,
+    title: applicant.title ?? null,
+    confidential: false,
+    source: "API",
+    phone_numbers: applicant.phone_number == null ? [] : [{ phone_number: applicant.phone_number, type: "HOME" }],
+    email_addresses: [{ email_address: applicant.email_address, type: "PRIVATE" }],
+    social_media: [],
+    location: {
+      city: location?.city ?? null,
+      country: location?.country ?? null,
+      raw: line.length > 0 ? line.join(" ") : null,
+      state: location?.state ?? null,
+      street_1: null,
+      street_2: null,
+      zip_code: location?.zip_code ?? null
+    },
+    custom_fields: {
+      gender: applicant.gender ?? null,
+      availability_date: applicant.availability_date ?? null,
+      salary_expectations: applicant.salary_expectations ?? null
+    }
+  }
+}
+
+const hasApplied = (context: WriteContext, job: Row, email: string): boolean =>
+  context.liveRows("ats.application").some(({ one: { candidate, job: applied } }) =>
+    applied === job && candidate != null &&
+    emailsOf(candidate).some((address) => address.toLowerCase() === email.toLowerCase())
+  )
+
+const createApplication: WriteHandler<"createApplication"> = (context, { job_id }, body) =>
+  Result.gen(function*() {
+    const job = yield* context.requireFromPath("ats.job", job_id)
+    const applicant = body.candidate
+    yield* requireNonEmpty("candidate.first_name", applicant.first_name)
+    yield* requireNonEmpty("candidate.last_name", applicant.last_name)
+    if (!isEmailAddress(applicant.email_address)) {
+      return yield* Result.fail(invalidInput("candidate.email_address must be an e-mail address."))
+    }
+    const stage = body.stage_id == null
+      ? context.liveRows("ats.stage")[0] ?? null
+      : yield* context.requireFromBody("ats.stage", body.stage_id, "stage_id")
+    if (job.fields["status"] === "CLOSED") {
+      return yield* Result.fail(apiError("ATS.JOB_CLOSED", "Nobody can apply for a closed job."))
+    }
+    if (hasApplied(context, job, applicant.email_address)) {
+      const message = "Somebody with this e-mail address has applied for this job already."
+      return yield* Result.fail(apiError("ATS.APPLICATION_ALREADY_EXISTS", message))
+    }
+    const answers = yield* parseAnswers(body.screening_question_answers ?? [])
+    const candidate = context.records.insert("ats.candidate", context.at, {
+      fields: candidateFields(applicant),
+      many: { tags: [] }
+    })
+    const application = context.records.insert("ats.application", context.at, {
+      fields: {
+        outcome: "PENDING",
+        rejection_reason_name: null,
+        rejected_at: null,
+        screening_question_answers: answers.rendered
+      },
+      one: { candidate, current_stage: stage, job },
+      many: { interviews: [], offers: [] }
+    })
+    for (const file of body.attachments ?? []) {
+      storeAttachment(context.records, candidate, application, file, context.at)
+    }
+    return { row: application, data: render(application), warnings: answers.warnings }
+  })
+
+// ---- what belongs to them -----------------------------------------------------------------------------------------
+
+const addResultLink: WriteHandler<"addResultLink"> = (context, { application_id }, body) =>
+  Result.gen(function*() {
+    const application = yield* context.requireFromPath("ats.application", application_id)
+    yield* requireNonEmpty("label", body.label)
+    if (!isWebAddress(body.url)) return yield* Result.fail(invalidInput("url must be an http or https address."))
+    const { details, label, remote_fields, url } = body
+    return emptyResult(context.records.insert("ats.result_link", context.at, {
+      fields: {
+        label,
+        url,
+        details: details == null ? null : {
+          custom_field_name_prefix: details.custom_field_name_prefix ?? null,
+          attributes: details.attributes ?? []
+        },
+        remote_fields: remote_fields ?? null
+      },
+      one: { application }
+    }))
+  })
+
+const updateInterview: WriteHandler<"updateInterview"> = (context, { application_id }, body) =>
+  Result.gen(function*() {
+    const application = yield* context.requireFromPath("ats.application", application_id)
+    const interview = application.many["interviews"]?.find((row) => row.id === body.interview_id && isLive(row))
+    if (interview === undefined) {
+      return yield* Result.fail(invalidInput("interview_id: the application has no interview with this id."))
+    }
+    const fields: Fields = {}
+    if (body.title != null) fields["title"] = yield* requireNonEmpty("title", body.title)
+    if (body.start_time != null) fields["starting_at"] = yield* parseTime("start_time", body.start_time)
+    if (body.end_time != null) fields["ending_at"] = yield* parseTime("end_time", body.end_time)
+    const { ending_at, starting_at } = { ...interview.fields, ...fields }
+    if (String(ending_at) < String(starting_at)) {
+      return yield* Result.fail(invalidInput("The interview would end before it begins."))
+    }
+    if (body.location != null) fields["location"] = locationOf(body.location.address ?? null)
+    if (body.interviewer_user_ids != null) fields["interviewer_user_ids"] = body.interviewer_user_ids
+    if (body.organizer_user_id != null) fields["organizer_user_id"] = body.organizer_user_id
+    return emptyResult(context.updateIfChanged(interview, fields))
+  })
+
+const locationOf = (address: string | null): Json => ({
+  city: null,
+  country: null,
+  raw: address,
+  state: null,
+  street_1: address,
+  street_2: null,
+  zip_code: null
+})
+
+const addCandidateAttachment: WriteHandler<"addCandidateAttachment"> = (context, { candidate_id }, { attachment }) =>
+  Result.gen(function*() {
+    const candidate = yield* context.requireFromPath("ats.candidate", candidate_id)
+    yield* requireNonEmpty("attachment.name", attachment.name)
+    return emptyResult(storeAttachment(context.records, candidate, null, attachment, context.at))
+  })
+
+// ---- tags ---------------------------------------------------------------------------------------------------------
+
+const addTag: WriteHandler<"addTag"> = (context, { candidate_id }, { tag: { name } }) =>
+  Result.gen(function*() {
+    const candidate = yield* context.requireFromPath("ats.candidate", candidate_id)
+    yield* requireNonEmpty("tag.name", name)
+    const tag = context.liveRows("ats.tag").find((row) => row.fields["name"] === name) ??
+      context.records.insert("ats.tag", context.at, { fields: { name } })
+    if (candidate.many["tags"]?.includes(tag)) return emptyResult(candidate, ["The candidate had the tag already."])
+    return emptyResult(context.records.attach(candidate, "tags", tag, context.at))
+  })
+
+const removeTag: WriteHandler<"removeTag"> = (context, { candidate_id }, { tag: { name } }) =>
+  Result.gen(function*() {
+    const candidate = yield* context.requireFromPath("ats.candidate", candidate_id)
+    const tag = candidate.many["tags"]?.find((row) => isLive(row) && row.fields["name"] === name)
+    if (tag === undefined) {
+      return yield* Result.fail(apiError("REMOTE.INPUT_INVALID", "The candidate has no tag of this name."))
+    }
+    context.records.detach(candidate, "tags", tag, context.at)
+    return emptyResult(candidate)
+  })
+
+export const recruitingWrites = {
+  createApplication,
+  addResultLink,
+  addTag,
+  removeTag,
+  updateInterview,
+  addCandidateAttachment
+}

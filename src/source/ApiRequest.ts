@@ -1,0 +1,139 @@
+/**
+ * What is asked of the API, ready to be sent: method, path, query and body; or every fault of it. Hides how parameters
+ * become addresses and what is checked before anything leaves.
+ *
+ * Invariants
+ * 1. A list carries all its filters on every page; the cursor comes on top
+ * 2. Only a write has a body, and every write has one
+ * 3. No fault repeats a value: bodies are personal data   (I11)
+ *
+ * Gotchas
+ * - A pattern of the form that cannot be matched in linear time is counted and left to the API, which has the last word.
+ */
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import { largestBodyBytes } from "../api/Attachments.ts"
+import type { EndpointName } from "../api/Permissions.ts"
+import { type ReadName, reads } from "../api/Reads.ts"
+import { checkParams, checkWrite, type UncheckedWrite } from "../api/WriteCheck.ts"
+import { type Write, writes } from "../api/Writes.ts"
+import { isDeeper, maxDepth } from "../domain/Canonical.ts"
+import { registry } from "../domain/Model.ts"
+import { Invalid, type PageRequest, type Priority, readParams } from "./Source.ts"
+
+export interface ApiRequest {
+  readonly account: string
+  /** null: of the account, sent without the integration header. */
+  readonly integration: string | null
+  readonly endpoint: EndpointName
+  readonly priority: Priority
+  readonly method: "GET" | Write["method"]
+  /** Relative to the account's address. */
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+  /** JSON text. */
+  readonly body: string | null
+  /** Passed on by the service while we wait: counts for the integration's concurrency. */
+  readonly live: boolean
+}
+
+// ---- lists --------------------------------------------------------------------------------------------------------
+
+/** `cursorParameter`: what the account calls it. `rows`: most of one page. */
+export const forPage = (request: PageRequest, cursorParameter: string, rows: number): ApiRequest => ({
+  account: request.account,
+  integration: request.integration,
+  endpoint: request.model === "assessment.package" ? "assessmentPackages" : request.model,
+  priority: request.priority,
+  method: "GET",
+  path: registry[request.model].path,
+  query: registry[request.model].sweepOnly === true ? {} : {
+    page_size: String(rows),
+    include_deleted: "true",
+    ignore_unsupported_filters: "true",
+    ...(request.updatedAfter === null ? {} : { updated_after: new Date(request.updatedAfter).toISOString() }),
+    ...(request.ids === null ? {} : { ids: request.ids.join(",") }),
+    ...(request.cursor === null ? {} : { [cursorParameter]: request.cursor })
+  },
+  body: null,
+  live: false
+})
+
+// ---- checks -------------------------------------------------------------------------------------------------------
+
+const uncheckedPatterns = Metric.counter("rollcall_form_patterns_unchecked_total", {
+  description: "Answers to employee forms sent unchecked against a pattern that linear time does not allow.",
+  incremental: true
+})
+
+const validateWrite = Effect.fnUntraced(function*(request: UncheckedWrite) {
+  if (isDeeper(request.body, maxDepth)) {
+    return [{ path: "/body", rule: "size", message: `is nested deeper than ${maxDepth} levels` }]
+  }
+  const { broken = [], unchecked = [] } = Object.groupBy(
+    checkWrite(request),
+    ({ rule }) => rule === "pattern_unsupported" ? "unchecked" : "broken"
+  )
+  if (unchecked.length > 0) yield* Metric.update(uncheckedPatterns, unchecked.length)
+  return broken
+})
+
+// ---- reads and writes ---------------------------------------------------------------------------------------------
+
+/** The path, and the parameters that are no part of it. */
+const expandPath = (template: string, params: Readonly<Record<string, unknown>>) => {
+  const query = new Map(Object.entries(params).map(([name, value]) => [name, String(value)]))
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = query.get(name) ?? ""
+    query.delete(name)
+    return encodeURIComponent(value)
+  })
+  return { path, query: Object.fromEntries(query) }
+}
+
+export const forRead = Effect.fnUntraced(function*(request: {
+  readonly account: string
+  readonly integration: string | null
+  readonly read: ReadName
+  readonly params: Readonly<Record<string, unknown>>
+  readonly priority: Priority
+}): Effect.fn.Return<ApiRequest, Invalid> {
+  const { account, integration, params, priority, read } = request
+  const faults = checkParams(readParams[read], params)
+  if (faults.length > 0) return yield* new Invalid({ faults })
+  return {
+    account,
+    integration,
+    endpoint: read,
+    priority,
+    method: "GET",
+    ...expandPath(reads[read].path, params),
+    body: null,
+    live: reads[read].live
+  }
+})
+
+export const forWrite = Effect.fnUntraced(function*(
+  request: UncheckedWrite & { readonly account: string; readonly integration: string }
+): Effect.fn.Return<ApiRequest, Invalid> {
+  const { account, integration, params, write } = request
+  const faults = yield* validateWrite(request)
+  if (faults.length > 0) return yield* new Invalid({ faults })
+  const body = JSON.stringify(request.body)
+  if (Buffer.byteLength(body) > largestBodyBytes) {
+    const message = `is larger than ${largestBodyBytes} bytes`
+    return yield* new Invalid({ faults: [{ path: "/body", rule: "size", message }] })
+  }
+  const { path } = expandPath(writes[write].path, params)
+  return {
+    account,
+    integration,
+    endpoint: write,
+    priority: "write",
+    method: writes[write].method,
+    path,
+    query: {},
+    body,
+    live: true
+  }
+})

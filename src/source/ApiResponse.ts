@@ -1,0 +1,262 @@
+/**
+ * What one HTTP answer of the API means: its data, or the reason why there is none. Hides sizes, compression, encoding,
+ * JSON, envelopes and the spelling of headers.
+ *
+ * Invariants
+ * 1. No more than `maxBytes` are held, before and after decompression
+ * 2. A refusal counts by its status even where its body is broken or too large
+ * 3. An error names status, code, kind and size of what arrived, never its content   (I11)
+ *
+ * Gotchas
+ * - gzip is told by its first bytes: a client that has unpacked the body already may leave the header in place.
+ * - A 404 without the API's error envelope comes from something else: the address is wrong, the model is not missing.
+ * - An integer that no double holds, and a number beyond its range, comes as the text of its digits: rounded, another
+ *   record would be published and a change could pass unseen.
+ * - JSON is UTF-8, whatever `charset` says. Other bytes are not replaced by question marks: those would be published.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Headers from "effect/http/Headers"
+import type * as HttpClientError from "effect/http/HttpClientError"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { promisify } from "node:util"
+import { gunzip as gunzipWithCallback } from "node:zlib"
+import { classifyError, type ErrorClass } from "../api/ErrorClassification.ts"
+import { codeOf, mask } from "./Masking.ts"
+import {
+  Forbidden,
+  Inactive,
+  NotReady,
+  RateLimited,
+  Rejected,
+  SourceError,
+  Transient,
+  Unauthorized,
+  Unreadable,
+  Unsupported
+} from "./Source.ts"
+
+export interface ApiResponse<A> {
+  readonly data: A
+  /** `warnings[].message`, as they came. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** What `data` means, or what is wrong with it. */
+export type DataDecoder<A> = (data: unknown) => Result.Result<A, string>
+
+export interface ListData {
+  readonly results: ReadonlyArray<unknown>
+  readonly next: string | null
+}
+
+const unreadable = (message: string) => new SourceError({ reason: new Unreadable({ code: null, message }) })
+const gunzip = promisify(gunzipWithCallback)
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+const lenient = new TextDecoder()
+
+// ---- body ---------------------------------------------------------------------------------------------------------
+
+const tooLarge = (maxBytes: number) => {
+  const message = `the answer is larger than the limit of ${maxBytes} bytes; it was not read to its end`
+  return new SourceError({ reason: new Unreadable({ code: null, message, tooLarge: true }) })
+}
+
+const readBytes = (
+  response: HttpClientResponse.HttpClientResponse,
+  maxBytes: number
+): Effect.Effect<Buffer, SourceError | HttpClientError.HttpClientError> =>
+  Effect.suspend(() => {
+    const chunks: Array<Uint8Array> = []
+    let size = 0
+    return response.stream.pipe(
+      Stream.runForEachArray((parts) => {
+        for (const part of parts) {
+          chunks.push(part)
+          size += part.byteLength
+        }
+        return size > maxBytes ? Effect.fail(tooLarge(maxBytes)) : Effect.void
+      }),
+      Effect.map(() => Buffer.concat(chunks, size))
+    )
+  })
+
+const decompress = (bytes: Buffer, maxBytes: number): Effect.Effect<Buffer, SourceError> =>
+  bytes[0] === 0x1f && bytes[1] === 0x8b
+    ? Effect.tryPromise({
+      try: () => gunzip(bytes, { maxOutputLength: maxBytes }),
+      catch: (cause) =>
+        cause instanceof RangeError ? tooLarge(maxBytes) : unreadable("the answer's gzip form is damaged")
+    })
+    : Effect.succeed(bytes)
+
+const decodeUtf8 = (bytes: Buffer): Effect.Effect<string, SourceError> =>
+  Effect.try({
+    try: () => utf8.decode(bytes),
+    catch: () => unreadable(`the answer is not UTF-8 (${bytes.length} bytes)`)
+  })
+
+const kindOf = (text: string): string => {
+  const start = text.slice(0, 200).trimStart().toLowerCase()
+  if (start === "") return "nothing"
+  if (start.startsWith("<!doctype html") || start.startsWith("<html")) return "an HTML page"
+  if (start.startsWith("<")) return "markup"
+  return start.startsWith("{") || start.startsWith("[") ? "broken or unexpected JSON" : "text that is not JSON"
+}
+
+/** What arrived, in words without content. */
+const describeResponse = (response: HttpClientResponse.HttpClientResponse, text: string): string => {
+  const type = /^[\w.+-]+\/[\w.+-]+/.exec(response.headers["content-type"] ?? "")?.[0] ?? "no content type"
+  return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
+}
+
+/** Where to look closer: digits beyond 2^53, or an exponent of three digits. */
+const inexactNumberPattern = /[[,:]\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
+
+const reviveExactNumber = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown => {
+  if (typeof value !== "number" || source === undefined) return value
+  if (!Number.isFinite(value)) return source
+  return /^-?\d+$/.test(source) && BigInt(source) !== BigInt(value) ? source : value
+}
+
+const parse = (text: string): unknown => {
+  try {
+    return inexactNumberPattern.test(text) ? JSON.parse(text, reviveExactNumber) : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+// ---- headers ------------------------------------------------------------------------------------------------------
+
+const dateOf = (text: string | undefined): number | null => {
+  const time = text === undefined || !/[a-z]/i.test(text) ? Number.NaN : Date.parse(text)
+  return Number.isNaN(time) ? null : time
+}
+
+/** The `Date` header in ms, null if missing or unreadable. */
+export const serverTimeOf = (headers: Headers.Headers): number | null => dateOf(headers["date"])
+
+const parseNumber = (text: string | undefined): number | null =>
+  text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null
+
+/**
+ * `Retry-After` in seconds or as a date, read against the server's own clock; null if absent or unreadable, zero if
+ * it is over.
+ */
+export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
+  const text = headers["retry-after"]
+  const delta = parseNumber(text)
+  if (delta !== null) return Duration.seconds(delta)
+  const date = dateOf(text)
+  return date === null ? null : Duration.millis(Math.max(0, date - (serverTimeOf(headers) ?? now)))
+}
+
+const firstEpochSecond = 1_000_000_000
+
+/** Live requests that the integration takes at once and how many more now; null where it does not say. */
+export const concurrencyOf = (
+  headers: Headers.Headers
+): { readonly limit: number; readonly remaining: number } | null => {
+  const limit = parseNumber(headers["concurrency-limit"])
+  const remaining = parseNumber(headers["concurrency-remaining"])
+  return limit === null || remaining === null ? null : { limit, remaining }
+}
+
+/** How long the account's budget is empty by `ratelimit-remaining` and `-reset`; null while some is left or unknown. */
+export const rateLimitResetAfter = (headers: Headers.Headers, now: number): Duration.Duration | null => {
+  const remaining = parseNumber(headers["ratelimit-remaining"])
+  const reset = parseNumber(headers["ratelimit-reset"])
+  if (remaining === null || remaining > 0 || reset === null) return null
+  return reset < firstEpochSecond
+    ? Duration.seconds(reset)
+    : Duration.millis(Math.max(0, reset * 1000 - (serverTimeOf(headers) ?? now)))
+}
+
+// ---- meaning ------------------------------------------------------------------------------------------------------
+
+const property = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined
+
+const reasons = { Unauthorized, Forbidden, Unsupported, NotReady, Inactive, Rejected } as const
+
+const reasonOf = (
+  errorClass: ErrorClass,
+  detail: { readonly code: string | null; readonly message: string },
+  wait: Duration.Duration | null
+): SourceError["reason"] => {
+  const retryAfter = wait === null ? null : Duration.toMillis(wait)
+  if (errorClass === "RateLimited") return new RateLimited({ ...detail, retryAfter })
+  if (errorClass === "Transient") return new Transient({ ...detail, retryAfter })
+  return new reasons[errorClass](detail)
+}
+
+const toSourceError = (
+  response: HttpClientResponse.HttpClientResponse,
+  text: string,
+  body: unknown,
+  now: number
+): SourceError => {
+  const { headers, status } = response
+  const error = property(body, "error")
+  const fromApi = typeof error === "object" && error !== null
+  if (status >= 300 && status < 400) {
+    return unreadable(`status ${status}: the address redirects elsewhere, where the key is not sent`)
+  }
+  if (status === 404 && !fromApi) {
+    const message = `${describeResponse(response, text)}: no such path at this address`
+    return unreadable(message)
+  }
+  const code = codeOf(property(error, "code"))
+  const title = property(error, "title")
+  const name = [code, typeof title === "string" && title !== "" ? mask(title) : null].filter((part) => part !== null)
+  const message = fromApi ? [`status ${status}`, ...name].join(" · ") : describeResponse(response, text)
+  return new SourceError({
+    reason: reasonOf(classifyError({ status, code }), { code, message }, retryAfterOf(headers, now))
+  })
+}
+
+/** The list that is only ever shown whole. */
+export const decodePackages: DataDecoder<ListData> = (data) => {
+  const results = property(data, "packages")
+  return Array.isArray(results) ? Result.succeed({ results, next: null }) : Result.fail("it has no data.packages")
+}
+
+/** One page of a list. */
+export const decodeList: DataDecoder<ListData> = (data) => {
+  const results = property(data, "results")
+  if (!Array.isArray(results)) return Result.fail("it has no data.results")
+  const next = property(data, "next")
+  if (next !== undefined && next !== null && typeof next !== "string") return Result.fail("data.next is no string")
+  return Result.succeed({ results, next: next || null })
+}
+
+const warningsOf = (body: unknown): ReadonlyArray<string> => {
+  const warnings = property(body, "warnings")
+  return Array.isArray(warnings)
+    ? warnings.map((warning) => property(warning, "message")).filter((message) => typeof message === "string")
+    : []
+}
+
+/** Reads an answer to its end, parses it once, and says what it means. */
+export const read = Effect.fnUntraced(function*<A>(
+  response: HttpClientResponse.HttpClientResponse,
+  options: { readonly maxBytes: number; readonly now: number; readonly meaning: DataDecoder<A> }
+): Effect.fn.Return<ApiResponse<A>, SourceError | HttpClientError.HttpClientError> {
+  const { maxBytes, meaning, now } = options
+  const bytes = Effect.flatMap(readBytes(response, maxBytes), (packed) => decompress(packed, maxBytes))
+  const ok = response.status >= 200 && response.status < 300
+  const text = ok
+    ? yield* decodeUtf8(yield* bytes)
+    : lenient.decode(yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0)))
+  const body = parse(text)
+  if (!ok || property(body, "status") === "error") return yield* toSourceError(response, text, body, now)
+  if (property(body, "status") !== "success") {
+    return yield* unreadable(`${describeResponse(response, text)}: it is no answer of the API`)
+  }
+  const data = meaning(property(body, "data"))
+  if (Result.isFailure(data)) return yield* unreadable(`${describeResponse(response, text)}: ${data.failure}`)
+  return { data: data.success, warnings: warningsOf(body) }
+})

@@ -1,0 +1,42 @@
+/** Looks at a PostgreSQL database as a store without touching it: in transactions that cannot write. */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { chainQuery, type Inspection, type StoredLog } from "../Inspection.ts"
+import { notNewer, table } from "../sql/Migrations.ts"
+import { withRetry } from "../sql/SqlRetry.ts"
+import { publishingStart, type StoreError } from "../Store.ts"
+import { look, onlyReading, type Options } from "./Postgres.ts"
+
+const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
+  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
+  yield* notNewer(newest?.id ?? 0)
+  const [row] = yield* sql<StoredLog>`
+    SELECT m.store, m.generation, c.pruned + 1 AS oldest, c.position AS newest,
+      coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved,
+      coalesce((SELECT position FROM readers WHERE name = ${publishingStart}), 0) AS start
+    FROM meta m CROSS JOIN log_counter c`
+  return row ?? null
+})
+
+/** Runs in one transaction that cannot write. */
+const reading = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(use(sql))).pipe(
+    withRetry("inspect"),
+    Effect.provide(onlyReading(options))
+  )
+
+/** Fails as opening the store would. */
+export const inspect = (options: Options): Effect.Effect<Inspection, StoreError> =>
+  reading(options, (sql) =>
+    Effect.gen(function*() {
+      const { exists } = yield* look(sql, options.name)
+      return { exists, locked: false, log: exists ? yield* log(sql) : null }
+    }))
+
+/** The chain of the log at a position, as `Store.chains` has it. Fails for a store that is yet to be migrated. */
+export const chainAt = (options: Options, position: number): Effect.Effect<string | null, StoreError> =>
+  reading(options, (sql) =>
+    Effect.map(
+      sql<{ chain: string | null }>`${sql.literal(chainQuery(position))}`,
+      ([row]) => row?.chain ?? null
+    ))

@@ -1,0 +1,304 @@
+/**
+ * The table of events: gives positions, joins each event with the content before it, wakes who waits, forgets the old.
+ *
+ * Invariants
+ * 1. Positions are 1, 2, 3 … and become visible in order: the counter's row stays locked until the commit   (I5, X13)
+ * 2. Every row after `pruned` is there, and so is the row before it of the same record   (I3)
+ * 3. The newest row is there: who has read everything can name the event that proves it   (X14)
+ * 4. A row that an unsettled delivery needs is there, and so is the one before it
+ * 5. The chain is known at `pruned`, at the newest position and at every row between them   (X14, X18)
+ * 6. A row that is not as it was written is given to nobody
+ *
+ * Gotchas
+ * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
+ * - A row of a stream that was erased has no record any more: it goes as soon as `pruned` is past it.
+ * - Of a record that its source erased the delete stays, and of the rows before it nothing but their place   (D11)
+ * - Chains are folded in the program, under the counter's lock. Read in a subquery of the statement that takes the lock, the
+ *   last one would be of before the wait (PostgreSQL, READ COMMITTED).
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
+import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
+import type { Head } from "../State.ts"
+import type { LogQuery, RecordWrite, StoreError } from "../Store.ts"
+import { checkedRows } from "./Checksum.ts"
+import * as Locks from "./Locks.ts"
+import * as Notifier from "./Notifier.ts"
+import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
+import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
+
+/** Stream of rows that were erased. */
+const erasedStream = 0
+
+/** Positions looked at by one transaction of `prune`. */
+const pruneSpan = 500
+
+/** Erased records looked at by one transaction of `dropErased`. */
+const recordsPerDrop = 50
+
+interface CounterRow {
+  readonly position: Integer
+  readonly chain: string
+  readonly pruned: Integer
+  readonly pruned_chain: string
+}
+
+const toCounter = (row: CounterRow | undefined) => ({
+  newest: Number(row?.position ?? 0),
+  chain: row?.chain ?? genesis,
+  pruned: Number(row?.pruned ?? 0),
+  prunedChain: row?.pruned_chain ?? genesis
+})
+type Counter = ReturnType<typeof toCounter>
+
+/** null: the log ends before this position, or its rows up to there are no longer kept. `found`: in the row itself. */
+const chainAt = ({ chain, newest, pruned, prunedChain }: Counter, position: number, found?: string): string | null => {
+  if (position === newest) return chain
+  if (position === pruned) return prunedChain
+  return position > pruned && position < newest ? found ?? null : null
+}
+
+export const make = (sql: SqlClient) => {
+  const appended = Notifier.make()
+  const locks = Locks.make(sql)
+  const counterWith = (lock: Fragment) =>
+    Effect.map(
+      sql<CounterRow>`SELECT position, chain, pruned, pruned_chain FROM log_counter ${lock}`,
+      ([row]) => toCounter(row)
+    )
+  const counter = counterWith(sql.literal(""))
+  /** As the last commit left it: nobody else appends until ours. */
+  const lockedCounter = counterWith(locks.exclusive)
+
+  /** Inside a transaction: appends the events, returns the heads with the position of their last event. */
+  const append = Effect.fnUntraced(function*(stream: number, records: ReadonlyArray<RecordWrite>) {
+    const count = records.reduce((sum, record) => sum + record.events.length, 0)
+    if (count === 0) return records.map((record) => record.head)
+    const now = yield* Clock.currentTimeMillis
+    let { chain, newest: position } = yield* lockedCounter
+    const rows: Array<ReturnType<typeof fromEvent>> = []
+    const heads = records.map(({ events, head, silent = false }): Head => {
+      let previous = head.position
+      for (const event of events) {
+        position += 1
+        chain = chainOf(chain, event.eventId)
+        rows.push(fromEvent({ stream, position, previous, chain }, event, { appendedAt: now, silent }))
+        previous = position
+      }
+      return { ...head, position: previous }
+    })
+    for (const batch of Arr.chunksOf(rows, rowsPerStatement)) {
+      yield* sql`INSERT INTO events ${sql.insert(batch)}`
+    }
+    yield* sql`UPDATE log_counter SET position = ${position}, chain = ${chain}`
+    yield* sql.afterCommit(appended.give)
+    return heads
+  }, toStoreError("append"))
+
+  /** Inside a transaction: the records whose last events these are, were erased at their source. */
+  const noteErased = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
+    const now = yield* Clock.currentTimeMillis
+    const rows = positions.map((position): Record<string, unknown> => ({ position, noticed_at: now }))
+    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+      yield* sql`INSERT INTO erasures ${sql.insert(some)} ON CONFLICT (position) DO NOTHING`
+    }
+  }, toStoreError("noteErased"))
+
+  const eventsWhere = (places: Fragment) =>
+    sql<EventRow>`
+      SELECT e.position, e.chain, s.integration, s.model, e.id, e.event_id, e.remote_id, e.generation, e.version, e.kind, e.origin,
+        e.reason, e.restored, e.changed_at, e.detected_at, e.cause, e.transitions, e.changes, e.content,
+        e.previous, e.content_sum, e.row_sum, p.content AS before, p.content_sum AS before_sum
+      FROM events e
+      JOIN streams s ON s.key = e.stream
+      LEFT JOIN events p ON p.position = e.previous
+      WHERE e.position IN ${places}
+      ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
+
+  // positions first, from the narrow index: a filter never drags the content of skipped rows along
+  const log = Effect.fnUntraced(function*({ after, integration, limit, model }: LogQuery) {
+    const { pruned } = yield* counter
+    const streams = [
+      ...integration === undefined ? [] : [sql`integration = ${integration}`],
+      ...model === undefined ? [] : [sql`model = ${model}`]
+    ]
+    const filter = streams.length === 0
+      ? sql.literal("")
+      : sql`AND stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`
+    const rows = yield* eventsWhere(sql`(
+      SELECT position FROM events WHERE position > ${Math.max(after, pruned)} AND silent = 0 ${filter}
+      ORDER BY position LIMIT ${limit})`)
+    return rows.map(toLogEntry)
+  }, withRetry("log"))
+
+  /** Rows at these positions, however old; what was erased is missing. */
+  const at = (positions: ReadonlyArray<number>) =>
+    Effect.forEach(Arr.chunksOf(positions, rowsPerStatement), (some) => eventsWhere(sql`${sql.in(some)}`)).pipe(
+      Effect.map((rows) => rows.flat().map(toLogEntry)),
+      withRetry("entries")
+    )
+
+  const rangeOf = ({ newest, pruned }: Counter) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })
+  const range = counter.pipe(Effect.map(rangeOf), withRetry("logRange"))
+
+  // one statement, so that all of it is of the same moment
+  const chains = (positions: ReadonlyArray<number>) =>
+    sql<CounterRow & { at: Integer | null; found: string | null }>`
+      SELECT c.position, c.chain, c.pruned, c.pruned_chain, e.position AS at, e.chain AS found
+      FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", positions)}`.pipe(
+      Effect.map((rows) => {
+        const counter = toCounter(rows[0])
+        const known = new Map(
+          rows.flatMap(({ at, found }) => at === null || found === null ? [] : [[Number(at), found]])
+        )
+        return {
+          ...rangeOf(counter),
+          chain: counter.chain,
+          chains: positions.map((position) => chainAt(counter, position, known.get(position)))
+        }
+      }),
+      withRetry("chains")
+    )
+
+  const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
+    Effect.flatMap(Effect.zip(appended.times, range), ([times, { newest }]) =>
+      newest > after
+        ? Effect.void
+        : appended.after(times).pipe(
+          Effect.timeoutOption("1 second"),
+          Effect.andThen(awaitAfter(after))
+        ))
+
+  /**
+   * Moves `pruned` over the rows that are past retention, at most `pruneSpan` of them, and deletes the rows whose
+   * successor it passed. What remains there is the latest row of its record.
+   */
+  const pruneSome = Effect.fnUntraced(
+    function*(before: number, upTo: number) {
+      const { newest, pruned } = yield* lockedCounter
+      const end = Math.min(upTo, newest, pruned + pruneSpan)
+      const [kept] = yield* sql<{ position: Integer | null }>`
+      SELECT min(position) AS position FROM events
+      WHERE position > ${pruned} AND position <= ${end} AND appended_at >= ${before}`
+      const edge = kept?.position == null ? end : Number(kept.position) - 1
+      if (edge <= pruned) return { deleted: 0, done: true }
+      // before the row may go
+      yield* sql`
+      UPDATE log_counter SET pruned = ${edge}, pruned_chain = (SELECT chain FROM events WHERE position = ${edge})`
+      yield* sql`
+      INSERT INTO retained_events (position, successor)
+      SELECT previous, position FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
+        AND EXISTS (SELECT 1 FROM deliveries d WHERE d.position IN (events.position, events.previous))`
+      const deleted = yield* sql`
+      DELETE FROM events WHERE position IN (
+        SELECT previous FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
+          AND previous NOT IN (SELECT position FROM retained_events)
+      ) OR (stream = ${erasedStream} AND position > ${pruned} AND position <= ${edge} AND position < ${newest}) RETURNING position`
+      return { deleted: deleted.length, done: edge < pruned + pruneSpan }
+    },
+    sql.withTransaction,
+    withRetry("prune")
+  )
+
+  /** Deletes rows that were kept for a delivery which is settled since. */
+  const pruneSpared = Effect.gen(function*() {
+    const done = yield* sql<{ position: Integer }>`
+      DELETE FROM retained_events WHERE NOT EXISTS (
+        SELECT 1 FROM deliveries d WHERE d.position IN (retained_events.position, retained_events.successor)
+      ) RETURNING position`
+    for (const some of Arr.chunksOf(done.map((row) => Number(row.position)), rowsPerStatement)) {
+      yield* sql`DELETE FROM events WHERE ${sql.in("position", some)}`
+    }
+    return done.length
+  }).pipe(sql.withTransaction, withRetry("prune"))
+
+  const prune = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+    let total = yield* pruneSpared
+    while (true) {
+      const { deleted, done } = yield* pruneSome(query.before, query.upTo)
+      total += deleted
+      if (done) return total
+      yield* Effect.yieldNow
+    }
+  }, Effect.provideService(AllowLongStatement, true))
+
+  /** One bounded transaction of `dropErased`, behind `after`; where it stopped, null at the end. */
+  const dropSome = Effect.fnUntraced(
+    function*({ before, upTo }: { readonly before: number; readonly upTo: number }, after: number) {
+      const due = yield* sql<{ position: Integer }>`
+        SELECT position FROM erasures WHERE position > ${after} AND position <= ${upTo} AND noticed_at < ${before}
+        ORDER BY position LIMIT ${recordsPerDrop}`
+      const last = due.at(-1)
+      if (last === undefined) return { dropped: 0, last: null }
+      const rows = yield* sql<{ deleted: Integer; position: Integer }>`
+        WITH RECURSIVE past (deleted, position, previous) AS (
+          SELECT position, position, previous FROM events WHERE ${
+        sql.in("position", due.map(({ position }) => position))
+      }
+          UNION ALL
+          SELECT past.deleted, e.position, e.previous FROM past JOIN events e ON e.position = past.previous
+        ) SELECT deleted, position FROM past`
+      const needed = new Set<number>()
+      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+        const wanted = yield* sql<{ position: Integer }>`
+          SELECT position FROM deliveries WHERE ${sql.in("position", some.map(({ position }) => position))}`
+        const positions = new Set(wanted.map(({ position }) => Number(position)))
+        for (const row of some) if (positions.has(Number(row.position))) needed.add(Number(row.deleted))
+      }
+      const done = due.map(({ position }) => Number(position)).filter((position) => !needed.has(position))
+      const emptied = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(Number(deleted)))
+      for (const some of Arr.chunksOf(emptied, rowsPerStatement)) {
+        yield* sql`
+          UPDATE events SET silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]',
+            changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
+          WHERE ${sql.in("position", some.map(({ position }) => Number(position)))}`
+      }
+      if (done.length > 0) yield* sql`DELETE FROM erasures WHERE ${sql.in("position", done)}`
+      return { dropped: done.length, last: Number(last.position) }
+    },
+    sql.withTransaction,
+    withRetry("dropErased")
+  )
+
+  const dropErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+    let total = 0
+    let after: number | null = 0
+    while (after !== null) {
+      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* dropSome(
+        query,
+        after
+      )
+      total += dropped
+      after = last
+      yield* Effect.yieldNow
+    }
+    return total
+  }, Effect.provideService(AllowLongStatement, true))
+
+  /**
+   * Inside a transaction: takes everything but position and event id from the newest rows of a stream, and deletes those
+   * that no reader can get any more; returns how many there were.
+   */
+  const eraseSome = Effect.fnUntraced(function*(stream: number) {
+    const { newest, pruned } = yield* counter
+    const rows = yield* sql<{ position: Integer }>`
+      SELECT position FROM events WHERE stream = ${stream} ORDER BY position DESC LIMIT ${rowsPerStatement}`
+    const positions = rows.map((row) => Number(row.position))
+    if (positions.length === 0) return 0
+    yield* sql`DELETE FROM events WHERE ${sql.in("position", positions)} AND position <= ${
+      Math.min(pruned, newest - 1)
+    }`
+    yield* sql`
+      UPDATE events SET silent = 1, stream = ${erasedStream}, previous = NULL, id = '', remote_id = NULL, changed_at = NULL,
+        cause = NULL, transitions = '[]', changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
+      WHERE ${sql.in("position", positions)}`
+    return positions.length
+  })
+
+  return { append, log, at, range, chains, awaitAfter, noteErased, prune, dropErased, eraseSome }
+}
+
+export type EventTable = ReturnType<typeof make>

@@ -1,0 +1,34 @@
+/** Who may write: of all that ever claimed a scope, the last one   (I10). */
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { Fenced, type Owner, StoreError } from "../Store.ts"
+import * as Locks from "./Locks.ts"
+import type { Integer } from "./Rows.ts"
+import { toStoreError, withRetry } from "./SqlRetry.ts"
+
+export const fencedError = ({ epoch, scope }: Owner): StoreError =>
+  new StoreError({ reason: new Fenced({ scope, epoch }) })
+
+export const make = (sql: SqlClient) => {
+  const { shared } = Locks.make(sql)
+
+  const takeOwnership = (scope: string) =>
+    sql<{ epoch: Integer }>`
+      INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
+      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
+      Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
+      // sent outside a transaction and arriving late, after it was tried again, it would fence the claim that succeeded;
+      // and so that it is noted: a copy that lacks it is an older one, not one that somebody else took over
+      sql.withTransaction,
+      withRetry("claim")
+    )
+
+  /** First thing of a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
+  const fence = Effect.fnUntraced(function*(owner: Owner) {
+    const [row] = yield* sql<{ epoch: Integer }>`
+      SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${shared}`
+    if (Number(row?.epoch) !== owner.epoch) return yield* fencedError(owner)
+  }, toStoreError("fence"))
+
+  return { takeOwnership, fence }
+}

@@ -1,0 +1,55 @@
+/**
+ * Brings a database to this program's schema, or refuses one that a newer program wrote.
+ */
+import * as Effect from "effect/Effect"
+import * as Migrator from "effect/sql/Migrator"
+import * as SqlClient from "effect/sql/SqlClient"
+import { isSqlError } from "effect/sql/SqlError"
+import type { LogIdentity } from "../../domain/ChangeEvent.ts"
+import { Incompatible, StoreError, Unavailable } from "../Store.ts"
+import { initial } from "./migrations/0001_initial.ts"
+import type { Integer } from "./Rows.ts"
+import { withRetry } from "./SqlRetry.ts"
+
+/** In order, never edited once released: a change of the schema is a new entry. */
+const migrations = { "0001_initial": initial }
+const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
+export const table = "migrations"
+
+const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
+
+/** Fails for a schema that only a newer program knows. */
+export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
+  schema > newestKnown
+    ? Effect.fail(incompatible(`the store has schema ${schema}, this program knows up to ${newestKnown}`))
+    : Effect.void
+
+/** Migrates, then says which store this is, and whether it was made by this. */
+export const migrate: Effect.Effect<
+  { readonly identity: LogIdentity; readonly isNew: boolean },
+  StoreError,
+  SqlClient.SqlClient
+> = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const done = yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
+    withRetry("migrate"),
+    Effect.catchTag("MigrationError", (error) =>
+      Effect.fail(
+        isSqlError(error.cause)
+          ? new StoreError({ reason: new Unavailable({ operation: "migrate", cause: error.cause }) })
+          : incompatible(error.message)
+      ))
+  )
+  const [newest] = yield* sql<{ id: Integer }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
+    withRetry("migrate")
+  )
+  yield* notNewer(Number(newest?.id))
+  const [meta] = yield* sql<{ store: string; generation: Integer }>`SELECT store, generation FROM meta`.pipe(
+    withRetry("identity")
+  )
+  if (meta === undefined) return yield* incompatible("the store has no identity")
+  return {
+    identity: { store: meta.store, generation: Number(meta.generation) },
+    isNew: done.some(([id]) => id === 1)
+  }
+})

@@ -1,0 +1,363 @@
+/**
+ * The `Store` port over any `SqlClient`: integrations, streams, ownership, readers, and what is counted and listed of them.
+ * Hides the tables and the locks that make a transaction fenced and serial per stream.
+ *
+ * Invariants
+ * 1. The owner's epoch is read, and its row share-locked, before anything else of the transaction   (I10, X20)
+ * 2. Per stream one transaction at a time, and per integration (see `Locks`)
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { genesis } from "../../domain/ChangeEvent.ts"
+import type { StreamKey } from "../../domain/Model.ts"
+import type { OperatorAction, PendingStatus } from "../State.ts"
+import { Incompatible, type Owner, publishingStart, Store, StoreError, type StreamTx } from "../Store.ts"
+import { checked, type Content } from "./Checksum.ts"
+import * as EventTable from "./EventTable.ts"
+import * as Fencing from "./Fencing.ts"
+import { Health } from "./Health.ts"
+import * as Locks from "./Locks.ts"
+import { migrate } from "./Migrations.ts"
+import {
+  fromIntegration,
+  fromState,
+  type Integer,
+  type IntegrationRow,
+  type PendingRow,
+  rowsPerStatement,
+  type StreamRow,
+  toIntegration,
+  toPendingRow,
+  toState
+} from "./Rows.ts"
+import { toStoreError, withRetry } from "./SqlRetry.ts"
+import * as ExpectationTable from "./stream/ExpectationTable.ts"
+import * as HoldTable from "./stream/HoldTable.ts"
+import * as StreamTransaction from "./stream/StreamTransaction.ts"
+
+/** What belongs to one stream, beside the log. */
+const streamTables = [
+  "heads",
+  "pending",
+  "quarantine",
+  "holds",
+  "stale_records",
+  "record_references",
+  "derivations",
+  "expectations"
+] as const
+
+const missing = ({ integration, model }: StreamKey): StoreError =>
+  new StoreError({ reason: new Incompatible({ message: `the stream ${integration}/${model} is not in the store` }) })
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const { outage } = yield* Health
+  const { identity, isNew } = yield* migrate
+  const log = EventTable.make(sql)
+  const holds = HoldTable.make(sql)
+  const expectations = ExpectationTable.make(sql)
+  const { takeOwnership, fence } = Fencing.make(sql)
+  const locks = Locks.make(sql)
+  const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
+  const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
+
+  // ---- integrations
+
+  const integrations = sql<IntegrationRow>`SELECT id, state FROM integrations ORDER BY id`.pipe(
+    withRetry("integrations"),
+    Effect.flatMap(Effect.forEach(toIntegration))
+  )
+
+  const saveIntegration: Store["Service"]["saveIntegration"] = Effect.fnUntraced(
+    function*(owner, integration, act) {
+      yield* fence(owner)
+      yield* sql`INSERT INTO integrations ${sql.insert(fromIntegration(integration))}
+        ON CONFLICT (id) DO UPDATE SET state = excluded.state`
+      if (act !== null) yield* sql`INSERT INTO audit ${sql.insert({ ...act })}`
+    },
+    sql.withTransaction,
+    withRetry("saveIntegration")
+  )
+
+  const auditLog: Store["Service"]["auditLog"] = (limit) =>
+    sql<
+      OperatorAction & { at: Integer }
+    >`SELECT at, command, target, detail FROM audit ORDER BY key DESC LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map((row): OperatorAction => ({ ...row, at: Number(row.at) }))),
+      withRetry("audited")
+    )
+
+  // ---- streams
+
+  const ensureStreams: Store["Service"]["ensureStreams"] = (streams) =>
+    Effect.forEach(
+      Arr.chunksOf(streams.map(fromState), rowsPerStatement),
+      (rows) => sql`INSERT INTO streams ${sql.insert(rows)} ON CONFLICT (integration, model) DO NOTHING`
+    ).pipe(
+      sql.withTransaction,
+      Effect.asVoid,
+      withRetry("ensureStreams")
+    )
+
+  const streams = sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`.pipe(
+    withRetry("streams"),
+    Effect.flatMap(Effect.forEach(toState))
+  )
+
+  const stream: Store["Service"]["stream"] = (key) =>
+    sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
+      withRetry("stream"),
+      Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
+    )
+
+  const streamsAtPosition = sql<StreamRow & { newest: Integer; chain: string }>`
+    SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
+    FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
+    withRetry("standing"),
+    Effect.flatMap((rows) =>
+      Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
+        position: Number(rows[0]?.newest),
+        chain: rows[0]?.chain ?? genesis,
+        streams
+      }))
+    )
+  )
+
+  const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
+    locks.streams(key.integration).pipe(
+      Effect.andThen(sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`),
+      Effect.flatMap(([row]) =>
+        row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
+      ),
+      Effect.map(([row, state]) =>
+        StreamTransaction.make(sql, { log, holds }, Number(row.key), state, (model) => open({ ...key, model }))
+      ),
+      toStoreError("begin")
+    )
+
+  const transact = <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
+    fence(owner).pipe(
+      Effect.andThen(open(key)),
+      Effect.flatMap(body),
+      sql.withTransaction,
+      withRetry("transact")
+    )
+
+  /** One bounded transaction of `erase`; true once nothing is left. The stream's own row goes last: it leads to the rest. */
+  const eraseSome = Effect.fnUntraced(
+    function*(owner: Owner, key: StreamKey) {
+      yield* fence(owner)
+      yield* locks.streams(key.integration)
+      const [row] = yield* sql<{ key: Integer }>`SELECT key FROM streams WHERE ${is(key)}`
+      if (row === undefined) return true
+      const stream = Number(row.key)
+      if ((yield* log.eraseSome(stream)) > 0) return false
+      for (const name of streamTables) {
+        const table = sql(name)
+        const id = sql(name === "quarantine" ? "hash" : "id")
+        const gone = yield* sql`DELETE FROM ${table} WHERE stream = ${stream} AND ${id} IN (
+          SELECT ${id} FROM ${table} WHERE stream = ${stream} LIMIT ${rowsPerStatement}) RETURNING stream`
+        if (gone.length > 0) return false
+      }
+      yield* sql`DELETE FROM streams WHERE key = ${stream}`
+      return true
+    },
+    sql.withTransaction,
+    withRetry("erase")
+  )
+
+  const eraseStream: Store["Service"]["eraseStream"] = Effect.fnUntraced(function*(owner, key) {
+    while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
+  })
+
+  // ---- records of a stream
+
+  const liveNotSeenSince: Store["Service"]["liveNotSeenSince"] = (key, reading, after, limit) =>
+    sql<{ id: string }>`
+      SELECT id FROM heads
+      WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND last_run_id < ${reading}
+      ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("unseen"))
+
+  const liveIds: Store["Service"]["liveIds"] = (key, ids) =>
+    Effect.forEach(Arr.chunksOf(ids, rowsPerStatement), (some) =>
+      sql<{ id: string }>`
+        SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id IN ${sql.in(some)} AND live = 1`).pipe(
+        Effect.map((rows) => new Set(rows.flat().map((row) => row.id))),
+        withRetry("living")
+      )
+
+  const controlIds: Store["Service"]["controlIds"] = (key, reading, limit) => {
+    const met = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND last_run_id >= ${reading}`
+    return sql<{ id: string }>`
+      SELECT id FROM (${met} ORDER BY id LIMIT ${limit}) AS first
+      UNION
+      SELECT id FROM (${met} ORDER BY id DESC LIMIT ${limit}) AS last
+      ORDER BY id`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("controls"))
+  }
+
+  // one statement, so that the position and the records are of the same moment
+  const records: Store["Service"]["records"] = (key, after, limit) =>
+    sql<
+      Content & {
+        newest: Integer
+        chain: string
+        id: string | null
+        version: Integer
+        generation: Integer
+        content: string
+      }
+    >`
+      SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum
+      FROM log_counter c LEFT JOIN (
+        SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum
+        FROM heads h JOIN events e ON e.position = h.position
+        WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
+        ORDER BY h.id LIMIT ${limit}
+      ) r ON TRUE ORDER BY r.id`.pipe(
+      Effect.flatMap(checked),
+      Effect.map((rows) => ({
+        position: Number(rows[0]?.newest),
+        chain: rows[0]?.chain ?? genesis,
+        records: rows.flatMap(({ content, id, generation, version }) =>
+          id === null ? [] : [{ id, version: Number(version), generation: Number(generation), content }]
+        )
+      })),
+      withRetry("records")
+    )
+
+  const pendingRows: Store["Service"]["pendingRows"] = ({ after, hold, key, limit }) => {
+    const conditions = [
+      ...key === undefined ? [] : [is(key)],
+      ...hold === undefined ? [] : [sql`p.hold = ${hold}`],
+      ...after === undefined ? [] : [sql`p.id > ${after}`]
+    ]
+    return sql<PendingRow & StreamKey>`
+      SELECT s.integration, s.model, p.id, p.status, p.run_id, p.origin, p.deleted, p.reason, p.text_hash,
+        p.canonical_hash, p.remote_id, p.changed_at, p.detected_at, p.confirms, p.confirmed_at, p.hold
+      FROM pending p JOIN streams s ON s.key = p.stream
+      ${conditions.length === 0 ? sql.literal("") : sql`WHERE ${sql.and(conditions)}`}
+      ORDER BY s.integration, s.model, p.id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map((row) => ({ integration: row.integration, model: row.model, ...toPendingRow(row) }))),
+      withRetry("pendingRows")
+    )
+  }
+
+  // narrow indexes are counted, no row is read
+  const counts = Effect.gen(function*() {
+    const streams = yield* sql<StreamKey & { live: Integer; quarantined: Integer; stale: Integer }>`
+      SELECT s.integration, s.model,
+        (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
+        (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
+        (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale
+      FROM streams s ORDER BY s.integration, s.model`
+    const pending = yield* sql<StreamKey & { status: PendingStatus; count: Integer }>`
+      SELECT s.integration, s.model, p.status, count(*) AS count
+      FROM pending p JOIN streams s ON s.key = p.stream GROUP BY s.integration, s.model, p.status`
+    return streams.map(({ integration, live, model, quarantined, stale }) => ({
+      integration,
+      model,
+      live: Number(live),
+      quarantined: Number(quarantined),
+      owed: Number(stale),
+      pending: Object.fromEntries(
+        pending.filter((row) => row.integration === integration && row.model === model)
+          .map((row) => [row.status, Number(row.count)])
+      )
+    }))
+  }).pipe(withRetry("counts"))
+
+  // of SQLite one that locks nothing: another process may hold the lock
+  const batchReads: Store["Service"]["batchReads"] = (readings) =>
+    sql.onDialectOrElse({
+      pg: () => readings,
+      orElse: () =>
+        readings.pipe(
+          sql.withTransaction,
+          Effect.provideService(SqlClient.BeginTransaction, "BEGIN"),
+          toStoreError("read")
+        )
+    })
+
+  // ---- readers of the log
+
+  const readerPosition: Store["Service"]["readerPosition"] = (reader) =>
+    sql<{ position: Integer }>`SELECT position FROM readers WHERE name = ${reader}`.pipe(
+      Effect.map(([row]) => Number(row?.position ?? 0)),
+      withRetry("readerPosition")
+    )
+
+  const saveReaderPosition: Store["Service"]["saveReaderPosition"] = (owner, reader, position) =>
+    fence(owner).pipe(
+      Effect.andThen(sql`
+        INSERT INTO readers (name, position) VALUES (${reader}, ${position})
+        ON CONFLICT (name) DO UPDATE SET position = excluded.position`),
+      Effect.asVoid,
+      sql.withTransaction,
+      withRetry("saveReaderPosition")
+    )
+
+  // ---- generation
+
+  const raiseGeneration: Store["Service"]["raiseGeneration"] = (owner, generation) =>
+    fence(owner).pipe(
+      Effect.andThen(
+        sql`UPDATE meta SET generation = ${generation} WHERE generation < ${generation} RETURNING generation`
+      ),
+      Effect.flatMap((raised) =>
+        raised.length === 0 ? Effect.void : Effect.andThen(
+          sql`UPDATE log_counter SET pruned = position, pruned_chain = chain`,
+          sql`
+            INSERT INTO readers (name, position) SELECT ${publishingStart}, 0 WHERE TRUE
+            ON CONFLICT (name) DO NOTHING`.pipe(
+            Effect.andThen(sql`UPDATE readers SET position = (SELECT position FROM log_counter)`)
+          )
+        )
+      ),
+      Effect.asVoid,
+      sql.withTransaction,
+      withRetry("raise")
+    )
+
+  return Store.of({
+    identity,
+    isNew,
+    outage,
+    batchReads,
+    takeOwnership,
+    integrations,
+    saveIntegration,
+    auditLog,
+    ensureStreams,
+    streams,
+    streamsAtPosition,
+    stream,
+    eraseStream,
+    transact,
+    liveNotSeenSince,
+    liveIds,
+    controlIds,
+    pendingRows,
+    counts,
+    holds: holds.list,
+    hold: holds.one,
+    decide: holds.decide,
+    awaitDecision: holds.awaitDecision,
+    unconfirmedWrites: expectations.unconfirmed,
+    readLog: log.log,
+    logRange: log.range,
+    chains: log.chains,
+    awaitLog: log.awaitAfter,
+    records,
+    prune: log.prune,
+    purgeErased: log.dropErased,
+    raiseGeneration,
+    readerPosition,
+    saveReaderPosition
+  })
+})
+
+/** Migrates the database, then serves the port from it. */
+export const layer: Layer.Layer<Store, StoreError, SqlClient.SqlClient | Health> = Layer.effect(Store, make)

@@ -1,0 +1,249 @@
+/**
+ * What operators see and do of deliveries: backlog, dead letters with their story, redrive, discard, replay, switches.
+ *
+ * Invariants
+ * 1. Nothing that is claimed is changed
+ * 2. An act is written down with what it did   (I2)
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
+import type { Kind } from "../../../domain/ChangeEvent.ts"
+import type { Model } from "../../../domain/Model.ts"
+import { type Backlog, type DeadLetter, dedupKeysOf, type Deliveries, type Switch } from "../../Deliveries.ts"
+import type { OperatorAction } from "../../State.ts"
+import * as Locks from "../Locks.ts"
+import * as Notifier from "../Notifier.ts"
+import { type Integer, rowsPerStatement } from "../Rows.ts"
+import { withRetry } from "../SqlRetry.ts"
+import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
+import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
+
+interface DeadRow extends DeliveryRow {
+  readonly plugin: string
+  readonly handler_name: string
+  readonly event_id: string | null
+  readonly model: Model | null
+  readonly record: string | null
+  readonly version: Integer | null
+  readonly kind: Kind | null
+  readonly parked: Integer
+}
+
+const toDeadLetter = (row: DeadRow): DeadLetter => ({
+  ...toDelivery(row),
+  plugin: row.plugin,
+  handler: row.handler_name,
+  event: row.event_id === null || row.model === null || row.record === null || row.kind === null ? null : {
+    eventId: row.event_id,
+    model: row.model,
+    id: row.record,
+    version: Number(row.version),
+    kind: row.kind
+  },
+  failure: toFailure(row.failure ?? "null"),
+  parked: Number(row.parked)
+})
+
+/** Stands for all, in the key of a switch. */
+const all = ""
+const fromSwitch = (which: Switch) =>
+  which._tag === "Writes"
+    ? { plugin: all, integration: all }
+    : { plugin: which.plugin, integration: which.integration ?? all }
+
+export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "insert" | "release">) => {
+  const locks = Locks.make(sql)
+  const acted = Notifier.make()
+
+  const record = (act: OperatorAction) =>
+    Effect.andThen(sql`INSERT INTO audit ${sql.insert({ ...act })}`, sql.afterCommit(acted.give))
+
+  // ---- seeing
+
+  const backlogAt = (now: number) =>
+    sql<
+      & Pick<Backlog, "plugin" | "handler" | "integration">
+      & { waiting: Integer; due: Integer; later: Integer; running: Integer; dead: Integer; oldest: Integer | null }
+    >`
+    SELECT h.plugin, h.handler, d.integration,
+      sum(CASE d.state WHEN 'waiting' THEN 1 ELSE 0 END) AS waiting,
+      sum(CASE WHEN d.state = 'due' AND d.due_at <= ${now} THEN 1 ELSE 0 END) AS due,
+      sum(CASE WHEN d.state = 'due' AND d.due_at > ${now} THEN 1 ELSE 0 END) AS later,
+      sum(CASE d.state WHEN 'running' THEN 1 ELSE 0 END) AS running,
+      sum(CASE d.state WHEN 'dead' THEN 1 ELSE 0 END) AS dead,
+      min(CASE d.state WHEN 'dead' THEN NULL ELSE d.created_at END) AS oldest
+    FROM deliveries d JOIN handlers h ON h.key = d.handler
+    GROUP BY h.plugin, h.handler, d.integration ORDER BY h.plugin, h.handler, d.integration`.pipe(
+      Effect.map(Arr.map((row): Backlog => ({
+        ...row,
+        waiting: Number(row.waiting),
+        due: Number(row.due),
+        later: Number(row.later),
+        running: Number(row.running),
+        dead: Number(row.dead),
+        oldest: row.oldest === null ? null : Number(row.oldest)
+      }))),
+      withRetry("backlog")
+    )
+  const backlog = Effect.flatMap(Clock.currentTimeMillis, backlogAt)
+
+  const dead = (condition: Fragment, limit: number) =>
+    sql<DeadRow>`
+      SELECT d.*, h.plugin, h.handler AS handler_name, e.event_id, s.model, e.id AS record, e.version, e.kind,
+        (SELECT count(*) FROM deliveries w
+          WHERE w.handler = d.handler AND w.ordering_key = d.ordering_key AND w.state = 'waiting' AND w.id > d.id
+        ) AS parked
+      FROM deliveries d
+      JOIN handlers h ON h.key = d.handler
+      LEFT JOIN events e ON e.position = d.position
+      LEFT JOIN streams s ON s.key = e.stream
+      WHERE d.state = 'dead' AND ${condition} ORDER BY d.id LIMIT ${limit}`.pipe(Effect.map(Arr.map(toDeadLetter)))
+
+  const deadLetters: Deliveries["Service"]["deadLetters"] = (query) => {
+    const { after = 0, handler, integration, limit, plugin, reason, since, until } = query
+    return withRetry("deadLetters")(dead(
+      sql.and([
+        sql`d.id > ${after}`,
+        ...plugin === undefined ? [] : [sql`h.plugin = ${plugin}`],
+        ...handler === undefined ? [] : [sql`h.handler = ${handler}`],
+        ...integration === undefined ? [] : [sql`d.integration = ${integration}`],
+        ...reason === undefined ? [] : [sql`d.failure LIKE ${`{"reason":"${reason}"%`}`],
+        ...since === undefined ? [] : [sql`d.died_at >= ${since}`],
+        ...until === undefined ? [] : [sql`d.died_at < ${until}`]
+      ]),
+      limit
+    ))
+  }
+
+  const deadLetterDetail: Deliveries["Service"]["deadLetterDetail"] = Effect.fnUntraced(
+    function*(id) {
+      const [letter] = yield* dead(sql`d.id = ${id}`, 1)
+      if (letter === undefined) return null
+      const attempts = yield* sql<{ number: Integer; details: string }>`
+        SELECT number, details FROM attempts WHERE delivery = ${id} ORDER BY number`
+      const steps = yield* sql<{ step: string; write_name: string | null; done: Integer; begun_at: Integer }>`
+        SELECT step, write_name, done, begun_at FROM journal
+        WHERE delivery = ${id} OR (dedup_key IN ${sql.in(dedupKeysOf(letter))}
+          AND handler = (SELECT handler FROM deliveries WHERE id = ${id}))
+        ORDER BY begun_at, step`
+      return {
+        ...letter,
+        failedAttempts: attempts.map((row) => ({ number: Number(row.number), ...JSON.parse(row.details) })),
+        journal: steps.map((row) => ({
+          step: row.step,
+          write: row.write_name,
+          done: Number(row.done) === 1,
+          begunAt: Number(row.begun_at)
+        }))
+      }
+    },
+    withRetry("story")
+  )
+
+  // ---- doing
+
+  /** Those of these that died at that time, and not again since. */
+  const stillDeadSince = (ids: ReadonlyArray<number>, died: ReadonlyMap<number, number>) =>
+    sql<{ id: Integer; died_at: Integer }>`
+      SELECT id, died_at FROM deliveries WHERE id IN ${sql.in(ids)} AND state = 'dead'`.pipe(
+      Effect.map((rows) => rows.map((row) => [Number(row.id), Number(row.died_at)] as const)),
+      Effect.map((rows) => rows.flatMap(([id, at]) => died.get(id) === at ? [id] : []))
+    )
+
+  /** Does it to those of these that are dead, lets what waited behind them go, and gives how many they were. */
+  const changeDeadLetters = Effect.fnUntraced(function*(
+    ids: ReadonlyArray<number>,
+    died: ReadonlyMap<number, number> | undefined,
+    act: OperatorAction,
+    change: (some: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<OrderingKey>, SqlError>
+  ) {
+    let count = 0
+    for (const asked of Arr.chunksOf(ids, rowsPerStatement)) {
+      const some = died === undefined ? asked : yield* stillDeadSince(asked, died)
+      if (some.length === 0) continue
+      const lanes = yield* change(some)
+      yield* release(lanes)
+      count += lanes.length
+    }
+    yield* record(act)
+    return count
+  }, locks.deliveries)
+
+  const revive = (ids: ReadonlyArray<number>, dueAt: number, fresh: string | null) =>
+    sql<OrderingKey>`
+      UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
+        fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
+      WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, ordering_key`
+
+  const redrive: Deliveries["Service"]["redrive"] = (ids, { died, dueAt, fresh }, act) =>
+    changeDeadLetters(ids, died, act, (some) => revive(some, dueAt, fresh)).pipe(withRetry("redrive"))
+
+  const discard: Deliveries["Service"]["discard"] = (ids, act, died) =>
+    changeDeadLetters(ids, died, act, (some) =>
+      sql<OrderingKey>`
+        DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, ordering_key`.pipe(
+        Effect.tap(
+          sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some)}
+            AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = attempts.delivery)`
+        )
+      )).pipe(withRetry("discard"))
+
+  const replay: Deliveries["Service"]["replay"] = (deliveries, act) =>
+    insert(deliveries).pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, withRetry("replay"))
+
+  // ---- switches
+
+  const switchedOff = sql<{ plugin: string; integration: string }>`
+    SELECT plugin, integration FROM switched_off ORDER BY plugin, integration`.pipe(
+    Effect.map(Arr.map(({ integration, plugin }): Switch =>
+      plugin === all
+        ? { _tag: "Writes" }
+        : { _tag: "Plugin", plugin, integration: integration === all ? null : integration }
+    )),
+    withRetry("switchedOff")
+  )
+
+  const setSwitch: Deliveries["Service"]["setSwitch"] = (which, on, act) => {
+    const key = fromSwitch(which)
+    const resumed = on && which._tag === "Writes"
+      ? Effect.flatMap(
+        Clock.currentTimeMillis,
+        (now) => sql`UPDATE deliveries SET due_at = ${now}, stopped = 0 WHERE stopped = 1`
+      )
+      : Effect.void
+    const change = on
+      ? sql`DELETE FROM switched_off WHERE plugin = ${key.plugin} AND integration = ${key.integration}`
+      : sql`INSERT INTO switched_off ${sql.insert(key)} ON CONFLICT (plugin, integration) DO NOTHING`
+    return change.pipe(
+      Effect.andThen(resumed),
+      Effect.andThen(record(act)),
+      Effect.asVoid,
+      locks.deliveries,
+      withRetry("setSwitch")
+    )
+  }
+
+  return {
+    service: {
+      backlog,
+      deadLetters,
+      deadLetterDetail,
+      redrive,
+      discard,
+      replay,
+      switchedOff,
+      setSwitch,
+      awaitCommand: acted.after
+    },
+    /** A step of an open transaction: written down, and told to who waits for it once it is committed. */
+    record,
+    /** A step of an open transaction: tried again from `dueAt`, if it is dead. */
+    again: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), release)
+  }
+}
+
+export type DeadLetterTable = ReturnType<typeof make>

@@ -1,0 +1,379 @@
+/**
+ * The table of deliveries as the engine uses it: in from the log, claimed, settled.
+ *
+ * Invariants
+ * 1. Of one handler and lane at most one delivery is due or running; those behind it are waiting   (I5)
+ *
+ * Gotchas
+ * - Whether something earlier of its lane is unsettled is decided when a delivery comes in and when one goes, not by each
+ *   claim: thousands that wait behind a dead one cost a claim nothing.
+ * - The members of a batch always have the same state, due time and attempts.
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import {
+  type AttemptOutcome,
+  type Claimed,
+  type ClaimRequest,
+  type Deliveries,
+  deliveryReader,
+  type FailedAttempt,
+  type HandlerState,
+  isolateAfterCrashes,
+  type NewDelivery,
+  type NewHandler
+} from "../../Deliveries.ts"
+import type { EventTable } from "../EventTable.ts"
+import type * as Fencing from "../Fencing.ts"
+import * as Locks from "../Locks.ts"
+import { type Integer, rowsPerStatement } from "../Rows.ts"
+import { toStoreError, withRetry } from "../SqlRetry.ts"
+import * as BatchTable from "./BatchTable.ts"
+import { type DeliveryRow, fromDelivery, fromFailure, toClaimed } from "./DeliveryRows.ts"
+import * as TickTable from "./TickTable.ts"
+
+export type OrderingKey = { readonly handler: Integer; readonly ordering_key: string }
+
+export const make = (
+  sql: SqlClient,
+  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
+  log: Pick<EventTable, "at">
+) => {
+  const locks = Locks.make(sql)
+  const members = BatchTable.make(sql)
+  const newest = Effect.map(
+    sql<{ position: Integer }>`SELECT position FROM log_counter`,
+    ([row]) => Number(row?.position ?? 0)
+  )
+
+  // within JSON text a value has its quotes escaped
+  const removed = sql.literal(`SELECT id FROM integrations WHERE state NOT LIKE '%"state":"active"%'`)
+  const writesOff = sql.literal("SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''")
+
+  // ---- lanes
+
+  const skips = (handler: number) =>
+    Effect.map(
+      sql<{ skips_dead: Integer }>`SELECT skips_dead FROM handlers WHERE key = ${handler}`,
+      ([row]) => Number(row?.skips_dead) === 1
+    )
+
+  /** Of each of these the first that waits is due, if nothing is before it any more. */
+  const release = Effect.fnUntraced(function*(lanes: ReadonlyArray<OrderingKey>) {
+    for (const [handler, own] of Map.groupBy(lanes, (row) => Number(row.handler))) {
+      const earlier = (yield* skips(handler))
+        ? sql.literal("")
+        : sql`OR (e.state = 'dead' AND e.id < deliveries.id)`
+      for (const some of Arr.chunksOf(own.map(({ ordering_key }) => ordering_key), rowsPerStatement)) {
+        yield* sql`
+          UPDATE deliveries SET state = 'due' WHERE id IN (
+            SELECT min(id) FROM deliveries
+            WHERE handler = ${handler} AND ordering_key IN ${sql.in(some)} AND state = 'waiting' GROUP BY ordering_key
+          ) AND NOT EXISTS (
+            SELECT 1 FROM deliveries e WHERE e.handler = deliveries.handler AND e.ordering_key = deliveries.ordering_key
+              AND (e.state IN ('due', 'running') ${earlier})
+          )`
+      }
+    }
+  })
+
+  /** Inside a transaction: adds deliveries, in their order. */
+  const insert = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    const now = yield* Clock.currentTimeMillis
+    const rows: Array<ReturnType<typeof fromDelivery>> = []
+    for (const [handler, own] of Map.groupBy(deliveries, (delivery) => delivery.handler)) {
+      const blocking = ["waiting", "due", "running", ...(yield* skips(handler)) ? [] : ["dead"]]
+      const held = new Set<string>()
+      for (const some of Arr.chunksOf([...new Set(own.map(({ orderingKey }) => orderingKey))], rowsPerStatement)) {
+        const lanes = yield* sql<{ ordering_key: string }>`
+          SELECT DISTINCT ordering_key FROM deliveries
+          WHERE handler = ${handler} AND ordering_key IN ${sql.in(some)} AND state IN ${sql.in(blocking)}`
+        for (const { ordering_key } of lanes) held.add(ordering_key)
+      }
+      for (const delivery of own) {
+        const state = delivery.dead !== null ? "dead" : held.has(delivery.orderingKey) ? "waiting" : "due"
+        rows.push(fromDelivery(delivery, { state, createdAt: now }))
+        if (blocking.includes(state)) held.add(delivery.orderingKey)
+      }
+    }
+    for (const some of Arr.chunksOf(rows, rowsPerStatement)) yield* sql`INSERT INTO deliveries ${sql.insert(some)}`
+  })
+
+  // ---- dispatching
+
+  /**
+   * Inside a transaction: the log is kept from where the handler that is furthest behind stands, or the last tick, or the
+   * beginning of one that is not settled, or where a handler without any tick was registered   (L8). Ticks of an integration
+   * that was removed wait, and hold no log.
+   */
+  const noteReader = sql`
+    INSERT INTO readers (name, position) SELECT ${deliveryReader}, coalesce(
+      (SELECT min(position) FROM (
+        SELECT position FROM handlers WHERE active = 1 AND scheduled = 0
+        UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler
+          WHERE h.active = 1 AND t.state = 'on' AND t.integration NOT IN (${removed})
+        UNION ALL SELECT position FROM handlers WHERE active = 1 AND scheduled = 1
+          AND NOT EXISTS (SELECT 1 FROM ticks t WHERE t.handler = handlers.key)
+        UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
+          AND handler IN (SELECT key FROM handlers WHERE active = 1 AND scheduled = 1)
+          AND integration NOT IN (${removed})
+      ) AS standing),
+      (SELECT position FROM log_counter)
+    ) WHERE TRUE
+    ON CONFLICT (name) DO UPDATE SET position = excluded.position`
+
+  const handlers = sql<{ key: Integer; plugin: string; handler: string; position: Integer; active: Integer }>`
+    SELECT key, plugin, handler, position, active FROM handlers ORDER BY key`.pipe(
+    Effect.map(Arr.map((row): HandlerState => ({
+      ...row,
+      key: Number(row.key),
+      position: Number(row.position),
+      active: Number(row.active) === 1
+    })))
+  )
+
+  const registerHandlers: Deliveries["Service"]["registerHandlers"] = Effect.fnUntraced(
+    function*(owner, wanted) {
+      yield* fence(owner)
+      const end = yield* newest
+      const rows = wanted.map(({ from, handler, plugin, scheduled, skipsDeadLetters }: NewHandler) => ({
+        plugin,
+        handler,
+        skips_dead: skipsDeadLetters ? 1 : 0,
+        scheduled: scheduled ? 1 : 0,
+        active: 1,
+        position: from === "now" ? end : 0
+      }))
+      yield* sql`UPDATE handlers SET active = 0`
+      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+        yield* sql`INSERT INTO handlers ${sql.insert(some)} ON CONFLICT (plugin, handler) DO UPDATE SET
+          skips_dead = excluded.skips_dead, scheduled = excluded.scheduled, active = 1`
+      }
+      yield* noteReader
+      yield* sql`UPDATE deliveries SET state = 'due', crashes = crashes + 1 WHERE state = 'running'`
+      const parked = yield* sql<
+        OrderingKey
+      >`SELECT DISTINCT handler, ordering_key FROM deliveries WHERE state = 'waiting'`
+      yield* release(parked)
+      return (yield* handlers).filter(({ active }) => active)
+    },
+    locks.deliveries,
+    withRetry("registerHandlers")
+  )
+
+  const dispatch: Deliveries["Service"]["dispatch"] = Effect.fnUntraced(
+    function*(owner, { deliveries, handlers, position }) {
+      yield* fence(owner)
+      yield* insert(deliveries)
+      for (const some of Arr.chunksOf(handlers, rowsPerStatement)) {
+        yield* sql`UPDATE handlers SET position = ${position} WHERE key IN ${sql.in(some)}`
+      }
+      yield* noteReader
+    },
+    locks.deliveries,
+    withRetry("dispatch")
+  )
+
+  // ---- settling
+
+  const saveFailedAttempt = Effect.fnUntraced(
+    function*(deliveries: ReadonlyArray<number>, { number, ...story }: FailedAttempt) {
+      const rows = deliveries.map((delivery) => ({ delivery, number, details: JSON.stringify(story) }))
+      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+        yield* sql`INSERT INTO attempts ${sql.insert(some)} ON CONFLICT (delivery, number) DO UPDATE SET
+        details = excluded.details`
+      }
+    }
+  )
+
+  /** All that have come to the end that most come to, in as few statements as may be. */
+  const settleAll = Effect.fnUntraced(function*(ids: ReadonlyArray<number>) {
+    for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+      const gone = yield* sql<OrderingKey & { id: Integer; claims: Integer }>`
+        DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'running'
+        RETURNING id, handler, ordering_key, claims`
+      const tried = gone.filter(({ claims }) => Number(claims) > 1).map(({ id }) => Number(id))
+      if (tried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(tried)}`
+      yield* release(gone)
+    }
+  })
+
+  /** Of one that is given up because its process ended: whoever redrives it, or halves its batch, has it run alone. */
+  const again = sql`CASE WHEN crashes > ${isolateAfterCrashes} THEN ${isolateAfterCrashes} ELSE crashes END`
+
+  const settle = Effect.fnUntraced(function*(outcome: Exclude<AttemptOutcome, { readonly _tag: "Settled" }>) {
+    const { deliveries } = outcome
+    for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
+      const ours = sql`id IN ${sql.in(some)} AND state = 'running'`
+      switch (outcome._tag) {
+        case "Released":
+          yield* sql`UPDATE deliveries SET state = 'due' WHERE ${ours}`
+          break
+        case "Retry": {
+          const [off] = outcome.stopped === true ? yield* sql`${writesOff}` : []
+          // resumed since it was refused: nothing would wake it any more
+          const isResumed = outcome.stopped === true && off === undefined
+          const dueAt = isResumed ? yield* Clock.currentTimeMillis : outcome.dueAt
+          yield* sql`
+            UPDATE deliveries SET state = 'due', due_at = ${dueAt}, attempts = ${outcome.attempts},
+              stopped = ${off === undefined ? 0 : 1}
+            WHERE ${ours}`
+          break
+        }
+        case "Dead": {
+          const { failure } = outcome.attempted
+          const dead = yield* sql<OrderingKey>`
+            UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
+              died_at = ${failure.at}, crashes = ${again}
+            WHERE ${ours} RETURNING handler, ordering_key`
+          yield* release(dead)
+          break
+        }
+        case "Split":
+          break
+      }
+    }
+    if (outcome._tag === "Split") {
+      const middle = Math.ceil(deliveries.length / 2)
+      for (const [half, members] of [deliveries.slice(0, middle), deliveries.slice(middle)].entries()) {
+        for (const some of Arr.chunksOf(members, rowsPerStatement)) {
+          yield* sql`
+            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = 0,
+              batch = ${`${outcome.batch}.${half}`}, crashes = ${again}
+            WHERE id IN ${sql.in(some)} AND state = 'running'`
+        }
+      }
+      yield* members.remember(deliveries)
+    }
+    if (outcome._tag !== "Released") yield* saveFailedAttempt(deliveries, outcome.attempted)
+  })
+
+  // ---- claiming
+
+  const except = ({ excludedIntegrations }: ClaimRequest) =>
+    excludedIntegrations.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
+
+  const matchesIsolation = ({ isolated }: ClaimRequest) =>
+    isolated === true ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
+
+  /** What is given up is known before another one may end the process. */
+  const givenUp = ({ isolated }: ClaimRequest, of = "") => sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
+
+  const take = (where: ReturnType<typeof except>) =>
+    sql<
+      DeliveryRow
+    >`UPDATE deliveries SET state = 'running', claims = claims + 1, stopped = 0 WHERE ${where} RETURNING *`
+
+  const claimEach = (want: ClaimRequest, now: number) =>
+    take(sql`id IN (
+      SELECT id FROM deliveries
+      WHERE handler = ${want.handler} AND state = 'due' AND due_at <= ${now} AND ${matchesIsolation(want)} ${
+      except(want)
+    }
+      ORDER BY ${givenUp(want)} due_at, id LIMIT ${want.most})`)
+
+  /** One batch holds events that were last delivered in the same batch, or never, and share a journal. */
+  const claimBatches = Effect.fnUntraced(function*(want: ClaimRequest & { readonly size: number }, now: number) {
+    const claimed: Array<DeliveryRow> = []
+    const due = sql`handler = ${want.handler} AND state = 'due' AND ${matchesIsolation(want)} ${except(want)}`
+    const fixed = yield* sql<{ batch: string }>`
+      SELECT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now}
+      GROUP BY batch ORDER BY ${givenUp(want, "max")} min(id) LIMIT ${want.most}`
+    if (fixed.length > 0) {
+      claimed.push(
+        ...yield* take(
+          sql`handler = ${want.handler} AND state = 'due' AND batch IN ${sql.in(fixed.map(({ batch }) => batch))}`
+        )
+      )
+    }
+    let room = want.most - fixed.length
+    while (room > 0) {
+      const ready = yield* sql<{ integration: string }>`
+        SELECT integration FROM deliveries WHERE ${due} AND batch IS NULL
+        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${room}`
+      for (const { integration } of ready) {
+        const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
+          SELECT d.id, d.fresh, m.batch AS last FROM (
+            SELECT id, handler, position, fresh FROM deliveries
+            WHERE ${due} AND batch IS NULL AND integration = ${integration} ORDER BY id LIMIT ${want.size}
+          ) AS d LEFT JOIN batch_members m ON m.handler = d.handler AND m.position = d.position ORDER BY d.id`
+        const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
+        for (const group of groups.slice(0, room)) {
+          const ids = group.map(({ id }) => Number(id))
+          const batch = BatchTable.nameOf(group[0]?.last ?? null, ids[0] ?? 0)
+          yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
+          yield* members.remember(ids)
+          claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
+          room--
+        }
+      }
+      if (ready.length === 0) break
+    }
+    return { claimed, count: want.most - room }
+  })
+
+  /** Whether of those of this handler that have seen their process end one is due or running, and one has to run alone. */
+  const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, now: number) {
+    const [found] = yield* sql<{ some: Integer; alone: Integer | null }>`
+      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS alone
+      FROM deliveries
+      WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
+        ${except(want)}`
+    return { some: Number(found?.some) > 0, alone: Number(found?.alone ?? 0) > 0 }
+  })
+
+  const settleAndClaim: Deliveries["Service"]["settleAndClaim"] = Effect.fnUntraced(
+    function*(owner, outcomes, wants) {
+      yield* fence(owner)
+      const now = yield* Clock.currentTimeMillis
+      yield* settleAll(outcomes.flatMap(({ _tag, deliveries }) => _tag === "Settled" ? deliveries : []))
+      for (const outcome of outcomes) if (outcome._tag !== "Settled") yield* settle(outcome)
+      const claimed: Array<Claimed> = []
+      let next = Infinity
+      let alone = false
+      for (const wanted of wants) {
+        const { maxLead, handler, size } = wanted
+        if (wanted.isolated === true && claimed.length > 0) break
+        const found = yield* crashSuspects(wanted, now)
+        if (wanted.isolated !== true && found.alone) alone = true
+        const most = found.some ? Math.min(wanted.most, wanted.mostAfterCrash ?? wanted.most) : wanted.most
+        const want = { ...wanted, most: wanted.isolated === true ? 1 : most }
+        yield* sql`
+          UPDATE deliveries SET due_at = ${now} WHERE handler = ${handler} AND state = 'due' AND due_at > ${
+          now + maxLead
+        }`
+        const { claimed: rows, count } = size === null
+          ? yield* Effect.map(claimEach(want, now), (rows) => ({ claimed: rows, count: rows.length }))
+          : yield* claimBatches({ ...want, size }, now)
+        claimed.push(...rows.map(toClaimed))
+        if (count >= want.most) continue
+        const [later] = yield* sql<{ due_at: Integer | null }>`
+          SELECT min(due_at) AS due_at FROM deliveries
+          WHERE handler = ${handler} AND state = 'due' AND (${matchesIsolation(want)} OR due_at > ${now}) ${
+          except(want)
+        }`
+        if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
+      }
+      claimed.sort((a, b) => a.id - b.id)
+      return { claimed, next: next === Infinity ? null : next, alone }
+    },
+    locks.deliveries,
+    withRetry("settleAndClaim")
+  )
+
+  return {
+    insert: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insert(deliveries)),
+    release: (lanes: ReadonlyArray<OrderingKey>) => toStoreError("release")(release(lanes)),
+    handlers: withRetry("handlers")(handlers),
+    registerHandlers,
+    dispatch,
+    dispatchTicks: TickTable.make(sql, { fence }, { newest, noteReader }),
+    settleAndClaim,
+    batches: members.batches,
+    entries: log.at
+  }
+}
+
+export type DeliveryTable = ReturnType<typeof make>

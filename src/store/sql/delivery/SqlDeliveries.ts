@@ -1,0 +1,65 @@
+/**
+ * The `Deliveries` port over any `SqlClient`: puts its tables together.
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { Deliveries } from "../../Deliveries.ts"
+import type { Store, StoreError } from "../../Store.ts"
+import { checked, type Content } from "../Checksum.ts"
+import * as EventTable from "../EventTable.ts"
+import * as Fencing from "../Fencing.ts"
+import type { Health } from "../Health.ts"
+import { withRetry } from "../SqlRetry.ts"
+import * as SqlStore from "../SqlStore.ts"
+import * as ExpectationTable from "../stream/ExpectationTable.ts"
+import * as DeadLetterTable from "./DeadLetterTable.ts"
+import * as DeliveryTable from "./DeliveryTable.ts"
+import * as JournalTable from "./JournalTable.ts"
+import * as ResolutionTable from "./ResolutionTable.ts"
+
+const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const ownership = Fencing.make(sql)
+  const { insert, release, ...table } = DeliveryTable.make(sql, ownership, EventTable.make(sql))
+
+  const content: Deliveries["Service"]["content"] = ({ integration, model }, id) =>
+    sql<Content>`
+      SELECT e.position, e.content, e.content_sum FROM heads h JOIN events e ON e.position = h.position
+      WHERE h.stream = (SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})
+        AND h.id = ${id} AND h.live = 1`.pipe(
+      Effect.flatMap(checked),
+      Effect.map(([row]) => row?.content ?? null),
+      withRetry("content")
+    )
+
+  const applicationsOf: Deliveries["Service"]["applicationsOf"] = (integration, candidate, limit) =>
+    sql<{ id: string }>`
+      SELECT p.id FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
+      WHERE p.stream = (SELECT key FROM streams WHERE integration = ${integration} AND model = 'ats.application')
+        AND p.derived_id = ${candidate} AND h.live = 1 ORDER BY p.id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map(({ id }) => id)),
+      withRetry("applicationsOf")
+    )
+
+  const expectations = ExpectationTable.make(sql)
+  const deadLetters = DeadLetterTable.make(sql, { insert, release })
+  return Deliveries.of({
+    ...table,
+    ...JournalTable.make(sql, ownership, expectations),
+    ...ResolutionTable.make(sql, deadLetters, expectations),
+    ...deadLetters.service,
+    content,
+    applicationsOf
+  })
+})
+
+/** Over a database that the store has brought to this program's schema. */
+export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store> = Layer.effect(Deliveries, make)
+
+/** Both ports over a database; deliveries find their tables made. */
+export const ports: Layer.Layer<Store | Deliveries, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
+  layer,
+  SqlStore.layer
+)

@@ -1,0 +1,101 @@
+/**
+ * The last tick of each handler in each integration, and the deliveries that are made of the next ones.
+ *
+ * Invariants
+ * 1. The spans of a handler's ticks in an integration follow one another without a gap from the handler's registration on,
+ *    but for the time in which it was off by configuration   (L8)
+ *
+ * Gotchas
+ * - Where an integration is not active, or the handler is off, its row stays and does not keep the log.
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Deliveries, Tick } from "../../Deliveries.ts"
+import type * as Fencing from "../Fencing.ts"
+import * as Locks from "../Locks.ts"
+import { type Integer, rowsPerStatement } from "../Rows.ts"
+import { withRetry } from "../SqlRetry.ts"
+import { fromDelivery } from "./DeliveryRows.ts"
+
+/** `newest`: position of the log's end; `noteReader`: notes from where on the log is kept. */
+export const make = (
+  sql: SqlClient,
+  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
+  { newest, noteReader }: {
+    readonly newest: Effect.Effect<number, SqlError>
+    readonly noteReader: Effect.Effect<unknown, SqlError>
+  }
+): Deliveries["Service"]["dispatchTicks"] => {
+  const locks = Locks.make(sql)
+
+  const saveTick = ({ handler, integration, scheduledAt }: Tick, position: number) =>
+    sql`INSERT INTO ticks ${sql.insert({ handler, integration, scheduled_at: scheduledAt, position, state: "on" })}
+      ON CONFLICT (handler, integration) DO UPDATE SET
+        scheduled_at = excluded.scheduled_at, position = excluded.position, state = excluded.state`
+
+  /** Of the last tick of a handler in an integration; where there is none: where the span of the first one begins. */
+  const lastTick = Effect.fnUntraced(function*({ handler, integration }: Tick, lookedAt: number, end: number) {
+    const [last] = yield* sql<{ scheduled_at: Integer; position: Integer; state: string }>`
+      SELECT scheduled_at, position, state FROM ticks WHERE handler = ${handler} AND integration = ${integration}`
+    if (last?.state === "on") {
+      return { isFirst: false, scheduledAt: Number(last.scheduled_at), position: Number(last.position) }
+    }
+    if (last !== undefined) return { isFirst: true, scheduledAt: lookedAt, position: end }
+    const [registered] = yield* sql<{ position: Integer }>`SELECT position FROM handlers WHERE key = ${handler}`
+    return { isFirst: true, scheduledAt: lookedAt, position: Number(registered?.position ?? end) }
+  })
+
+  return Effect.fnUntraced(
+    function*(owner, { due, integrations, lastCheckedAt, off }) {
+      yield* fence(owner)
+      const to = yield* newest
+      const active = integrations.length === 0 ? sql.literal("1 = 0") : sql`integration IN ${sql.in(integrations)}`
+      yield* sql`UPDATE ticks SET state = 'absent' WHERE state = 'on' AND NOT (${active})`
+      yield* sql`UPDATE ticks SET state = 'on' WHERE state = 'absent' AND ${active}`
+      const rows = off.map(({ handler, integration }) => ({
+        handler,
+        integration,
+        scheduled_at: 0,
+        position: to,
+        state: "off"
+      }))
+      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+        yield* sql`INSERT INTO ticks ${sql.insert(some)}
+          ON CONFLICT (handler, integration) DO UPDATE SET state = excluded.state`
+      }
+      const owed: Array<Tick> = []
+      for (const each of due) {
+        const { handler, integration, scheduledAt } = each
+        const last = yield* lastTick(each, lastCheckedAt, to)
+        if (last.scheduledAt >= scheduledAt) {
+          if (last.isFirst) yield* saveTick(each, last.position)
+          continue
+        }
+        const [unsettled] = yield* sql`
+          SELECT id FROM deliveries WHERE handler = ${handler} AND ordering_key = ${integration} AND state <> 'dead' LIMIT 1`
+        if (unsettled !== undefined) {
+          owed.push(each)
+          continue
+        }
+        yield* saveTick(each, to)
+        const row = fromDelivery({
+          handler,
+          integration,
+          orderingKey: integration,
+          subject: { _tag: "Tick", scheduledAt, from: last.position, to },
+          dueAt: scheduledAt,
+          dead: null,
+          fresh: null
+        }, { state: "due", createdAt: yield* Clock.currentTimeMillis })
+        yield* sql`INSERT INTO deliveries ${sql.insert(row)}`
+      }
+      yield* noteReader
+      return owed
+    },
+    locks.deliveries,
+    withRetry("tick")
+  )
+}

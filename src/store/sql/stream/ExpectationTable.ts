@@ -1,0 +1,208 @@
+/**
+ * The table of what plugins wrote and what is still to be seen of it.
+ *
+ * Invariants
+ * 1. `expect`, `answered` and `withdraw` are steps of whatever transaction they are called in: an expectation is committed
+ *    with the intent of its write, before the write leaves   (E2)
+ *
+ * Gotchas
+ * - A stream that nobody reads shows nothing: nothing is expected of it.
+ * - What was never seen stays listed for a week.
+ */
+import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { writes } from "../../../api/Writes.ts"
+import {
+  anyRecord,
+  candidateIdIn,
+  type Expectation,
+  expectById,
+  type OpenExpectation,
+  type PluginWrite
+} from "../../../domain/Expectation.ts"
+import { derivedRegistry, isDerived, type Model, type StreamKey } from "../../../domain/Model.ts"
+import type { Store, StreamTx } from "../../Store.ts"
+import { type Integer, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
+import { toStoreError, withRetry } from "../SqlRetry.ts"
+
+interface ExpectationRow extends Pick<OpenExpectation, "key" | "write" | "name" | "plugin" | "delivery"> {
+  readonly id: Integer
+  readonly depth: Integer
+  readonly target: string
+  readonly matcher: string
+  readonly all_records: Integer
+  readonly required: Integer
+  readonly matched_records: string
+  readonly reported_at: Integer | null
+}
+
+const toOpen = (model: Model) => (row: ExpectationRow): OpenExpectation => ({
+  id: Number(row.id),
+  model,
+  key: row.key,
+  target: row.target,
+  write: row.write,
+  name: row.name,
+  plugin: row.plugin,
+  delivery: row.delivery,
+  depth: Number(row.depth),
+  matcher: JSON.parse(row.matcher),
+  everywhere: Number(row.all_records) === 1,
+  required: Number(row.required) === 1,
+  fulfilledIn: JSON.parse(row.matched_records)
+})
+
+const fromExpectation = ({ required, everywhere, key, target, matcher }: Expectation) => ({
+  key,
+  target,
+  matcher: JSON.stringify(matcher),
+  all_records: everywhere ? 1 : 0,
+  required: required ? 1 : 0,
+  matched_records: "[]",
+  missed_sweeps: 0,
+  reported_at: null
+})
+
+/** Whose sweeps count for a model. */
+const sweptModelOf = (model: Model): Model => isDerived(model) ? derivedRegistry[model].from : model
+
+/** Sweeps that have to pass a write by before it counts as unconfirmed. */
+const maxMissedSweeps = 2
+const unconfirmedRetentionMillis = 7 * 86_400_000
+
+/** What the one who writes does; each is a step of an open transaction. */
+export const make = (sql: SqlClient) => {
+  /** Before a write leaves; the same write again is expected anew. */
+  const expect = Effect.fnUntraced(function*(own: PluginWrite, expectations: ReadonlyArray<Expectation>) {
+    const { integration, ...write } = own
+    yield* sql`DELETE FROM expectations WHERE write = ${own.write}`
+    if (expectations.length === 0) return
+    const models = new Set(expectations.flatMap(({ model }) => [model, sweptModelOf(model)]))
+    const rows = yield* sql<StreamRow>`
+      SELECT key, integration, model, state FROM streams
+      WHERE integration = ${integration} AND model IN ${sql.in([...models])}`
+    const streams = yield* Effect.forEach(
+      rows,
+      (row) => Effect.map(toState(row), (state) => ({ key: row.key, ...state }))
+    )
+    for (const { key, model, retired } of streams) {
+      const here = retired === true ? [] : expectations.filter((one) => one.model === model)
+      const reading = streams.find((stream) => stream.model === sweptModelOf(model))?.lastRunId ?? 0
+      for (const place of new Set(here.map(({ target }) => target))) {
+        yield* sql`UPDATE expectations SET required = 0
+          WHERE stream = ${key} AND target = ${place} AND reported_at IS NULL`
+      }
+      // the reading that may be under way has passed some records already
+      const inserted = here.map((one) => ({ ...write, ...fromExpectation(one), stream: key, since_run: reading + 1 }))
+      for (const some of Arr.chunksOf(inserted, rowsPerStatement)) {
+        yield* sql`INSERT INTO expectations ${sql.insert(some)}`
+      }
+    }
+  }, toStoreError("expect"))
+
+  /**
+   * It took effect; `created`: ids of what came into being. Nothing may tell of a tag that a candidate has now: who shows
+   * the candidate is owed a re-read   (N1).
+   */
+  const answered = Effect.fnUntraced(function*(write: string, created: Readonly<Partial<Record<Model, string>>>) {
+    const rows = yield* sql<{ id: Integer; stream: Integer; model: Model; key: string }>`
+      SELECT e.id, e.stream, s.model, e.key FROM expectations e JOIN streams s ON s.key = e.stream
+      WHERE e.write = ${write} ORDER BY e.id`
+    for (const { id, key, model, stream } of rows) {
+      const record = created[model]
+      const candidate = candidateIdIn(key)
+      if (record !== undefined) {
+        const known = expectById(record)
+        yield* sql`UPDATE expectations SET key = ${known.key}, matcher = ${
+          JSON.stringify(known.matcher)
+        } WHERE id = ${id}`
+      }
+      if (candidate !== null) {
+        yield* sql`
+          INSERT INTO stale_records (stream, id, requested) SELECT stream, id, 0 FROM derivations
+          WHERE stream = ${stream} AND derived_id = ${candidate}
+          ON CONFLICT (stream, id) DO UPDATE SET requested = 0`
+      }
+    }
+  }, toStoreError("answered"))
+
+  /** It was refused: nothing will be seen of it. */
+  const withdraw = (write: string) =>
+    sql`DELETE FROM expectations WHERE write = ${write}`.pipe(Effect.asVoid, toStoreError("withdraw"))
+
+  const unconfirmed: Store["Service"]["unconfirmedWrites"] = (limit) =>
+    sql<ExpectationRow & StreamKey>`
+      SELECT e.*, s.integration, s.model FROM expectations e JOIN streams s ON s.key = e.stream
+      WHERE e.reported_at IS NOT NULL ORDER BY e.reported_at DESC, e.id DESC LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map(({ integration, ...row }) => {
+        const { delivery, depth, key, model, name, plugin } = toOpen(row.model)(row)
+        return { integration, model, key, name, plugin, delivery, depth, reportedAt: Number(row.reported_at) }
+      })),
+      withRetry("unconfirmed")
+    )
+
+  return { expect, answered, withdraw, unconfirmed }
+}
+
+export type ExpectationTable = ReturnType<typeof make>
+
+type Reading = Pick<
+  StreamTx,
+  "hasExpectations" | "openExpectations" | "recordMatch" | "countSweep" | "overdueExpectations" | "closeExpectations"
+>
+
+/** What the stream's owner does, who sees. */
+export const streamExpectations = (sql: SqlClient, stream: number, model: Model): Reading => {
+  const open = sql`stream = ${stream} AND reported_at IS NULL`
+  return {
+    hasExpectations: sql`SELECT id FROM expectations WHERE ${open} LIMIT 1`.pipe(
+      Effect.map((rows) => rows.length > 0),
+      toStoreError("isExpecting")
+    ),
+    openExpectations: (keys) =>
+      Effect.forEach(
+        Arr.chunksOf(keys, rowsPerStatement),
+        (some) => sql<ExpectationRow>`SELECT * FROM expectations WHERE ${open} AND key IN ${sql.in(some)} ORDER BY id`
+      ).pipe(Effect.map((rows) => rows.flat().map(toOpen(model))), toStoreError("expectations")),
+    recordMatch: Effect.fnUntraced(function*({ delivery, everywhere, id, fulfilledIn, name, write }, record) {
+      if (writes[name].visibleIn?.model === model) {
+        const seen = JSON.stringify({ model, id: record, at: yield* Clock.currentTimeMillis })
+        // the journal first, as whoever begins and finishes writes does   (X13)
+        yield* sql`
+          UPDATE journal SET shown_by = ${seen} WHERE delivery = ${Number(delivery)} AND done = 0 AND shown_by IS NULL
+            AND handler || '/' || dedup_key || '/' || step = ${write}`
+      }
+      yield* everywhere
+        ? sql`UPDATE expectations SET matched_records = ${JSON.stringify([...fulfilledIn, record])} WHERE id = ${id}`
+        : sql`DELETE FROM expectations WHERE id = ${id}`
+    }, toStoreError("meet")),
+    countSweep: Effect.fnUntraced(function*(reading) {
+      // what is observed of a record and waits to be published may be what is expected of it
+      yield* sql`
+        UPDATE expectations SET missed_sweeps = missed_sweeps + 1
+        WHERE ${open} AND since_run < ${reading} AND NOT EXISTS (
+          SELECT 1 FROM pending p
+          WHERE p.stream = expectations.stream AND p.status <> 'rejected'
+            AND (p.id = substr(expectations.key, 4) OR expectations.key = ${anyRecord}))`
+      yield* sql`
+        DELETE FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps} AND (required = 0 OR matched_records <> '[]')`
+    }, toStoreError("passBy")),
+    overdueExpectations: sql<ExpectationRow>`
+      SELECT * FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps}
+      ORDER BY id LIMIT ${rowsPerStatement}`.pipe(
+      Effect.map(Arr.map(toOpen(model))),
+      toStoreError("overdue")
+    ),
+    closeExpectations: Effect.fnUntraced(function*(shown, unconfirmed) {
+      const now = yield* Clock.currentTimeMillis
+      const ids = (some: ReadonlyArray<OpenExpectation>) => sql.in(some.map(({ id }) => id))
+      if (shown.length > 0) yield* sql`DELETE FROM expectations WHERE id IN ${ids(shown)}`
+      if (unconfirmed.length > 0) {
+        yield* sql`UPDATE expectations SET reported_at = ${now} WHERE id IN ${ids(unconfirmed)}`
+        yield* sql`DELETE FROM expectations WHERE reported_at < ${now - unconfirmedRetentionMillis}`
+      }
+    }, toStoreError("close"))
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * How log lines look: one line a fact, on standard error, for people on a terminal and as JSON elsewhere.
+ *
+ * Gotchas
+ * - An expected failure is its message alone. Only a defect brings its stack, and in JSON that is one field.
+ * - Node prints warnings of its own in several lines; here they are lines of the log like any other.
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import type * as LogLevel from "effect/LogLevel"
+import * as References from "effect/References"
+import { styleText } from "node:util"
+
+export type Format = "pretty" | "json"
+
+const levels = { trace: "Trace", debug: "Debug", info: "Info", warn: "Warn", error: "Error" } as const satisfies Record<
+  string,
+  LogLevel.LogLevel
+>
+export type Level = keyof typeof levels
+
+interface LogLine {
+  readonly at: Date
+  readonly level: LogLevel.LogLevel
+  readonly message: string
+  readonly data: Readonly<Record<string, unknown>>
+  readonly errors: ReadonlyArray<string>
+  readonly stack: string | null
+}
+
+const textOf = (part: unknown): string =>
+  typeof part === "string" ? part : part instanceof Error ? part.message : JSON.stringify(part) ?? String(part)
+
+const lineOf = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {
+  const parts = Array.isArray(message) ? message : [message]
+  const defects = cause.reasons.filter(Cause.isDieReason).map((reason) => reason.defect)
+  return {
+    at: date,
+    level: logLevel,
+    message: parts.map(textOf).join(" "),
+    data: fiber.getRef(References.CurrentLogAnnotations),
+    errors: [...cause.reasons.filter(Cause.isFailReason).map((reason) => textOf(reason.error)), ...defects.map(textOf)],
+    stack: defects.length === 0 ? null : Cause.pretty(cause)
+  }
+}
+
+const jsonText = (line: LogLine): string =>
+  JSON.stringify({
+    time: line.at.toISOString(),
+    level: line.level.toLowerCase(),
+    message: line.message,
+    ...line.data,
+    ...(line.errors.length === 0 ? {} : { error: line.errors.join("; ") }),
+    ...(line.stack === null ? {} : { stack: line.stack })
+  })
+
+const colors: Partial<Record<LogLevel.LogLevel, "red" | "yellow" | "cyan" | "gray">> = {
+  Error: "red",
+  Warn: "yellow",
+  Info: "cyan",
+  Debug: "gray",
+  Trace: "gray"
+}
+
+/** `styleText` leaves the colors away where NO_COLOR is set or standard error is no terminal. */
+const prettyText = (line: LogLine): string => {
+  const paint = (color: "red" | "yellow" | "cyan" | "gray", text: string) =>
+    styleText(color, text, { stream: process.stderr })
+  const level = paint(colors[line.level] ?? "gray", line.level.toUpperCase().padEnd(5))
+  const data = Object.entries(line.data).map(([name, value]) => `${paint("gray", `${name}=`)}${textOf(value)}`)
+  const time = paint("gray", line.at.toTimeString().slice(0, 8))
+  return [`${time} ${level} ${[line.message, ...line.errors].join(": ")}`, ...data].join("  ") +
+    (line.stack === null ? "" : `\n${line.stack}`)
+}
+
+/** Warnings that say nothing to anybody: kafkajs sets timers in the past. */
+const ignoredWarnings: ReadonlySet<string> = new Set(["TimeoutNegativeWarning"])
+
+/** Replaces the default logger, and Node's own way to print warnings. */
+export const layer = (options: { readonly level: Level; readonly format: Format }): Layer.Layer<never> => {
+  const text = options.format === "json" ? jsonText : prettyText
+  const print = (line: LogLine) => process.stderr.write(`${text(line)}\n`)
+  const logger = Logger.make<unknown, void>((log) => {
+    print(lineOf(log))
+  })
+  const warnings = Effect.sync(() => {
+    process.removeAllListeners("warning").on("warning", ({ message, name }) => {
+      if (ignoredWarnings.has(name)) return
+      print({ at: new Date(), level: "Warn", message, data: { name }, errors: [], stack: null })
+    })
+  })
+  return Layer.mergeAll(
+    Logger.layer([logger]),
+    Layer.succeed(References.MinimumLogLevel, levels[options.level]),
+    Layer.effectDiscard(warnings)
+  )
+}

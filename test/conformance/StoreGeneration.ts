@@ -1,0 +1,130 @@
+/** What raising the generation of a store does, and what an adoption needs of it. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Layer from "effect/Layer"
+import { genesis } from "../../src/domain/ChangeEvent.ts"
+import { publishingStart, Store, type StoreError } from "../../src/store/Store.ts"
+import { all, begin, created, eventOf, ids, reasonOf, skills, tags } from "./StoreSamples.ts"
+
+export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
+  describe(`a store's generation (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    test(
+      "raised, the log begins anew: nothing before is read, every reader stands at its beginning, positions go on",
+      Effect.gen(function*() {
+        const { owner, store, write } = yield* begin
+        yield* write(ids(20).map(created))
+        yield* store.saveReaderPosition(owner, "relay", 7)
+        const before = yield* store.chains([20])
+        yield* store.raiseGeneration(owner, 5)
+        assert.deepStrictEqual(yield* store.chains([20, 19]), { ...before, oldest: 21, chains: [before.chain, null] })
+        assert.deepStrictEqual(yield* store.readLog(all), [])
+        assert.deepStrictEqual(yield* store.logRange, { oldest: 21, newest: 20 })
+        assert.strictEqual(yield* store.readerPosition("relay"), 20)
+        assert.strictEqual(yield* store.readerPosition(publishingStart), 20)
+        assert.strictEqual((yield* store.records(tags, null, 100)).records.length, 20)
+        yield* write([created("new")])
+        assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => entry.position), [21])
+      })
+    )
+
+    test(
+      "raised to no later generation nothing happens",
+      Effect.gen(function*() {
+        const { owner, store, write } = yield* begin
+        yield* write([created("a")])
+        yield* store.raiseGeneration(owner, 1)
+        assert.strictEqual((yield* store.readLog(all)).length, 1)
+      })
+    )
+
+    test(
+      "I10: who was taken over raises nothing",
+      Effect.gen(function*() {
+        const { owner, store, write } = yield* begin
+        yield* write([created("a")])
+        yield* store.takeOwnership(owner.scope)
+        assert.strictEqual(reasonOf(yield* Effect.exit(store.raiseGeneration(owner, 2))), "Fenced")
+        assert.strictEqual((yield* store.readLog(all)).length, 1)
+      })
+    )
+
+    test(
+      "records last published in an earlier generation are found in id order with their row, until they are published anew",
+      Effect.gen(function*() {
+        const { change, inTags, owner, store, write } = yield* begin
+        yield* write(ids(3).map(created))
+        yield* change("r00001", "updated")
+        yield* change("r00002", "deleted")
+        yield* write([created("other")], skills)
+        yield* store.raiseGeneration(owner, 2)
+        const outlived = (after: string | null, limit: number) =>
+          inTags((tx) => tx.olderGenerationRecords(2, after, limit))
+        assert.deepStrictEqual((yield* outlived(null, 2)).map(({ content, head }) => [head.id, head.live, content]), [
+          ["r00000", true, '{"id":"r00000","version":1}'],
+          ["r00001", true, '{"id":"r00001","version":2}']
+        ])
+        assert.deepStrictEqual(
+          (yield* outlived("r00001", 9)).map(({ content, head }) => [head.id, head.live, content]),
+          [
+            ["r00002", false, null]
+          ]
+        )
+        yield* inTags((tx) =>
+          Effect.gen(function*() {
+            const { head, remoteId } = (yield* tx.olderGenerationRecords(2, null, 1))[0]!
+            assert.strictEqual(remoteId, "remote r00000")
+            const event = eventOf(head.id, 1, "created", { generation: 2 })
+            yield* tx.write([{ head: { ...head, position: null, version: 1 }, events: [event] }])
+          })
+        )
+        assert.deepStrictEqual((yield* outlived(null, 9)).map(({ head }) => head.id), ["r00001", "r00002"])
+      })
+    )
+
+    test(
+      "rows of earlier generations are dropped stream by stream, those of the new one stay",
+      Effect.gen(function*() {
+        const { inTags, owner, store, write } = yield* begin
+        yield* write(ids(5).map(created))
+        yield* write([created("other")], skills)
+        yield* store.raiseGeneration(owner, 2)
+        yield* write([{
+          head: { ...created("new").head },
+          events: [eventOf("new", 1, "created", { generation: 2 })]
+        }])
+        const drop = inTags((tx) => tx.deleteOlderGenerationEvents(2, 3))
+        assert.deepStrictEqual([yield* drop, yield* drop, yield* drop], [3, 2, 0])
+        const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5, 6, 7]))
+        assert.deepStrictEqual([...contents.keys()], [6, 7])
+      })
+    )
+
+    test(
+      "streams and position are those of one moment, and the living are told from the others",
+      Effect.gen(function*() {
+        const { change, store, write } = yield* begin
+        yield* write(ids(300).map(created))
+        yield* change("r00007", "deleted")
+        const standing = yield* store.streamsAtPosition
+        const { chain } = yield* store.chains([])
+        assert.deepStrictEqual(standing, { position: 301, chain, streams: yield* store.streams })
+        const living = yield* store.liveIds(tags, [...ids(300), "none"])
+        assert.strictEqual(living.size, 299)
+        assert.isFalse(living.has("r00007") || living.has("none"))
+        assert.strictEqual((yield* store.liveIds(skills, ids(3))).size, 0)
+      })
+    )
+
+    test(
+      "a store without streams stands somewhere too",
+      Effect.gen(function*() {
+        const store = yield* Store
+        assert.deepStrictEqual(yield* store.streamsAtPosition, { position: 0, chain: genesis, streams: [] })
+        assert.isTrue(Exit.isSuccess(yield* Effect.exit(store.liveIds(tags, []))))
+      })
+    )
+  })

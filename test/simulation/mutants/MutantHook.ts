@@ -1,0 +1,20 @@
+/** Loaded before anything else (`--import`): the service's sources arrive with the defence of `ROLLCALL_MUTANT` taken out. */
+import { registerHooks } from "node:module"
+import { mutantOf, patched } from "./Mutants.ts"
+
+const name = process.env["ROLLCALL_MUTANT"]
+const root = new URL("../../../src/", import.meta.url).href
+
+if (name !== undefined) {
+  const mutant = mutantOf(name)
+  registerHooks({
+    load: (url, context, next) => {
+      const loaded = next(url, context)
+      if (!url.startsWith(root) || loaded.source === undefined || loaded.source === null) return loaded
+      return {
+        ...loaded,
+        source: patched(mutant, url.slice(root.length), Buffer.from(loaded.source as Uint8Array).toString())
+      }
+    }
+  })
+}

@@ -1,0 +1,379 @@
+/**
+ * What takes one defence out of the service each, as patches of its sources: production code carries no switches for it.
+ * A patch whose text is not there exactly once fails loudly.
+ */
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+export interface Patch {
+  /** From `src/`. */
+  readonly file: string
+  /** Must occur exactly once. */
+  readonly from: string
+  readonly to: string
+}
+
+export interface Mutant {
+  readonly name: string
+  /** What is missing then. */
+  readonly without: string
+  readonly patches: ReadonlyArray<Patch>
+}
+
+const mutant = (
+  name: string,
+  without: string,
+  ...patches: ReadonlyArray<readonly [file: string, from: string, to: string]>
+): Mutant => ({
+  name,
+  without,
+  patches: patches.map(([file, from, to]) => ({ file, from, to }))
+})
+
+export const mutants: ReadonlyArray<Mutant> = [
+  mutant("one-poll-window", "every change lies inside two complete polls", [
+    "capture/read/Poll.ts",
+    "updatedAfter: state.previousWatermark - Math.max",
+    "updatedAfter: state.watermark! - Math.max"
+  ], [
+    "capture/read/Poll.ts",
+    "previousWatermark: state.watermark,",
+    "previousWatermark: Math.max(state.watermark ?? watermark, watermark),"
+  ]),
+  mutant("no-second-pass", "a backfill that may have skipped records is not complete before another pass", [
+    "capture/read/SweepPasses.ts",
+    "  if (possibleGap === undefined || pages === 1) return false\n",
+    "  if (possibleGap !== undefined || pages >= 1) return false\n"
+  ]),
+  mutant("restart-unseen", "a restart between two pages of a backfill calls for another pass", [
+    "capture/read/SweepPasses.ts",
+    '  if (lastPageEpoch !== epoch) return "restart"\n',
+    "  if (lastPageEpoch !== epoch) return undefined\n"
+  ]),
+  mutant("client-clock", "the watermark comes from the server's clock", [
+    "domain/Watermark.ts",
+    "  const known = knownOffset(clockOffsets)\n",
+    "  if (sample.requestedAt > 0) return { watermark: sample.requestedAt, clockOffsets, isSkewed: false }\n  const known = knownOffset(clockOffsets)\n"
+  ]),
+  mutant("newest-timestamp", "the watermark is never the newest timestamp seen", [
+    "capture/read/Poll.ts",
+    "    const watermark = complete\n",
+    `    for (const row of page.results) {
+      complete = Math.max(complete, Date.parse((row as { changed_at: string }).changed_at) || 0)
+    }
+    const watermark = complete
+`
+  ]),
+  mutant("no-margin", "polls overlap by the margin", [
+    "capture/read/Poll.ts",
+    "state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.overlapMin))",
+    "state.previousWatermark"
+  ]),
+  mutant("late-date", "the first answer's `Date` counts, not the last one's", [
+    "capture/read/Poll.ts",
+    "if (complete === null) {",
+    "{"
+  ]),
+  mutant("watermark-apart", "the watermark moves in the transaction of the last page", [
+    "capture/read/Poll.ts",
+    "    const watermark = complete\n",
+    "    const watermark = complete\n    if (page.next === null) {\n      yield* store.transact(stream.owner, stream.key, (tx) => tx.saveState({ ...tx.state, previousWatermark: tx.state.watermark, watermark: Math.max(tx.state.watermark ?? 0, watermark) }))\n    }\n"
+  ]),
+  mutant("watermark-every-page", "the watermark moves with the last page only", [
+    "capture/read/Poll.ts",
+    "changeState((state) => state) :",
+    "changeState((state) => ({ ...state, previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? watermark, watermark) })) :"
+  ]),
+  mutant("one-sighting-absent", "an absence is asked for, with controls, before it counts", [
+    "capture/read/Sweep.ts",
+    'yield* refetch(stream, ids, controls, "confirm")',
+    'yield* Effect.succeed({ rows: [], absent: ids, inconclusiveReason: controls.length < 0 ? "" : null })'
+  ]),
+  mutant("no-control", "a confirm counts only if records known to be alive come back", [
+    "capture/read/Refetch.ts",
+    ": controls.some((control) => missing.has(control))",
+    ": controls.length < 0"
+  ], [
+    "capture/read/Refetch.ts",
+    ": controls.length === 0 && missing.size > 0",
+    ": controls.length < 0"
+  ]),
+  mutant("one-control", "controls stand first and last", [
+    "capture/read/Refetch.ts",
+    "...(last === undefined ? [] : [last])]\n",
+    "]\n"
+  ], [
+    "capture/read/Refetch.ts",
+    "controls.some((control) => missing.has(control))",
+    "controls.slice(1).some((control) => missing.has(control))"
+  ]),
+  mutant("nameless-infers", "from a sweep or a confirm with unreadable rows nothing is inferred", [
+    "capture/read/Sweep.ts",
+    "if (run.rowCounts.quarantined > 0) {",
+    "if (run.rowCounts.quarantined < 0) {"
+  ], [
+    "capture/read/Refetch.ts",
+    'if (!("id" in row)) broken = "a row of the answer has no id"',
+    'if (!("id" in row)) continue'
+  ]),
+  mutant("no-staging", "deletes are staged until the reading is complete", [
+    "capture/commit/Ingest.ts",
+    '      case "Deleted":\n        stageOrKeep("flagged")\n',
+    '      case "Deleted":\n        write("changed", { kind: "deleted", reason: "flagged" })\n'
+  ]),
+  mutant("release-lost", "what a reading staged is released by the next complete one", [
+    "capture/guard/Release.ts",
+    "const rows = page.filter(isReleasedBy(context))",
+    "const rows = page.filter((row) => isReleasedBy(context)(row) && row.runId === context.runId)"
+  ]),
+  mutant("no-fencing", "a transaction of an older owner fails", [
+    "store/sql/Fencing.ts",
+    "if (Number(row?.epoch) !== owner.epoch) ",
+    "if (Number(row?.epoch) < owner.epoch) "
+  ]),
+  mutant("no-canonical-form", "content is compared in canonical form", [
+    "domain/Canonical.ts",
+    'hash("sha256", canonical(value, shape), "base64url")',
+    'hash("sha256", JSON.stringify([value, shape.masked.size]), "base64url")'
+  ], [
+    "capture/commit/Ingest.ts",
+    'if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })\n        else if (changes.length === 0) counts.pending++',
+    "if (changes.length === 0 && hold !== null) counts.pending++"
+  ]),
+  mutant("volatile-counts", "volatile paths never make a change alone", [
+    "domain/Processing.ts",
+    'const volatile = ["changed_at", "remote_updated_at"]',
+    "const volatile: Array<string> = []"
+  ]),
+  mutant("no-point-re-read", "of two copies that differ a point re-read decides", [
+    "domain/Classify.ts",
+    'if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }',
+    'if (known.lastSeenRunId === setting.runId && sameAsNewest) return { _tag: "Duplicate" }'
+  ], [
+    "domain/Classify.ts",
+    'if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }',
+    ""
+  ]),
+  mutant("late-finds-as-new", "an old record found late is told as old", [
+    "domain/Classify.ts",
+    'if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }',
+    'if (!observed.deleted) return { _tag: "Created", old: setting.backfill }'
+  ]),
+  mutant("emptied-is-update", "a record with nothing left in it is no update", [
+    "domain/Observation.ts",
+    "blank: isBlank(raw)",
+    'blank: isBlank(raw) && raw["id"] === null'
+  ]),
+  mutant("empty-page-ends", "an empty page with a cursor is not the end", [
+    "capture/read/Pages.ts",
+    "    const next = page.next\n",
+    "    const next = page.results.length === 0 ? null : page.next\n    page = { ...page, next }\n"
+  ]),
+  mutant("nameless-dropped", "an unreadable row is set aside and counted", [
+    "capture/commit/Ingest.ts",
+    "yield* tx.quarantine(prepared.unreadable)",
+    "yield* tx.quarantine([])"
+  ], [
+    "capture/commit/Ingest.ts",
+    "quarantined: prepared.unreadable.length\n",
+    "quarantined: 0\n"
+  ]),
+  mutant("no-guard", "waves of deletes and restores wait for a person", [
+    "domain/Guard.ts",
+    "  const most = Math.max(limits.count, Math.floor(limits.share * records))\n",
+    "  if (records >= 0) return null\n  const most = Math.max(limits.count, Math.floor(limits.share * records))\n"
+  ]),
+  mutant("guard-without-window", "a wave that comes in parts is one wave", [
+    "domain/Guard.ts",
+    "history.filter(isRecent(limits, now)).reduce<Waves>(",
+    "history.filter(() => false).reduce<Waves>("
+  ]),
+  mutant("guard-per-page", "a wave is judged at the end of its reading", [
+    "capture/read/Poll.ts",
+    "changeState((state) => state) :",
+    "releaseStaged :"
+  ]),
+  mutant("absences-uncounted", "absences that are not yet certain count with the wave", [
+    "capture/guard/Release.ts",
+    '(wave === "deletes" ? absences : 0)',
+    "0 * absences"
+  ]),
+  mutant("no-scope-mask", "a field that went to null everywhere is held", [
+    "domain/Guard.ts",
+    "amount >= limits.scopeCount && (",
+    "amount > Infinity && ("
+  ]),
+  mutant("held-after-release", "a row leaves the hold in the transaction that publishes it", [
+    "capture/guard/ApprovedHolds.ts",
+    "  yield* tx.dropPending(rows.map((row) => row.id))\n",
+    ""
+  ]),
+  mutant("refresh-settles", "a refresh is owed until an answer that counts", [
+    "capture/read/Refresh.ts",
+    "  if (answer.inconclusiveReason !== null) {\n",
+    "  if (answer.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
+  ]),
+  mutant("no-echo", "what a plugin wrote is told as its own", [
+    "capture/commit/Attribution.ts",
+    "if (!canShowWrites(model) || ",
+    "if (canShowWrites(model) || "
+  ]),
+  mutant("echo-takes-all", "what else changed with a write stays foreign", [
+    "domain/Echo.ts",
+    'own.has("") ? [""] : withStamps(own, event.changes)',
+    'own.has("") ? [""] : event.changes.map(({ path }) => path)'
+  ]),
+  mutant("no-intent", "a write is written down before it leaves", [
+    "store/sql/delivery/JournalTable.ts",
+    "      if (known === undefined) {\n",
+    "      if (known === undefined && now < 0) {\n"
+  ]),
+  mutant("no-attempt-fence", "nothing leaves for an attempt that another process has taken over", [
+    "store/sql/delivery/JournalTable.ts",
+    "  const requireClaim = Effect.fnUntraced(function*({ claim, delivery, owner }: FencingToken) {\n    yield* fence(owner)\n",
+    "  const requireClaim = Effect.fnUntraced(function*({ claim, delivery, owner }: FencingToken) {\n    if (owner.epoch < 0) yield* fence(owner)\n"
+  ], [
+    "store/sql/delivery/JournalTable.ts",
+    "    if (row === undefined) return yield* Fencing.fencedError",
+    "    if (row === undefined && claim < 0) return yield* Fencing.fencedError"
+  ]),
+  mutant("batches-forgotten", "a replayed batch finds the journal of the batch that its events were delivered in", [
+    "store/sql/delivery/DeliveryTable.ts",
+    "LEFT JOIN batch_members m ON m.handler = d.handler",
+    "LEFT JOIN batch_members m ON m.handler < 0 AND m.handler = d.handler"
+  ]),
+  mutant("checked-before-its-turn", "a write is checked and begun when it has its turn, not before it waits for it", [
+    "delivery/handler/WriteBack.ts",
+    "const hooks = hooksOf(key, wanted, again)\n",
+    "const { before, ...rest } = hooksOf(key, wanted, again)\n    const hooks = { before: Effect.void, ...rest }\n"
+  ], [
+    "delivery/handler/WriteBack.ts",
+    "restore(source.write(request, hooks))",
+    "restore(Effect.andThen(before, source.write(request, hooks)))"
+  ]),
+  mutant("sent-however-late", "a process that stood still after the check does not send", [
+    "source/SendAttempt.ts",
+    "if ((yield* gap) > Duration.toMillis(maxSendDelay)) ",
+    "if ((yield* gap) > Infinity) "
+  ]),
+  mutant("no-refresh", "who repeats what was seen changed elsewhere is re-read", [
+    "capture/read/Refresh.ts",
+    'if (stale === "everything") return "sweep"',
+    'if (stale.length >= 0) return "done"'
+  ]),
+  mutant("margin-never-widened", "polls look back as far as changes are seen to be late", [
+    "capture/read/Pages.ts",
+    "overlap: widenOverlap(begun, absorbed.lag, stream.settings.interval)",
+    "overlap: Math.max(begun.overlap, 0 * widenOverlap(begun, absorbed.lag, stream.settings.interval))"
+  ]),
+  mutant("unseen-silent", "what came and went between two readings is told", [
+    "domain/Classify.ts",
+    "return afterBackfill && !observed.blank ?",
+    "return afterBackfill && observed.blank ?"
+  ]),
+  mutant("field-back-unheld", "a field that came back everywhere is held", [
+    "domain/ScopeChange.ts",
+    "if (isNothing(a) === isNothing(b)) return null",
+    "if (isNothing(a) === isNothing(b) || isNothing(a)) return null"
+  ]),
+  mutant("candidate-as-met", "of copies of a candidate that differ the latest counts", [
+    "domain/CandidateCopy.ts",
+    "copies.reduce((best, other) => isBefore(other, best) ? other : best)",
+    "copies.reduce((best, other) => isBefore(other, best) && copies.length === 0 ? other : best)"
+  ], [
+    "capture/derived/Candidates.ts",
+    "if (head !== undefined && isOlder(copy.changedAtMs, oldestAcceptedChange(head, published, others.areAll(id)))) {",
+    "if (false) {"
+  ]),
+  mutant("candidate-dies-along", "a candidate outlives its applications", [
+    "capture/derived/Candidates.ts",
+    "if (!erased || shownUntilErased || head === undefined) continue",
+    "if (head?.live !== true) continue"
+  ]),
+  mutant("candidate-dies-early", "a candidate is there while an application that showed it may come back", [
+    "capture/derived/Candidates.ts",
+    "if (!erased || shownUntilErased || head === undefined) continue",
+    "if (!erased || head === undefined) continue"
+  ]),
+  mutant("candidate-forgotten", "a candidate is erased with applications that were deleted before", [
+    "capture/derived/Candidates.ts",
+    "!kept.has(parent) && (before.get(parent) ?? null) !== child",
+    "(before.get(parent) ?? null) !== child"
+  ]),
+  mutant("adoption-keeps-generation", "a store that is adopted begins a later generation", [
+    "capture/commit/StoreAdoption.ts",
+    'to: Math.max(from + 1, Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),',
+    'to: Math.max(from, 0 * Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),'
+  ]),
+  mutant("adoption-unreconciled", "what the sink keeps and an adopted store lacks is removed", [
+    "publish/Relay.ts",
+    "if (identity.generation > 1) yield* reconcile",
+    "if (identity.generation < 1) yield* reconcile"
+  ]),
+  mutant("relay-uncompared", "what the sink holds is compared with the log", [
+    "publish/Relay.ts",
+    "return findGap(position, range) ?? (chain === checkpoint.chain",
+    "return findGap(position, range) ?? (chain !== undefined"
+  ], [
+    "publish/Relay.ts",
+    "if (position > range.newest) return `the sink holds",
+    "if (position < 0) return `the sink holds"
+  ], [
+    "publish/Relay.ts",
+    "if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain } }",
+    'if (read !== undefined) return { batch, checkpoint: { position: upTo, chain: chain ?? "" } }'
+  ]),
+  mutant("failover-unnoticed", "a running process uses no database that lacks its commits", [
+    "store/postgres/CommitTracker.ts",
+    "if (missing > 0) return yield* Effect.fail",
+    "if (missing < 0) return yield* Effect.fail"
+  ]),
+  mutant("new-store-unnoticed", "a store publishes nothing where another one did", [
+    "publish/Sink.ts",
+    "if (published === null || published.store === identity?.store) return null",
+    "if (published === null || published.position >= 0) return null"
+  ], [
+    "publish/Relay.ts",
+    "Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published))",
+    "Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published?.store === identity.store ? published : null))"
+  ]),
+  mutant("relay-own-position", "the relay goes on from where the sink stands", [
+    "publish/Relay.ts",
+    "      return published\n",
+    "      return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
+  ]),
+  mutant("relay-skips-failed", "a batch that failed is sent again", [
+    "publish/Relay.ts",
+    "    yield* sink.publish(identity, batch, checkpoint)\n    yield* store.saveReaderPosition(owner, reader, checkpoint.position)\n",
+    "    yield* store.saveReaderPosition(owner, reader, checkpoint.position)\n    yield* sink.publish(identity, batch, checkpoint)\n"
+  ], [
+    "publish/Relay.ts",
+    "      return published\n",
+    "      return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
+  ])
+]
+
+export const mutantOf = (name: string): Mutant => {
+  const found = mutants.find((mutant) => mutant.name === name)
+  if (found === undefined) {
+    throw new Error(`there is no mutant "${name}"; there are ${mutants.map((mutant) => mutant.name).join(", ")}`)
+  }
+  return found
+}
+
+/** One source file with the patches that concern it; throws if one does not apply exactly once. */
+export const patched = (mutant: Mutant, file: string, text: string): string =>
+  mutant.patches.filter((patch) => patch.file === file).reduce((patched, { from, to }) => {
+    const found = patched.split(from).length - 1
+    if (found !== 1) throw new Error(`mutant "${mutant.name}": ${JSON.stringify(from)} is ${found} times in ${file}`)
+    return patched.replace(from, () => to)
+  }, text)
+
+/** Throws unless every patch of every mutant applies. */
+export const checkMutants = (): void => {
+  for (const mutant of mutants) {
+    for (const { file } of mutant.patches) patched(mutant, file, readFileSync(pathOf(file), "utf8"))
+  }
+}
+
+const pathOf = (file: string): string => fileURLToPath(new URL(`../../../src/${file}`, import.meta.url))

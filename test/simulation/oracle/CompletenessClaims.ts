@@ -1,0 +1,131 @@
+/**
+ * What a stream claims of its own completeness: that every record which was there by `complete_to`, and still is, is published or
+ * pending (I1, P9); and that the claim never goes back (W15).
+ *
+ * Gotchas
+ * - A record that no page showed although it belonged there, because of a fault of the API, is not missed by the service.
+ * - One that two passes of a backfill skipped, each read in one go, may be missing until the next sweep: docs/operating.md says so.
+ *   So may one that slid past the cursor because another record left the list, or moved in it, without a trace; and one that slid
+ *   past it while a fault of the API hid the record that moved.
+ * - The process that ends a pass need not be the one that read its last page.
+ */
+import { completeTo } from "../../../src/domain/Watermark.ts"
+import type { StreamState } from "../../../src/store/State.ts"
+import type { WorldSettings } from "../plan/Plan.ts"
+import type { Process } from "../service/Process.ts"
+import type { ServedPage } from "../world/FaultyApi.ts"
+import type { Row } from "../world/World.ts"
+import { nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
+
+/** One reading of the whole list. Server ms. */
+interface Pass {
+  readonly startedAt: number
+  endedAt: number
+  /** Another process had read the first pages. */
+  readonly resumed: boolean
+  /** A fault kept records from one of its pages. */
+  cut: boolean
+}
+
+/** What a `Date` that is believed may be wrong by. */
+const slack = 60_000
+const requiredUninterruptedPasses = 2
+const maxPasses = 4
+
+export class CompletenessClaims {
+  readonly #setting: WorldSettings
+  /** By process and stream: the pass under way. */
+  readonly #open = new Map<string, Pass>()
+  /** By stream: the pass whose page was delivered last. */
+  readonly #latest = new Map<string, Pass>()
+  /** By stream: passes that ended since the backfill began. */
+  readonly #ended = new Map<string, Array<Pass>>()
+  /** By stream: ids of records that a fault kept from a page. */
+  readonly #hidden = new Map<string, Set<string>>()
+
+  constructor(setting: WorldSettings) {
+    this.#setting = setting
+  }
+
+  pageServed({ number }: Process, { missingRows, request, requestedAt, table }: ServedPage, now: number): void {
+    const known = this.#hidden.get(nameOf(table)) ?? new Set()
+    this.#hidden.set(nameOf(table), known)
+    for (const { id } of missingRows) known.add(id)
+    if (request.ids !== null || request.updatedAfter !== null) return
+    const key = `${number} ${nameOf(table)}`
+    const open = request.cursor === null ? undefined : this.#open.get(key)
+    const pass = open ?? { startedAt: requestedAt, endedAt: now, resumed: request.cursor !== null, cut: false }
+    pass.endedAt = now
+    pass.cut ||= missingRows.length > 0
+    this.#open.set(key, pass)
+    this.#latest.set(nameOf(table), pass)
+  }
+
+  /** The store is another one. */
+  forget(): void {
+    this.#open.clear()
+    this.#latest.clear()
+  }
+
+  committed(
+    { number }: Process,
+    stream: ObservedStream,
+    before: StreamState,
+    after: StreamState,
+    report: ReportViolation
+  ): void {
+    const name = nameOf(stream.table)
+    const to = completeTo(after)
+    const earlier = before.generation === after.generation ? completeTo(before) : null
+    if (to !== null && earlier !== null && to < earlier) report("W15", `complete_to went back by ${earlier - to} ms`)
+    const pass = this.#open.get(`${number} ${name}`) ?? this.#latest.get(name)
+    const ended = this.#ended.get(name) ?? []
+    this.#ended.set(name, ended)
+    if (to !== null && to !== earlier) {
+      const passes = pass === undefined ? ended : [...ended.filter((other) => other !== pass), pass]
+      this.#check(stream, to, passes, report)
+    }
+    if (after.lastSweep?.id !== before.lastSweep?.id && pass !== undefined && !ended.includes(pass)) {
+      ended.push(pass)
+    }
+  }
+
+  #check(stream: ObservedStream, to: number, passes: ReadonlyArray<Pass>, report: ReportViolation): void {
+    for (const row of stream.table.byId.values()) {
+      const since = presentSince(row)
+      const wasThere = since !== null && (isInitial(stream, row, since) || since <= to - slack)
+      if (!wasThere || stream.pending.has(row.id) || (stream.records.get(row.id)?.after ?? null) !== null) continue
+      if (this.#hidden.get(nameOf(stream.table))?.has(row.id) === true) continue
+      if (isInitial(stream, row, since) ? this.#mayBeSkipped(stream, passes) : this.#isLate(stream, row, since)) {
+        continue
+      }
+      report("I1", `${row.id} was there by complete_to and is neither published nor pending`)
+    }
+  }
+
+  #mayBeSkipped({ table }: ObservedStream, passes: ReadonlyArray<Pass>): boolean {
+    const inOneGo = passes.filter(({ resumed }) => !resumed)
+    const last = passes.at(-1)
+    if (last === undefined || last.resumed) return false
+    if (inOneGo.length >= requiredUninterruptedPasses || passes.length >= maxPasses) return true
+    return last.cut || table.unannouncedMoves.some((at) => at >= last.startedAt && at <= last.endedAt)
+  }
+
+  /** Shown later than polls look back (W3). */
+  #isLate({ table }: ObservedStream, { id }: Row, since: number): boolean {
+    return table.announced.some((change) =>
+      change.id === id && change.visibleAt >= since &&
+      change.visibleAt - change.stamp > this.#setting.overlapMin - slack
+    )
+  }
+}
+
+/** Server ms; null: it is not there now. */
+const presentSince = ({ history }: Row): number | null => {
+  const gone = history.findLastIndex(({ live }) => !live)
+  return history[gone + 1]?.at ?? null
+}
+
+/** It was in the list before its backfill began: polls need not show it. */
+const isInitial = ({ since }: ObservedStream, { history }: Row, presentSince: number): boolean =>
+  since !== null && presentSince < since && history[0]!.at === presentSince

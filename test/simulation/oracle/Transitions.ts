@@ -1,0 +1,21 @@
+/** Which steps a change means, told again from the design for the models simulated here. */
+import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import type { JsonObject } from "../world/World.ts"
+
+/** In the order in which they are published. */
+export const expectedTransitions = (
+  model: IncrementalModel,
+  before: JsonObject | null,
+  after: JsonObject
+): ReadonlyArray<string> => {
+  if (model !== "ats.application") return []
+  const names: Array<string> = []
+  const outcome = after["outcome"]
+  if (outcome !== before?.["outcome"]) {
+    if (outcome === "HIRED") names.push("hired")
+    if (outcome === "DECLINED") names.push("declined")
+  }
+  const [from, to] = [before?.["current_stage_id"] ?? null, after["current_stage_id"] ?? null]
+  if (from !== null && to !== null && from !== to) names.push("stage_changed")
+  return names
+}

@@ -1,0 +1,228 @@
+/**
+ * Draws a plan from a seed. Every world has its own weights, so that one is full of deletes, another of broken pages, a
+ * third of dying processes.
+ */
+import { hash, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import {
+  type FaultKind,
+  faults,
+  type Mutation,
+  type MutationKind,
+  mutations,
+  type Plan,
+  type Step,
+  type Trouble,
+  type TroubleKind,
+  troubles,
+  type WorldSettings,
+  writeFaults
+} from "./Plan.ts"
+
+const minute = 60_000
+
+const catalogue: WorldSettings["streams"] = [
+  { integration: "greenhouse:acme", model: "ats.application" },
+  { integration: "greenhouse:acme", model: "ats.tag" },
+  { integration: "workday:acme", model: "hris.skill" }
+]
+
+/** Mostly small, now and then ten times as much: a few kinds make the character of a world. */
+const weights = (random: SeededRandom, count: number): ReadonlyArray<number> =>
+  Array.from({ length: count }, () => random.next() ** 3 * 10 + 0.05)
+
+/** What would end too many worlds at once is rarer. */
+const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = {
+  modelOff: 0.3,
+  flagMany: 0.4,
+  vanishMany: 0.4,
+  fieldOff: 0.5,
+  empty: 0.4,
+  edit: 4,
+  create: 3,
+  outcome: 2,
+  flag: 1.5,
+  unsupported: 0.2,
+  unauthorized: 0.4,
+  inactive: 0.4,
+  permission: 0.4,
+  rival: 0.5,
+  storeRestored: 0.8,
+  storeLost: 0.3,
+  storeFailedOver: 0.8,
+  adopt: 0.2
+}
+
+const picker = <K extends MutationKind | FaultKind | TroubleKind>(random: SeededRandom, kinds: ReadonlyArray<K>) => {
+  const drawn = weights(random, kinds.length).map((weight, index) => weight * (rarity[kinds[index]!] ?? 1))
+  return () => kinds[random.weightedIndex(drawn)]!
+}
+
+const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
+  const interval = random.int(1, 10) * minute
+  const streams = random.shuffled(catalogue).slice(0, random.int(1, 3))
+  const overlapMin = random.int(2, 5) * minute
+  const polls = Math.floor(random.int(24, 42) / streams.length)
+  return {
+    streams,
+    candidates: random.boolean(0.5),
+    records: random.int(3, 14),
+    interval,
+    sweepInterval: interval * random.int(4, 15),
+    confirmInterval: interval * random.int(1, 3),
+    overlapMin,
+    duration: polls * interval,
+    latency: random.pick([400, 400, 8_000, 8_000, 50_000]),
+    skew: clock === "right" ? 0 : random.int(-15, 15) * minute,
+    pageSize: random.int(2, 9),
+    order: random.pick(["toEnd", "toEnd", "toFront", "stable", "shuffled"]),
+    inclusive: random.boolean(0.5),
+    resolution: random.boolean(0.5) ? 1 : 1000,
+    plugins: false,
+    epilogue: random.pick(["none", "none", "siblings", "late"])
+  }
+}
+
+/** Mostly none, else less than polls overlap, now and then so much that only a sweep can find the change (W3). */
+const lagOf = (random: SeededRandom, { overlapMin }: WorldSettings): number => {
+  if (random.boolean(0.7)) return 0
+  return random.boolean(0.8) ? Math.floor(random.next() * (overlapMin - minute)) : random.int(10, 60) * minute
+}
+
+/**
+ * How often a fault may come in a row. Five wrong `Date`s among nine answers, or two before there is a history, cannot be
+ * told from a server whose clock really is another: what then holds is the sweep.
+ */
+const mostInARow: Partial<Record<FaultKind, number>> = { dateWrong: 1 }
+
+/** What blocks a stream for longer than a world lasts comes towards its end. */
+const blocking: ReadonlySet<FaultKind> = new Set(["unauthorized", "permission", "unsupported", "inactive"])
+
+/** No world is sure to ask for ids, nor to go on once it is blocked. */
+const uncertain: ReadonlySet<FaultKind> = new Set([...blocking, "idsIgnored", "idsEmpty", "idsFew"])
+
+/**
+ * Our clock. Without a `Date` that can be believed it is all there is: a world in which it is wrong has one in each answer.
+ * Both wrong at once is for the margin and the sweep.
+ */
+type Clock = "right" | "wrong" | "set"
+const byOurs: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateWrong"])
+
+export const planOf = (seed: number): Plan => {
+  const random = new SeededRandom(hash(`plan ${seed}`))
+  const clock = random.pick<Clock>(["right", "right", "wrong", "set"])
+  const setting = settingOf(random, clock)
+  const mutation = picker(random, mutations)
+  const fault = picker(random, faults)
+  const trouble = picker(random, troubles)
+  const at = () => Math.floor(random.next() * setting.duration)
+  const stream = () => random.int(0, setting.streams.length - 1)
+  const steps: Array<Step> = []
+  for (let left = random.int(32, 60); left > 0; left--) {
+    const step: Mutation = {
+      at: at(),
+      mutation: mutation(),
+      stream: stream(),
+      recordPick: random.next(),
+      value: random.next(),
+      lag: lagOf(random, setting),
+      midway: random.boolean(0.25)
+    }
+    steps.push(step)
+  }
+  const kinds = new Set<FaultKind>()
+  for (let left = random.int(6, 16); left > 0 || kinds.size < 8; left--) {
+    // the first few meet a request for certain: early, and on whatever page
+    const certain = kinds.size < 6
+    const drawn = (): FaultKind => {
+      const kind = fault()
+      return (clock !== "right" && byOurs.has(kind)) || (certain && uncertain.has(kind)) ? drawn() : kind
+    }
+    const kind = drawn()
+    kinds.add(kind)
+    steps.push({
+      at: blocking.has(kind)
+        ? Math.floor((0.6 + 0.4 * random.next()) * setting.duration)
+        : certain
+        ? Math.floor(at() / 2)
+        : at(),
+      fault: kind,
+      stream: stream(),
+      count: Math.min(mostInARow[kind] ?? Infinity, random.boolean(0.7) ? random.int(1, 3) : random.int(3, 12)),
+      page: certain || random.boolean(0.5) ? null : random.int(0, 3),
+      value: random.next()
+    })
+  }
+  for (let left = random.int(0, 6); left > 0; left--) {
+    const step: Trouble = { at: at(), trouble: trouble(), count: random.int(0, 6), value: random.next() }
+    if (step.trouble !== "clock" || clock === "set") steps.push(step)
+    // a restored store may find out the same again, or not, and a new one never publishes: then somebody has to say what counts
+    if (step.trouble !== "adopt" && replacing.has(step.trouble) && random.boolean(0.6)) {
+      steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(random.next() * (setting.duration - step.at)) })
+    }
+  }
+  return withPlugins(withBrokenBackfill({ seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }))
+}
+
+/** Of lists that are paged by place, some are in an order in which no change moves a record. */
+const withOrder = (seed: number, setting: WorldSettings): WorldSettings => {
+  const random = new SeededRandom(hash(`order ${seed}`))
+  if (random.boolean(0.6)) return setting
+  return { ...setting, order: random.pick(["byCreation", "byCreationDescending", "byId", "byIdDescending"]) }
+}
+
+/** In some worlds the process dies in the middle of the backfill, and the list moves before the next one reads on. */
+const withBrokenBackfill = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`broken backfill ${plan.seed}`))
+  const { setting, steps } = plan
+  const sorted = (all: ReadonlyArray<Step>) => ({ ...plan, steps: [...all].sort((a, b) => a.at - b.at) })
+  if (random.boolean(0.7)) return sorted(steps)
+  const deaths = Array.from({ length: random.int(1, 3) }, (): Trouble => ({
+    at: random.int(0, 2_000),
+    trouble: random.pick(["killAfterCommit", "killAfterCommit", "killBeforeCommit"]),
+    count: random.int(1, 8),
+    value: random.next()
+  }))
+  const moves = Array.from({ length: random.int(4, 12) }, (): Mutation => ({
+    at: Math.floor(random.next() ** 2 * 10 * minute),
+    mutation: random.pick(["edit", "edit", "edit", "stir", "flag", "vanish", "create"]),
+    stream: random.int(0, setting.streams.length - 1),
+    recordPick: random.next() ** 2,
+    value: random.next(),
+    lag: 0,
+    midway: random.boolean(0.3)
+  }))
+  return {
+    ...sorted([...steps, ...deaths, ...moves]),
+    setting: { ...setting, records: Math.max(setting.records, 10), pageSize: Math.min(setting.pageSize, 4) }
+  }
+}
+
+/** After these the store is another one, or counts as one. */
+const replacing: ReadonlySet<TroubleKind> = new Set(["storeRestored", "storeLost", "storeFailedOver", "adopt"])
+
+/**
+ * Of the worlds with applications some have plugins; they take twice as long. There no store is restored or adopted: what they wrote is in the world
+ * then, and in no journal.
+ */
+const withPlugins = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`plugins ${plan.seed}`))
+  const canWrite = plan.setting.streams.some(({ model }) => model === "ats.application")
+  if (!canWrite || random.boolean(0.7)) return plan
+  return {
+    ...plan,
+    setting: { ...plan.setting, plugins: true },
+    steps: plan.steps.filter((step) => !("trouble" in step) || !replacing.has(step.trouble)),
+    writes: Array.from({ length: 12 }, (_, index) => index + 1).filter(() => random.boolean(0.3)).map((number) => ({
+      number,
+      kind: random.pick(writeFaults)
+    })),
+    replays: Array.from({ length: random.int(0, 4) }, () => {
+      const from = random.boolean(0.4) ? 0 : random.next()
+      return {
+        at: Math.floor((0.3 + 0.7 * random.next()) * plan.setting.duration),
+        from,
+        to: from + (1 - from) * (random.boolean(0.4) ? 1 : random.next())
+      }
+    })
+  }
+}

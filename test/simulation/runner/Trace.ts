@@ -1,0 +1,43 @@
+/** What a world went through, line by line: for whoever looks for the reason of a violation. */
+import type { CommittedTransaction, Process } from "../service/Process.ts"
+import type { ServedPage } from "../world/FaultyApi.ts"
+
+/** Minutes since `start`, both ms. */
+export const minutes = (at: number, start: number): string => `${((at - start) / 60_000).toFixed(2).padStart(8)} min`
+
+const short = (id: string): string => id.slice(0, 5)
+
+/** Rows are written `<record>:<state>`, `†` = shown as deleted. */
+export const describePage = (process: Process, delivery: ServedPage): string => {
+  const { copies, last, request, table } = delivery
+  const rows = copies.map(({ hasId, row, state }) =>
+    `${hasId ? "" : "nameless "}${short(row.id)}:${state}${row.history[state]!.live ? "" : "†"}`
+  )
+  const asked = request.ids !== null
+    ? `${request.ids.length} ids`
+    : request.updatedAfter === null
+    ? "all"
+    : `after ${new Date(request.updatedAfter).toISOString().slice(11, 19)}`
+  return `process ${process.number}  ${request.priority} ${table.model} ${asked} page ${request.cursor ?? "first"}${
+    last ? " (last)" : ""
+  }: ${rows.join(" ") || "nothing"}`
+}
+
+export const describeCommit = (
+  process: Process,
+  { after, before, events, key, pending }: CommittedTransaction
+): string => {
+  const happened = [
+    ...events.map(({ id, kind, origin, version }) => `${kind} ${short(id)} v${version} (${origin})`),
+    ...[...pending].map(([id, row]) => `${short(id)} ${row === null ? "no longer pending" : `pending: ${row.status}`}`),
+    ...(after.watermark === before.watermark
+      ? []
+      : [`watermark ${new Date(after.watermark ?? 0).toISOString().slice(11, 19)}`]),
+    ...(after.sweep?.id === before.sweep?.id
+      ? []
+      : [after.sweep === null ? "no sweep open" : `sweep ${after.sweep.id} open`]),
+    ...(after.failing === null ? [] : [`failing: ${after.failing.message}`]),
+    ...(after.blocked === null ? [] : [`blocked: ${after.blocked.reason}`])
+  ]
+  return `process ${process.number}    committed ${key.model}: ${happened.join("; ") || "nothing new"}`
+}

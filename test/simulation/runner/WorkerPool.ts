@@ -1,0 +1,59 @@
+/** Spreads worlds over processes, one for each core. */
+import { fork } from "node:child_process"
+import { availableParallelism } from "node:os"
+import { fileURLToPath } from "node:url"
+import type { Verdict } from "../Simulation.ts"
+
+export interface WorkerPoolOptions {
+  readonly from: number
+  readonly worlds: number
+  readonly mutant?: string | undefined
+  /** Processes; by default one for each core. */
+  readonly processes?: number
+  readonly onVerdict: (verdict: Verdict) => void
+  /** Asked before each world: true ends it. */
+  readonly enough?: () => boolean
+}
+
+/**
+ * The first seed of a run that was given none: one that hardly anybody has run. A range that was used while the code was written
+ * finds nothing more.
+ */
+export const randomFirstSeed = (): number => 1_000_000 + Math.floor(Math.random() * 1_000_000_000)
+
+const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+/** Worlds under way in one process: the next is there when one ends. */
+const worldsPerWorker = 2
+
+export const runWorlds = async (
+  { processes = availableParallelism(), enough = () => false, from, mutant, onVerdict, worlds }: WorkerPoolOptions
+): Promise<void> => {
+  let next = from
+  const end = from + worlds
+  const workers = Array.from(
+    { length: Math.min(processes, worlds) },
+    () =>
+      new Promise<void>((resolve, reject) => {
+        const worker = fork(here("./Worker.ts"), {
+          execArgv: mutant === undefined ? [] : ["--import", here("../mutants/MutantHook.ts")],
+          env: { ...process.env, ...(mutant === undefined ? {} : { ROLLCALL_MUTANT: mutant }) }
+        })
+        let open = 0
+        const give = () => {
+          if (next < end && !enough()) {
+            open++
+            worker.send(next++)
+          } else if (open === 0) worker.disconnect()
+        }
+        worker.on("message", (verdict: Verdict) => {
+          open--
+          onVerdict(verdict)
+          give()
+        })
+        worker.on("error", reject)
+        worker.on("exit", (code) => code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`)))
+        for (let i = 0; i < worldsPerWorker; i++) give()
+      })
+  )
+  await Promise.all(workers)
+}

@@ -1,0 +1,80 @@
+/**
+ * Plugins that get in each other's way: two that undo each other's tag, and two whose effects must not be doubled, one of
+ * them in batches that are replayed.
+ *
+ * Gotchas
+ * - A referral is told by its e-mail address: one for each event that it answers, and friend.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Api from "../../../src/plugin/Capabilities.ts"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
+
+export const tag = "seen"
+
+const isTagged = (
+  candidate: { readonly tags?: ReadonlyArray<{ readonly name?: unknown }> | null } | null | undefined
+) => candidate?.tags?.some(({ name }) => name === tag) === true
+
+const adder = Plugin.make("adder").on(
+  "ats.application.updated",
+  {},
+  ({ after: { candidate } }) =>
+    Effect.gen(function*() {
+      if (candidate?.id == null || isTagged(candidate)) return
+      const api = yield* Api.Api
+      yield* api.addTag(candidate.id, { tag: { name: tag } })
+    })
+)
+
+const remover = Plugin.make("remover").on(
+  "ats.application.updated",
+  {},
+  ({ after: { candidate } }) =>
+    Effect.gen(function*() {
+      if (candidate?.id == null || !isTagged(candidate)) return
+      const api = yield* Api.Api
+      yield* api.removeTag(candidate.id, { tag: { name: tag } })
+    })
+)
+
+/** Two friends, one after the other: the second is referred by whoever still has the delivery. */
+const referrer = Plugin.make("referrer").on(
+  "ats.application.hired",
+  {},
+  ({ after, recordId, version }) =>
+    Effect.gen(function*() {
+      if (after.job_id == null) return
+      const api = yield* Api.Api
+      for (const friend of [1, 2]) {
+        const email_address = `${recordId}-${version}-${friend}@referrals.example`
+        yield* api.createApplication(after.job_id, {
+          candidate: { first_name: "Friend", last_name: "Doe", email_address }
+        })
+      }
+    })
+)
+
+/** E-mail addresses of those whom the batches introduce. */
+export const introduced = "@introductions.example"
+
+/** A friend for each event of a batch, in a step that is named by the event. */
+const introducer = Plugin.make("introducer").batch(
+  "ats.application.hired",
+  { as: "batches", size: 3, within: "10 minutes" },
+  (events) =>
+    Effect.gen(function*() {
+      const api = yield* Api.Api
+      for (const { after, id, recordId, version } of events) {
+        if (after.job_id == null) continue
+        const email_address = `${recordId}-${version}${introduced}`
+        const candidate = { first_name: "Friend", last_name: "Doe", email_address }
+        yield* Api.Journal.once(id, Schema.Unknown, api.createApplication(after.job_id, { candidate }))
+      }
+    })
+)
+
+/** The handler whose events are replayed. */
+export const replayed = { plugin: "introducer", handler: "batches" } as const
+
+export const plugins = [adder, remover, referrer, introducer]

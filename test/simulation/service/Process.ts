@@ -1,0 +1,406 @@
+/**
+ * One process of the service: capture, relay, its view of the store and the sink, its clock, and every way to die.
+ * Hides how a kill is made of what runs on in this process.
+ *
+ * Invariants
+ * 1. Of a killed process nothing has effect any more: whatever it asks of store, sink or API never returns.
+ * 2. A kill before a commit rolls the transaction back, as a database does with a client that is gone.
+ *
+ * Gotchas
+ * - What a transaction writes is told to the oracle only once it is committed.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import * as Capture from "../../../src/capture/schedule/Capture.ts"
+import { DeliveryEngine as Engine } from "../../../src/delivery/engine/DeliveryEngine.ts"
+import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import type { StreamKey } from "../../../src/domain/Model.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import { Relay } from "../../../src/publish/Relay.ts"
+import { Sink } from "../../../src/publish/Sink.ts"
+import { Source } from "../../../src/source/Source.ts"
+import { Deliveries } from "../../../src/store/Deliveries.ts"
+import type { Hold, IntegrationState, Pending, StreamState } from "../../../src/store/State.ts"
+import { type Owner, Store, StoreError, type StreamTx, Unavailable } from "../../../src/store/Store.ts"
+import type { LoggedEvent } from "../oracle/ObservedStream.ts"
+import type { WorldSettings } from "../plan/Plan.ts"
+import type { FaultyApi, ServedPage } from "../world/FaultyApi.ts"
+import type { VirtualTime } from "../world/VirtualTime.ts"
+import { plugins } from "./Plugins.ts"
+import type { SimulatedSink } from "./SimulatedSink.ts"
+
+/** What one transaction left behind. */
+export interface CommittedTransaction {
+  readonly key: StreamKey
+  readonly owner: Owner
+  readonly before: StreamState
+  after: StreamState
+  readonly events: Array<NewEvent>
+  /** The same, and those of what is derived, in the order of the log. */
+  readonly log: Array<LoggedEvent>
+  /** null: dropped. */
+  readonly pending: Map<string, Pending | null>
+  quarantined: number
+  /** Opened, or changed. */
+  readonly holds: Array<Hold>
+  /** Who is no longer owed a re-read. */
+  readonly refreshed: Array<string>
+}
+
+/** Who watches all processes. */
+export interface ProcessObserver {
+  readonly pageServed: (process: Process, delivery: ServedPage) => void
+  readonly ownerClaimed: (owner: Owner) => void
+  /** A write may leave in its name. */
+  readonly writeAllowed: (owner: Owner) => void
+  /** It leaves. */
+  readonly writeSent: (owner: Owner) => void
+  readonly committed: (process: Process, written: CommittedTransaction) => void
+}
+
+type InjectedFailure = "killBefore" | "killAfter" | "away" | "unsure"
+
+export interface Environment {
+  readonly time: VirtualTime
+  readonly api: FaultyApi
+  /** The one there is now; a process keeps the one it began with. */
+  readonly store: () => Store["Service"]
+  /** null: no plugin runs. */
+  readonly deliveries: (() => Deliveries["Service"]) | null
+  readonly simulatedSink: SimulatedSink
+  readonly setting: WorldSettings
+  readonly observer: ProcessObserver
+  /** Our clock − theirs, ms. */
+  readonly skew: () => number
+  readonly onKilled: (process: Process) => void
+}
+
+const storeUnavailable = new StoreError({ reason: new Unavailable({ operation: "simulated", cause: null }) })
+
+const nobody = HttpClient.make(() => Effect.die(new Error("no plugin asks anybody but the API")))
+const active = ({ integration }: StreamKey): IntegrationState => ({
+  id: integration,
+  account: "default",
+  models: "auto",
+  interval: 0,
+  sweepInterval: 0,
+  backfill: "publish",
+  declared: true,
+  generation: 1,
+  state: "active"
+})
+
+export class Process {
+  readonly number: number
+  /** What a dead process waits for, until it is buried. */
+  readonly #burial = Deferred.makeUnsafe<void>()
+  readonly #nothing = Effect.andThen(Deferred.await(this.#burial), Effect.interrupt)
+  readonly #around: Environment
+  readonly #held: Store["Service"]
+  readonly #scope = Effect.runSync(Scope.make())
+  #dead = false
+  /** In whose name it delivers. */
+  #delivers: Owner | null = null
+  #running: Fiber.Fiber<unknown> | null = null
+  #commits = 0
+  #traps: Array<{ readonly at: number; readonly trap: InjectedFailure }> = []
+  #appended = Deferred.makeUnsafe<void>()
+  capture: Capture.Capture["Service"] | null = null
+
+  constructor(number: number, around: Environment) {
+    this.number = number
+    this.#around = around
+    this.#held = around.store()
+  }
+
+  get dead(): boolean {
+    return this.#dead
+  }
+
+  /** Builds the service and lets it run. */
+  start(): void {
+    const { setting, time } = this.#around
+    const streams = setting.streams.map((stream) => ({
+      ...stream,
+      ...(setting.candidates && stream.model === "ats.application"
+        ? { derivedProcessing: Processing.defaultProcessing("ats.candidate") }
+        : {}),
+      account: "default",
+      interval: Duration.millis(setting.interval),
+      sweepInterval: Duration.millis(setting.sweepInterval)
+    }))
+    const service = Capture.layer({
+      overlapMin: Duration.millis(setting.overlapMin),
+      confirmInterval: Duration.millis(setting.confirmInterval)
+    }).pipe(
+      Layer.merge(Relay.layerWith("10 minutes")),
+      Layer.merge(this.#engine()),
+      Layer.provide(Layer.succeedContext(
+        Context.make(Store, this.#store()).pipe(
+          Context.add(Source, this.#source()),
+          Context.add(Sink, this.#around.simulatedSink.sink(this))
+        )
+      ))
+    )
+    const run = Layer.buildWithScope(service, this.#scope).pipe(
+      Effect.flatMap((context) => {
+        const capture = Context.get(context, Capture.Capture)
+        this.capture = capture
+        const assigned = Effect.forEach(
+          Map.groupBy(streams, ({ integration }) => integration),
+          ([integration, own]) => capture.assign(integration, own),
+          { discard: true }
+        )
+        return Effect.andThen(assigned, capture.run)
+      }),
+      // a fenced process ends; its relay has been told in its own way
+      Effect.ignore
+    )
+    this.#running = Effect.runFork(this.within(run), { scheduler: time })
+  }
+
+  /** Runs something with this process' clock and random numbers. */
+  within<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    const { setting, skew, time } = this.#around
+    return effect.pipe(
+      Effect.provideService(Clock.Clock, time.clock(skew)),
+      Effect.provideService(References.MinimumLogLevel, "None"),
+      Random.withSeed(`${setting.duration} ${this.number}`)
+    )
+  }
+
+  kill(): void {
+    if (this.#dead) return
+    this.#dead = true
+    this.#around.onKilled(this)
+  }
+
+  /** Stops in good order, at most ten seconds long. */
+  stop(): void {
+    if (this.#dead) return
+    const { time } = this.#around
+    const end = Effect.andThen(
+      this.#running === null ? Effect.void : Fiber.interrupt(this.#running),
+      Scope.close(this.#scope, Exit.void)
+    )
+    time.run(this.within(end), time.now + 10_000)
+    this.#dead = true
+  }
+
+  /** Lets go of what a dead process holds; it does nothing more. */
+  dispose(): void {
+    Deferred.doneUnsafe(this.#burial, Effect.void)
+    const { time } = this.#around
+    time.run(this.within(Scope.close(this.#scope, Exit.void)), time.now)
+  }
+
+  /** Springs at the commit of the `count`th transaction from now on. */
+  injectFailure(trap: InjectedFailure, count: number): void {
+    this.#traps.push({ at: this.#commits + 1 + count, trap })
+  }
+
+  /** Passes while the process lives; afterwards nothing comes back. */
+  whileAlive<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return Effect.suspend(() =>
+      this.#dead
+        ? this.#nothing
+        : Effect.onExit(effect, () => Effect.suspend(() => this.#dead ? this.#nothing : Effect.void))
+    )
+  }
+
+  #source(): Source["Service"] {
+    const { api, skew, time, observer } = this.#around
+    const delivered = (delivery: ServedPage) => {
+      // what plugins ask for is no reading
+      if (!this.#dead && delivery.request.priority !== "write") observer.pageServed(this, delivery)
+    }
+    const source = api.source(() => time.now + skew(), delivered, {
+      kill: () => this.kill(),
+      onSent: () => this.#delivers !== null && observer.writeSent(this.#delivers),
+      alive: this.whileAlive(Effect.void)
+    })
+    return {
+      ...source,
+      page: (request) => this.whileAlive(source.page(request)),
+      write: (request, hooks) => this.whileAlive(source.write(request, hooks))
+    }
+  }
+
+  #store(): Store["Service"] {
+    const store = this.#held
+    const { observer } = this.#around
+    return {
+      ...store,
+      integrations: Effect.succeed(this.#around.setting.streams.map(active)),
+      takeOwnership: (scope) =>
+        this.whileAlive(Effect.tap(store.takeOwnership(scope), (owner) =>
+          Effect.sync(() => {
+            if (scope === "delivery") this.#delivers = owner
+            observer.ownerClaimed(owner)
+          }))),
+      ensureStreams: (streams) => this.whileAlive(store.ensureStreams(streams)),
+      streams: this.whileAlive(store.streams),
+      stream: (key) => this.whileAlive(store.stream(key)),
+      liveNotSeenSince: (...args) => this.whileAlive(store.liveNotSeenSince(...args)),
+      controlIds: (...args) => this.whileAlive(store.controlIds(...args)),
+      readLog: (query) => this.whileAlive(store.readLog(query)),
+      logRange: this.whileAlive(store.logRange),
+      readerPosition: (reader) => this.whileAlive(store.readerPosition(reader)),
+      saveReaderPosition: (...args) => this.whileAlive(store.saveReaderPosition(...args)),
+      // The store looks every second whether another process appended; here that would be a day's worth of looking.
+      awaitLog: (after) => this.whileAlive(this.#awaitLog(after)),
+      transact: (owner, key, body) => this.whileAlive(this.#transact(owner, key, body))
+    }
+  }
+
+  #engine(): Layer.Layer<never, never, Store | Source> {
+    const { deliveries } = this.#around
+    if (deliveries === null) return Layer.empty
+    return Layer.effectDiscard(Engine).pipe(
+      Layer.provide(Engine.layer({ plugins, retention: Duration.days(7) })),
+      Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries()))),
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, nobody))
+    )
+  }
+
+  /** Each call that writes is one transaction: a trap may spring at any. */
+  #deliveries(held: Deliveries["Service"]): Deliveries["Service"] {
+    const trapped = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
+      this.whileAlive(Effect.suspend(() => {
+        const number = ++this.#commits
+        const trap = this.#traps.find(({ at }) => at === number)?.trap
+        if (trap === "killBefore") this.kill()
+        if (trap === "killBefore" || trap === "away") return Effect.fail(storeUnavailable)
+        return Effect.flatMap(effect, (result) => {
+          if (trap === "killAfter") this.kill()
+          return trap === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result)
+        })
+      }))
+    return {
+      ...held,
+      registerHandlers: (...args) => trapped(held.registerHandlers(...args)),
+      dispatch: (...args) => trapped(held.dispatch(...args)),
+      settleAndClaim: (...args) => trapped(held.settleAndClaim(...args)),
+      begin: (fence, intent) =>
+        trapped(Effect.tap(held.begin(fence, intent), ({ _tag }) =>
+          Effect.sync(() => {
+            if (_tag === "Begun") this.#around.observer.writeAllowed(fence.owner)
+          }))),
+      finish: (...args) => trapped(held.finish(...args)),
+      withdraw: (...args) => trapped(held.withdraw(...args)),
+      check: (fence) => this.whileAlive(held.check(fence)),
+      entries: (positions) => this.whileAlive(held.entries(positions)),
+      result: (key) => this.whileAlive(held.result(key)),
+      prune: (before) => this.whileAlive(held.prune(before))
+    }
+  }
+
+  #awaitLog(after: number): Effect.Effect<void, StoreError> {
+    return Effect.suspend(() => {
+      const next = this.#appended
+      return Effect.flatMap(
+        this.#held.logRange,
+        ({ newest }) => newest > after ? Effect.void : Effect.andThen(Deferred.await(next), this.#awaitLog(after))
+      )
+    })
+  }
+
+  /** The log has grown, by whichever process. */
+  appended(): void {
+    const waiting = this.#appended
+    this.#appended = Deferred.makeUnsafe<void>()
+    Deferred.doneUnsafe(waiting, Effect.void)
+  }
+
+  #transact<A, E>(
+    owner: Owner,
+    key: StreamKey,
+    body: (tx: StreamTx) => Effect.Effect<A, E>
+  ): Effect.Effect<A, E | StoreError> {
+    const store = this.#held
+    const { observer } = this.#around
+    return Effect.suspend(() => {
+      const number = ++this.#commits
+      const trap = this.#traps.find(({ at }) => at === number)?.trap
+      let written: CommittedTransaction | undefined
+      const watched = store.transact(owner, key, (tx) => {
+        const watch = watchTransaction(owner, key, tx)
+        written = watch.written
+        return trap === "killBefore" || trap === "away"
+          ? Effect.andThen(body(watch.tx), Effect.fail(storeUnavailable))
+          : body(watch.tx)
+      })
+      return Effect.onExit(watched, (exit) =>
+        Effect.suspend(() => {
+          if (Exit.isSuccess(exit) && written !== undefined) observer.committed(this, written)
+          if (trap === "killBefore" || trap === "killAfter") this.kill()
+          return Effect.void
+        })).pipe(
+          Effect.flatMap((result) => trap === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result))
+        )
+    })
+  }
+}
+
+const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
+  const written: CommittedTransaction = {
+    key,
+    owner,
+    before: tx.state,
+    after: tx.state,
+    events: [],
+    log: [],
+    pending: new Map(),
+    quarantined: 0,
+    holds: [],
+    refreshed: []
+  }
+  const writing = (model: string, { write }: StreamTx): StreamTx["write"] => (records) => {
+    for (const { events } of records) for (const event of events) written.log.push({ model, event })
+    return write(records)
+  }
+  const watched: StreamTx = {
+    ...tx,
+    saveState: (state) => {
+      written.after = state
+      return tx.saveState(state)
+    },
+    putPending: (rows) => {
+      for (const row of rows) written.pending.set(row.id, row)
+      return tx.putPending(rows)
+    },
+    dropPending: (ids) => {
+      for (const id of ids) written.pending.set(id, null)
+      return tx.dropPending(ids)
+    },
+    openHold: (hold) => Effect.tap(tx.openHold(hold), (opened) => Effect.sync(() => written.holds.push(opened))),
+    saveHold: (hold) => {
+      written.holds.push(hold)
+      return tx.saveHold(hold)
+    },
+    derived: (model) => Effect.map(tx.derived(model), (derived) => ({ ...derived, write: writing(model, derived) })),
+    markRefreshed: (ids) => {
+      written.refreshed.push(...ids)
+      return tx.markRefreshed(ids)
+    },
+    quarantine: (rows) => {
+      written.quarantined += rows.length
+      return tx.quarantine(rows)
+    },
+    write: (records) => {
+      for (const record of records) written.events.push(...record.events)
+      return writing(key.model, tx)(records)
+    }
+  }
+  return { tx: watched, written }
+}

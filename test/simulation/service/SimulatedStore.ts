@@ -1,0 +1,186 @@
+/**
+ * A store that can be copied and replaced by its copy: by an operator, while nothing runs, or under the processes that run,
+ * as in a failover. Hides the files and the connections.
+ *
+ * Gotchas
+ * - In a failover the clients of before meet the copy with their next statement, and know what they committed; whoever
+ *   starts then opens the copy and knows nothing.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "effect/sql/Statement"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Deliveries } from "../../../src/store/Deliveries.ts"
+import * as CommitTracker from "../../../src/store/postgres/CommitTracker.ts"
+import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
+import * as Health from "../../../src/store/sql/Health.ts"
+import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import { Store } from "../../../src/store/Store.ts"
+import type { VirtualTime } from "../world/VirtualTime.ts"
+
+type Services = Context.Context<Store | Deliveries | SqlClient.SqlClient | Health.Health>
+type Session = Effect.Success<ReturnType<typeof Sqlite.session>>
+
+/** What processes note of their commits, as in PostgreSQL. */
+const dialect: CommitTracker.Dialect = {
+  ready: "SELECT 1",
+  wrote: "TRUE",
+  transaction: "''",
+  server: "''",
+  forget: "SELECT 1"
+}
+
+export class SimulatedStore {
+  readonly #time: VirtualTime
+  readonly #scope = Effect.runSync(Scope.make())
+  #directory: string | null = null
+  #copies = 0
+  /** What the clients of now are connected to. */
+  #line: { session: Session }
+  #services: Services
+  /** Before the failover that nobody has settled yet. */
+  #before: { readonly line: { session: Session }; readonly session: Session; readonly services: Services } | null = null
+
+  constructor(time: VirtualTime) {
+    this.#time = time
+    this.#line = { session: this.#session(":memory:") }
+    this.#services = this.#serve()
+  }
+
+  get store(): Store["Service"] {
+    return Context.get(this.#services, Store)
+  }
+
+  get deliveries(): Deliveries["Service"] {
+    return Context.get(this.#services, Deliveries)
+  }
+
+  /** Copies the store as it stands. */
+  copy(): string {
+    this.#directory ??= mkdtempSync(join(tmpdir(), "rollcall-simulation-"))
+    const file = join(this.#directory, `copy-${++this.#copies}.db`)
+    const sql = Context.get(this.#services, SqlClient.SqlClient)
+    this.#time.run(sql`VACUUM INTO ${file}`, Infinity)
+    return file
+  }
+
+  /** From now on the store is the one in `file`. */
+  restore(file: string): void {
+    this.#before = null
+    this.#line = { session: this.#session(file) }
+    this.#services = this.#serve()
+  }
+
+  /** From now on the copy in `file` answers everybody; whether it lacks anything. */
+  failOver(file: string): boolean {
+    const copy = this.#session(file)
+    const { session } = this.#line
+    if (this.#noted(copy) === this.#noted(session)) {
+      this.#line.session = copy
+      return false
+    }
+    this.#before = { line: this.#line, session, services: this.#services }
+    this.#line.session = copy
+    this.#line = { session: copy }
+    this.#services = this.#serve()
+    return true
+  }
+
+  /** The store of before the failover answers again. */
+  failBack(): void {
+    if (this.#before === null) return
+    const { line, services, session } = this.#before
+    line.session = session
+    this.#line = line
+    this.#services = services
+    this.#before = null
+  }
+
+  #noted({ connection }: Session): string {
+    const slots = connection.execute(
+      "SELECT process, slot, counter FROM commit_counters ORDER BY process, slot",
+      [],
+      undefined
+    )
+    return JSON.stringify(this.#time.run(slots, Infinity))
+  }
+
+  /** From now on the store is a new, empty one. */
+  replace(): void {
+    this.restore(":memory:")
+  }
+
+  /** As whoever starts next finds it: a store tells its identity once. */
+  reopen(): void {
+    const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
+    const layer = SqlDeliveries.layer.pipe(
+      Layer.provideMerge(SqlStore.layer),
+      Layer.provide(Layer.succeedContext(client))
+    )
+    this.#services = Context.merge(client, this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)!)
+  }
+
+  close(): void {
+    this.#time.run(Scope.close(this.#scope, Exit.void), Infinity)
+    if (this.#directory !== null) rmSync(this.#directory, { recursive: true })
+  }
+
+  #session(file: string): Session {
+    const made = Effect.tap(Sqlite.session({ file }), ({ connection }) =>
+      Effect.forEach([
+        `CREATE TABLE IF NOT EXISTS commit_counters (
+          process text NOT NULL, slot integer NOT NULL, counter integer NOT NULL, updated_on text NOT NULL,
+          PRIMARY KEY (process, slot))`,
+        // processes die in this simulation, machines do not: waiting for a disk would be a fifth of its time
+        "PRAGMA synchronous = OFF"
+      ], (sql) => connection.execute(sql, [], undefined)))
+    const session = this.#time.run(Scope.provide(made, this.#scope), Infinity)
+    if (session === undefined) throw new Error("the store did not open")
+    return session
+  }
+
+  /** The services of a process that begins now. */
+  #serve(): Services {
+    const line = this.#line
+    const client = Layer.effect(
+      SqlClient.SqlClient,
+      Effect.gen(function*() {
+        const witness = CommitTracker.make(dialect)
+        return yield* SqlClient.make({
+          ...SqlClient.makeSqliteAcquirers({
+            connection: Effect.suspend(() => {
+              const { connection } = line.session
+              return Effect.as(witness.verify(connection, connection), connection)
+            }),
+            semaphore: yield* Semaphore.make(1),
+            isTransaction: () => line.session.isTransaction()
+          }),
+          compiler: Statement.makeCompilerSqlite(),
+          driver: "node-sqlite",
+          beginTransaction: "BEGIN IMMEDIATE",
+          commit: (connection) =>
+            witness.committing(connection, () => Effect.asVoid(connection.execute("COMMIT", [], undefined))),
+          prepareTransactionControls: true,
+          spanAttributes: []
+        })
+      })
+    ).pipe(Layer.provide(Reactivity.layer))
+    const layer = SqlDeliveries.layer.pipe(
+      Layer.provideMerge(SqlStore.layer),
+      Layer.provideMerge(client),
+      Layer.provideMerge(Layer.succeed(Health.Health, Health.none))
+    )
+    const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
+    if (services === undefined) throw new Error("the store did not open")
+    return services
+  }
+}

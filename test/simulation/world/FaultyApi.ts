@@ -1,0 +1,456 @@
+/**
+ * The world as a `Source` that does all the wrong things of a plan: hides paging, cursors, and which fault meets which
+ * request. Tells the oracle what it really handed out.
+ *
+ * Gotchas
+ * - A cursor is a place in a list that moves; only a stable list is paged by serial number.
+ * - An answer is made in the middle of its request and handed out at the end: what it says may be old by then.
+ */
+import * as Effect from "effect/Effect"
+import { type WriteBody, type WriteData, type WriteName, writes } from "../../../src/api/Writes.ts"
+import { hash, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import { toWriteError } from "../../../src/source/Failures.ts"
+import * as SendAttempt from "../../../src/source/SendAttempt.ts"
+import {
+  Forbidden,
+  Inactive,
+  listsOnly,
+  NotReady,
+  type Page,
+  type PageRequest,
+  RateLimited,
+  Rejected,
+  type SendHooks,
+  SlotWait,
+  type Source,
+  SourceError,
+  Transient,
+  Unauthorized,
+  Unreadable,
+  Unsupported,
+  type WriteError,
+  type WriteRequest
+} from "../../../src/source/Source.ts"
+import type { Fault, FaultKind, Plan, WorldSettings, WriteFault } from "../plan/Plan.ts"
+import type { VirtualTime } from "./VirtualTime.ts"
+import type { JsonObject, Row, Table, World } from "./World.ts"
+
+/** A row as it was handed out: which of the states of its record it was. */
+export interface ServedRow {
+  readonly row: Row
+  readonly state: number
+  /** With an id, so that it can be told whose it is. */
+  readonly hasId: boolean
+}
+
+export interface ServedPage {
+  readonly table: Table
+  readonly request: PageRequest
+  readonly copies: ReadonlyArray<ServedRow>
+  /** What belonged on the page, or behind it, and a fault kept away. */
+  readonly missingRows: ReadonlyArray<Row>
+  readonly last: boolean
+  /** Server ms at which the request was made. */
+  readonly requestedAt: number
+  readonly faults: ReadonlyArray<FaultKind>
+}
+
+/** What a write did to the world. */
+export interface WriteEffect {
+  readonly integration: string
+  readonly write: WriteName
+  /** Of the candidate that was tagged, or of the application that was created. */
+  readonly id: string
+  /** Of a created application. */
+  readonly email: string | null
+}
+
+/** What a request may answer with; faults turn one into another. */
+interface Draft {
+  copies: Array<ServedRow>
+  next: string | null
+  hidden: ReadonlyArray<Row>
+}
+
+const detail = { code: null, message: "simulated" }
+const refusals: Partial<Record<FaultKind, () => SourceError["reason"]>> = {
+  rateLimited: () => new RateLimited({ ...detail, retryAfter: 20_000 }),
+  transient: () => new Transient(detail),
+  unauthorized: () => new Unauthorized(detail),
+  permission: () => new Forbidden(detail),
+  unsupported: () => new Unsupported(detail),
+  notReady: () => new NotReady(detail),
+  inactive: () => new Inactive(detail),
+  rejected: () => new Rejected(detail),
+  unreadable: () => new Unreadable(detail),
+  lost: () => new Transient(detail)
+}
+
+/** Which requests a fault can meet: those of lists, those for ids, or both. */
+const appliesToIds: Partial<Record<FaultKind, boolean>> = {
+  idsIgnored: true,
+  idsEmpty: true,
+  idsFew: true,
+  short: false,
+  emptyPage: false,
+  endsEarly: false,
+  cycle: false,
+  expired: false,
+  filterIgnored: false,
+  filterEmpty: false,
+  // who asks for a record by its id and gets an old copy has nobody left to ask
+  stale: false,
+  // of an answer to ids only the service's own limits leave something out: see idsFew
+  dropped: false
+}
+
+const timeoutMillis = 30_000
+const lost = new SourceError({ reason: new Transient(detail) })
+const notSent = new SourceError({ reason: new Transient({ ...detail, notSent: true }) })
+const refused = new SourceError({ reason: new Rejected(detail) })
+const limited = new SourceError({ reason: new RateLimited({ ...detail, retryAfter: null }) })
+/** How long a write waits for its turn after a refusal for the rate limit, and how long a frozen process stands still. */
+const pause = 600_000
+
+/** The process that writes. */
+export interface WritingProcess {
+  readonly kill: () => void
+  /** A write of it leaves. */
+  readonly onSent: () => void
+  /** Once it is dead, nothing comes back. */
+  readonly alive: Effect.Effect<void>
+}
+
+const anyProcess: WritingProcess = { kill: () => {}, onSent: () => {}, alive: Effect.void }
+const dateFaults: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateWrong", "dateCached"])
+
+interface Active extends Fault {
+  left: number
+}
+
+export class FaultyApi {
+  readonly world: World
+  readonly #time: VirtualTime
+  readonly #setting: WorldSettings
+  readonly #random: SeededRandom
+  #faults: Array<Active> = []
+  /** How many requests each kind of fault met. */
+  readonly faultCounts = new Map<FaultKind, number>()
+  requests = 0
+  #isCalm = false
+  /** Called between two pages of a list: what waited for that happens now. */
+  betweenPages: () => void = () => {}
+  /** Called when a request of this list meets a fault. */
+  onFault: (table: Table) => void = () => {}
+
+  readonly #writes: ReadonlyArray<WriteFault>
+  /** Writes that arrived. */
+  writes = 0
+  /** Hears of what they did. */
+  onWriteEffect: (effect: WriteEffect) => void = () => {}
+  /** A second process takes over. */
+  startRival: () => void = () => {}
+  /** Somebody stops all writes for a while. */
+  stopWrites: () => void = () => {}
+
+  constructor(world: World, time: VirtualTime, setting: WorldSettings, seed: number, writes: Plan["writes"] = []) {
+    this.world = world
+    this.#writes = writes
+    this.#time = time
+    this.#setting = setting
+    this.#random = new SeededRandom(hash(`answers ${seed}`))
+  }
+
+  addFault(fault: Fault): void {
+    this.#faults.push({ ...fault, left: fault.count })
+  }
+
+  clearFaults(): void {
+    this.#faults = []
+    this.#isCalm = true
+  }
+
+  /** As one process sees it; `clock`: its own, ms. */
+  source(clock: () => number, delivered: (delivery: ServedPage) => void, writer = anyProcess): Source["Service"] {
+    return {
+      ...this.#lists(clock, delivered),
+      write: (request, hooks) => this.#write(request, hooks, writer)
+    }
+  }
+
+  /** Waits for its turn, is allowed, and leaves; again after a refusal for the rate limit. */
+  #write<W extends WriteName, E>(
+    request: WriteRequest<W>,
+    hooks: SendHooks<E>,
+    writer: WritingProcess
+  ): Effect.Effect<WriteData<W>, WriteError | E> {
+    return Effect.gen({ self: this }, function*() {
+      const number = ++this.writes
+      const meets = this.#isCalm ? undefined : this.#writes.find((fault) => fault.number === number)?.kind
+      const waiting = yield* SlotWait
+      const tried = SendAttempt.withHooks(hooks)
+      if (meets?.startsWith("limited") === true) {
+        const refusal = Effect.andThen(this.#time.sleep(this.#setting.latency), Effect.fail(limited))
+        yield* Effect.catchIf(
+          tried((leave) => Effect.andThen(leave, refusal)),
+          (error) => error === limited,
+          () => Effect.void
+        )
+        yield* waiting(this.#inPause(meets, writer))
+        yield* writer.alive
+      }
+      return yield* tried((leave) =>
+        this.#send(request, Effect.andThen(leave, Effect.sync(writer.onSent)), meets, writer)
+      )
+    }).pipe(
+      Effect.catchTag("SlotWaitAborted", () => Effect.fail(notSent)),
+      Effect.mapError((error) =>
+        error._tag === "HookFailed" ? error.by : toWriteError(writes[request.write].resendPolicy)(error)
+      )
+    )
+  }
+
+  /** Half of the pause passes, then happens what is to happen in it. */
+  #inPause(meets: WriteFault["kind"], { kill }: WritingProcess): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function*() {
+      yield* this.#time.sleep(pause / 2)
+      if (meets === "limitedRival") this.startRival()
+      if (meets === "limitedStop") this.stopWrites()
+      if (meets === "limitedKill") kill()
+      yield* this.#time.sleep(pause / 2)
+    })
+  }
+
+  #send<W extends WriteName>(
+    { body, integration, params, write }: WriteRequest<W>,
+    leave: Effect.Effect<void, SourceError>,
+    meets: WriteFault["kind"] | undefined,
+    { kill }: WritingProcess
+  ): Effect.Effect<WriteData<W>, SourceError> {
+    return Effect.gen({ self: this }, function*() {
+      if (meets === "frozenRival") {
+        this.startRival()
+        // whoever stands still is not interrupted either
+        yield* Effect.uninterruptible(Effect.andThen(this.#time.sleep(pause), leave))
+      } else yield* leave
+      yield* this.#time.sleep(this.#setting.latency / 2)
+      if (meets === "killBefore") kill()
+      if (meets === "killBefore" || meets === "lostBefore") return yield* lost
+      if (meets === "notSent") return yield* notSent
+      const data = this.#effect(integration, write, params, body)
+      if (data === null) return yield* refused
+      if (meets === "killAfter") kill()
+      if (meets === "rival") this.startRival()
+      yield* this.#time.sleep(this.#setting.latency / 2)
+      if (meets === "lostAfter") return yield* lost
+      return data as WriteData<W>
+    })
+  }
+
+  /** null: the world has nothing it could happen to. */
+  #effect(integration: string, write: WriteName, params: object, body: object): object | null {
+    const now = this.#time.now
+    const { candidate_id: id = "", job_id = "" } = params as {
+      readonly candidate_id?: string
+      readonly job_id?: string
+    }
+    const { candidate, tag } = body as Partial<WriteBody<"createApplication"> & WriteBody<"addTag">>
+    if (candidate !== undefined) {
+      const email = candidate.email_address
+      const record = this.world.applyFor(integration, job_id, candidate.first_name, email, now)
+      this.onWriteEffect({ integration, write, id: String(record["id"]), email })
+      return record
+    }
+    if (tag === undefined || !this.world.tag(integration, id, tag.name, write === "addTag", now)) return null
+    this.onWriteEffect({ integration, write, id, email: null })
+    return {}
+  }
+
+  #lists(clock: () => number, delivered: (delivery: ServedPage) => void): Source["Service"] {
+    return listsOnly(Effect.fnUntraced({ self: this }, function*(request: PageRequest) {
+      this.requests++
+      const table = this.world.table(request.integration, request.model)
+      if (table === undefined) return yield* new SourceError({ reason: new Unsupported(detail) })
+      const requestedAt = clock()
+      const serverRequestedAt = this.#time.now
+      const takes = Math.ceil(this.#random.next() * 2 * this.#setting.latency)
+      yield* this.#time.sleep(takes / 2)
+      if (request.ids === null && request.cursor !== null) this.betweenPages()
+      const met = this.#meet(table, request)
+      const refusal = met.find((fault) => refusals[fault.fault] !== undefined)
+      if (refusal !== undefined) {
+        if (refusal.fault === "lost") yield* this.#time.sleep(timeoutMillis)
+        return yield* new SourceError({ reason: refusals[refusal.fault]!() })
+      }
+      const draft = this.#answer(table, request, met)
+      if (draft === null) return yield* new SourceError({ reason: new Rejected(detail) })
+      const serverTime = this.#date(met)
+      const results = draft.copies.map((copy) => serialized(copy))
+      const late = met.find((fault) => fault.fault === "late")
+      yield* this.#time.sleep(takes / 2 + (late === undefined ? 0 : Math.floor(late.value * 600_000)))
+      delivered({
+        table,
+        request,
+        copies: draft.copies,
+        missingRows: draft.hidden,
+        last: draft.next === null,
+        requestedAt: serverRequestedAt,
+        faults: met.map(({ fault }) => fault)
+      })
+      const page: Page = {
+        results,
+        next: draft.next,
+        serverTime,
+        requestedAt,
+        duration: this.#time.now - serverRequestedAt
+      }
+      return page
+    }))
+  }
+
+  #meet(table: Table, request: PageRequest): ReadonlyArray<Active> {
+    const page = parseCursor(request.cursor)?.page ?? 0
+    const met = this.#faults.filter((fault) =>
+      this.world.tables[fault.stream % this.world.tables.length] === table &&
+      (appliesToIds[fault.fault] === undefined || appliesToIds[fault.fault] === (request.ids !== null)) &&
+      (fault.page === null || request.ids !== null || fault.page === page)
+    )
+    for (const fault of met) {
+      fault.left--
+      this.faultCounts.set(fault.fault, (this.faultCounts.get(fault.fault) ?? 0) + 1)
+    }
+    if (met.length > 0) this.onFault(table)
+    this.#faults = this.#faults.filter((fault) => fault.left > 0)
+    return met
+  }
+
+  #date(met: ReadonlyArray<Active>): number | null {
+    const fault = met.find(({ fault }) => dateFaults.has(fault))
+    const date = Math.floor(this.#time.now / 1000) * 1000
+    switch (fault?.fault) {
+      case "dateMissing":
+        return null
+      case "dateWrong":
+        return date + (fault.value < 0.5 ? 86_400_000 : -86_400_000)
+      case "dateCached":
+        return date - Math.floor(fault.value * 300) * 1000
+      default:
+        return date
+    }
+  }
+
+  /** null: the cursor is refused. */
+  #answer(table: Table, request: PageRequest, met: ReadonlyArray<Active>): Draft | null {
+    const fault = (kind: FaultKind) => met.find((active) => active.fault === kind)
+    const place = parseCursor(request.cursor)
+    if (place === null || (request.cursor !== null && fault("expired") !== undefined)) return null
+    const ids = fault("idsIgnored") === undefined ? request.ids : null
+    const asked = ids === null
+      ? null
+      : new Set(fault("idsEmpty") === undefined ? fault("idsFew") === undefined ? ids : ids.slice(0, 3) : [])
+    // what is asked for by id fits on one page of 250
+    const size = request.ids !== null ? 250 : fault("short") === undefined
+      ? this.#setting.pageSize
+      : Math.max(1, Math.floor(this.#setting.pageSize / 2))
+    const order = place.order === 0 ? this.requests : place.order
+    const all = this.#ordered(table, order).filter((row) => asked === null || asked.has(row.id))
+    const matching = all.filter((row) => request.updatedAfter === null || this.#after(row, request.updatedAfter))
+    const rows = fault("filterEmpty") !== undefined ? [] : fault("filterIgnored") !== undefined ? all : matching
+    const stable = this.#setting.order === "stable"
+    const from = stable ? rows.findIndex((row) => row.serial > place.at) : place.at
+    const selected = from < 0 ? [] : rows.slice(from, from + size)
+    const end = stable ? selected.at(-1)?.serial ?? 0 : from + size
+    const more = from >= 0 && from + size < rows.length
+    const next = (at: number) => `${at}.${place.page + 1}.${order}`
+    const draft: Draft = {
+      copies: selected.map((row) => ({ row, state: row.history.length - 1, hasId: true })),
+      next: more ? next(end) : null,
+      hidden: []
+    }
+    for (const active of met) this.#spoil(table, draft, active, () => next(place.at), request.cursor)
+    // an empty page is asked for again, unless the list ends with it
+    if (request.ids !== null || (fault("emptyPage") !== undefined && draft.next !== null)) return draft
+    const shown = new Set(
+      draft.copies.flatMap(({ hasId, row, state }) => hasId && state === row.history.length - 1 ? [row] : [])
+    )
+    // places in the list that was asked for are no places in another
+    const isOther = fault("filterEmpty") !== undefined || fault("filterIgnored") !== undefined
+    const due = isOther ? matching : draft.next === null ? (from < 0 ? [] : rows.slice(from)) : selected
+    return { ...draft, hidden: due.filter((row) => !shown.has(row)) }
+  }
+
+  #spoil(table: Table, draft: Draft, fault: Active, again: () => string, cursor: string | null): void {
+    const some = <A>(list: ReadonlyArray<A>): number => Math.floor(fault.value * list.length)
+    const { copies } = draft
+    const nameless = 1 + Math.floor(fault.value * table.serial)
+    switch (fault.fault) {
+      case "emptyPage":
+        draft.copies = []
+        draft.next = again()
+        break
+      case "dropped":
+        draft.copies = copies.filter((_, index) => (index + Math.floor(fault.value * 2)) % 2 === 0)
+        break
+      case "endsEarly":
+        draft.next = null
+        break
+      case "repeated":
+        draft.copies = [...copies, ...copies.slice(some(copies))]
+        break
+      case "stale": {
+        const copy = copies[some(copies)]
+        if (copy === undefined || copy.state === 0) break
+        const older = { ...copy, state: Math.floor(((fault.value * 97) % 1) * copy.state) }
+        const at = copies.indexOf(copy)
+        if (fault.value < 0.33) copies.splice(at, 1, older)
+        else if (fault.value < 0.66) copies.splice(at, 0, older)
+        else copies.push(older)
+        break
+      }
+      case "nothing":
+        draft.copies = []
+        draft.next = null
+        break
+      case "cycle":
+        draft.next = cursor ?? again()
+        break
+      case "nameless":
+        // one and the same record, in whatever answer it comes (D14)
+        draft.copies = copies.map((copy) => copy.row.serial === nameless ? { ...copy, hasId: false } : copy)
+        break
+    }
+  }
+
+  #ordered(table: Table, order: number): ReadonlyArray<Row> {
+    const { order: by } = this.#setting
+    if (by === "toEnd" || by === "toFront") return table.rows
+    if (by !== "shuffled") {
+      const sorted = [...table.rows].sort((a, b) =>
+        by === "byId" || by === "byIdDescending" ? (a.id < b.id ? -1 : 1) : a.serial - b.serial
+      )
+      return by === "byIdDescending" || by === "byCreationDescending" ? sorted.reverse() : sorted
+    }
+    const rank = (row: Row) => Math.imul(row.serial + order * 7919, 0x9e3779b1) >>> 0
+    return [...table.rows].sort((a, b) => rank(a) - rank(b))
+  }
+
+  #after(row: Row, updatedAfter: number): boolean {
+    const { inclusive, resolution } = this.#setting
+    const [matched, bound] = [Math.floor(row.matchedAt / resolution), Math.floor(updatedAfter / resolution)]
+    return inclusive ? matched >= bound : matched > bound
+  }
+}
+
+const serialized = ({ hasId, row, state }: ServedRow): JsonObject => {
+  const { record } = row.history[state]!
+  if (hasId) return record
+  const { id: _, ...rest } = record
+  return rest
+}
+
+/** `<place>.<page>.<order>`; null if it cannot be read. */
+const parseCursor = (cursor: string | null): { at: number; page: number; order: number } | null => {
+  if (cursor === null) return { at: 0, page: 0, order: 0 }
+  const [at, page, order] = cursor.split(".").map(Number)
+  return at === undefined || page === undefined || order === undefined ? null : { at, page, order }
+}

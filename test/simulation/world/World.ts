@@ -1,0 +1,483 @@
+/**
+ * The other side as it is: records, what links them, and what the API shows of each at any time. Small, because twenty
+ * thousand of them are lived through; the sandbox's world is the big one.
+ *
+ * Invariants
+ * 1. `shown` of a row is everything the API ever showed of it, in order: nothing else was ever true.
+ *
+ * Gotchas
+ * - A change that lags is applied when it becomes visible and dated when it happened.
+ * - Which changes `updated_after` announces is written down here again, from the contract, not taken from the capture.
+ */
+import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import { hash, idOf, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import type { Mutation, WorldSettings } from "../plan/Plan.ts"
+
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
+export type JsonObject = Record<string, Json>
+
+/** One state of a record as the API shows it. */
+export interface RecordState {
+  /** Server ms. */
+  readonly at: number
+  readonly record: JsonObject
+  readonly live: boolean
+  /** `changed_at` as shown, ms. */
+  readonly changedAt: number | null
+}
+
+export interface Row {
+  readonly id: string
+  readonly serial: number
+  /** `remote_created_at` as shown; null: not shown. */
+  readonly createdAt: number | null
+  changedAt: number
+  /** Instead of `changed_at`. */
+  stamp: string | null | undefined
+  updatedAt: number
+  /** `updated_after` compares with this. */
+  matchedAt: number
+  deletedAt: number | null
+  /** Deleted because its model was switched off. */
+  switchedOff: boolean
+  gone: boolean
+  blank: boolean
+  /** Counts up with each new order of keys and arrays. */
+  reorderings: number
+  readonly fields: JsonObject
+  /** Its copy of the candidate: each application has its own. */
+  person: Linked | null
+  readonly history: Array<RecordState>
+}
+
+/** A change that the API announces: `updated_after` values up to `stamp` let it through from `visible` on. */
+export interface AnnouncedChange {
+  readonly id: string
+  readonly stamp: number
+  readonly visibleAt: number
+}
+
+const outcomes = ["PENDING", "HIRED", "DECLINED"]
+const year = 365 * 86_400_000
+const iso = (time: number): string => new Date(time).toISOString()
+
+export class Table {
+  readonly model: IncrementalModel
+  readonly integration: string
+  /** In list order, what is gone left out. */
+  readonly rows: Array<Row> = []
+  readonly byId = new Map<string, Row>()
+  readonly announced: Array<AnnouncedChange> = []
+  /** When a row left its place in the list, and nothing that is shown tells so. Server ms. */
+  readonly unannouncedMoves: Array<number> = []
+  /** Switched off in the scope configuration. */
+  hiddenField: string | null = null
+  serial = 0
+
+  constructor(integration: string, model: IncrementalModel) {
+    this.integration = integration
+    this.model = model
+  }
+}
+
+/** What several records embed. */
+interface Linked {
+  readonly name: string
+  /** Server ms. */
+  readonly changedAt: number
+}
+
+const hideable: Partial<Record<IncrementalModel, ReadonlyArray<string>>> = {
+  "ats.application": ["rejection_reason_name", "remote_url", "custom_fields"],
+  "ats.tag": ["name"],
+  "hris.skill": ["name", "custom_fields"]
+}
+
+export class World {
+  readonly tables: ReadonlyArray<Table>
+  readonly #seed: number
+  readonly #order: WorldSettings["order"]
+  readonly #start: number
+  /** By integration and number. */
+  readonly #candidates = new Map<string, Linked>()
+  readonly #jobs = new Map<string, Linked>()
+  readonly #scales = new Map<string, Linked>()
+  /** Names of tags by integration and candidate; only plugins write them. */
+  readonly #tags = new Map<string, Array<string>>()
+  readonly #plugins: boolean
+
+  constructor(seed: number, setting: WorldSettings, start: number) {
+    this.#seed = seed
+    this.#order = setting.order
+    this.#start = start
+    this.#plugins = setting.plugins
+    this.tables = setting.streams.map(({ integration, model }) => new Table(integration, model))
+    const random = new SeededRandom(hash(`population ${seed}`))
+    for (const table of this.tables) {
+      for (let i = 0; i < setting.records; i++) {
+        const at = start - 60_000 - Math.floor(random.next() * year)
+        const row = this.#insert(table, at, at, random.next())
+        if (random.boolean(0.1)) row.deletedAt = row.changedAt = row.matchedAt = at + 1000
+        this.#show(table, row, start - 1)
+      }
+    }
+  }
+
+  table(integration: string, model: string): Table | undefined {
+    return this.tables.find((table) => table.integration === integration && table.model === model)
+  }
+
+  /** Lets a step happen: dated `at`, visible from `now` on. False if there was nothing for it to happen to. */
+  apply(step: Mutation, at: number, now: number): boolean {
+    const table = this.tables[step.stream % this.tables.length]!
+    const live = table.rows.filter((row) => row.deletedAt === null)
+    const pick = (rows: ReadonlyArray<Row>): Row | undefined => rows[Math.floor(step.recordPick * rows.length)]
+    const some = (fits: (row: Row) => boolean = () => true) => pick(live.filter(fits))
+    /** An own change of one record. */
+    const own = (row: Row | undefined, change: (row: Row) => void): boolean => {
+      if (row === undefined) return false
+      row.stamp = undefined
+      change(row)
+      this.#touch(table, row, at, now)
+      this.#note(table, row, now, true)
+      return true
+    }
+    const flag = (row: Row) => {
+      row.deletedAt = at
+    }
+    const vanish = (row: Row): boolean => {
+      row.gone = true
+      table.rows.splice(table.rows.indexOf(row), 1)
+      table.unannouncedMoves.push(now)
+      this.#note(table, row, now, false)
+      return true
+    }
+    const each = (rows: ReadonlyArray<Row>, act: (row: Row) => boolean) => rows.map(act).includes(true)
+    const third = () => live.filter((_, index) => (index + Math.floor(step.recordPick * 3)) % 3 === 0)
+    switch (step.mutation) {
+      case "create":
+        return this.#create(table, at, now, at - Math.floor(step.recordPick * 60_000), step.value)
+      case "createOld":
+        return this.#create(table, at, now, this.#start - year - Math.floor(step.recordPick * year), step.value)
+      case "createUndated":
+        return this.#create(table, at, now, null, step.value)
+      case "createDeleted": {
+        const row = this.#insert(table, at, at, step.value)
+        row.deletedAt = at
+        this.#note(table, row, now, true)
+        return true
+      }
+      case "edit":
+        return own(some(), (row) => this.#edit(table, row, step.value))
+      case "outcome":
+        return own(some((row) => "outcome" in row.fields), (row) => {
+          row.fields["outcome"] = outcomes[Math.floor(step.value * 3)]!
+        })
+      case "stage":
+        return own(some((row) => "stage" in row.fields), (row) => {
+          row.fields["stage"] = Math.floor(step.value * 4)
+        })
+      case "stir":
+        return own(some(), (row) => {
+          row.updatedAt = at
+          if (row.person !== null) row.person = this.#relink(this.#candidates, table, row.fields["candidate"], at)
+        })
+      case "reorder":
+        return own(some(), (row) => void row.reorderings++)
+      case "oddStamp":
+        return own(some(), (row) => {
+          this.#edit(table, row, step.value)
+          row.stamp = [null, iso(at + year), iso(at - year)][Math.floor(step.recordPick * 3)]!
+        })
+      case "surprise":
+        return own(some(), (row) => {
+          if (step.value < 0.3) row.fields["novelty"] = { depth: step.value }
+          else if (step.value < 0.6 && "outcome" in row.fields) row.fields["outcome"] = "WITHDRAWN"
+          else row.fields["name"] = [step.value]
+        })
+      case "entry":
+        return own(some((row) => "interviews" in row.fields), (row) => {
+          const interviews = row.fields["interviews"] as ReadonlyArray<Json>
+          row.fields["interviews"] = interviews.length > 2
+            ? interviews.slice(1)
+            : [...interviews, { id: `i${row.serial}-${at}`, title: `round ${Math.floor(step.value * 9)}` }]
+        })
+      case "renameLinked":
+        return this.#rename(table, step, at, now, table.model === "hris.skill" ? this.#scales : this.#candidates)
+      case "renamePartly":
+        return this.#rename(table, step, at, now, this.#candidates, ({ serial }) => serial % 2 === 0)
+      case "renameSilent":
+        return this.#rename(table, step, at, now, this.#jobs)
+      case "renameSeen": {
+        // what was emptied shows no more than that
+        const showing = some((row) =>
+          row.fields["job"] === Math.floor(step.recordPick * 3) && row.history.at(-1)?.live === true
+        )
+        return showing !== undefined && this.#rename(table, step, at, now, this.#jobs) &&
+          own(showing, (row) => this.#edit(table, row, step.value))
+      }
+      case "flag":
+        return own(some(), flag)
+      case "vanish": {
+        const row = some()
+        return row !== undefined && vanish(row)
+      }
+      case "restore": {
+        const row = pick([...table.byId.values()].filter((row) => row.gone || row.blank || row.deletedAt !== null))
+        if (row?.gone === true) table.rows.push(row)
+        return own(row, (row) => {
+          row.gone = row.blank = row.switchedOff = false
+          row.deletedAt = null
+          if (step.value < 0.5) this.#edit(table, row, step.value)
+        })
+      }
+      case "blank": {
+        const rows = table.rows.filter((row) => row.deletedAt !== null && !row.blank)
+        return each(rows, (row) => {
+          row.blank = true
+          if (step.value < 0.5) this.#touch(table, row, at, now)
+          this.#note(table, row, now, step.value < 0.5)
+          return true
+        })
+      }
+      case "empty":
+        return own(some(), (row) => {
+          row.blank = true
+        })
+      case "fieldOff":
+      case "fieldOn": {
+        const names = hideable[table.model] ?? []
+        const hidden = step.mutation === "fieldOn" ? null : names[Math.floor(step.value * names.length)] ?? null
+        if (hidden === table.hiddenField) return false
+        table.hiddenField = hidden
+        // whether the service dates such a change is not known: both
+        const announced = step.recordPick < 0.5
+        return each([...table.rows], (row) => {
+          if (announced) this.#touch(table, row, at, now)
+          this.#note(table, row, now, announced)
+          return true
+        })
+      }
+      case "modelOff":
+        return each(live, (row) => {
+          row.switchedOff = true
+          return own(row, flag)
+        })
+      case "modelOn":
+        return each(table.rows.filter((row) => row.switchedOff && row.deletedAt !== null), (row) =>
+          own(row, () => {
+            row.switchedOff = row.blank = false
+            row.deletedAt = null
+          }))
+      case "flagMany":
+        return each(third(), (row) => own(row, flag))
+      case "vanishMany":
+        return each(third(), vanish)
+    }
+  }
+
+  /** Puts a tag on a candidate, or takes it off; no application announces that. False: no application shows the candidate. */
+  tag(integration: string, id: string, name: string, present: boolean, now: number): boolean {
+    const table = this.table(integration, "ats.application")
+    const rows = table?.rows.filter((row) => `c${String(row.fields["candidate"])}` === id) ?? []
+    if (table === undefined || rows.length === 0) return false
+    const others = (this.#tags.get(`${integration}/${id}`) ?? []).filter((other) => other !== name)
+    this.#tags.set(`${integration}/${id}`, present ? [...others, name] : others)
+    for (const row of rows) this.#note(table, row, now, false)
+    return true
+  }
+
+  /** Somebody applies for a job; gives the record as it is shown. */
+  applyFor(integration: string, job: string, firstName: string, email: string, now: number): JsonObject {
+    const table = this.table(integration, "ats.application")!
+    const row = this.#insert(table, now, now, 0.9)
+    Object.assign(row.fields, { candidate: 1000 + row.serial, job: Number(job.slice(1)), email })
+    row.person = this.#relink(this.#candidates, table, 1000 + row.serial, now, firstName)
+    this.#note(table, row, now, true)
+    return row.history.at(-1)!.record
+  }
+
+  #create(table: Table, at: number, now: number, bornAt: number | null, value: number): boolean {
+    this.#note(table, this.#insert(table, at, bornAt, value), now, true)
+    return true
+  }
+
+  #insert(table: Table, at: number, createdAt: number | null, value: number): Row {
+    const serial = ++table.serial
+    const row: Row = {
+      id: idOf(this.#seed, table.integration, table.model, serial),
+      serial,
+      createdAt,
+      changedAt: at,
+      stamp: undefined,
+      updatedAt: at,
+      matchedAt: at,
+      deletedAt: null,
+      switchedOff: false,
+      gone: false,
+      blank: false,
+      reorderings: 0,
+      fields: this.#fields(table.model, serial, value),
+      person: null,
+      history: []
+    }
+    if ("candidate" in row.fields) {
+      row.person = this.#linked(this.#candidates, table.integration, row.fields["candidate"])
+    }
+    table.byId.set(row.id, row)
+    if (this.#order === "toFront") table.rows.unshift(row)
+    else table.rows.push(row)
+    return row
+  }
+
+  #fields(model: IncrementalModel, serial: number, value: number): JsonObject {
+    if (model === "ats.tag") return { name: `tag ${Math.floor(value * 5)}`, color: `color ${serial % 4}` }
+    if (model === "hris.skill") return { name: `skill ${Math.floor(value * 5)}`, scale: serial % 3 }
+    return {
+      outcome: value < 0.3 ? "HIRED" : "PENDING",
+      stage: Math.floor(value * 4),
+      candidate: serial % 7,
+      job: serial % 3,
+      interviews: []
+    }
+  }
+
+  #edit(table: Table, row: Row, value: number): void {
+    const to = Math.floor(value * 4)
+    if (table.model === "ats.application") row.fields["rejection_reason_name"] = to === 0 ? null : `reason ${to}`
+    else row.fields["name"] = `name ${to}`
+  }
+
+  #rename(
+    table: Table,
+    step: Mutation,
+    at: number,
+    now: number,
+    links: Map<string, Linked>,
+    shows: (row: Row) => boolean = () => true
+  ): boolean {
+    const number = Math.floor(step.recordPick * 3)
+    const [name, announced] = links === this.#jobs
+      ? ["job", false]
+      : links === this.#scales
+      ? ["scale", true]
+      : ["candidate", true]
+    const rows = table.rows.filter((row) => row.fields[name] === number && shows(row))
+    if (rows.length === 0) return false
+    const linked = this.#relink(links, table, number, at, `named ${Math.floor(step.value * 5)}`)
+    for (const row of rows) {
+      if (links === this.#candidates) row.person = linked
+      if (announced) row.matchedAt = Math.max(at, row.matchedAt)
+      this.#note(table, row, now, announced)
+    }
+    return true
+  }
+
+  #linked(links: Map<string, Linked>, integration: string, number: Json | undefined): Linked {
+    const key = `${integration}/${String(number)}`
+    const known = links.get(key)
+    if (known !== undefined) return known
+    const fresh = { name: `named ${key}`, changedAt: this.#start - year }
+    links.set(key, fresh)
+    return fresh
+  }
+
+  #tagsOf(integration: string, id: string): ReadonlyArray<Json> {
+    return (this.#tags.get(`${integration}/${id}`) ?? []).map((name) => ({ id: `t-${name}`, name }))
+  }
+
+  /** No two contents of one candidate have the same moment. */
+  #relink(
+    links: Map<string, Linked>,
+    { integration }: Table,
+    number: Json | undefined,
+    at: number,
+    name?: string
+  ): Linked {
+    const before = this.#linked(links, integration, number)
+    const linked = { name: name ?? before.name, changedAt: Math.max(at, before.changedAt + 1) }
+    links.set(`${integration}/${String(number)}`, linked)
+    return linked
+  }
+
+  #touch(table: Table, row: Row, at: number, now: number): void {
+    row.changedAt = Math.max(at, row.changedAt)
+    row.matchedAt = Math.max(at, row.matchedAt)
+    if ((this.#order !== "toEnd" && this.#order !== "toFront") || row.gone) return
+    if (at < now || row.stamp !== undefined) table.unannouncedMoves.push(now)
+    table.rows.splice(table.rows.indexOf(row), 1)
+    if (this.#order === "toEnd") table.rows.push(row)
+    else table.rows.unshift(row)
+  }
+
+  #note(table: Table, row: Row, now: number, announced: boolean): void {
+    this.#show(table, row, now)
+    if (announced) table.announced.push({ id: row.id, stamp: row.matchedAt, visibleAt: now })
+  }
+
+  #show(table: Table, row: Row, now: number): void {
+    const record = this.#render(table, row)
+    const stamp = record["changed_at"]
+    row.history.push({
+      at: now,
+      record,
+      live: !row.gone && row.deletedAt === null && !row.blank,
+      changedAt: typeof stamp === "string" ? Date.parse(stamp) : null
+    })
+  }
+
+  #render(table: Table, row: Row): JsonObject {
+    const { candidate, email, interviews, job, scale, stage, ...own } = row.fields
+    const turn = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> =>
+      row.reorderings % 2 === 0 || list.length < 2 ? list : [...list.slice(1), list[0]!]
+    const content: JsonObject = { ...own }
+    if (table.model === "ats.application") {
+      const person = row.person!
+      const position = this.#linked(this.#jobs, table.integration, job)
+      Object.assign(content, {
+        rejection_reason_name: own["rejection_reason_name"] ?? null,
+        remote_url: `https://ats.example/${row.serial}`,
+        custom_fields: { changed_at: `custom ${row.serial}` },
+        current_stage_id: `s${String(stage)}`,
+        current_stage: { id: `s${String(stage)}`, name: `stage ${String(stage)}` },
+        candidate: {
+          id: `c${String(candidate)}`,
+          first_name: person.name,
+          last_name: "Doe",
+          changed_at: iso(person.changedAt),
+          ...this.#plugins ? { tags: this.#tagsOf(table.integration, `c${String(candidate)}`) } : {},
+          email_addresses: turn([
+            { email_address: email ?? `${String(candidate)}@home.example`, type: "PRIVATE" },
+            { email_address: `${String(candidate)}@work.example`, type: "WORK" }
+          ])
+        },
+        job: { id: `j${String(job)}`, name: position.name },
+        ...this.#plugins ? { job_id: `j${String(job)}`, candidate_id: `c${String(candidate)}` } : {},
+        interviews: turn(interviews as ReadonlyArray<Json>)
+      })
+    } else if (table.model === "hris.skill") {
+      const { name } = this.#linked(this.#scales, table.integration, scale)
+      Object.assign(content, {
+        custom_fields: { level: row.serial },
+        proficiency_scale: {
+          id: `p${String(scale)}`,
+          type: "SINGLE_SELECT",
+          ordered_options: [{ id: "o1", name }, { id: "o2", name: "best" }]
+        }
+      })
+    }
+    if (table.hiddenField !== null) content[table.hiddenField] = null
+    if (row.blank) { for (const key of Object.keys(content)) content[key] = null }
+    const record: JsonObject = {
+      id: row.id,
+      remote_id: `r${row.serial}`,
+      ...content,
+      changed_at: row.stamp === undefined ? iso(row.changedAt) : row.stamp,
+      remote_deleted_at: row.deletedAt === null ? null : iso(row.deletedAt),
+      ...(table.model === "ats.tag" || row.createdAt === null ? {} : { remote_created_at: iso(row.createdAt) }),
+      ...(table.model === "ats.tag" ? {} : { remote_updated_at: iso(row.updatedAt) }),
+      remote_data: null
+    }
+    return row.reorderings % 2 === 0 ? record : Object.fromEntries(Object.entries(record).reverse())
+  }
+}

@@ -73,7 +73,7 @@ describe("digest", () => {
     assert.deepStrictEqual(messages(await testing.tick("digest")), [])
   })
 
-  it("a message that the receiver does not accept is sent again, and no failure contains its URL", async () => {
+  it("a rejected message is sent again, and no failure contains the URL", async () => {
     const testing = Testing.make(used(), { http: [{ status: 500 }, "unreachable", { status: 200 }] })
     await testing.deliver(hired("a1", "Nurse"))
     assert.deepStrictEqual((await testing.tick("digest")).deliveries.map(({ attempts, state }) => [state, attempts]), [
@@ -86,7 +86,7 @@ describe("digest", () => {
     assert.notInclude(JSON.stringify([failure, logs]), "T0KEN")
   })
 
-  it("a message arrives after a crash at any point, and arrives twice only if its response was not recorded (L4)", async () => {
+  it("after a crash at any point a message arrives, twice only if its response was lost (L4)", async () => {
     const testing = Testing.make(used(), accepting)
     await testing.deliver([hired("a1", "Nurse"), opened("s1", "Lead")])
     const crashes = await testing.crashes({ tick: "digest" })

@@ -34,7 +34,10 @@ const numberAt = (scale: ProficiencyScale, share: number): number | null => {
   return onStep(Math.min(wholeSteps, Math.round(share * length / step)))
 }
 
-/** Maps place `place` (from 0) of `count` ordered ratings to the same relative place on the scale; null if the scale has no bounds or options. */
+/**
+ * Maps place `place` (from 0) of `count` ordered ratings to the same relative place on the scale. Null if the scale has no
+ * bounds or options, or if `count` is less than 2.
+ */
 export const levelAt = (scale: ProficiencyScale, place: number, count: number): Level | null => {
   if (count < 2) return null
   const share = place / (count - 1)

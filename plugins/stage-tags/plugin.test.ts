@@ -33,7 +33,7 @@ const writesOf = ({ writes }: Testing.Result) =>
   )
 
 describe("stage-tags", () => {
-  it("the candidate of a new application is tagged, and is not tagged again for a stage with the same tag", async () => {
+  it("a new application's candidate is tagged, and not again for a stage with the same tag", async () => {
     const testing = Testing.make(plugin)
     const run = await testing.deliver(Testing.event("ats.application.created", { after: at("a1", applied) }))
     assert.deepStrictEqual(writesOf(run), ["addTag Stage: Applied"])
@@ -102,7 +102,7 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(event)), [])
   })
 
-  it("the tags of the stages that an application enters and leaves are written even if the API shows them as up to date (L2)", async () => {
+  it("the tags of an entered and a left stage are written, regardless of what the API shows (L2)", async () => {
     const offer = { id: "st3", name: "Offer" }
     // the API's list lags: it still shows the tag of the stage before the one that the application leaves
     const run = await Testing.make(plugin).deliver(moved("a1", interview, offer, ["Stage: Applied"], 3))
@@ -127,7 +127,7 @@ describe("stage-tags", () => {
     assert.strictEqual((await Testing.make(plugin, denied).deliver(event)).deliveries[0]?.attempts, 1)
   })
 
-  it("after a crash at any point the candidate has the right tags, and only a write without a recorded response is sent twice (L5)", async () => {
+  it("after a crash at any point the tags are right, and only an unrecorded write is sent twice (L5)", async () => {
     const event = moved("a1", applied, interview, ["Stage: Applied"])
     const crashes = await Testing.make(plugin).crashes(event)
     assert.isAbove(crashes.length, 5)

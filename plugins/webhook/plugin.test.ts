@@ -73,7 +73,7 @@ describe("webhook", () => {
     assert.include(request?.body, '"transition":{"name":"hired"')
   })
 
-  it("events of a record are sent in order across all triggers, and events after a dead letter are not sent", async () => {
+  it("a record's events are sent in order across all triggers, and not after a dead letter", async () => {
     const all = [hired, updated, deleted]
     const good = await Testing.make(hook, { http: () => ({ status: 200 }) }).deliver(all)
     assert.deepStrictEqual(idsOf(good), all.map(({ id }) => id))

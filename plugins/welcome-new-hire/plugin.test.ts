@@ -91,13 +91,13 @@ describe("welcome-new-hire", () => {
     ])
   })
 
-  it("an applicant who is hired again becomes one employee with one link, and each document is uploaded once (T1)", async () => {
+  it("an applicant who is hired twice becomes one employee, with one link and no document twice (T1)", async () => {
     const testing = Testing.make(used(), setting)
     await testing.deliver(hired(2))
     assert.deepStrictEqual(namesOf(await testing.deliver(hired(4))), [])
   })
 
-  it("after a crash at any point nothing is done twice, and an unknown outcome becomes a dead letter (L5)", async () => {
+  it("after a crash at any point nothing is done twice, and an unknown outcome is a dead letter (L5)", async () => {
     const crashes = await Testing.make(used(), setting).crashes(hired(2))
     assert.isAbove(crashes.length, 20)
     for (const { at, result } of crashes) {
@@ -123,7 +123,7 @@ describe("welcome-new-hire", () => {
     assert.deepStrictEqual(namesOf(run), ["createEmployee"])
   })
 
-  it("a form that cannot be answered fails with every faulty field, and without any value", async () => {
+  it("a form that cannot be answered fails with all faulty fields, and no value", async () => {
     const run = await Testing.make(used({ WELCOME_FIELDS: { work_email: "{/candidate/first_name}" } }), setting)
       .deliver(hired(2))
     assert.deepStrictEqual(run.writes, [])

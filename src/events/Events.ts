@@ -44,7 +44,7 @@ export type EventOf<M extends Model> =
     | { readonly kind: "deleted"; readonly before: RecordOf<M>; readonly after: null }
   )
 
-/** Stands in for an event that was too large for Kafka. It has neither the record's contents nor the changes. */
+/** Replaces an event that was too large for Kafka. It has neither the record's contents nor the changes. */
 export interface Stub extends EventFields<Model> {
   readonly stub: true
   readonly kind: Kind

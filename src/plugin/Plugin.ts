@@ -294,7 +294,10 @@ const define = <C>(
   }
 }
 
-/** A plugin without handlers. `name`: lower-case letters, digits and hyphens. Deliveries and the journal are keyed by it: never change it. */
+/**
+ * Makes a plugin without handlers. `name`: lower-case letters, digits and hyphens. Deliveries and the journal are keyed by
+ * the name: never change it.
+ */
 export const make = <C = {}>(name: string, definition: Definition<C> = {}): Plugin<C> =>
   define(
     String(name),

@@ -86,7 +86,10 @@ export interface WriteRequest {
   readonly options: WriteOptions<"createEmployee"> & WriteOptions<"rateSkill">
 }
 
-/** Keys under which a step is done once: that of the event or tick; or that of the batch, then those of the larger batches that contained it. */
+/**
+ * Keys under which a step is done once: the key of the event or tick; or the key of the batch, followed by the keys of the
+ * larger batches that contained it.
+ */
 export type DedupKeys = readonly [string, ...ReadonlyArray<string>]
 
 /** A step in the journal. A step without a result was started, and its outcome is unknown. */
@@ -214,7 +217,7 @@ export class TestEnvironment {
 
   employeeForm(integration: string, staffingEntityId: string | undefined): EmployeeForm {
     const { employeeForm } = this.#setup.reads ?? {}
-    if (employeeForm === undefined) throw new Error("the test has no employee form: pass `reads: { employeeForm: … }`")
+    if (employeeForm === undefined) throw new Error("the test has no form: pass `reads: { employeeForm: … }`")
     return typeof employeeForm === "function" ? employeeForm({ integration, staffingEntityId }) : employeeForm
   }
 
@@ -235,7 +238,10 @@ export class TestEnvironment {
 
   // ---- writes -----------------------------------------------------------------------------------------------------
 
-  /** Why a write is rejected before it is sent; null if it is valid. Without a `form` option, an employee is checked against the test's form. */
+  /**
+   * The failure of a write that is rejected before it is sent; null if the write is valid. Without a `form` option, a new
+   * employee is checked against the test's form.
+   */
   rejectionOf({ body, id, integration, options, write }: WriteRequest): Permanent | null {
     const param = paramOf(write)
     const { scale } = options

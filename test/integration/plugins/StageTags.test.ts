@@ -83,7 +83,7 @@ describe("stage-tags, over HTTP", () => {
     })))
 
   for (const route of [["Interview", "Offer"], ["Interview", "Applied"]]) {
-    it.live(`no stale tag is left if lists lag behind writes while a candidate moves to ${route.join(" and ")} (L2)`, () =>
+    it.live(`no stale tag is left if lists lag while a candidate moves to ${route.join(" and ")} (L2)`, () =>
       Effect.scoped(Effect.gen(function*() {
         const { acme, applies, moves } = yield* company
         const id = yield* applies("Applied")

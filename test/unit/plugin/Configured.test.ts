@@ -22,7 +22,7 @@ const given = (variables: Record<string, string>) =>
 const integration = (id: string) => ({ id }) as Integration
 
 describe("a plugin's configuration", () => {
-  it.effect("a value of the integration takes precedence over one of the plugin, and that one over the environment", () =>
+  it.effect("values of the integration precede those of the plugin, which precede the environment", () =>
     Effect.gen(function*() {
       const used = plugin.with({
         values: { GREETING: "good day", TEAM: { SIZE: 5 } },

@@ -59,9 +59,14 @@ describe("writes in the test environment", () => {
 describe("docs/plugins/guide.md", () => {
   it("gives every write the same resend policy as the table of writes (L5)", () => {
     const guide = readFileSync(new URL("../../../docs/plugins/guide.md", import.meta.url), "utf8")
-    const [, section = ""] = /^## When nobody knows\n(.*?)^## /ms.exec(guide) ?? []
+    const [, section = ""] = /^## Unknown outcomes\n(.*?)^## /ms.exec(guide) ?? []
     const rows = section.split("\n").filter((line) => line.startsWith("| `"))
-    const phrases = { safe: /sends it again: /, look: /sends it again if not/, find: /looks for it/, never: /^ stops/ }
+    const phrases = {
+      safe: /sends it again: /,
+      look: /sends it again if not/,
+      find: /looks for the application/,
+      never: /^ stops/
+    }
     const found = rows.flatMap((row) => {
       const [, names = "", action = ""] = row.split("|")
       const policy = Object.entries(phrases).find(([, phrase]) => phrase.test(action))?.[0]

@@ -367,7 +367,7 @@ describe("rollcall/testing", () => {
     ])
   })
 
-  it("a handler receives the same events as in the service: by kind, transition, property, origin and echo", async () => {
+  it("a handler receives events by kind, transition, property, origin and echo, as in the service", async () => {
     const seen: Array<string> = []
     const see = (what: string) => () => Effect.sync(() => void seen.push(what))
     const plugin = Plugin.make("all")

@@ -91,7 +91,7 @@ describe("welcome-new-hire", () => {
     ])
   })
 
-  it("an applicant who is hired twice becomes one employee, with one link and no document twice (T1)", async () => {
+  it("an applicant who is hired twice becomes one employee, with one link and no duplicate document (T1)", async () => {
     const testing = Testing.make(used(), setting)
     await testing.deliver(hired(2))
     assert.deepStrictEqual(namesOf(await testing.deliver(hired(4))), [])
@@ -155,7 +155,7 @@ describe("welcome-new-hire", () => {
     assert.strictEqual(run.writes.length, 4)
   })
 
-  it("an application without a staffing entity is not hired", async () => {
+  it("an application without a staffing entity makes no employee", async () => {
     const run = await Testing.make(used({ WELCOME_STAFFING_ENTITY: "{/custom_fields/nowhere}" }), setting).deliver(
       hired(2)
     )

@@ -88,7 +88,7 @@ type Services = Context.Context<Capabilities>
 
 /** One run of a handler or of a step. */
 interface Invocation {
-  /** They carry the current step, to which writes are attributed. */
+  /** They include the current step, to which writes are attributed. */
   readonly services: Services
   readonly calls: PendingCalls
 }

@@ -99,7 +99,7 @@ export type EventOf<T extends Trigger, P extends string = never> =
     : T extends `${string}.updated` ? Updated<ModelOf<T>, [P] extends [never] ? PropertyOf<T> : P>
     : Transitioned<ModelOf<T>>)
 
-/** The event that a handler of several triggers receives: the `EventOf` one of them. */
+/** The event that a handler of several triggers receives: `EventOf` the trigger that matched. */
 export type OneOf<T extends Trigger, P extends string = never> = { [K in T]: EventOf<K, P> }[T]
 
 /** An event of any trigger. */

@@ -3,7 +3,7 @@
  *
  * Gotchas
  * - Messages name only the host: the rest of the URL may contain a secret.
- * - A request that failed may have taken effect. It is nevertheless sent again.
+ * - A request that failed may have taken effect. Its delivery is nevertheless tried again, so the request may be sent twice.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -31,7 +31,7 @@ export interface EventOverrides {
   readonly restored?: boolean
   /** 2026-01-01 by default. */
   readonly detectedAt?: Date
-  /** The plugin write that caused the event; external by default. */
+  /** The plugin write that caused the event; by default none. */
   readonly cause?: Cause
 }
 

@@ -4,7 +4,7 @@
  *
  * Invariants
  * 1. A write that violates its schema, form or scale is rejected as in the service, and has no effect
- * 2. Every applied write is stored with its intent, so a write that took effect twice is always visible
+ * 2. Every write that took effect is stored with its intent, so a test always sees a write that took effect twice
  *
  * Gotchas
  * - Writes change the records of the simulated API (`live`), not the published ones (`Records`), because nothing polls here.

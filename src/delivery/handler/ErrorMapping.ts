@@ -45,7 +45,7 @@ export const removedRetryDelay = Duration.minutes(1)
 
 export const outcomeUnknown = (what: string): Permanent =>
   new Permanent({
-    message: `${what} was started by an earlier attempt, and it is unknown whether it took effect`,
+    message: `${what} was started by an earlier attempt, and its outcome is unknown`,
     refusal: "OutcomeUnknown"
   })
 

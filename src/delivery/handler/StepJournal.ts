@@ -73,7 +73,7 @@ export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journ
     const { integration, record } = attempt
     if (record === null) {
       return yield* new Permanent({
-        message: "oncePerRecord needs a single record, and this batch has several: use once"
+        message: "oncePerRecord needs a single record, but a batch has several: use once"
       })
     }
     return recordDedupKeyOf(integration, record)

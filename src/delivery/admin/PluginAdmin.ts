@@ -63,7 +63,7 @@ export interface PluginsView extends EngineState {
 export interface ReplayRequest extends HandlerName {
   /** The position of the first event, or a time (RFC 3339). Default: the oldest event that is kept. */
   readonly from?: string | undefined
-  /** The position of the last event, or a time that the last event is before. Default: the newest event. */
+  /** The position of the last event, or a time: the range ends before it. Default: the newest event. */
   readonly to?: string | undefined
   readonly integration?: string | undefined
 }

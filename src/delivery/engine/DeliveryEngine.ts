@@ -159,8 +159,8 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
           : [{ key: state.key, position: state.position, plugin, handler, batchWindow: batchWindowOf(handler) }]
       })
     )
-    const fed = subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
-    const dispatcher = Dispatcher.make({ store, deliveries }, eventCache, owner, fed)
+    const eventSubscriptions = subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
+    const dispatcher = Dispatcher.make({ store, deliveries }, eventCache, owner, eventSubscriptions)
     const worker = Worker.make(services, eventCache, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
     let commandsSeen = yield* deliveries.awaitCommand(-1)
@@ -175,8 +175,8 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     const makeTicks = Effect.fnUntraced(function*(now: number) {
       if (!ticks.isUsed) return
       const integrations = (yield* store.integrations).filter(({ state }) => state === "active").map(({ id }) => id)
-      const ticking = ticks.planDue(integrations, now)
-      if (ticking !== null) ticks.markCreated(ticking, yield* deliveries.dispatchTicks(owner, ticking), now)
+      const schedule = ticks.planDue(integrations, now)
+      if (schedule !== null) ticks.markCreated(schedule, yield* deliveries.dispatchTicks(owner, schedule), now)
     })
 
     handlerDetails = () => ({
@@ -194,19 +194,19 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
 
     /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
     const settleAndStart = Effect.fnUntraced(function*(more: boolean) {
-      const absent = yield* services.accounts.unavailable
+      const unavailable = yield* services.accounts.unavailable
       const now = yield* Clock.currentTimeMillis
-      if (absent.removed.size > 0) worker.releaseDisabled(off, absent)
+      if (unavailable.removed.size > 0) worker.releaseDisabled(off, unavailable)
       const outcomes = worker.outcomes()
-      const plan = draining.isOpen() || !isReady ? null : worker.planClaim(now, off, absent)
+      const plan = draining.isOpen() || !isReady ? null : worker.planClaim(now, off, unavailable)
       const { alone, claimed, next } = yield* deliveries.settleAndClaim(owner, outcomes, plan?.requests ?? [])
       worker.settled(outcomes.length)
-      yield* worker.start(claimed, absent)
+      yield* worker.start(claimed, unavailable)
       const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, alone)
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
-      const returns = absent.removed.size === 0 ? Infinity : now + removedRecheckMillis
-      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.nextDueAt(now), returns)
+      const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
+      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.nextDueAt(now), recheckAt)
     })
 
     /** Returns when there may be work. */
@@ -216,7 +216,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       yield* Effect.raceAllFirst([
         timer,
         worker.awaitEnd,
-        fed.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
+        eventSubscriptions.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
         deliveries.awaitCommand(commandsSeen),
         isReady ? Effect.never : Fiber.await(readiness),
         draining.await

@@ -309,17 +309,17 @@ export const make = (
   const dropErased = (
     claimed: ReadonlyArray<Claimed>,
     events: ReadonlyMap<number, PublishedEvent>,
-    absent: UnavailableIntegrations
+    unavailable: UnavailableIntegrations
   ) =>
     claimed.filter(({ id, integration, subject }) => {
-      const exists = !absent.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
+      const exists = !unavailable.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
       if (!exists) push({ _tag: "Settled", deliveries: [id] })
       return exists
     })
 
   const start = Effect.fnUntraced(function*(
     claimed: ReadonlyArray<Claimed>,
-    absent: UnavailableIntegrations
+    unavailable: UnavailableIntegrations
   ): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
@@ -327,7 +327,7 @@ export const make = (
       eventCache.load(positions),
       () => Effect.sync(() => push(released(claimed)))
     )
-    const remaining = dropErased(claimed, events, absent)
+    const remaining = dropErased(claimed, events, unavailable)
     const now = yield* Clock.currentTimeMillis
     for (const [key, own] of Map.groupBy(remaining, ({ handler }) => handler)) {
       const handlerQueue = queues.get(key)
@@ -363,11 +363,11 @@ export const make = (
   ]
 
   /** Releases queued deliveries whose plugin has been switched off, or whose integration has been removed. */
-  const releaseDisabled = (off: ReadonlyArray<Switch>, absent: UnavailableIntegrations) => {
+  const releaseDisabled = (off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations) => {
     for (const handlerQueue of queues.values()) {
       const except = isOff(off, handlerQueue.plugin.name)
         ? null
-        : new Set(exceptFor(off, handlerQueue.plugin.name, absent))
+        : new Set(exceptFor(off, handlerQueue.plugin.name, unavailable))
       for (const job of handlerQueue.queued.splice(0)) {
         if (except !== null && !except.has(job.members[0].integration)) handlerQueue.queued.push(job)
         else finishJob(handlerQueue, released(job.members))
@@ -379,7 +379,7 @@ export const make = (
   const claimRequestsOf = (
     now: number,
     off: ReadonlyArray<Switch>,
-    absent: UnavailableIntegrations,
+    unavailable: UnavailableIntegrations,
     mode: CrashIsolation.ClaimMode
   ): ReadonlyArray<ClaimRequest> =>
     [...queues.values()].flatMap((handlerQueue): ReadonlyArray<ClaimRequest> => {
@@ -397,15 +397,15 @@ export const make = (
         mostAfterCrash: Math.max(0, concurrency - inFlight),
         isolated: mode === "isolated",
         size,
-        excludedIntegrations: exceptFor(off, plugin.name, absent),
+        excludedIntegrations: exceptFor(off, plugin.name, unavailable),
         maxLead: maxDueAhead(handler.options, batchWindow)
       }]
     })
 
   /** Plans the next claim. While an isolated delivery waits for the others to end, nothing is claimed and all queues are released. */
-  const planClaim = (now: number, off: ReadonlyArray<Switch>, absent: UnavailableIntegrations): ClaimPlan => {
+  const planClaim = (now: number, off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations): ClaimPlan => {
     const mode = isolation.nextMode(now, isFree())
-    if (mode !== "nothing") return { mode, requests: claimRequestsOf(now, off, absent, mode) }
+    if (mode !== "nothing") return { mode, requests: claimRequestsOf(now, off, unavailable, mode) }
     for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
     return { mode, requests: [] }
   }

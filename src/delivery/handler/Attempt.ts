@@ -21,7 +21,7 @@ import * as HandlerTimer from "./HandlerTimer.ts"
 
 /** The deduplication keys and the name prefix that a new step gets. */
 export interface StepContext {
-  /** A step runs once per key. The first key is the narrowest one. */
+  /** A step that has a result under one of these keys is not run again. The first key is the narrowest one. */
   readonly dedupKeys: readonly [string, ...ReadonlyArray<string>]
   readonly keepForever: boolean
   /** Names of the enclosing steps. Ends with a slash, or is empty. */
@@ -43,7 +43,7 @@ export interface AttemptInfo {
   readonly subscription: Subscription
   readonly fence: FencingToken
   readonly integration: string
-  /** For a batch: its own key, and the keys of the batches that it was split from. */
+  /** For a batch: its own key, and the keys of the larger batches that it is a part of. */
   readonly dedupKeys: StepContext["dedupKeys"]
   /** The scope of `oncePerRecord`; null: the batch has more than one record. */
   readonly record: { readonly model: Model; readonly id: string } | "tick" | null

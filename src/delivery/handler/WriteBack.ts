@@ -5,9 +5,10 @@
  * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch, and
  *    it runs each time the request has its slot and is about to be sent   (X16, L5)
  * 2. A write that has a result is never sent again. A write that has an intent and no result is sent again only if the write is
- *    safe to repeat, the handler allows it, or the API shows that the write did not take effect   (L4, L5)
+ *    safe to repeat, the handler allows it, or the API shows that it had no effect   (L4, L5)
  * 3. A write that certainly had no effect leaves no intent
- * 4. A write that waits for a request slot, also between two tries, has no intent: a process that dies then has sent nothing   (L4)
+ * 4. A write that waits for a request slot, also between two tries, has no intent. A process that dies or stops during the wait
+ *    has sent nothing   (L4)
  * 5. While the outcome of a write that must not be repeated is unknown, no write with other content is sent in its place   (L5)
  */
 import * as Clock from "effect/Clock"
@@ -46,9 +47,9 @@ const writesStoppedDelay = Duration.minutes(1)
 /** The write had its request slot, but the store refused to begin it. */
 class NotBegun {
   readonly _tag = "NotBegun"
-  readonly begun: Exclude<BeginResult, { readonly _tag: "Begun" }>
-  constructor(begun: NotBegun["begun"]) {
-    this.begun = begun
+  readonly refusal: Exclude<BeginResult, { readonly _tag: "Begun" }>
+  constructor(refusal: NotBegun["refusal"]) {
+    this.refusal = refusal
   }
 }
 
@@ -155,7 +156,7 @@ export const make = (services: Services, attempt: Attempt) => {
   /** Commits the intent each time the write is about to be sent, and withdraws it if the request had no effect. */
   const hooksOf = <W extends WriteName>(key: StepKey, wanted: WriteVerification.RequestedWrite<W>, again: boolean) => {
     const withdraw = stored(deliveries.withdraw(attempt.fence, key))
-    let begun = false
+    let hasIntent = false
     let counted = false
     let isSending = false
     const setSending = (now: boolean) => {
@@ -166,16 +167,16 @@ export const make = (services: Services, attempt: Attempt) => {
       over: Effect.sync(() => setSending(false)),
       before: Effect.gen(function*() {
         // the store may have committed the intent before it failed; the write was not sent, so the intent is withdrawn
-        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: again || begun, counted })).pipe(
+        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: again || hasIntent, counted })).pipe(
           Effect.tapError(() => Effect.ignore(withdraw))
         )
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
-        begun = counted = true
+        hasIntent = counted = true
         setSending(true)
       }),
       onNoEffect: Effect.tap(withdraw, () =>
         Effect.sync(() => {
-          begun = false
+          hasIntent = false
           setSending(false)
         }))
     }
@@ -228,24 +229,24 @@ export const make = (services: Services, attempt: Attempt) => {
     }
     // if the result or the refusal is already known, do not wait for a request slot
     const intent = intentOf(key, wanted, { allowRepeat: again, counted: false })
-    const refused = yield* Effect.andThen(attempt.ensureRunning, stored(deliveries.checkBegin(attempt.fence, intent)))
-    return refused === null
+    const refusal = yield* Effect.andThen(attempt.ensureRunning, stored(deliveries.checkBegin(attempt.fence, intent)))
+    return refusal === null
       ? yield* Effect.catch(
         send(key, wanted, again),
-        (error) => error._tag === "NotBegun" ? resolveNotBegun(key, wanted, error.begun) : Effect.fail(error)
+        (error) => error._tag === "NotBegun" ? resolveNotBegun(key, wanted, error.refusal) : Effect.fail(error)
       )
-      : yield* resolveNotBegun(key, wanted, refused)
+      : yield* resolveNotBegun(key, wanted, refusal)
   })
 
   /** The result of a write that the store refused to begin. */
   const resolveNotBegun = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
-    begun: NotBegun["begun"]
+    refusal: NotBegun["refusal"]
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    switch (begun._tag) {
+    switch (refusal._tag) {
       case "Done":
-        return JSON.parse(begun.result)
+        return JSON.parse(refusal.result)
       case "Stopped":
         attempt.noteWritesStopped()
         return yield* new RateLimited({ retryAfter: writesStoppedDelay })
@@ -255,10 +256,10 @@ export const make = (services: Services, attempt: Attempt) => {
           : ErrorMapping.integrationRemoved(wanted.integration)
       case "BudgetExhausted": {
         const now = yield* Clock.currentTimeMillis
-        return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, begun.until - now)) })
+        return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, refusal.until - now)) })
       }
       case "Unknown":
-        return yield* resolveUnknown(key, wanted, begun.begunAt)
+        return yield* resolveUnknown(key, wanted, refusal.begunAt)
       case "Unclear":
         return yield* ErrorMapping.outcomeUnclear(wanted.write)
     }
@@ -286,8 +287,8 @@ export const make = (services: Services, attempt: Attempt) => {
         return yield* perform(key, wanted, true)
       case "Done": {
         // this attempt has to begin the write before it may store the result
-        const begun = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
-        if (begun._tag === "Begun") {
+        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
+        if (outcome._tag === "Begun") {
           yield* stored(
             deliveries.finish(
               attempt.fence,

@@ -88,7 +88,7 @@ describe("GET /v1/plugins", () => {
       assert.deepStrictEqual((yield* ask("/v1/plugins/writes/unconfirmed")).body, { items: [], next: null })
       const refused = yield* post("/v1/plugins/picky/off")
       assert.deepStrictEqual([refused.status, refused.body.type], [404, "urn:rollcall:problem:not-found"])
-      assert.include(refused.body.detail, "none is configured")
+      assert.include(refused.body.detail, "no plugin is configured")
       assert.strictEqual((yield* post("/v1/plugins/writes/stop")).status, 404)
     }).pipe(using()))
 

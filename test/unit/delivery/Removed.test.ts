@@ -28,7 +28,7 @@ const undelivered = Effect.gen(function*() {
   return rig
 })
 
-describe("a delivery of an integration that was removed", () => {
+describe("a delivery of a removed integration", () => {
   it.effect("a delivery of a removed integration waits, is shown, and runs within a minute when it returns", () =>
     Effect.gen(function*() {
       const rig = yield* undelivered

@@ -132,7 +132,7 @@ export interface Rig {
     readonly plugins: PluginAdmin["Service"]
     readonly stop: Effect.Effect<void>
   }>
-  /** Starts the engine before the store has the integrations of the configuration; `configured` sets them. */
+  /** Starts the engine before the store has the integrations of the configuration; `configured` reports that it has them. */
   readonly startUnconfigured: (
     plugins: ReadonlyArray<Plugin<unknown>>
   ) => Effect.Effect<{ readonly delivery: DeliveryEngine["Service"]; readonly configured: Effect.Effect<void> }>

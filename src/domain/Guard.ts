@@ -48,15 +48,15 @@ export const holdReason = (limits: Thresholds, wave: Wave, amount: number, recor
   const verb = wave === "deletes" ? "deleted" : "restored"
   if (amount >= 2 && amount === records) return `all ${amount} records ${verb}`
   if (amount >= 2 && amount > records) {
-    return `records were ${verb} ${amount} times within ${Duration.format(limits.window)}, and there are ${records}`
+    return `${amount} ${wave} within ${Duration.format(limits.window)}, but there are only ${records} records`
   }
   if (amount > limits.count && amount > limits.share * records) {
-    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; up to ${most} may pass`
+    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; the limit is ${most}`
   }
   if (amount >= limits.smallCount && amount >= limits.smallShare * records) {
-    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; from ${
+    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; ${
       limits.smallShare * 100
-    } % on they are held`
+    } % or more is held`
   }
   return null
 }

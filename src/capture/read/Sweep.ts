@@ -131,7 +131,7 @@ const readAll = Effect.fnUntraced(function*(
     const now = yield* Clock.currentTimeMillis
     let read = run
     yield* commitPage(stream, page.results, run, {
-      decisive: false,
+      isRefetch: false,
       prepareState: (state) => recordFirstPage(clearFailure(state), run, page),
       finish: (tx, state, context, committed) =>
         changeState((state) => {
@@ -192,7 +192,7 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
   let unseen: ReadonlyArray<OpenExpectation> = []
   let latest = run
   yield* commitPage(stream, [], run, {
-    decisive: false,
+    isRefetch: false,
     finish: Effect.fnUntraced(function*(tx, state, context) {
       // C6: [] may mean "no change" or "not supported"; a sweep that meets what polls should have shown tells which
       pollsReturnNothing = state.pollsReturn !== "nothing" && (run.missedByPolls ?? 0) > 0
@@ -346,7 +346,7 @@ const confirmAbsent = Effect.fnUntraced(function*(
   const now = yield* Clock.currentTimeMillis
   yield* Metrics.recordsMissed(stream.key, rows.length)
   yield* commitPage(stream, rows, { ...run, backfill: false }, {
-    decisive: true,
+    isRefetch: true,
     finish: Effect.fnUntraced(function*(tx, state) {
       yield* markAbsent(tx, absent, run.id, now, inconclusiveReason === null ? 1 : 0)
       // Whom nobody can ask for, and of whom nobody says anything, is shown as absent and never confirmed.

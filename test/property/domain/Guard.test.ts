@@ -53,7 +53,7 @@ describe("Guard", () => {
     assert.strictEqual(Guard.holdReason(limits, "deletes", 8, 8), "all 8 records deleted")
     assert.strictEqual(
       Guard.holdReason(limits, "deletes", 11, 8),
-      "records were deleted 11 times within 1d, and there are 8"
+      "11 deletes within 1d, but there are only 8 records"
     )
   })
 

@@ -263,8 +263,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("margin-never-widened", "polls look back as far as changes are seen to be late", [
     "capture/read/Pages.ts",
-    "overlap: widenOverlap(begun, absorbed.lag, stream.settings.interval)",
-    "overlap: Math.max(begun.overlap, 0 * widenOverlap(begun, absorbed.lag, stream.settings.interval))"
+    "overlap: widenOverlap(initial, ingested.lag, stream.settings.interval)",
+    "overlap: Math.max(initial.overlap, 0 * widenOverlap(initial, ingested.lag, stream.settings.interval))"
   ]),
   mutant("unseen-silent", "what came and went between two readings is told", [
     "domain/Classify.ts",

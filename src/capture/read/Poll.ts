@@ -114,7 +114,7 @@ const countUnfilteredRows = ({ updatedAfter }: Run, page: Page): number =>
 /** For a list of one page, an ignored filter makes no difference. */
 const minRowsToJudge = pageSize.max
 
-/** Determines whether the poll returned the changed records, the latest list, or still nothing (W12). */
+/** Determines whether the poll returned the changed records, the whole list, or still nothing (W12). */
 const updatePollsReturn = (
   state: StreamState,
   { rowCounts: { read }, watermark, unfilteredRows = 0 }: Run

@@ -56,7 +56,7 @@ export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: n
   return able.length > 1 ? [able.at(-1)!, able[0]!] : able
 })
 
-/** Controls from this run or, if it read too few records, from the last sweep; a deleted one makes the result inconclusive. */
+/** Controls read by this run or, if it read none, by the last sweep. One that was deleted since makes the result inconclusive. */
 const findRecentControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
   const found = yield* findControls(stream, runId, ids)
   if (found.length > 0) return found

@@ -113,7 +113,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (run.rowCounts.quarantined < 0) {"
   ], [
     "capture/read/Refetch.ts",
-    'if (!("id" in row)) broken = "a row of the answer has no id"',
+    'if (!("id" in row)) broken = "a row of the response is unreadable"',
     'if (!("id" in row)) continue'
   ]),
   mutant("no-staging", "deletes are staged until the reading is complete", [
@@ -210,8 +210,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("refresh-settles", "a refresh is owed until an answer that counts", [
     "capture/read/Refresh.ts",
-    "  if (answer.inconclusiveReason !== null) {\n",
-    "  if (answer.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
+    "  if (result.inconclusiveReason !== null) {\n",
+    "  if (result.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
   ]),
   mutant("no-echo", "what a plugin wrote is told as its own", [
     "capture/commit/Attribution.ts",

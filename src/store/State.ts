@@ -117,7 +117,7 @@ export interface StreamState extends StreamKey {
   readonly previousWatermark: number | null
   /** How far before P a poll starts, ms. Only ever raised. */
   readonly overlap: number
-  /** What polls return if the filter does not work: the whole list or nothing. Absent = the filter works (W12, C6). */
+  /** How polls behave if the filter does not work: they return the whole list or nothing. Absent = the filter works (W12, C6). */
   readonly pollsReturn?: "everything" | "nothing"
   /** Watermark of the last poll that returned any records, server ms. */
   readonly lastNonEmptyPollAt?: number

@@ -19,7 +19,7 @@ describe("streams", () => {
       assert.match((await run(["streams", "pause", name], own)).stdout, /paused/)
       const refused = await run(["streams", "poll", name], own)
       assert.strictEqual(refused.code, 1)
-      assert.match(refused.stderr, /the stream is paused: resume it first/)
+      assert.match(refused.stderr, /the stream is paused: resume the stream first/)
       assert.isFalse(JSON.parse((await run(["streams", "resume", name, "--json"], own)).stdout).paused)
       for (const act of ["poll", "sweep", "backfill"]) {
         const { code, stderr } = await run(["streams", act, name], own)

@@ -50,7 +50,7 @@ describe("what an operator asks for", () => {
         yield* TestClock.adjust("1 second")
         yield* capture.assign(integration, [])
         const error = yield* Fiber.join(waiting)
-        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.application")
+        assert.strictEqual(error.message, "stream greenhouse:acme/ats.application not found")
       })
     ))
 
@@ -337,7 +337,7 @@ describe("what an operator asks for", () => {
       Effect.fnUntraced(function*() {
         const capture = yield* Capture
         const error = yield* Effect.flip(capture.execute({ integration, model: "ats.tag" }, { kind: "poll" }))
-        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.tag")
+        assert.strictEqual(error.message, "stream greenhouse:acme/ats.tag not found")
       })
     ))
 })

@@ -12,7 +12,7 @@ const Name = Schema.Literals(["a/b", "c", "d~e", "f"])
 const names = ["a/b", "c", "d~e", "f"] as const
 const Title = Schema.Literals(["Call", "Talk", "Tour"])
 
-/** Who tags, renames or takes off: one of two plugins, or somebody else. */
+/** Author of a tag, rename or removal: one of two plugins, or an external user. */
 const Act = Schema.Struct({
   by: Schema.Literals(["one", "two", "somebody"]),
   depth: Schema.Literals([1, 2, 3]),
@@ -65,7 +65,7 @@ const openOf = (acts: ReadonlyArray<Act>): ReadonlyArray<OpenExpectation> =>
 
 const escaped = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1")
 
-/** Which acts of plugins explain which changed path, told from the acts and not from the diff. */
+/** The plugin acts that explain each changed path, derived from the acts instead of the diff. */
 const explanations = (acts: ReadonlyArray<Act>, before: Application, after: Application) => {
   const explained: Array<{ readonly path: string; readonly act: Act }> = []
   for (const act of acts.filter(({ by }) => by !== "somebody")) {
@@ -92,7 +92,7 @@ const shownBetween = (before: Application, after: Application, stamped: boolean)
 
 describe("Echo", () => {
   it.prop(
-    "L1, L3, L9: exactly what the writes of the deepest write's plugin explain is ours, whatever else happened",
+    "exactly the paths explained by the writes of the deepest write's plugin are attributed, whatever else happened (L1, L3, L9)",
     [Application, Schema.Array(Act), Schema.Literals(["x", "y"])],
     ([before, acts, note]) => {
       const after = carriedOut(acts, { ...before, note })
@@ -108,7 +108,7 @@ describe("Echo", () => {
   )
 
   it.prop(
-    "E1: an event is wholly ours only if nobody else changed anything, and a stamp goes with it only then",
+    "an event is the plugin's own change only if there is no external change, and a timestamp is attributed only then (E1)",
     [Application, Schema.Array(Act), Schema.Literals(["x", "y"])],
     ([before, acts, note]) => {
       const after = carriedOut(acts, { ...before, note })
@@ -125,7 +125,7 @@ describe("Echo", () => {
   )
 
   it.prop(
-    "the order in which expectations are looked at means nothing, and what is met is shown",
+    "the order of expectations is not significant, and a fulfilled expectation is visible in the record",
     [Application, Schema.Array(Act)],
     ([before, acts]) => {
       const after = carriedOut(acts, before)
@@ -141,7 +141,7 @@ describe("Echo", () => {
     }
   )
 
-  it("each record is found under the keys of what is expected of it", () => {
+  it("each expectation has one of the keys of its record", () => {
     const record = plain({ tags: [...names], title: "Call", note: "x" }, "")
     const keys = keysOf("ats.application", "A", record)
     for (const what of [{ kind: "add", name: "c" }, { kind: "rename", title: "Call" }] as const) {

@@ -153,15 +153,15 @@ describe("operator commands", () => {
           api.pageSize = 2
           if (kind === "poll") yield* TestClock.adjust("1 hour")
           const store = yield* Store
-          let underWay = false
+          let inProgress = false
           api.meanwhile = (request) => {
-            if (underWay || !isIt(request)) return
-            underWay = true
+            if (inProgress || !isIt(request)) return
+            inProgress = true
             api.put(start, { id: "late", outcome: "HIRED" })
             api.rows.get("late")!.matchedAt = Infinity
           }
           api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
-          while (!underWay) yield* TestClock.adjust("1 second")
+          while (!inProgress) yield* TestClock.adjust("1 second")
           yield* operate({ kind: "backfill" })
           yield* TestClock.adjust("5 minutes")
           const late = (yield* store.readLog({ after: 0, limit: 10 })).filter(({ id }) => id === "late")

@@ -60,7 +60,8 @@ const refreshes = Metric.counter("rollcall_refreshed_records_total", {
   incremental: true
 })
 const unconfirmed = Metric.counter("rollcall_writes_unconfirmed_total", {
-  description: "Plugin writes that should be visible in a model that is read, but that two complete sweeps did not find",
+  description:
+    "Plugin writes that should be visible in a model that is read, but that two complete sweeps did not find",
   incremental: true
 })
 
@@ -125,7 +126,7 @@ export const pollFilterChanged = Effect.fnUntraced(function*(key: StreamKey, pol
   const message = polls === "everything"
     ? "the API ignores updated_after: every poll reads the whole list, so polls run less often"
     : polls === "nothing"
-    ? "a sweep found changes that polls did not return: the API does not support updated_after, so sweeps run more often"
+    ? "a sweep found changes that polls did not return: updated_after does not work, so sweeps run more often"
     : "updated_after works again: polls return the changed records"
   yield* (polls === undefined ? Effect.logInfo : Effect.logWarning)(message).pipe(
     Effect.annotateLogs({ integration: key.integration, model: key.model })

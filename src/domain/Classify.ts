@@ -89,7 +89,8 @@ export const classify = (
   // An `absent` row has no observed content, so any observation of the record cancels it and is compared with the published
   // content. The same applies to a disputed row once the dispute is over.
   const observedBefore = pending?.status === "absent" || isDisputed ? undefined : pending
-  const newest = observedBefore ?? { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
+  const newest = observedBefore ??
+    { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
   const emptied = known.live && observed.blank && observed.canonicalHash !== known.canonicalHash
   const gone = observed.deleted || emptied
   const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash)

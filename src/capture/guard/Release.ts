@@ -278,15 +278,17 @@ export const logHolds = (key: StreamKey, holds: ReadonlyArray<Hold>): Effect.Eff
   Effect.forEach(
     holds,
     ({ id, kind, reason, state }) =>
-      (state === "open" ? Effect.logWarning("changes are held") : Effect.logInfo("hold canceled: no changes left in it")).pipe(
-        Effect.annotateLogs({
-          integration: key.integration,
-          model: key.model,
-          hold: id,
-          kind,
-          reason,
-          ...(state === "open" ? { hint: `rollcall holds show ${id}` } : {})
-        })
-      ),
+      (state === "open"
+        ? Effect.logWarning("changes are held")
+        : Effect.logInfo("hold canceled: no changes left in it")).pipe(
+          Effect.annotateLogs({
+            integration: key.integration,
+            model: key.model,
+            hold: id,
+            kind,
+            reason,
+            ...(state === "open" ? { hint: `rollcall holds show ${id}` } : {})
+          })
+        ),
     { discard: true }
   )

@@ -170,7 +170,8 @@ export const commitPage = Effect.fnUntraced(function*(
   if (finished === null) {
     const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts)
     return yield* new RunAborted({
-      message: `${quarantined} of ${read} rows are unreadable; they are in the quarantine and the watermark does not move`,
+      message:
+        `${quarantined} of ${read} rows are unreadable; they are in the quarantine and the watermark does not move`,
       blocks: "unreadable"
     })
   }
@@ -213,7 +214,8 @@ export const readPages = Effect.fnUntraced(function*(
     const pages = run.pages + 1
     if (next !== null && (next === run.cursor || next === run.loopMarker)) {
       return yield* new RunAborted({
-        message: `page ${pages} of the list has the cursor of an earlier page; the run will be repeated from the first page`
+        message:
+          `page ${pages} of the list has the cursor of an earlier page; the run will start again at the first page`
       })
     }
     const ahead = next === null || (yield* loop.shouldYield) ? null : fetch(next)
@@ -225,7 +227,7 @@ export const readPages = Effect.fnUntraced(function*(
     if ((run.pagesWithoutNewRows ?? 0) >= maxPagesWithoutNewRows) {
       return yield* new RunAborted({
         message:
-          `${run.pagesWithoutNewRows} pages in a row contained no new record; the run will be repeated from the first page`
+          `${run.pagesWithoutNewRows} pages in a row contained no new record; the run will start again at the first page`
       })
     }
     if (next === null) return { run, done: true }

@@ -55,7 +55,9 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   if (state === null || state.previousWatermark === null) {
-    return yield* new RunAborted({ message: "the stream has no watermark yet; it can be polled once its backfill has started" })
+    return yield* new RunAborted({
+      message: "the stream has no watermark yet; it can be polled once its backfill has started"
+    })
   }
   const start = newRun(state, "poll", {
     updatedAfter: state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.overlapMin)),

@@ -53,13 +53,14 @@ const refetchStale = Effect.fnUntraced(function*(
   const result = yield* refetch(stream, ids, controls, "refresh")
   if (result.inconclusiveReason !== null) {
     yield* Metrics.refreshed(stream.key, "uncounted", ids.length)
-    yield* Effect.logWarning("refetch of stale records was inconclusive; it is retried, and the next sweep reads them").pipe(
-      Effect.annotateLogs({
-        integration: stream.key.integration,
-        model: stream.key.model,
-        why: result.inconclusiveReason
-      })
-    )
+    yield* Effect.logWarning("refetch of stale records was inconclusive; it is retried, and the next sweep reads them")
+      .pipe(
+        Effect.annotateLogs({
+          integration: stream.key.integration,
+          model: stream.key.model,
+          why: result.inconclusiveReason
+        })
+      )
     return false
   }
   const { rowCounts } = yield* commitPage(

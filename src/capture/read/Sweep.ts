@@ -55,7 +55,7 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   if (state === null) return yield* new RunAborted({ message: "the stream is not registered in the store" })
-  const open = state.sweep ?? (yield* begin(stream))
+  const open = state.sweep ?? (yield* startSweep(stream))
   const read = open.phase === "confirm"
     ? { run: open, done: true }
     : yield* readAll(stream, open, options, state.lastSweep?.rowCounts.read ?? null)
@@ -67,7 +67,7 @@ export const sweep = Effect.fn("Sweep.run")(function*(
 })
 
 /** A sweep reads every record, so its start clears the queue of stale records. */
-const begin = Effect.fnUntraced(function*(stream: Stream) {
+const startSweep = Effect.fnUntraced(function*(stream: Stream) {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   return yield* store.transact(

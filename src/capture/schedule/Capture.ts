@@ -78,7 +78,7 @@ export class Capture extends Context.Service<Capture, {
   readonly poll: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
   /** Sweeps one stream now, from its first page, and waits until the sweep ends. */
   readonly sweep: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
-  /** Executes an operator's command. Returns at once; the reading that it causes starts after the current page. */
+  /** Executes an operator's command. Returns at once; the run that it causes starts after the current page. */
   readonly execute: (
     key: StreamKey,
     command: StreamCommand
@@ -223,7 +223,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       )
     )
 
-  const whileStoreUnavailable = { while: (error: StoreError) => error.reason.retryable, schedule: Schedule.spaced(storePause) }
+  const whileStoreUnavailable = {
+    while: (error: StoreError) => error.reason.retryable,
+    schedule: Schedule.spaced(storePause)
+  }
 
   const releaseHolds = (worker: StreamWorker) =>
     withLock(worker, Effect.suspend(() => worker.stopped.isOpen() ? Effect.void : releaseApprovedHolds(worker)))

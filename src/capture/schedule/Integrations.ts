@@ -177,7 +177,10 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     erase(id).pipe(
       Effect.retry({ while: (error) => error.reason.retryable, schedule: Schedule.spaced(retryInterval) }),
       Effect.catch((error) =>
-        Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), { integration: id, why: error.message })
+        Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), {
+          integration: id,
+          why: error.message
+        })
       ),
       Effect.forkIn(scope)
     )

@@ -53,12 +53,16 @@ const applyCommand = (
   if (state.paused) return refuse("the stream is paused", "resume the stream first")
   if (command.kind === "poll") return state
   if (command.kind === "sweep") return openSweep(state, now, state.backfilledAt === null)
-  if (state.watermark === null) return refuse("the stream has not been read yet", "its first backfill starts automatically")
+  if (state.watermark === null) {
+    return refuse("the stream has not been read yet", "its first backfill starts automatically")
+  }
   if (command.kind !== "rewind") {
     const { watermark } = estimateWatermark(state.clockOffsets, { serverTime: null, requestedAt: now, duration: 0 })
     return openSweep({ ...state, phase: "backfilling", backfilledAt: null, backfillStartedAt: watermark }, now, true)
   }
-  if (isSweepOnly(stream)) return refuse("the stream has no polls", "every run reads the whole list; no rewind is needed")
+  if (isSweepOnly(stream)) {
+    return refuse("the stream has no polls", "every run reads the whole list; no rewind is needed")
+  }
   if (command.to < 0) return refuse("the time is before 1970", "start a sweep to read the whole list")
   if (command.to > state.watermark) {
     return refuse("the time is after the watermark", `choose a time before ${new Date(state.watermark).toISOString()}`)

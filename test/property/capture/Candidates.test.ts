@@ -27,7 +27,7 @@ type Step = typeof Step.Type
 
 const instant = (minutes: number) => new Date(minutes * 60_000).toISOString()
 
-const act = (rig: Rig, step: Step): Effect.Effect<unknown, never, never> => {
+const apply = (rig: Rig, step: Step): Effect.Effect<unknown, never, never> => {
   switch (step._tag) {
     case "put": {
       const { deleted, who } = step
@@ -117,12 +117,12 @@ describe("candidates of random application histories", () => {
           yield* rig.sweep
           for (const step of steps) {
             yield* rig.wait("1 minute")
-            yield* act(rig, step)
+            yield* apply(rig, step)
             if (step._tag === "read") yield* rig[step.by]
           }
-          for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll, rig.sweep]) {
+          for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll, rig.sweep]) {
             yield* rig.wait("11 minutes")
-            yield* reading
+            yield* run
           }
           const events = yield* rig.events
           const entries = events.filter(({ model }) => model === "ats.candidate")

@@ -42,7 +42,7 @@ const quietly = Effect.ignore
 /** Thresholds so low that five records can form a wave. */
 const guard: Guard.Thresholds = { ...Guard.thresholds, smallCount: 3, scopeCount: 2 }
 
-const act = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string, Row>) {
+const apply = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string, Row>) {
   const { api } = rig
   const put = (row: Row, silent: boolean) => {
     const known = api.rows.get(row.id)?.row
@@ -200,21 +200,21 @@ describe("random histories", () => {
           yield* rig.sweep
           let watermark = (yield* rig.state).watermark!
           for (const step of steps) {
-            yield* act(rig, step, memory)
+            yield* apply(rig, step, memory)
             const now = (yield* rig.state).watermark!
             assert.isAtLeast(now, watermark, "the watermark never goes back")
             watermark = now
           }
-          yield* act(rig, { _tag: "clear" }, memory)
+          yield* apply(rig, { _tag: "clear" }, memory)
           // A record that always exists: without a live record no confirm can count.
           yield* rig.put({ id: "control", title: "x", source: "s" })
           // Every open or rejected hold is approved.
           for (let round = 0; round < 3; round++) {
-            for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
+            for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
               yield* rig.wait("11 minutes")
-              yield* reading
+              yield* run
             }
-            yield* act(rig, { _tag: "decide", on: "approve" }, memory)
+            yield* apply(rig, { _tag: "decide", on: "approve" }, memory)
           }
           const store = yield* Store
           const entries = yield* store.readLog({ after: 0, limit: 1000 })

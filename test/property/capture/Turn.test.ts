@@ -33,15 +33,15 @@ const turnIn = ({ jitter, lastTried, refreshOutcome, pollRequested, ...situation
   const { live, model } = situation
   const settings = { integration: "one", model, account: "default", interval, sweepInterval }
   const fresh: StreamState = initialState(settings, Duration.minutes(5))
-  const reading = (kind: Run["kind"], startedAt: number) =>
+  const runOf = (kind: Run["kind"], startedAt: number) =>
     newRun(fresh, kind, { updatedAfter: null, startedAt, backfill: false })
   const ended = (kind: Run["kind"], endedAt: number | null) =>
-    endedAt === null ? null : { ...reading(kind, endedAt), endedAt }
+    endedAt === null ? null : { ...runOf(kind, endedAt), endedAt }
   const state: StreamState = {
     ...fresh,
     watermark: live ? now : null,
     backfilledAt: live ? now : null,
-    sweep: situation.sweepingSince === null ? null : reading("sweep", situation.sweepingSince),
+    sweep: situation.sweepingSince === null ? null : runOf("sweep", situation.sweepingSince),
     lastPoll: ended("poll", situation.polledAt),
     lastSweep: ended("sweep", situation.sweptAt),
     ...situation.polls === null ? {} : { pollsReturn: situation.polls },
@@ -75,19 +75,23 @@ describe("NextStep", () => {
     assert.strictEqual(kind, model === "hris.skill" ? "poll" : "sweep")
   })
 
-  it.prop("a stream that was not read for longer than deletes are remembered neither polls nor resumes an equally old sweep (W11)", [
-    Situation
-  ], ([situation]) => {
-    const away = { ...situation, model: "hris.skill" as const, live: true }
-    const old = now - fortnight - 1
-    const turn = turnIn({
-      ...away,
-      polledAt: away.polledAt === null ? null : Math.min(away.polledAt, old),
-      sweptAt: Math.min(away.sweptAt ?? old, old),
-      sweepingSince: away.sweepingSince === null ? null : Math.min(away.sweepingSince, old)
-    })
-    assert.deepStrictEqual(turn, { kind: "sweep", fromFirstPage: away.sweepingSince !== null, until: Infinity })
-  })
+  it.prop(
+    "a stream that was not read for longer than deletes are remembered neither polls nor resumes an equally old sweep (W11)",
+    [
+      Situation
+    ],
+    ([situation]) => {
+      const away = { ...situation, model: "hris.skill" as const, live: true }
+      const old = now - fortnight - 1
+      const turn = turnIn({
+        ...away,
+        polledAt: away.polledAt === null ? null : Math.min(away.polledAt, old),
+        sweptAt: Math.min(away.sweptAt ?? old, old),
+        sweepingSince: away.sweepingSince === null ? null : Math.min(away.sweepingSince, old)
+      })
+      assert.deepStrictEqual(turn, { kind: "sweep", fromFirstPage: away.sweepingSince !== null, until: Infinity })
+    }
+  )
 
   it.prop("a sweep yields to a due poll, and after a failure the other kind of run is next (R3)", [
     Situation

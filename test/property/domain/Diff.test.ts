@@ -87,25 +87,29 @@ describe("Canonical and Diff", () => {
     )
   })
 
-  it.prop("applying the changes to the content before gives the content after", [Application, Application], ([a, b]) => {
-    const unique = (value: JsonObject): JsonObject =>
-      JSON.parse(
-        JSON.stringify(value, (_, member: unknown) =>
-          Array.isArray(member) && member.every((one: { id?: string } | null) =>
-              typeof one?.id === "string"
-            )
-            ? [...new Map(member.map((one: { id: string }) => [one.id, one])).values()]
-            : member)
-      ) as JsonObject
-    const [before, after] = [unique(plain(a)), unique(plain(b))]
-    // A change does not distinguish absent from null, so records with the same keys are compared.
-    if (
-      JSON.stringify(Object.keys(before["custom_fields"] ?? {})) !==
-        JSON.stringify(Object.keys(after["custom_fields"] ?? {}))
-    ) return
-    const applied = apply(before, diff(shape, before, after))
-    assert.strictEqual(canonicalHash(shape, applied), canonicalHash(shape, after))
-  })
+  it.prop(
+    "applying the changes to the content before gives the content after",
+    [Application, Application],
+    ([a, b]) => {
+      const unique = (value: JsonObject): JsonObject =>
+        JSON.parse(
+          JSON.stringify(value, (_, member: unknown) =>
+            Array.isArray(member) && member.every((one: { id?: string } | null) =>
+                typeof one?.id === "string"
+              )
+              ? [...new Map(member.map((one: { id: string }) => [one.id, one])).values()]
+              : member)
+        ) as JsonObject
+      const [before, after] = [unique(plain(a)), unique(plain(b))]
+      // A change does not distinguish absent from null, so records with the same keys are compared.
+      if (
+        JSON.stringify(Object.keys(before["custom_fields"] ?? {})) !==
+          JSON.stringify(Object.keys(after["custom_fields"] ?? {}))
+      ) return
+      const applied = apply(before, diff(shape, before, after))
+      assert.strictEqual(canonicalHash(shape, applied), canonicalHash(shape, after))
+    }
+  )
 
   it.prop(
     "no change has a volatile path, except in a custom field of that name",

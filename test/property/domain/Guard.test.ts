@@ -25,14 +25,18 @@ describe("Guard", () => {
     assert.isTrue(isHeld(count, Math.max(0, of - more)))
   })
 
-  it.prop("waves of at least five records and half of a stream, or of both of two records, are held, and a single record never is (D16)", [
-    amount
-  ], ([of]) => {
-    if (of >= 2) assert.isTrue(isHeld(of, of))
-    if (of >= 9) assert.isTrue(isHeld(Math.ceil(of / 2), of))
-    assert.isFalse(isHeld(1, of))
-    assert.isFalse(isHeld(0, of))
-  })
+  it.prop(
+    "waves of at least five records and half of a stream, or of both of two records, are held, and a single record never is (D16)",
+    [
+      amount
+    ],
+    ([of]) => {
+      if (of >= 2) assert.isTrue(isHeld(of, of))
+      if (of >= 9) assert.isTrue(isHeld(Math.ceil(of / 2), of))
+      assert.isFalse(isHeld(1, of))
+      assert.isFalse(isHeld(0, of))
+    }
+  )
 
   it("a wave is held above a hundred records and a fifth of the stream, not at these limits", () => {
     assert.deepStrictEqual([isHeld(100, 400), isHeld(101, 400)], [false, true])

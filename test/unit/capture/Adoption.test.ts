@@ -135,7 +135,10 @@ describe("Adoption", () => {
 
   const redacting = Processing.make("ats.application", { remoteData: "drop", redact: { "/title": "drop" }, key: "" })
   for (
-    const [when, readBefore] of [["", false], [", even if the record was already read with the redaction and did not change", true]] as const
+    const [when, readBefore] of [["", false], [
+      ", even if the record was already read with the redaction and did not change",
+      true
+    ]] as const
   ) {
     it.effect(`an adoption does not publish values that are redacted now${when}`, () =>
       scenario(Effect.fnUntraced(function*(rig) {

@@ -140,7 +140,11 @@ describe("candidates", () => {
             yield* rig.put({ id: "a", note: "new", candidate: shown("c", "tagged", 3) })
             yield* rig.put({ id: "b", note: null, candidate: shown("c", "untagged", 4) })
             yield* rig.poll
-            assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged", "2 updated tagged", "3 updated untagged"])
+            assert.deepStrictEqual(yield* publishedOf(rig), [
+              "1 created untagged",
+              "2 updated tagged",
+              "3 updated untagged"
+            ])
           })
         )
       }),
@@ -216,9 +220,9 @@ describe("candidates", () => {
         yield* rig.put({ id: "b", candidate: shown("d", "1", 0) })
         yield* backfilled(rig, rig.flag("a"))
         rig.api.vanish("b")
-        for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
+        for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
           yield* rig.wait("11 minutes")
-          yield* reading
+          yield* run
         }
         const deleted = (yield* rig.events).filter(({ kind }) => kind === "deleted").map(({ model, reason }) =>
           `${model} ${reason}`

@@ -54,9 +54,9 @@ describe("Disputes", () => {
       yield* rig.put({ id: "r", title: "x" })
       yield* rig.sweep
       const copies: Array<unknown> = []
-      for (const act of [rig.flag("r"), rig.put({ id: "r", title: "x" }), rig.flag("r")]) {
+      for (const change of [rig.flag("r"), rig.put({ id: "r", title: "x" }), rig.flag("r")]) {
         yield* rig.wait("1 minute")
-        yield* act
+        yield* change
         copies.push(rig.api.rows.get("r")!.row)
         yield* rig.poll
       }

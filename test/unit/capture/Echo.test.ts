@@ -128,7 +128,9 @@ describe("echo", () => {
         yield* write.answered()
         yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
         yield* rig.poll
-        assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [["a", "updated", ["/candidate/tags/t-hot"]]])
+        assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [["a", "updated", [
+          "/candidate/tags/t-hot"
+        ]]])
       }),
       { derivedProcessing }
     ))

@@ -8,7 +8,7 @@ const recordsOf = (rig: Rig) =>
     Effect.map(({ records }) => Object.fromEntries(records.map(({ id, version }) => [id, version])))
   )
 
-/** Names that hold for every kind of reading: version and kind, with the title before and after. */
+/** Id, version and kind of each event, with the title before and after. */
 const eventsOf = (rig: Rig) =>
   Effect.map(rig.events, (entries) =>
     entries.map(({ after, before, id, kind, version }) => {

@@ -51,7 +51,7 @@ const holding: Omit<Hold, "id"> = {
 }
 
 /** Starts a process with the store and the API of the test. */
-const begin = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
+const startProcess = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const services = Layer.merge(Layer.succeed(Store, yield* Store), Layer.succeed(Source, yield* Source))
   const context = yield* layer({
@@ -157,18 +157,18 @@ describe("Integrations with candidates", () => {
   it.effect("are backfilled when the model is added, not derived while it is removed, and brought up to date when it is added again", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      const without = yield* begin({ declared: [applying] })
+      const without = yield* startProcess({ declared: [applying] })
       yield* without.stop
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), [])
-      const first = yield* begin({ declared: [hiring] })
+      const first = yield* startProcess({ declared: [hiring] })
       yield* first.stop
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
-      const off = yield* begin({ declared: [applying] })
+      const off = yield* startProcess({ declared: [applying] })
       put(api, "a", "2", start + 60_000)
       yield* TestClock.adjust("3 minutes")
       yield* off.stop
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
-      const again = yield* begin({ declared: [hiring] })
+      const again = yield* startProcess({ declared: [hiring] })
       yield* again.stop
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1", "c 1.2 2"])
     })))
@@ -176,7 +176,7 @@ describe("Integrations with candidates", () => {
   it.effect("are derived with the applications if models is `auto`", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      yield* begin({ declared: [{ ...acme, models: "auto" }] })
+      yield* startProcess({ declared: [{ ...acme, models: "auto" }] })
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
     })))
@@ -184,7 +184,7 @@ describe("Integrations with candidates", () => {
   it.effect("are erased with their integration, and start at version 1 in its next generation (X19)", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(hiring)
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
@@ -199,7 +199,7 @@ describe("Integrations with candidates", () => {
   it.effect("are published again in the later generation by an adoption (X11)", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      const first = yield* begin({ declared: [hiring] })
+      const first = yield* startProcess({ declared: [hiring] })
       yield* first.stop
       const plan = yield* StoreAdoption.plan(0)
       yield* StoreAdoption.adopt(plan, () => null)
@@ -210,20 +210,20 @@ describe("Integrations with candidates", () => {
 describe("Integrations", () => {
   it.effect("an added integration is read within a second, and after a restart", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const first = yield* begin()
+      const first = yield* startProcess()
       yield* first.add(acme)
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 1.1", "greenhouse:acme b 1.1"])
       yield* first.stop
       api.put(start + 2000, { id: "a", name: "2" })
-      yield* begin()
+      yield* startProcess()
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
     })))
 
   it.effect("a removed integration is no longer read, even if a request hangs, and other integrations are not affected", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const { add, remove } = yield* begin({ declared: [other] })
+      const { add, remove } = yield* startProcess({ declared: [other] })
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
       api.intercept = (request, answer) => request.integration === acme.id ? Effect.never : Effect.succeed(answer)
@@ -239,7 +239,7 @@ describe("Integrations", () => {
 
   it.effect("an integration that was removed with its data kept continues where it stopped", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
       yield* remove(acme.id, "keep")
@@ -254,7 +254,7 @@ describe("Integrations", () => {
 
   it.effect("an integration that is added again after more than 14 days is swept before it is polled (W11)", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
       yield* remove(acme.id, "keep")
@@ -269,7 +269,7 @@ describe("Integrations", () => {
   it.effect("a hold that is approved while its integration is removed is released once the integration is added again (X7)", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
       yield* remove(acme.id, "keep")
@@ -285,7 +285,7 @@ describe("Integrations", () => {
       )
       yield* store.decide(hold.id, { state: "approving", release: { origin: null, silent: false } }, start)
       yield* TestClock.adjust("1 minute")
-      const again = yield* begin()
+      const again = yield* startProcess()
       assert.strictEqual((yield* entries).length, 2)
       yield* again.add(acme)
       yield* TestClock.adjust("1 second")
@@ -297,7 +297,7 @@ describe("Integrations", () => {
     scenario(Effect.fnUntraced(function*(api) {
       const broker = new MemorySink.MemoryBroker()
       const got = yield* publishing(broker)
-      const { add, remove } = yield* begin({ declared: [other], readers: ["relay"] })
+      const { add, remove } = yield* startProcess({ declared: [other], readers: ["relay"] })
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
       broker.failure = new Unreachable({ message: "away", cause: null })
@@ -333,14 +333,14 @@ describe("Integrations", () => {
   it.effect("an erasure that a restart interrupts is resumed", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const first = yield* begin({ readers: ["relay"] })
+      const first = yield* startProcess({ readers: ["relay"] })
       yield* first.add(acme)
       yield* TestClock.adjust("1 minute")
       yield* first.remove(acme.id, "erase")
       yield* first.stop
       yield* TestClock.adjust("1 hour")
       assert.strictEqual((yield* entries).length, 2)
-      yield* begin({ readers: ["relay"] })
+      yield* startProcess({ readers: ["relay"] })
       yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* erased(acme.id)
       assert.deepStrictEqual(yield* entries, [])
@@ -349,12 +349,12 @@ describe("Integrations", () => {
   it.effect("an integration that is declared while it is being erased starts with a new backfill afterwards", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const first = yield* begin({ readers: ["relay"] })
+      const first = yield* startProcess({ readers: ["relay"] })
       yield* first.add(acme)
       yield* TestClock.adjust("1 minute")
       yield* first.remove(acme.id, "erase")
       yield* first.stop
-      yield* begin({ readers: ["relay"], declared: [acme] })
+      yield* startProcess({ readers: ["relay"], declared: [acme] })
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")
       yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
@@ -365,14 +365,14 @@ describe("Integrations", () => {
 
   it.effect("an integration that is no longer declared is removed with its data kept, and can be added or declared again", () =>
     scenario(Effect.fnUntraced(function*() {
-      const first = yield* begin({ declared: [acme] })
+      const first = yield* startProcess({ declared: [acme] })
       yield* first.stop
-      const second = yield* begin()
+      const second = yield* startProcess()
       assert.deepInclude(yield* stateOf(acme.id), { state: "removed", declared: false })
       assert.isTrue((yield* streamOf(acme.id))?.retired)
       yield* second.add(acme)
       yield* second.stop
-      yield* begin({ declared: [{ ...acme, interval: Duration.minutes(7) }] })
+      yield* startProcess({ declared: [{ ...acme, interval: Duration.minutes(7) }] })
       assert.deepInclude(yield* stateOf(acme.id), {
         state: "active",
         declared: true,
@@ -385,7 +385,7 @@ describe("Integrations", () => {
   it.effect("an impossible command is refused and changes nothing", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const { add, remove } = yield* begin({ declared: [other] })
+      const { add, remove } = yield* startProcess({ declared: [other] })
       assert.strictEqual(yield* reasonOf(add(other)), "declared")
       assert.strictEqual(yield* reasonOf(remove(other.id, "erase")), "declared")
       assert.strictEqual(yield* reasonOf(remove(acme.id, "keep")), "unknown")
@@ -406,7 +406,7 @@ describe("Integrations", () => {
 
   it.effect("an integration removed and kept can still be erased", () =>
     scenario(Effect.fnUntraced(function*() {
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
       yield* remove(acme.id, "keep")
@@ -418,13 +418,13 @@ describe("Integrations", () => {
 
   it.effect("`auto` reads the models that the catalog offers when the integration is added and at the start", () =>
     scenario(Effect.fnUntraced(function*() {
-      const first = yield* begin()
+      const first = yield* startProcess()
       yield* first.add({ ...acme, models: "auto" })
       yield* TestClock.adjust("1 second")
       const store = yield* Store
       assert.isAbove((yield* store.streams).length, 5)
       yield* first.stop
-      yield* begin()
+      yield* startProcess()
       assert.isFalse((yield* store.streams).some((state) => state.retired))
     })))
 })

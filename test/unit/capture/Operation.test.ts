@@ -16,7 +16,7 @@ import * as Scripted from "./ScriptedApi.ts"
 
 describe("operator commands", () => {
   const key = { integration, model: "ats.application" } as const
-  const operate = (act: StreamCommand) => Effect.flatMap(Capture, (capture) => capture.execute(key, act))
+  const operate = (command: StreamCommand) => Effect.flatMap(Capture, (capture) => capture.execute(key, command))
 
   it.effect("a paused stream is not read until it is resumed, and is then read at once", () =>
     running(
@@ -116,8 +116,8 @@ describe("operator commands", () => {
       })
     ))
 
-  for (const act of ["sweep", "backfill"] as const) {
-    it.effect(`a ${act} that is requested during the first page of another run has its own run`, () =>
+  for (const command of ["sweep", "backfill"] as const) {
+    it.effect(`a ${command} that is requested during the first page of another run has its own run`, () =>
       running(
         ["ats.application"],
         Effect.fnUntraced(function*(api) {
@@ -127,7 +127,7 @@ describe("operator commands", () => {
             const from = api.requests.length
             while (!api.requests.slice(from).some(isIt)) yield* TestClock.adjust("1 second")
             const before = api.requests.length
-            const { sweep: requested } = yield* operate({ kind: act })
+            const { sweep: requested } = yield* operate({ kind: command })
             yield* TestClock.adjust("2 minutes")
             const whole = api.requests.slice(before).filter(({ ids, updatedAfter }) =>
               ids === null && updatedAfter === null
@@ -135,7 +135,7 @@ describe("operator commands", () => {
             assert.strictEqual(whole.length, 1)
             const state = yield* stateOf("ats.application")
             assert.deepStrictEqual([state.sweep, state.lastSweep?.id], [null, requested?.id])
-            assert.strictEqual(state.lastSweep?.backfill, act === "backfill")
+            assert.strictEqual(state.lastSweep?.backfill, command === "backfill")
             assert.isNotNull(state.backfilledAt)
           }
         })
@@ -214,7 +214,7 @@ describe("operator commands", () => {
         }
         assert.deepStrictEqual(reported, [...reported].sort((a, b) => a - b))
         assert.isAtLeast(reported[0]!, before)
-        assert.isAbove(reported.at(-1)!, before, "it goes on")
+        assert.isAbove(reported.at(-1)!, before, "complete_to advances")
 
         const latest = reported.at(-1)!
         api.intercept = (request, answer) =>
@@ -318,12 +318,13 @@ describe("operator commands", () => {
         const { id, integration: _, model: __, rows: ___, ...opened } = hold!
         const left = { integration, model: "ats.tag" } as const
         yield* store.ensureStreams([{ ...yield* stateOf("ats.application"), ...left, retired: true }])
-        yield* store.transact(owner, left, (tx) =>
-          Effect.forEach(Array.from({ length: 250 }), () =>
-            tx.openHold(opened), { discard: true }))
+        yield* store.transact(
+          owner,
+          left,
+          (tx) => Effect.forEach(Array.from({ length: 250 }), () => tx.openHold(opened), { discard: true })
+        )
         const others = yield* store.holds({ states: ["open"], limit: 250 })
-        yield* Effect.forEach(others, (other) =>
-          approve(other.id), { discard: true })
+        yield* Effect.forEach(others, (other) => approve(other.id), { discard: true })
         yield* approve(id)
         yield* TestClock.adjust("10 millis")
         assert.strictEqual((yield* store.hold(id))?.state, "approved")

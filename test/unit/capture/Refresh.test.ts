@@ -109,7 +109,10 @@ describe("Refresh", () => {
       assert.deepStrictEqual(yield* seen("ats.offer", "o"), ["created backfill", "updated refresh"])
       assert.strictEqual(JSON.parse((yield* latest("ats.offer", "o")).after!).application.job.name, "Architect")
       assert.isTrue(requestsFor("ats.application").every((request) => request.priority === "refresh"))
-      assert.deepStrictEqual(requestsFor("ats.application").map((request) => [...request.ids!].slice(1, -1)), [["b", "c"]])
+      assert.deepStrictEqual(requestsFor("ats.application").map((request) => [...request.ids!].slice(1, -1)), [[
+        "b",
+        "c"
+      ]])
       assert.strictEqual(requestsFor("ats.offer").length, 1)
       assert.deepStrictEqual(requestsFor("ats.tag"), [])
       assert.isTrue(apis["ats.application"].requests.filter((request) => request.updatedAfter === null).length <= 3)

@@ -1,4 +1,4 @@
-/** Lists in the order of `changed_at` whose cursor is a position: a record that changes moves to the end, and all records behind it shift forward. */
+/** Lists ordered by `changed_at` whose cursor is a position: a record that changes moves to the end, and the rest shifts forward. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -244,7 +244,9 @@ describe("Sweep", () => {
   const incomplete = {
     "lacks its controls": (rows: ReadonlyArray<unknown>) =>
       rows.filter((row) => !["a", "c"].includes((row as { id: string }).id)),
-    "contains records that were not requested": (rows: ReadonlyArray<unknown>) => [{ id: "unasked", title: "?" }, ...rows],
+    "contains records that were not requested": (
+      rows: ReadonlyArray<unknown>
+    ) => [{ id: "unasked", title: "?" }, ...rows],
     "contains a row without an id": (rows: ReadonlyArray<unknown>) => [{ title: "?" }, ...rows]
   }
   for (const [defect, answered] of Object.entries(incomplete)) {

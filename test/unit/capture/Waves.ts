@@ -6,8 +6,8 @@ import { type Rig, scenario } from "./Rig.ts"
 
 export const named = (from: number, to: number): ReadonlyArray<string> =>
   Array.from({ length: to - from }, (_, index) => `r${String(from + index).padStart(4, "0")}`)
-export const each = <E, R>(ids: ReadonlyArray<string>, act: (id: string) => Effect.Effect<void, E, R>) =>
-  Effect.forEach(ids, act, { discard: true })
+export const each = <E, R>(ids: ReadonlyArray<string>, change: (id: string) => Effect.Effect<void, E, R>) =>
+  Effect.forEach(ids, change, { discard: true })
 export const row = (id: string, details: Record<string, unknown> = {}) => ({
   id,
   title: `t-${id}`,

@@ -10,8 +10,8 @@ const of = (
   processing = Processing.defaultProcessing(model),
   integration = "t:a"
 ) => findReferences({ integration, model }, processing, content)
-const silent = (mentions: ReturnType<typeof of>) =>
-  [...mentions.values()].filter((mention) => mention.unannounced).length
+const unannouncedCount = (references: ReturnType<typeof of>) =>
+  [...references.values()].filter((reference) => reference.unannounced).length
 
 const candidate = {
   id: "c",
@@ -31,24 +31,24 @@ describe("references", () => {
       status: "SENT",
       application: { candidate: { ...candidate, email_addresses: candidate.email_addresses.toReversed() } }
     })
-    const [subject, mention] = [...inOffer][0]!
-    assert.strictEqual(inApplication.get(subject)?.content, mention.content)
-    assert.deepStrictEqual([silent(inApplication), silent(inOffer)], [0, 1])
+    const [referencedRecord, reference] = [...inOffer][0]!
+    assert.strictEqual(inApplication.get(referencedRecord)?.content, reference.content)
+    assert.deepStrictEqual([unannouncedCount(inApplication), unannouncedCount(inOffer)], [0, 1])
   })
 
   it("a record and its embedded copy are the same referenced record, unless the integration or the id differs", () => {
-    const [subject, mention] = [...of("ats.tag", { id: "t", name: "urgent", changed_at: "x" })][0]!
+    const [referencedRecord, reference] = [...of("ats.tag", { id: "t", name: "urgent", changed_at: "x" })][0]!
     const inside = (integration: string, id: string) =>
       of(
         "ats.application",
         { id: "a", candidate: { id: "c", tags: [{ id, remote_id: "r", name: "urgent" }] } },
         undefined,
         integration
-      ).get(subject)
-    assert.strictEqual(inside("t:a", "t")?.content, mention.content)
+      ).get(referencedRecord)
+    assert.strictEqual(inside("t:a", "t")?.content, reference.content)
     assert.isUndefined(inside("t:b", "t"))
     assert.isUndefined(inside("t:a", "u"))
-    assert.isFalse(mention.unannounced)
+    assert.isFalse(reference.unannounced)
   })
 
   it("a shared property changes the content, another property does not", () => {

@@ -35,8 +35,8 @@ describe("Watermark", () => {
   it("without a Date the watermark comes from our clock and the known offset (W5)", () => {
     let offsets: ReadonlyArray<number> = []
     for (let i = 0; i < 5; i++) offsets = estimateWatermark(offsets, answer(noon + 90_000)).clockOffsets
-    const reading = estimateWatermark(offsets, answer(null, noon + 60_000))
-    assert.approximately(reading.watermark, noon + 150_000 - 1_200, 200)
+    const estimate = estimateWatermark(offsets, answer(null, noon + 60_000))
+    assert.approximately(estimate.watermark, noon + 150_000 - 1_200, 200)
   })
 
   it("a cached Date that is 30 s old only causes more overlap (W5)", () => {
@@ -62,9 +62,9 @@ describe("Watermark", () => {
     let offsets: ReadonlyArray<number> = []
     for (const [minutes, wrong] of [[0, 0], [1, 86_400_000], [2, 86_400_000], [3, 0]] as const) {
       const now = noon + minutes * 60_000
-      const reading = estimateWatermark(offsets, answer(now + wrong, now))
-      assert.isAtMost(reading.watermark, now)
-      offsets = reading.clockOffsets
+      const estimate = estimateWatermark(offsets, answer(now + wrong, now))
+      assert.isAtMost(estimate.watermark, now)
+      offsets = estimate.clockOffsets
       assert.isAtMost(estimateWatermark(offsets, answer(null, now + 30_000)).watermark, now + 30_000)
     }
   })

@@ -13,7 +13,7 @@
  * - If only the `changed_at` of a copy moves, no event is published. The application's copy counts with the older `changed_at`
  *   until a sweep or a refresh reads another application with the candidate.
  * - If all fields of a copy are empty, the candidate is erased in that application.
- * - If a candidate is in very many applications, only the first `mostParents` and those that change are compared.
+ * - If a candidate is in very many applications, only the first `maxParents` and those that change are compared.
  */
 import * as Effect from "effect/Effect"
 import { chooseCopy } from "../../domain/CandidateCopy.ts"
@@ -35,7 +35,7 @@ import { type DetectedEvent, toDetectedEvent } from "../guard/StagedChanges.ts"
 export const candidateModel = "ats.candidate"
 const { property } = derivedRegistry[candidateModel]
 
-const mostParents = 50
+const maxParents = 50
 
 /** Context of the transaction in which applications are published. */
 export interface AppendContext
@@ -146,7 +146,7 @@ const otherCopies = Effect.fnUntraced(function*(
   changed: ReadonlySet<string>,
   processing: Processing
 ) {
-  const known = yield* tx.liveSources(ids, mostParents)
+  const known = yield* tx.liveSources(ids, maxParents)
   const parents = [...known].flatMap(([candidate, parents]) =>
     parents.filter(({ id }) => !changed.has(id)).map((parent) => ({ ...parent, candidate }))
   )
@@ -158,7 +158,7 @@ const otherCopies = Effect.fnUntraced(function*(
     }),
     ({ id }) => id
   )
-  return { copies, areAll: (id: string) => (known.get(id)?.length ?? 0) < mostParents }
+  return { copies, areAll: (id: string) => (known.get(id)?.length ?? 0) < maxParents }
 })
 
 /**

@@ -34,7 +34,7 @@ import {
 
 const chunk = 250
 /** Distinct paths counted in one run. More changed paths than this do not come from switched-off fields. */
-const mostPaths = 1_000
+const maxPaths = 1_000
 
 /** Result of releasing the staged changes at the end of a run. */
 export interface ReleaseResult {
@@ -81,7 +81,7 @@ const countStaged = Effect.fnUntraced(function*(tx: StreamTx, context: PageConte
         for (const one of findScopeChanges(published, observed, changes)) {
           const key = `${one.to} ${one.path}`
           const known = tally.switched.get(key)
-          if (known === undefined && tally.switched.size >= mostPaths) continue
+          if (known === undefined && tally.switched.size >= maxPaths) continue
           tally.switched.set(key, { ...one, records: (known?.records ?? 0) + 1 })
         }
       }

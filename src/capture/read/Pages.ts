@@ -227,7 +227,7 @@ export const readPages = Effect.fnUntraced(function*(
     if ((run.pagesWithoutNewRows ?? 0) >= maxPagesWithoutNewRows) {
       return yield* new RunAborted({
         message:
-          `${run.pagesWithoutNewRows} pages in a row contained no new record; the run will start again at the first page`
+          `${run.pagesWithoutNewRows} pages in a row had no new record; the run will start again at the first page`
       })
     }
     if (next === null) return { run, done: true }

@@ -20,12 +20,12 @@ import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { commitPage, type RunError, type Stream } from "./Pages.ts"
 
 /** Maximum number of ids in one request, controls included. */
-const mostIds = 250
+const maxIds = 250
 /** Maximum number of records in one refetch, without its controls. */
-export const maxRefetchIds = mostIds - 2
+export const maxRefetchIds = maxIds - 2
 
 /** Maximum bytes of the ids in a URL. Many proxies reject URLs of 8 KiB. */
-const mostBytes = 6_000
+const maxBytes = 6_000
 const bytesOf = (ids: ReadonlyArray<string>): number => encodeURIComponent(ids.join(",")).length
 
 /** True if the API can be queried for this id. */
@@ -73,7 +73,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   const source = yield* Source
   const queryable = ids.filter(isQueryable)
   if (queryable.length === 0) return { rows: [], absent: [], inconclusiveReason: null }
-  if (queryable.length > 1 && bytesOf(queryable) > mostBytes) {
+  if (queryable.length > 1 && bytesOf(queryable) > maxBytes) {
     const middle = Math.ceil(queryable.length / 2)
     const one = yield* refetch(stream, queryable.slice(0, middle), controls, priority)
     const other = yield* refetch(stream, queryable.slice(middle), controls, priority)
@@ -108,7 +108,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
       if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next
-    if (cursor !== null && (cursors.has(cursor) || cursors.size > mostIds)) broken = "the response has no last page"
+    if (cursor !== null && (cursors.has(cursor) || cursors.size > maxIds)) broken = "the response has no last page"
     if (cursor !== null) cursors.add(cursor)
   } while (cursor !== null && broken === null)
   const inconclusiveReason = broken !== null

@@ -26,7 +26,7 @@ import type { Owner } from "../../store/Store.ts"
 /** Longest time between two pages that does not count as a pause, ms. */
 const maxPagePause = Duration.toMillis(Duration.minutes(5))
 const requiredUninterruptedPasses = 2
-const mostPasses = 4
+const maxPasses = 4
 
 const severity: Record<NonNullable<Run["possibleGap"]>, number> = { change: 1, pause: 2, hidden: 3, restart: 4 }
 
@@ -72,7 +72,7 @@ export const addPage = (
 const needsAnotherPass = ({ backfill, uninterruptedPasses = 0, pages, pass = 1, possibleGap }: Run): boolean => {
   if (possibleGap === undefined || pages === 1) return false
   if (!backfill) return possibleGap !== "change" && pass === 1
-  return possibleGap === "restart" || (uninterruptedPasses < requiredUninterruptedPasses && pass < mostPasses)
+  return possibleGap === "restart" || (uninterruptedPasses < requiredUninterruptedPasses && pass < maxPasses)
 }
 
 /**
@@ -87,7 +87,7 @@ export const markHiddenRecords = (run: Run): Run => {
     ...run,
     possibleGap: worse(run.possibleGap, "hidden") ?? "hidden",
     uninterruptedPasses: wasCounted ? uninterruptedPasses - 1 : uninterruptedPasses,
-    mustRepeat: run.mustRepeat === true || pass < mostPasses
+    mustRepeat: run.mustRepeat === true || pass < maxPasses
   }
 }
 

@@ -65,14 +65,14 @@ export const initialState = <M extends Model>(
   silentBackfill: settings.backfill === "fill"
 })
 
-const mostProcessings = 8
+const maxProcessings = 8
 
 /** Records in the state that hashes were made with `processing`, so that a later processing can still compare with them (V1). */
 export const withProcessing = (state: StreamState, { fingerprint, rules }: Processing): StreamState => {
   const { processings = [] } = state
   if (processings.at(-1)?.fingerprint === fingerprint) return state
   const others = processings.filter((known) => known.fingerprint !== fingerprint)
-  return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-mostProcessings) }
+  return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-maxProcessings) }
 }
 
 /** Time until a blocked stream is probed. Null: at the poll interval. */
@@ -136,7 +136,7 @@ export const widenOverlap = (state: StreamState, lag: number, interval: Duration
 export const clearFailure = (state: StreamState): StreamState =>
   state.blocked === null && state.failing === null ? state : { ...state, blocked: null, failing: null }
 
-const mostBackoff = (interval: Duration.Duration): number =>
+const maxBackoff = (interval: Duration.Duration): number =>
   Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
 
 /**
@@ -145,7 +145,7 @@ const mostBackoff = (interval: Duration.Duration): number =>
  */
 export const backoffDelay = ({ blocked, failing }: StreamState, interval: Duration.Duration): number => {
   if (failing !== null) {
-    return Math.min(Duration.toMillis(interval) * 2 ** Math.min(failing.count - 1, 10), mostBackoff(interval))
+    return Math.min(Duration.toMillis(interval) * 2 ** Math.min(failing.count - 1, 10), maxBackoff(interval))
   }
   return blocked === null ? 0 : probeDelay(blocked.reason, interval)
 }
@@ -159,6 +159,6 @@ export const backoffUntil = (
   { retryAt, settings: { interval } }: { readonly retryAt: number; readonly settings: StreamSettings },
   now: number
 ): number => {
-  const longest = failing !== null || blocked === null ? mostBackoff(interval) : probeDelay(blocked.reason, interval)
+  const longest = failing !== null || blocked === null ? maxBackoff(interval) : probeDelay(blocked.reason, interval)
   return retryAt - now > longest ? 0 : retryAt
 }

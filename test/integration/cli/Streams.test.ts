@@ -26,7 +26,7 @@ describe("streams", () => {
         assert.strictEqual(code, 0, stderr)
       }
       const early = await run(["streams", "rewind", name, "--to", "2999-01-01T00:00:00Z"], own)
-      assert.match(early.stderr, /after its watermark: choose a time before 2/)
+      assert.match(early.stderr, /after the watermark: choose a time before 2/)
 
       const { records } = await (await fetch(`${api}/v1/records?integration=sandbox:everything&model=ats.tag`)).json()
       const vanished: string = records[0].id

@@ -186,7 +186,7 @@ describe("operator commands", () => {
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual((yield* store.logRange).newest, newest)
         const later = yield* Effect.flip(operate({ kind: "rewind", to: lost + Duration.toMillis("30 days") }))
-        assert.match(later.message, /after its watermark/)
+        assert.match(later.message, /after the watermark/)
         // the time minus the overlap would be before 1970, which no request can express
         const earlier = yield* Effect.flip(operate({ kind: "rewind", to: -8.64e15 }))
         assert.match(earlier.message, /before 1970/)

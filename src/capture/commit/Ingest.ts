@@ -76,7 +76,7 @@ export interface PageContext {
 
 export interface IngestResult {
   readonly rowCounts: RowCounts
-  /** For `tx.write`, which must be the last call of the transaction. */
+  /** For `tx.write`, which is called last because it locks the log's position counter until the commit. */
   readonly writes: ReadonlyArray<RecordWrite>
   /** Largest delay of a change that a complete poll should have returned, ms; 0 = there was none. */
   readonly lag: number

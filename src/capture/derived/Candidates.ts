@@ -286,8 +286,8 @@ const detectedEventsIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrit
   writes.flatMap(({ events }) => events.map((event) => toDetectedEvent(model, event)))
 
 /**
- * Writes the records of a stream and of the model derived from it, each event with its cause. Like `tx.write`, it must be the last
- * call of the transaction.
+ * Writes the records of a stream and of the model derived from it, each event with its cause. Call it late in a transaction, because
+ * `tx.write` locks the log's position counter until the commit.
  */
 export const appendEvents = Effect.fnUntraced(function*(
   tx: StreamTx,

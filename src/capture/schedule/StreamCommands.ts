@@ -93,7 +93,7 @@ export const executeCommand = Effect.fn("StreamCommands.execute")(function*(
       return after
     })
   )
-  yield* Effect.logInfo("operator command executed").pipe(Effect.annotateLogs({
+  yield* Effect.logInfo("operator acted").pipe(Effect.annotateLogs({
     command: command.kind,
     integration: stream.key.integration,
     model: stream.key.model,

@@ -113,7 +113,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (run.rowCounts.quarantined < 0) {"
   ], [
     "capture/read/Refetch.ts",
-    'if (!("id" in row)) broken = "a row of the answer has no id"',
+    'if (!("id" in row)) broken = "a row of the response is unreadable"',
     'if (!("id" in row)) continue'
   ]),
   mutant("no-staging", "deletes are staged until the reading is complete", [
@@ -210,8 +210,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("refresh-settles", "a refresh is owed until an answer that counts", [
     "capture/read/Refresh.ts",
-    "  if (answer.inconclusiveReason !== null) {\n",
-    "  if (answer.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
+    "  if (result.inconclusiveReason !== null) {\n",
+    "  if (result.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
   ]),
   mutant("no-echo", "what a plugin wrote is told as its own", [
     "capture/commit/Attribution.ts",
@@ -263,8 +263,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("margin-never-widened", "polls look back as far as changes are seen to be late", [
     "capture/read/Pages.ts",
-    "overlap: widenOverlap(begun, absorbed.lag, stream.settings.interval)",
-    "overlap: Math.max(begun.overlap, 0 * widenOverlap(begun, absorbed.lag, stream.settings.interval))"
+    "overlap: widenOverlap(initial, ingested.lag, stream.settings.interval)",
+    "overlap: Math.max(initial.overlap, 0 * widenOverlap(initial, ingested.lag, stream.settings.interval))"
   ]),
   mutant("unseen-silent", "what came and went between two readings is told", [
     "domain/Classify.ts",

@@ -110,6 +110,11 @@ export class Candidates {
       const newest = copies.reduce((best, copy) => stampOf(copy) > stampOf(best) ? copy : best)
       const told = this.#told.get(id)?.after ?? null
       if (told !== null && (contentOf(told) === contentOf(newest) || stampOf(told) > stampOf(newest))) continue
+      // an application of which only the stamp moved is not published again, so its copy counts with the stamp it had
+      const published = copiesOf(applications, id)
+      const latest = Math.max(...published.map(({ stamp }) => stamp))
+      const counted = published.find(({ stamp }) => stamp === latest)
+      if (told !== null && counted !== undefined && contentOf(told) === contentOf(counted.candidate)) continue
       report("I8", `candidate ${id} is ${contentOf(newest)}, told as ${told === null ? "gone" : contentOf(told)}`)
     }
     for (const [id, { after }] of this.#told) {
@@ -123,10 +128,13 @@ export class Candidates {
 
 const isListedBlank = (row: Row | undefined): boolean => row?.blank === true && !row.gone
 
-const wasShownBlank = ({ newestDeletedState, table }: ObservedStream, id: string): boolean => {
-  const row = table.byId.get(id)
-  const state = row?.history[newestDeletedState.get(id) ?? -1]
-  return state !== undefined && candidateIn(state.record) === null
+/** Whether a page showed the application as deleted and emptied since it was last published. */
+const wasShownBlank = ({ records, servedAt, table }: ObservedStream, id: string): boolean => {
+  const published = records.get(id)?.state ?? -1
+  return [...servedAt.get(id)?.keys() ?? []].some((state) => {
+    const served = table.byId.get(id)?.history[state]
+    return state >= published && served?.live === false && candidateIn(served.record) === null
+  })
 }
 
 const copiesOf = ({ records }: ObservedStream, id: string) =>

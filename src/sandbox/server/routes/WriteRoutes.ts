@@ -2,7 +2,7 @@
  * The twelve writes over HTTP.
  *
  * Gotchas
- * - The body is read before the world moves on to now: a slow upload is dated when it is complete.
+ * - The body is read before the world advances to now: a slow upload is dated when it is complete.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
@@ -21,7 +21,7 @@ export const layer = (state: SandboxState) =>
 
 /** The specification shows these answers without `warnings`. */
 const withoutWarnings: ReadonlyArray<WriteName> = ["updateInterview"]
-
+/** The specification shows the responses of these writes without `warnings`. */
 const handleWrite = Effect.fnUntraced(function*(state: SandboxState, name: WriteName, integration: string) {
   const body = yield* RequestBody.readJson
   const params = yield* HttpRouter.params

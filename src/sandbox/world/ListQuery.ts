@@ -108,8 +108,8 @@ const rowsByIds = (records: Records, model: IncrementalModel, ids: ReadonlyArray
     .filter((row): row is Row => row !== undefined && row.hardDeletedAt === null)
     .sort((a, b) => a.serial - b.serial)
 
-/** Index of the first row born as this serial or later, in rows of stable order. */
 /** Index of the first row with this serial or a later one, in rows of stable order. */
+const lowerBound = (rows: ReadonlyArray<Row>, serial: number): number => {
   let from = 0
   let to = rows.length
   while (from < to) {

@@ -50,7 +50,7 @@ describe("POST /hris/employees/form", () => {
       const answer = await send("POST", "/hris/employees/form", {
         properties: {
           first_name: "",
-          work_email: "nobody",
+          work_email: "no-address",
           start_date: "2026-02-30",
           weekly_hours: 60,
           home_address: { city: "Bern", zip_code: "?", country: "XX" },

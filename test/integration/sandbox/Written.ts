@@ -17,13 +17,13 @@ export const refused = ({ json, status, text }: Answer, wanted: number, code = "
 export const mutate = async ({ control }: Client, act: object) => {
   const { status, text } = await control("POST", "/mutations", { integration, ...act })
   assert.strictEqual(status, 200, text)
+}
 /** Ids of a list's records that match `updated_after` of this moment. */
-/** Ids of a list's records that matched since this moment. */
 export const since = async ({ get }: Client, path: string, moment: string) =>
   (await get(`${path}?updated_after=${moment}`)).json.data.results.map(({ id }) => id)
 export const row = async ({ get }: Client, path: string, id: string) =>
-  /** Waits, and returns a time later than all previous changes and earlier than all next ones. */
-/** A moment between what was before and what comes. */
+  (await get(`${path}?ids=${id}`)).json.data.results[0] ?? assert.fail(`no ${id}`)
+/** Waits, and returns a time later than all previous changes and earlier than all later ones. */
 export const pause = async () => {
   await new Promise((resolve) => setTimeout(resolve, 5))
   return new Date().toISOString()

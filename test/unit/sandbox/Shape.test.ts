@@ -14,15 +14,15 @@ type Leaf = readonly [path: string, value: unknown]
 const opaque = /\.(remote_data|custom_fields|integration_fields|answer|expected_proficiency|proficiency)$/
 
 /** Every path in a record with the value at it; the entries of an array share one path. */
-const pathsWithin = (value: unknown, path = ""): ReadonlyArray<Leaf> => {
+const leavesOf = (value: unknown, path = ""): ReadonlyArray<Leaf> => {
   const here: Leaf = [path, value]
   if (opaque.test(path) || typeof value !== "object" || value === null) return [here]
-  if (Array.isArray(value)) return [here, ...value.flatMap((entry) => pathsWithin(entry, `${path}[]`))]
-  return [here, ...Object.entries(value).flatMap(([name, inner]) => pathsWithin(inner, `${path}.${name}`))]
+  if (Array.isArray(value)) return [here, ...value.flatMap((entry) => leavesOf(entry, `${path}[]`))]
+  return [here, ...Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, `${path}.${name}`))]
 }
 
 const pathsOf = (records: ReadonlyArray<unknown>) =>
-  [...new Set(records.flatMap((record) => pathsWithin(record)).map(([path]) => path))].sort()
+  [...new Set(records.flatMap((record) => leavesOf(record)).map(([path]) => path))].sort()
 
 const examples: ReadonlyArray<readonly [WorldModel, unknown]> = [
   ...incrementalModels.map((model: IncrementalModel) => [model, listExamples[model]] as const),
@@ -39,7 +39,7 @@ describe("a record that the sandbox shows", () => {
   )
 
   it.each(examples)("of %s has times in UTC with milliseconds, and days without a time (U29)", (model) => {
-    const found = shown(model).flatMap((record) => pathsWithin(record)).filter(([, value]) => value !== null)
+    const found = shown(model).flatMap((record) => leavesOf(record)).filter(([, value]) => value !== null)
     const moments = found.filter(([path]) => /(_at|employment_start_date|review_period_start_date)$/.test(path))
     const days = found.filter(([path]) => /\.pay_run\.(start|end)_date$/.test(path))
     assert.isNotEmpty(moments)
@@ -72,9 +72,7 @@ describe("a record that the sandbox shows", () => {
 
   it("has the values that appear in the specification (U31)", () => {
     const values = new Set(
-      incrementalModels.flatMap((model) => shown(model)).flatMap((record) => pathsWithin(record)).map(([, value]) =>
-        value
-      )
+      incrementalModels.flatMap((model) => shown(model)).flatMap((record) => leavesOf(record)).map(([, value]) => value)
     )
     const named = "PENDING HIRED DECLINED HOME PRIVATE YOUTUBE OFFICE TEAM FULL_TIME DAYS ACCEPTED ACTIVE NUMERIC " +
       "SINGLE_SELECT MANAGER DIRECT_REPORT PEER SELF JOB POSITION REQUISITION OPEN_LIMITED OPEN_UNLIMITED FROZEN FILLED CLOSED"

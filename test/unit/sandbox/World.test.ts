@@ -206,11 +206,11 @@ describe("deletes", () => {
       const world = World.make({ seed: 9, start, records: 60, speed: 0, order })
       const before = idsOf(list(world, "ats.application"))
       const target = { integration, model: "ats.application", id: before[0] ?? "" }
-      const seen = readWithChange(world, () => world.mutate({ op: "delete", flag: false, ...act }))
+      const seen = readWithChange(world, () => world.mutate({ op: "delete", flag: false, ...target }))
       assert.deepStrictEqual(seen, order === "stable" ? before : before.toSpliced(20, 1))
-      world.mutate({ op: "restore", ...act })
+      world.mutate({ op: "restore", ...target })
       const after = idsOf(list(world, "ats.application"))
-      assert.deepStrictEqual(after, order === "stable" ? before : [...before.slice(1), act.id])
+      assert.deepStrictEqual(after, order === "stable" ? before : [...before.slice(1), target.id])
     }
   })
 })
@@ -220,8 +220,8 @@ describe("mutations", () => {
     const world = World.make({ seed: 9, start, records: 20, speed: 0, integrations: 2 })
     const id = world.ids("greenhouse:acme", "ats.tag")[0] ?? ""
     const of = { integration: "greenhouse:acme", model: "ats.tag", id }
-    const refused = (act: Parameters<World["mutate"]>[0]) => {
-      const done = world.mutate(act)
+    const refused = (target: Parameters<World["mutate"]>[0]) => {
+      const done = world.mutate(target)
       return "refused" in done ? done.refused : "done"
     }
     assert.match(refused({ op: "restore", ...of, integration: "a:b" }), /no integration "a:b"/)

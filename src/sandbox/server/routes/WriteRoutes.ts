@@ -19,9 +19,9 @@ export const layer = (state: SandboxState) =>
     )
   )
 
-/** The specification shows these answers without `warnings`. */
-const withoutWarnings: ReadonlyArray<WriteName> = ["updateInterview"]
 /** The specification shows the responses of these writes without `warnings`. */
+const withoutWarnings: ReadonlyArray<WriteName> = ["updateInterview"]
+
 const handleWrite = Effect.fnUntraced(function*(state: SandboxState, name: WriteName, integration: string) {
   const body = yield* RequestBody.readJson
   const params = yield* HttpRouter.params

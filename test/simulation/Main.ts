@@ -105,7 +105,9 @@ const survey = async (): Promise<number> => {
         if (!signatures.has(signatureOf(violation))) signatures.set(signatureOf(violation), verdict)
       }
     }
-    for (const [signature, { seed }] of [...signatures].slice(0, 10)) console.log(`violation: ${signature}\n  ${replayOf(seed)}`)
+    for (const [signature, { seed }] of [...signatures].slice(0, 10)) {
+      console.log(`violation: ${signature}\n  ${replayOf(seed)}`)
+    }
     const first = statistics.failed[0]
     if (first !== undefined && values.mutant === undefined) replay(first.seed)
   }

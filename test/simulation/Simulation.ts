@@ -68,7 +68,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * Math.min(hour, setting.duration / 8))
   /** The age of a restored copy, ms: only a few events happen again, which is the hard case. */
   const age = (value: number) => Math.floor(value ** 2 * Math.min(hour, setting.duration / 3))
-  const trace =  onTrace?.(`${minutes(time.now, start)}  ${what}`)=>(line: string) => onTrace?.(`${minutes(time.now, start)}  ${line}`)=> onTrace?.(`${minutes(time.now, start)}  ${what}`)
+  const trace = (line: string) => onTrace?.(`${minutes(time.now, start)}  ${line}`)
   let skew = setting.skew
   let processes: ReadonlyArray<Process> = []
   /** When the next process starts, ms; null: no restart is due. */
@@ -139,7 +139,12 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     current = launch()
   }
   const switchWrites = (on: boolean) => {
-    const action = { at: time.now, command: on ? "plugins.resume-writes" : "plugins.stop-writes", target: "", detail: "" }
+    const action = {
+      at: time.now,
+      command: on ? "plugins.resume-writes" : "plugins.stop-writes",
+      target: "",
+      detail: ""
+    }
     return Effect.tap(
       simulatedStore.deliveries.setSwitch({ _tag: "Writes" }, on, action),
       () => Effect.sync(() => oracle.writesSwitched(on))
@@ -153,7 +158,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   // ---- steps
 
   const applyMutation = (step: Mutation, at: number) => {
-    // Where there is nothing to restore or to blank, something else happens: no step of a world is idle.
+    // If no record can be restored or blanked, another mutation happens: no step of a world is wasted.
     const applied = ([step.mutation, "edit", "create"] as const).find((mutation) =>
       world.apply({ ...step, mutation }, at, time.now)
     )
@@ -196,7 +201,9 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const replayDeliveries = ({ from, to }: Replay) => {
     const plugin = plugins.find(({ name }) => name === replayed.plugin)
     const handler = plugin?.handlers.find(({ name }) => name === replayed.handler)
-    if (plugin === undefined || handler === undefined) throw new Error("the plugin or handler for replays does not exist")
+    if (plugin === undefined || handler === undefined) {
+      throw new Error("the plugin or handler for replays does not exist")
+    }
     const { deliveries, store } = simulatedStore
     const replaying = Effect.gen(function*() {
       const state = (yield* deliveries.handlers).find((one) => one.plugin === plugin.name)
@@ -308,7 +315,9 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const agenda = plan.steps.flatMap((step) => {
     const at = start + step.at
     const action = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), action: () => applyStep(step) }
-    if (!("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "storeFailedOver")) return [action]
+    if (!("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "storeFailedOver")) {
+      return [action]
+    }
     const isCurrentCopy = step.trouble === "storeFailedOver" && step.count % 3 === 0
     return [{ at: isCurrentCopy ? at : at - age(step.value), action: copyFor(step) }, action]
   }).concat(plan.replays.map((again) => ({ at: start + again.at, action: () => replayDeliveries(again) })))

@@ -15,7 +15,7 @@ export interface Patch {
 
 export interface Mutant {
   readonly name: string
-  /** What is missing then. */
+  /** The removed defense, as a sentence that no longer holds. */
   readonly without: string
   readonly patches: ReadonlyArray<Patch>
 }

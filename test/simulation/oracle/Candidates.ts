@@ -83,7 +83,7 @@ export class Candidates {
     if (after === null) {
       const flagged = this.#showing(event.id)
       if (event.reason !== "erased" || (!erased.has(event.id) && flagged.length === 0)) {
-        report("N6", `${event.reason}, but no application of it was erased`)
+        report("N6", `${event.reason}, but none of its applications was erased`)
       }
       if (copies.length > 0) report("N6", "a live application shows it")
       if (!flagged.every((id) => wasShownBlank(applications, id))) {

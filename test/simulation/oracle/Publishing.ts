@@ -13,7 +13,7 @@ interface GenerationStart {
 
 type Entry = Pick<NewEvent, "eventId" | "after">
 
-/** The events in the store when a copy of it was made. */
+/** The events in the store when the store was copied. */
 export interface LogSnapshot {
   readonly start: GenerationStart
   readonly entries: ReadonlyArray<Entry>

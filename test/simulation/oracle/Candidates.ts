@@ -116,6 +116,11 @@ export class Candidates {
       if (published !== null && (contentOf(published) === contentOf(newest) || stampOf(published) > stampOf(newest))) {
         continue
       }
+      // An application of which only `changed_at` moved is not published again, so its copy counts with the published time.
+      const publishedCopies = copiesOf(applications, id)
+      const latest = Math.max(...publishedCopies.map(({ stamp }) => stamp))
+      const counted = publishedCopies.find(({ stamp }) => stamp === latest)
+      if (published !== null && counted !== undefined && contentOf(published) === contentOf(counted.candidate)) continue
       report(
         "I8",
         `candidate ${id} is ${contentOf(newest)}, published as ${published === null ? "gone" : contentOf(published)}`
@@ -134,10 +139,13 @@ export class Candidates {
 
 const isListedBlank = (row: Row | undefined): boolean => row?.blank === true && !row.gone
 
-const wasShownBlank = ({ newestDeletedState, table }: ObservedStream, id: string): boolean => {
-  const row = table.byId.get(id)
-  const state = row?.history[newestDeletedState.get(id) ?? -1]
-  return state !== undefined && candidateIn(state.record) === null
+/** Whether a page showed the application as deleted and emptied since it was last published. */
+const wasShownBlank = ({ records, servedAt, table }: ObservedStream, id: string): boolean => {
+  const published = records.get(id)?.state ?? -1
+  return [...servedAt.get(id)?.keys() ?? []].some((state) => {
+    const served = table.byId.get(id)?.history[state]
+    return state >= published && served?.live === false && candidateIn(served.record) === null
+  })
 }
 
 const copiesOf = ({ records }: ObservedStream, id: string) =>

@@ -30,7 +30,7 @@ export class Claims {
   }
 
   /** Notes which records exist now. */
-  look({ integrations, world }: World): void {
+  noteRecords({ integrations, world }: World): void {
     const at = Date.now()
     const keys = integrations.flatMap((integration) =>
       streamModels.filter((model) => world.hasModel(integration, model)).flatMap((model) =>
@@ -41,7 +41,7 @@ export class Claims {
     for (const mutation of world.log) if (mutation.kind.includes("restore")) this.#restored.add(keyOf(mutation))
   }
 
-  hear(streams: ReadonlyArray<StreamView>): void {
+  add(streams: ReadonlyArray<StreamView>): void {
     for (const { complete_to, position, stream } of streams) {
       if (complete_to === null) continue
       this.#claims.push({ stream, to: Date.parse(complete_to), position: positionOf(position) })

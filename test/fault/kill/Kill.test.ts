@@ -21,7 +21,7 @@ describe(`SIGKILL at ${kills} random moments under load (seed ${seed})`, () => {
         assert.deepStrictEqual(differences.slice(0, 5).map(({ key, why }) => [key, why, ...history(key)]), [])
 
         assert.deepStrictEqual(claims.broken.slice(0, 5), [])
-        assert.isAbove(claims.heard, 100)
+        assert.isAbove(claims.read, 100)
         assert.deepStrictEqual(follower.complaints.slice(0, 5), [])
         const rewritten = [...follower.seen].filter(([position, seen]) => digests.get(position) !== seen)
         assert.deepStrictEqual(rewritten.slice(0, 5), [])

@@ -46,7 +46,7 @@ describe.skipIf(missing !== null)(
             }, relayed)
             assert.deepStrictEqual(oracle.breaches.slice(0, 5), [])
             assert.deepStrictEqual(oracle.differences(world, pending).slice(0, 5), [])
-            assert.isBelow(findings.unborn, kills)
+            assert.isBelow(findings.notStarted, kills)
 
             for (const model of modelNames) {
               const messages = yield* Kcat.read(brokers, `${topic}.${model}`)

@@ -60,7 +60,7 @@ const reportOf = ({ claims, digests, events, exitCode, findings, follower, oracl
     ghosts: differences.filter(({ why }) => why === "not in the world").length,
     doubles: count(/event id was used before|nothing changed/) + follower.complaints.length + rewritten,
     outOfOrder: count(/follows version|follows position|previous|did not exist|already existed/),
-    claims: claims.heard,
+    claims: claims.read,
     falseClaims: claims.broken.length,
     breaches: [...oracle.breaches.slice(0, 5), ...claims.broken.slice(0, 5)],
     recovery: {

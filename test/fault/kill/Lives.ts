@@ -72,7 +72,7 @@ interface Findings {
   /** Lives that started with an interrupted sweep. */
   sweeps: number
   /** Lives that ended before the service had started. */
-  unborn: number
+  notStarted: number
   /** Lives that ended right after holds were approved. */
   approvals: number
   readonly lives: Array<Life>
@@ -91,7 +91,7 @@ export interface Outcome {
   readonly history: (key: string) => ReadonlyArray<string>
   readonly pending: ReadonlySet<string>
   /** How many completeness claims were read, and which were wrong. */
-  readonly claims: { readonly heard: number; readonly broken: ReadonlyArray<string> }
+  readonly claims: { readonly read: number; readonly broken: ReadonlyArray<string> }
   readonly identity: LogIdentity
   /** Exit code of the last process after SIGTERM. */
   readonly exitCode: number | null
@@ -119,7 +119,7 @@ export const run = Effect.fnUntraced(function*(
   })
   const follower = new Follower()
   const claims = new Claims()
-  const findings: Findings = { backfills: 0, sweeps: 0, unborn: 0, approvals: 0, lives: [] }
+  const findings: Findings = { backfills: 0, sweeps: 0, notStarted: 0, approvals: 0, lives: [] }
 
   const connectedBy = (number: number) => 1 + Math.floor(number * count / kills)
   /** Waits until a backfill is open; responses are slow meanwhile, so that it still is when the process is killed. */
@@ -138,12 +138,12 @@ export const run = Effect.fnUntraced(function*(
     const connected = connectedBy(number)
     const isNew = number === 0 || connected > connectedBy(number - 1)
     yield* sandbox.setFaults({ faults: isNew ? slowResponses : mildFaults })
-    claims.look(sandbox)
+    claims.noteRecords(sandbox)
     const service = yield* launch(environment(sandbox.integrations.slice(0, connected)))
     if (isNew) yield* awaitBackfill(service)
     else if (random.boolean(0.2)) {
       yield* Effect.sleep(random.int(50, 500))
-      findings.unborn++
+      findings.notStarted++
     } else {
       const url = yield* service.url
       yield* following(follower, url)
@@ -152,7 +152,7 @@ export const run = Effect.fnUntraced(function*(
       const isApproved = yield* approveAll(url)
       if (isApproved) findings.approvals++
       yield* Effect.sleep(isApproved ? random.int(0, 30) : random.int(...lifetime))
-      claims.hear(yield* streams(url))
+      claims.add(yield* streams(url))
       if (random.boolean(0.2)) yield* wave(sandbox, sandbox.integrations[random.int(0, connected - 1)] ?? "")
     }
     yield* assertAlive(service)
@@ -174,13 +174,13 @@ export const run = Effect.fnUntraced(function*(
 
   yield* sandbox.setFaults({})
   yield* sandbox.freeze
-  claims.look(sandbox)
+  claims.noteRecords(sandbox)
   const service = yield* launch(environment(sandbox.integrations))
   const url = yield* service.url
-  claims.hear(yield* streams(url))
+  claims.add(yield* streams(url))
   const followed = yield* following(follower, url)
   yield* quiet(url)
-  claims.hear(yield* streams(url))
+  claims.add(yield* streams(url))
   const { digests, events, next } = yield* wholeLog(url)
   yield* last(url, next)
   yield* Effect.promise(() => untilSeen(follower, events.length))
@@ -201,7 +201,7 @@ export const run = Effect.fnUntraced(function*(
     oracle,
     world,
     claims: {
-      heard: claims.size,
+      read: claims.size,
       broken: claims.broken(events, new Map([...world].filter(([key]) => !pending.has(key))))
     },
     history: (key) =>

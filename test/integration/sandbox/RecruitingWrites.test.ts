@@ -55,13 +55,15 @@ describe("POST /ats/jobs/{id}/applications", () => {
           candidate: { ...body.candidate, email_address },
           screening_question_answers
         })
-      const asked = await apply(
+      const response = await apply(
         "one@mail.example",
         { question_id: "q-start-1", answer: "In one month" },
         { question_id: "q-why-1", answer: "Because." },
         { question_id: "q-days-1", answer: ["weekdays", "weekends"] }
       )
-      const shown = asked.json.data["screening_question_answers"] as ReadonlyArray<{ answer: object; question: object }>
+      const shown = response.json.data["screening_question_answers"] as ReadonlyArray<
+        { answer: object; question: object }
+      >
       assert.deepStrictEqual(shown.map(({ answer }) => answer), [
         { choice: "In one month" },
         { content: "Because." },
@@ -72,7 +74,7 @@ describe("POST /ats/jobs/{id}/applications", () => {
         title: "When could you start?",
         type: "SINGLE_SELECT"
       })
-      assert.deepStrictEqual(asked.json.warnings, [])
+      assert.deepStrictEqual(response.json.warnings, [])
       const unknown = await apply("two@mail.example", { question_id: "q-other", answer: ["o1"] })
       assert.deepStrictEqual([unknown.status, unknown.json.warnings.length], [200, 1])
       assert.include(unknown.json.warnings[0]?.message, '"q-other"')

@@ -233,6 +233,6 @@ describe("mutations", () => {
     assert.match(refused({ op: "attach", ...of, path: "tags", entry: id }), /has no "tags"/)
     assert.match(refused({ op: "simulate", integration: of.integration, kind: "payroll_run" }), /cannot happen/)
     assert.strictEqual(refused({ op: "delete", ...of, flag: false }), "done")
-    assert.match(refused({ op: "rename", ...of }), /is gone/)
+    assert.match(refused({ op: "rename", ...of }), /is hard-deleted/)
   })
 })

@@ -133,7 +133,7 @@ const checkBalance = ({ read, ...rows }: RowCounts, report: ReportViolation): vo
   if (sum !== read) report("I1", `${read} rows read, ${sum} accounted for`)
 }
 
-/** I1: every row that a complete run was served is published, or older than a pending or quarantined one. */
+/** I1: every row that a complete run read is published, or pending with content that is not older. */
 const checkRowsHandled = (stream: ObservedStream, open: OpenRun, kind: string, report: ReportViolation): void => {
   if (!open.ended) report("I1", `a ${kind} counts as complete, but its list had more pages`)
   for (const { at, copies } of open.pages.values()) {

@@ -176,7 +176,7 @@ describe("a write that is about to be sent", () => {
         yield* until("a dead letter", deadLetters(url), (items) => items.length === 1)
         yield* Effect.sleep("11 seconds")
         yield* service.signal("SIGCONT")
-        yield* service.says("delivering stopped")
+        yield* service.says("delivery stopped")
         yield* Effect.sleep("1 second")
         assert.deepStrictEqual(yield* writes, [])
       }),

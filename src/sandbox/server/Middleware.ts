@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. A request passes these checks in this order before the endpoint handles it: key, rate limit, integration, offered
- *    endpoints, permission, concurrency limit, faults. Each check that fails answers with the error envelope.
+ *    endpoints, permission, concurrency limit, faults. A failed check responds with the error envelope.
  * 2. A concurrency slot is released however the request ends.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"

@@ -102,6 +102,6 @@ describe("faults of a store", () => {
       const told = Object.assign(new Error("relation of Erika"), { code: "53100", severity: "ERROR" })
       const error = toSqlError(store, new SqlError({ reason: new UnknownError({ cause: told }) }))
       const { message } = yield* Effect.flip(toStoreError("write")(Effect.fail(error)))
-      assert.strictEqual(message, `Unavailable: the disk of the database is full (${store}, 53100); make room on it.`)
+      assert.strictEqual(message, `Unavailable: the disk of the database is full (${store}, 53100); free space on it.`)
     }))
 })

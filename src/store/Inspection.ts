@@ -11,7 +11,7 @@ export interface Inspection {
 }
 
 export interface StoredLog extends LogIdentity {
-  /** Saved position of the relay; 0 = nothing published yet. */
+  /** Saved position of the relay; 0 = none saved. */
   readonly saved: number
   /** Position after which publishing begins (`publishingStart`). */
   readonly start: number

@@ -66,7 +66,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.deepStrictEqual(heir.steps, [])
         const wokenAt = Date.now()
         yield* frozen.signal("SIGCONT")
-        yield* heir.says("the store is free")
+        yield* heir.says("the store is no longer locked")
         assert.isBelow(Date.now() - wokenAt, 5000)
         assert.strictEqual(yield* frozen.ended, 1)
         assert.match(frozen.log(), taken)
@@ -85,7 +85,7 @@ describe("a process frozen by SIGSTOP", () => {
         const heir = yield* launch(settings)
         yield* heir.says("waiting for the store: another process is writing to it")
         yield* frozen.end("SIGKILL")
-        yield* heir.says("the store is free")
+        yield* heir.says("the store is no longer locked")
         yield* isTrue(heir, sandbox)
       }),
     90_000

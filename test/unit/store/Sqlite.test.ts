@@ -217,7 +217,7 @@ describe("a SQLite store", () => {
       assert.strictEqual(reason._tag, "Unavailable")
       assert.match(
         message,
-        /the database is damaged \(.*rollcall\.db, \d+\); stop Rollcall, keep a copy, restore a backup/
+        /the database is damaged \(.*rollcall\.db, \d+\); stop Rollcall, keep a copy of the database, restore a backup/
       )
       assert.notInclude(message, "Erika")
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
@@ -241,7 +241,7 @@ describe("a SQLite store", () => {
       yield* Fiber.join(fiber)
       assert.deepStrictEqual(lines, [
         "waiting for the store: another process is writing to it",
-        "the store is free"
+        "the store is no longer locked"
       ])
     }).pipe(Effect.provide(Logger.layer([logger])))
   })

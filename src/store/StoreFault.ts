@@ -10,128 +10,129 @@
 import { isSqlError } from "effect/sql/SqlError"
 
 interface FaultTraits {
-  readonly what: string
+  readonly description: string
   readonly remedy: string
   /** What proves that the fault is over: any answer, or only a successful write. */
   readonly endedBy: "answer" | "write"
   /** The fault often passes while the statement is retried, so it counts as an outage only if it lasts. */
-  readonly passing: boolean
+  readonly transient: boolean
   /** The fault is over only if it has not occurred for this long, ms: some statements may work while others fail. */
   readonly settle: number
 }
 
-const answer = { endedBy: "answer", passing: false, settle: 10_000 } as const
-const write = { endedBy: "write", passing: false, settle: 10_000 } as const
-const passing = { endedBy: "answer", passing: true, settle: 0 } as const
+const answer = { endedBy: "answer", transient: false, settle: 10_000 } as const
+const write = { endedBy: "write", transient: false, settle: 10_000 } as const
+const transient = { endedBy: "answer", transient: true, settle: 0 } as const
 
 const traitsByKind = {
   unreachable: {
-    ...passing,
-    what: "the database server cannot be reached",
+    ...transient,
+    description: "the database server cannot be reached",
     remedy: "check that it runs, that host and port are correct, and that this machine may connect to them"
   },
   unopenable: {
     ...answer,
-    what: "the database file cannot be opened",
+    description: "the database file cannot be opened",
     remedy: "check that its directory exists, and that this user may read and write both"
   },
   lost: {
-    ...passing,
-    what: "the connection to the database was lost",
+    ...transient,
+    description: "the connection to the database was lost",
     remedy: "check the server's log, and the network or proxy between it and this machine"
   },
   starting: {
-    ...passing,
-    what: "the database server is starting, stopping or recovering",
+    ...transient,
+    description: "the database server is starting, stopping or recovering",
     remedy: "wait; if this lasts, check the server's log"
   },
   silent: {
-    ...passing,
-    passing: false,
-    what: "the database does not answer",
+    ...transient,
+    transient: false,
+    description: "the database does not answer",
     remedy:
       "for a server, check its load, what its sessions wait for (pg_stat_activity), and the network or proxy in between; "
       + "for a file, check its disk"
   },
   replaced: {
     ...write,
-    what: "an older copy of the database answers, which lacks commits of this process",
-    remedy:
-      "bring back the database that has all commits, and Rollcall continues by itself; or stop Rollcall, run "
+    description: "an older copy of the database answers, which lacks commits of this process",
+    remedy: "bring back the database that has all commits, and Rollcall continues by itself; or stop Rollcall, run "
       + "`rollcall store adopt`, and start it again"
   },
   slow: {
     ...answer,
     settle: 60_000,
-    what: "the database answers some statements too late",
+    description: "the database answers some statements too late",
     remedy: "check the server's load, and what its sessions wait for (pg_stat_activity)"
   },
   exhausted: {
     ...answer,
-    what: "all connections that Rollcall may open to the database are in use",
+    description: "all connections that Rollcall may open to the database are in use",
     remedy: "statements take too long: check the server's load and what its sessions wait for (pg_stat_activity)"
   },
   crowded: {
     ...answer,
-    what: "the database server has no free connection",
+    description: "the database server has no free connection",
     remedy: "end other clients, or raise max_connections or the limit of the role or database; Rollcall uses up to 10"
   },
   login: {
     ...answer,
-    what: "the database refuses the login",
+    description: "the database refuses the login",
     remedy:
       "check user and password, and whether pg_hba.conf allows this machine, also without TLS if sslmode is not set"
   },
-  missing: { ...answer, what: "the database does not exist", remedy: "create it, or configure another one" },
+  missing: { ...answer, description: "the database does not exist", remedy: "create it, or configure another one" },
   encryption: {
     ...answer,
-    what: "an encrypted connection to the database could not be established",
+    description: "an encrypted connection to the database could not be established",
     remedy:
       "check sslmode, that the server supports TLS, and that its certificate is valid and trusted (NODE_EXTRA_CA_CERTS)"
   },
   pooled: {
     ...answer,
-    what: "a connection pooler shares the sessions of this database between clients",
+    description: "a connection pooler shares the sessions of this database between clients",
     remedy: "configure the address of the server itself, or of a pool in session mode"
   },
   unsettled: {
     ...answer,
-    what: "a connection pooler drops the settings of Rollcall's sessions, so they do not reach the database server",
+    description:
+      "a connection pooler drops the settings of Rollcall's sessions, so they do not reach the database server",
     remedy:
       "configure the address of the server itself, or set them for Rollcall's role (docs/configuration.md, PgBouncer)"
   },
   denied: {
     ...answer,
-    what: "the database denies a permission",
+    description: "the database denies a permission",
     remedy: "give the user all rights on the schema or file again, like its owner"
   },
   readOnly: {
     ...write,
-    what: "the database is read-only",
-    remedy: "check that it is not a replica and that default_transaction_read_only is off, or that this user may write the file"
+    description: "the database is read-only",
+    remedy:
+      "check that it is not a replica and that default_transaction_read_only is off, or that this user may write the file"
   },
-  full: { ...write, what: "the disk of the database is full", remedy: "free space on it" },
+  full: { ...write, description: "the disk of the database is full", remedy: "free space on it" },
   disk: {
     ...write,
-    what: "the disk of the database reports read or write errors",
+    description: "the disk of the database reports read or write errors",
     remedy: "check that it has free space, that no quota or file size limit is reached, and that it is not defective"
   },
   damaged: {
     ...write,
     settle: 600_000,
-    what: "the database is damaged",
+    description: "the database is damaged",
     remedy: "stop Rollcall, keep a copy of the database, restore a backup, and run `rollcall store adopt`"
   },
   locked: {
     ...write,
-    passing: true,
-    what: "another process holds a lock on the database",
+    transient: true,
+    description: "another process holds a lock on the database",
     remedy: "find the process, such as a shell, a backup or a second Rollcall, and let it finish or end it"
   },
-  exceeded: { ...answer, what: "the database server lacks memory or another resource", remedy: "check its log" },
+  exceeded: { ...answer, description: "the database server lacks memory or another resource", remedy: "check its log" },
   refused: {
     ...answer,
-    what: "the database refused a statement",
+    description: "the database refused a statement",
     remedy: "check the database's log; if it does not show a cause that you can fix, please report this"
   }
 } as const satisfies Record<string, FaultTraits>
@@ -148,7 +149,7 @@ export class StoreFault extends Error {
   readonly store: string
   readonly code: string | undefined
   constructor(kind: FaultKind, store: string, code?: string | undefined, cause?: unknown) {
-    super(`${traitsByKind[kind].what} (${[store, ...code === undefined ? [] : [code]].join(", ")})`, { cause })
+    super(`${traitsByKind[kind].description} (${[store, ...code === undefined ? [] : [code]].join(", ")})`, { cause })
     this.kind = kind
     this.store = store
     this.code = code

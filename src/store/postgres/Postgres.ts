@@ -356,7 +356,9 @@ export const checkDatabase = Effect.fnUntraced(function*(sql: SqlClient.SqlClien
     return yield* misconfigured(`the database ${name} has the encoding ${encoding}; create one with encoding UTF8`)
   }
   if (foreign) {
-    return yield* misconfigured(`the schema "${schema}" of ${name} belongs to another program; configure another database`)
+    return yield* misconfigured(
+      `the schema "${schema}" of ${name} belongs to another program; configure another database`
+    )
   }
   if (!writable) {
     return yield* misconfigured(

@@ -103,7 +103,7 @@ export const make = (store: string): Health["Service"] => {
 
   const recordFault = (fault: StoreFault, begunAt: number, now: number) => {
     if (fault.kind === "silent") return begunAt < answeredAt ? recordSlow(begunAt, now) : begin(fault, begunAt, now)
-    if (!traitsOf(fault.kind).passing) return begin(fault, now, now)
+    if (!traitsOf(fault.kind).transient) return begin(fault, now, now)
     const before = transientFaults.get(fault.kind)
     const since = before === undefined || now - before.last > transientMemory ? now : before.since
     transientFaults.set(fault.kind, { since, last: now })

@@ -21,7 +21,9 @@ const incompatible = (message: string) => new StoreError({ reason: new Incompati
 /** Fails for a schema that only a newer version knows. */
 export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
   schema > newestKnown
-    ? Effect.fail(incompatible(`the store has schema ${schema}, but this version knows schemas only up to ${newestKnown}`))
+    ? Effect.fail(
+      incompatible(`the store has schema ${schema}, but this version knows schemas only up to ${newestKnown}`)
+    )
     : Effect.void
 
 /** Migrates, then returns the store's identity and whether this call created the store. */

@@ -114,7 +114,9 @@ export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlE
     case codes.cannotOpen:
       return existsSync(dirname(file))
         ? misconfigured(`${file} cannot be opened; it must be a file that this user may read and write`)
-        : misconfigured(`the directory ${dirname(file)} does not exist; create it, or configure another file for the store`)
+        : misconfigured(
+          `the directory ${dirname(file)} does not exist; create it, or configure another file for the store`
+        )
     case codes.readOnly:
       return unwritable(file)
     default:

@@ -259,7 +259,8 @@ export const make = (
     isolated === true ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
 
   /** The delivery with the most crashes comes first, so that it becomes a dead letter before another one can end the process. */
-  const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") => sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
+  const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") =>
+    sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
 
   const take = (where: ReturnType<typeof excluding>) =>
     sql<

@@ -57,7 +57,9 @@ export const make = (
       ),
   setDerivedIds: Effect.fnUntraced(function*(derivedIds) {
     const removed = [...derivedIds].flatMap(([id, derived]) => derived === null ? [id] : [])
-    const rows = [...derivedIds].flatMap(([id, derived]) => derived === null ? [] : [{ stream, id, derived_id: derived }])
+    const rows = [...derivedIds].flatMap(([id, derived]) =>
+      derived === null ? [] : [{ stream, id, derived_id: derived }]
+    )
     for (const some of Arr.chunksOf(removed, rowsPerStatement)) {
       yield* sql`DELETE FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`
     }

@@ -95,7 +95,12 @@ export const make = (sql: SqlClient) => {
           WHERE stream = ${key} AND target = ${target} AND reported_at IS NULL`
       }
       // a run that is in progress may already be past some records, so only later runs count
-      const inserted = ofModel.map((one) => ({ ...write, ...fromExpectation(one), stream: key, since_run: lastRunId + 1 }))
+      const inserted = ofModel.map((one) => ({
+        ...write,
+        ...fromExpectation(one),
+        stream: key,
+        since_run: lastRunId + 1
+      }))
       for (const some of Arr.chunksOf(inserted, rowsPerStatement)) {
         yield* sql`INSERT INTO expectations ${sql.insert(some)}`
       }

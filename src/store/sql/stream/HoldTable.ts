@@ -89,9 +89,7 @@ export const make = (sql: SqlClient) => {
       }
       if (changed.length > 0) {
         const command = decision.state === "rejected" ? "holds.reject" : "holds.approve"
-        yield* sql`INSERT INTO audit ${
-          sql.insert({ at: now, command, target: String(id), detail: release ?? "" })
-        }`
+        yield* sql`INSERT INTO audit ${sql.insert({ at: now, command, target: String(id), detail: release ?? "" })}`
       }
       yield* sql.afterCommit(decided.give)
       return changed.length > 0

@@ -82,7 +82,8 @@ export const make = (sql: SqlClient, stream: number) => {
       LIMIT 1`.pipe(Effect.map((rows) => rows.length > 0))
 
   const markOthersStale = Effect.fnUntraced(function*({ content, referencedRecord }: ChangedContent) {
-    const others = sql`FROM record_references WHERE referenced_record = ${referencedRecord} AND content_hash <> ${content}`
+    const others =
+      sql`FROM record_references WHERE referenced_record = ${referencedRecord} AND content_hash <> ${content}`
     const beyond = yield* sql`SELECT 1 ${others} LIMIT 1 OFFSET ${maxStaleRecords}`
     yield* sql`
       INSERT INTO stale_records (stream, id, requested)

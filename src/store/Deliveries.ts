@@ -136,7 +136,7 @@ const batchesAround = (batch: string): ReadonlyArray<string> => {
   return parts.map((_, index) => parts.slice(0, parts.length - index).join("."))
 }
 
-/** The keys under which a step of this delivery runs once, the narrowest first. All integrations have their ticks at the same times   (L6). */
+/** The keys under which a step of this delivery runs once, the narrowest first. All integrations have ticks at the same times   (L6). */
 export const dedupKeysOf = (
   { batch, fresh, integration, subject }: Pick<Delivery, "batch" | "fresh" | "integration" | "subject">
 ): readonly [string, ...ReadonlyArray<string>] => {
@@ -171,7 +171,7 @@ export interface ClaimRequest {
   readonly size: number | null
   /** Integrations whose deliveries are not claimed now. */
   readonly excludedIntegrations: ReadonlyArray<string>
-  /** A delivery that is due more than this far in the future, ms, becomes due now, because our clock was set back   (W4). */
+  /** A delivery that is due more than this far ahead, ms, becomes due now, because our clock was set back   (W4). */
   readonly maxLead: number
 }
 
@@ -244,7 +244,7 @@ export interface Intent extends StepKey {
     readonly perHour: number | null
     /** Depth of the changes that the write causes; see `Author`. */
     readonly depth: number
-    /** What records are expected to show after the write. */
+    /** The content that records are expected to show after the write. */
     readonly expected: ReadonlyArray<Expectation>
   } | null
   /**
@@ -254,7 +254,7 @@ export interface Intent extends StepKey {
   readonly sameRequestPrefix?: string
   /** With `sameRequestPrefix`: an operator's answer for the other request also applies to this one. */
   readonly isSameRequest?: boolean
-  /** What an attempt does if it finds the step begun and without a result. Absent: `deadLetter`. */
+  /** How an attempt proceeds if it finds the step started and without a result. Absent: `deadLetter`. */
   readonly onUnknown?: "repeat" | "verify" | "deadLetter"
   /** Begin although an earlier attempt began the step: the outcome of that attempt is known, or does not matter. */
   readonly allowRepeat: boolean
@@ -378,8 +378,8 @@ export class Deliveries extends Context.Service<Deliveries, {
   /**
    * Creates a delivery for each due tick that has none. The delivery spans the log since the previous tick; the first one spans it
    * since the handler was registered, or since it was switched on. Returns the ticks that must wait, because the previous
-   * tick is neither settled nor dead. While an integration is not active, the span stays open; while a handler is off, there
-   * is no span. The log is kept for neither.
+   * tick is neither settled nor dead. While an integration is not active, the span stays open; while a handler is off, no
+   * span grows. The log is kept for neither.
    */
   readonly dispatchTicks: (owner: Owner, schedule: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
@@ -415,8 +415,8 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** Commits the intent, together with the expectations of the write. */
   readonly begin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginResult, StoreError>
   /**
-   * Saves the result of a step that has none, whether or not it was begun. Saves it even if another process owns the delivery by
-   * now, because the effect has happened. `created`: ids of the records that the write created.
+   * Saves the result of a step that has none, whether or not `begin` was called for it. Saves it even if another process owns the
+   * delivery by now, because the effect has happened. `created`: ids of the records that the write created.
    */
   readonly finish: (
     fence: FencingToken,
@@ -479,7 +479,7 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** Waits until this process has committed more than `seen` operator commands; returns how many it has committed. */
   readonly awaitCommand: (seen: number) => Effect.Effect<number>
   /**
-   * Deletes journal rows that were begun before `before` and that neither a delivery nor a replay can need: a replay can need
+   * Deletes journal rows of steps that began before `before` and that neither a delivery nor a replay can need: a replay can need
    * them while the log still has the event, which is longer while a reader is behind. Returns how many.
    */
   readonly prune: (before: number) => Effect.Effect<number, StoreError>

@@ -80,7 +80,7 @@ export class Misconfigured extends Schema.TaggedError<Misconfigured>()("Misconfi
     return this.message
   }
 }
-/** This program did not write the stored data, or a newer version of it did. */
+/** This program did not write the stored data, or a newer version of this program wrote it. */
 export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatible", { message: Schema.String }) {
   get retryable(): boolean {
     return false
@@ -128,7 +128,7 @@ export interface RecordWrite {
   readonly events: ReadonlyArray<NewEvent>
   /** Readers do not receive the events: they are ordinary rows of the log that `readLog` skips. */
   readonly silent?: boolean
-  /** The source deleted the record and kept nothing of it: `purgeErased` removes its content from the log (D11, D23). */
+  /** The record is deleted and its source erased its content: `purgeErased` also removes the content from the log (D11, D23). */
   readonly erased?: boolean
   /**
    * The content of other records that the record repeats, before and now; absent = unchanged. `before` null = unknown: no

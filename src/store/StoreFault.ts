@@ -12,7 +12,7 @@ import { isSqlError } from "effect/sql/SqlError"
 interface FaultTraits {
   readonly description: string
   readonly remedy: string
-  /** What proves that the fault is over: any answer, or only a successful write. */
+  /** The event that proves that the fault is over: any answer, or only a successful write. */
   readonly endedBy: "answer" | "write"
   /** The fault often passes while the statement is retried, so it counts as an outage only if it lasts. */
   readonly transient: boolean

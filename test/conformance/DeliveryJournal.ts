@@ -1,4 +1,4 @@
-/** Tests for the journal that every store must pass: a step runs once, or its outcome is known to be unknown; needs a new store for each test. */
+/** Tests for the journal that every store must pass: a step runs once or is reported as unknown; needs a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -250,7 +250,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           const relay = yield* store.takeOwnership("relay")
           yield* write([created("a")])
           yield* store.saveReaderPosition(relay, "kafka", 1)
-          const stranger: Owner = { scope: "nobody", epoch: owner.epoch }
+          const stranger: Owner = { scope: "unclaimed", epoch: owner.epoch }
           assert.strictEqual(reasonOf(yield* Effect.exit(store.transact(stranger, tags, () => Effect.void))), "Fenced")
         })
       )

@@ -134,7 +134,7 @@ export const make = (dialect: Dialect) => {
           }),
           Effect.onExit((exit) =>
             Effect.sync(() => {
-              // the server may still lock the row of a failed commit, so its slot is reused last; that of an interrupted one is never reused
+              // the server may still lock the row of a failed commit: its slot is reused last, and never after an interruption
               if (Exit.isSuccess(exit)) free.push(slot)
               else if (!Exit.hasInterrupts(exit)) free.unshift(slot)
             })

@@ -36,8 +36,8 @@ const erasedStream = 0
 /** Positions per transaction of `prune`. */
 const pruneSpan = 500
 
-/** Erased records per transaction of `dropErased`. */
-const recordsPerDrop = 50
+/** Erased records per transaction of `purgeErased`. */
+const recordsPerPurge = 50
 
 interface CounterRow {
   readonly position: Integer
@@ -225,12 +225,12 @@ export const make = (sql: SqlClient) => {
     }
   }, Effect.provideService(AllowLongStatement, true))
 
-  /** One bounded transaction of `dropErased`, after position `after`; returns where it stopped, null at the end. */
-  const dropSome = Effect.fnUntraced(
+  /** One bounded transaction of `purgeErased`, after position `after`; returns where it stopped, null at the end. */
+  const purgeSome = Effect.fnUntraced(
     function*({ before, upTo }: { readonly before: number; readonly upTo: number }, after: number) {
       const due = yield* sql<{ position: Integer }>`
         SELECT position FROM erasures WHERE position > ${after} AND position <= ${upTo} AND noticed_at < ${before}
-        ORDER BY position LIMIT ${recordsPerDrop}`
+        ORDER BY position LIMIT ${recordsPerPurge}`
       const last = due.at(-1)
       if (last === undefined) return { dropped: 0, last: null }
       const rows = yield* sql<{ deleted: Integer; position: Integer }>`
@@ -263,11 +263,11 @@ export const make = (sql: SqlClient) => {
     withRetry("purgeErased")
   )
 
-  const dropErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+  const purgeErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
     let total = 0
     let after: number | null = 0
     while (after !== null) {
-      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* dropSome(
+      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* purgeSome(
         query,
         after
       )
@@ -298,7 +298,7 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { append, log, at, range, chains, awaitAfter, noteErased, prune, dropErased, eraseSome }
+  return { append, log, at, range, chains, awaitAfter, noteErased, prune, purgeErased, eraseSome }
 }
 
 export type EventTable = ReturnType<typeof make>

@@ -352,7 +352,7 @@ const make = Effect.gen(function*() {
     awaitLog: log.awaitAfter,
     records,
     prune: log.prune,
-    purgeErased: log.dropErased,
+    purgeErased: log.purgeErased,
     raiseGeneration,
     readerPosition,
     saveReaderPosition

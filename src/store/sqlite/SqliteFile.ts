@@ -52,7 +52,10 @@ const fileChanged = (file: string, isReplaced: boolean): SqlError =>
     })
   })
 
-/** Call right after opening the database. The result fails once the file is gone or replaced. `always`: check even if the last check was recent. */
+/**
+ * Call right after opening the database. The returned check fails once the file is deleted or replaced. `always`: check even if the
+ * last check was recent.
+ */
 export const guard = (file: string): (always: boolean) => Effect.Effect<void, SqlError> => {
   if (file === ":memory:") return () => Effect.void
   const opened = identityOf(file)

@@ -16,7 +16,7 @@ import type { Deliveries } from "../../Deliveries.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
 import { withRetry } from "../SqlRetry.ts"
 
-/** Name of a new batch. `last`: the batch in which its events were delivered before, if there was one; `first`: id of its first delivery. */
+/** Name of a new batch. `last`: the batch in which its events were last delivered, or null; `first`: id of its first delivery. */
 export const nameOf = (last: string | null, first: number): string =>
   last === null ? String(first) : `${last}.r${first}`
 

@@ -154,7 +154,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       Effect.map((rows) => rows.flatMap(([id, at]) => died.get(id) === at ? [id] : []))
     )
 
-  /** Applies `change` to the dead ones among these deliveries, releases the deliveries that waited for them, and returns how many were dead. */
+  /** Applies `change` to those deliveries that are dead, releases the deliveries that wait for them, and returns how many were dead. */
   const changeDeadLetters = Effect.fnUntraced(function*(
     ids: ReadonlyArray<number>,
     died: ReadonlyMap<number, number> | undefined,

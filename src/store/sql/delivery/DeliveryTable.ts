@@ -315,7 +315,10 @@ export const make = (
     return { claimed, count: want.most - capacity }
   })
 
-  /** Among the handler's deliveries that were running when a process ended: whether any is due or running, and whether one that is due must run alone. */
+  /**
+   * Considers the handler's deliveries that were running when a process ended. `some`: one of them is due or running; `alone`: one
+   * that is due must run alone.
+   */
   const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, now: number) {
     const [found] = yield* sql<{ some: Integer; alone: Integer | null }>`
       SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS alone

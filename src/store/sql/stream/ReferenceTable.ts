@@ -55,7 +55,7 @@ export const make = (sql: SqlClient, stream: number) => {
     }
   }, toStoreError("references"))
 
-  /** The changes whose referenced record is shown with other content somewhere: one or two index seeks each, however many records show it. */
+  /** The changes whose referenced record is shown with other content elsewhere: one or two index seeks per change. */
   const withOtherContent = (batch: ReadonlyArray<ChangedContent>) =>
     sql<{ item: Integer }>`
       WITH changed (item, referenced_record, content_hash) AS (VALUES ${

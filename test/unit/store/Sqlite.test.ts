@@ -92,9 +92,9 @@ describe("a SQLite store rejects", () => {
       const path = yield* directory
       const file = join(path, "rollcall.db")
       yield* opening(file)
-      const reason = yield* asNobody(path, refusal(file))
+      const reason = yield* asOtherUser(path, refusal(file))
       assert.strictEqual(reason._tag, "Misconfigured")
-      assert.match(reason.hint, /cannot be (opened|written to)/)
+      assert.match(reason.hint, /cannot be opened|is not writable/)
     }))
 
   it.effect("a store that a newer version wrote", () =>
@@ -111,7 +111,7 @@ describe("a SQLite store rejects", () => {
 })
 
 /** Runs `effect` without write permission for `path`. Root may write everywhere, so the process changes its user meanwhile. */
-const asNobody = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) => {
+const asOtherUser = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) => {
   const superuser = process.geteuid?.() === 0
   return Effect.acquireUseRelease(
     Effect.sync(() => {

@@ -14,7 +14,7 @@ import { StoreFault } from "../StoreFault.ts"
 
 const checkIntervalMillis = 1_000
 
-/** null: there is no file. Throws if the directory cannot be read. */
+/** null: there is no file. Throws if the file cannot be checked. */
 const identityOf = (file: string): string | null => {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false })
   return found === undefined ? null : `${found.dev}/${found.ino}`

@@ -157,9 +157,9 @@ describe.skipIf(missing !== null)(
     )
 
     it.live(
-      `names the cause, the database and the remedy where it ${
+      `names the cause, the database and the remedy if it ${
         outages.map(({ what }) => what).join(", ")
-      }, logs each outage once, and goes on (X10, I11)`,
+      }, logs each outage once, and continues (X10, I11)`,
       () =>
         Effect.gen(function*() {
           const { api, name, proxy, sandbox, service, url } = yield* begin

@@ -66,7 +66,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.deepStrictEqual(successor.steps, [])
         const resumedAt = Date.now()
         yield* frozen.signal("SIGCONT")
-        yield* successor.says("the store is free")
+        yield* successor.says("the store is no longer locked")
         assert.isBelow(Date.now() - resumedAt, 5000)
         assert.strictEqual(yield* frozen.ended, 1)
         assert.match(frozen.log(), taken)
@@ -85,7 +85,7 @@ describe("a process frozen by SIGSTOP", () => {
         const successor = yield* launch(settings)
         yield* successor.says("waiting for the store: another process is writing to it")
         yield* frozen.end("SIGKILL")
-        yield* successor.says("the store is free")
+        yield* successor.says("the store is no longer locked")
         yield* assertConsistent(successor, sandbox)
       }),
     90_000

@@ -147,7 +147,7 @@ describe("Refresh", () => {
       apis["ats.application"].intercept = (request, answer) =>
         request.ids === null ? Effect.succeed(answer) : Effect.never
       yield* running(TestClock.adjust("3 minutes"))
-      const owed = Effect.map(store.counts, (counts) => counts.map((count) => count.owed))
+      const owed = Effect.map(store.counts, (counts) => counts.map((count) => count.stale))
       assert.deepStrictEqual(yield* owed, [1, 0, 0])
       apis["ats.application"].intercept = (_, answer) => Effect.succeed(answer)
       yield* running(TestClock.adjust("3 minutes"))
@@ -187,12 +187,12 @@ describe("Refresh", () => {
         for (const id of ["b", "c"]) yield* put("ats.application", application(id, { job: job("Architect") }), true)
         yield* TestClock.adjust("20 minutes")
         assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill"])
-        assert.strictEqual((yield* store.counts)[0]!.owed, 2)
+        assert.strictEqual((yield* store.counts)[0]!.stale, 2)
         assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
         yield* TestClock.adjust("1 hour")
       }))
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated sweep"])
-      assert.strictEqual((yield* store.counts)[0]!.owed, 0)
+      assert.strictEqual((yield* store.counts)[0]!.stale, 0)
     })))
 
   it.effect("a delete that a refresh finds is staged, and published by the next poll", () =>

@@ -56,7 +56,7 @@ interface Circuit {
   lastFailure: string
 }
 
-/** What the exit of a request shows about the integration: a failure, that it responds, or nothing either way. */
+/** The state of the integration according to a request's exit: the failure, "responding", or "unknown". */
 const healthOf = (exit: Exit.Exit<unknown, Tagged>): SourceError["reason"] | "responding" | "unknown" => {
   if (Exit.isSuccess(exit)) return "responding"
   const error = Option.filter(Cause.findErrorOption(exit.cause), (error) => error instanceof SourceError)

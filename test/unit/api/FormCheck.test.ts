@@ -33,7 +33,7 @@ describe("checkForm", () => {
     }
     assert.deepStrictEqual(checkForm(form, wrong), [
       { path: "/first_name", rule: "pattern", message: "must match ^[A-Z]" },
-      { path: "/start_date", rule: "type", message: "must be a day of the calendar, as YYYY-MM-DD" },
+      { path: "/start_date", rule: "type", message: "must be a day that exists, as YYYY-MM-DD" },
       { path: "/hours", rule: "bounds", message: "must be between 1 and 40" },
       { path: "/address/city", rule: "length", message: "must have between 1 and 20 characters, has 0" },
       { path: "/address/street", rule: "unknown", message: "is not a field of this form" },

@@ -21,7 +21,7 @@ describe("checkProficiency", () => {
     const scale = numeric({ min: 0.5, max: 9.5, step: 3 })
     for (const value of [0.5, 3.5, 6.5, 9.5]) assert.isNull(checkProficiency(scale, value))
     for (const value of [1, 3, 6, 9]) {
-      assert.strictEqual(checkProficiency(scale, value), "must lie on a step of 3 from 0.5")
+      assert.strictEqual(checkProficiency(scale, value), "must be 0.5 plus a multiple of 3")
     }
   })
 

@@ -11,7 +11,7 @@ const reasonOf = (error: unknown) => {
 }
 
 describe("KafkaErrors", () => {
-  it("X15: an error caused by a newer producer means Fenced, even if kafkajs does not know the code's name", () => {
+  it("an error caused by a newer producer means Fenced, even if kafkajs does not know the code's name (X15)", () => {
     assert.strictEqual(reasonOf(wrapped({ type: "INVALID_PRODUCER_EPOCH" })), "Fenced")
     assert.strictEqual(reasonOf(wrapped({ type: "KAFKAJS_UNKNOWN_ERROR_CODE", code: 90 })), "Fenced")
   })
@@ -31,11 +31,11 @@ describe("KafkaErrors", () => {
     }
   })
 
-  it("K1: a batch that is too large does not mean Unreachable", () => {
+  it("a batch that is too large does not mean Unreachable (K1)", () => {
     assert.strictEqual(reasonOf(wrapped({ type: "MESSAGE_TOO_LARGE" })), "BatchTooLarge")
   })
 
-  it("X10: every other error means Unreachable, including circular causes and values that are not errors", () => {
+  it("every other error means Unreachable, including circular causes and values that are not errors (X10)", () => {
     const circular: Record<string, unknown> = { name: "KafkaJSError" }
     circular.cause = circular
     for (const error of [new Error("boom"), circular, "text", null, undefined]) {

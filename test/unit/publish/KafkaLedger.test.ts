@@ -24,7 +24,7 @@ describe("a topic's checkpoint", () => {
     assert.isNull(advanceCheckpoint(emptyCheckpoint(1), [1, 2], [at(0, 9), at(0, 5)]))
   })
 
-  it("makes an error that names the topic, the missing events and positions, and the remedy (K3)", () => {
+  it("is reported as lost with the topic, the missing events and positions, and the remedy (K3)", () => {
     const checkpoint = { partitions: 6, ends: [7], events: 124, first: 3, last: 865 }
     for (const exists of [true, false]) {
       const { hint, message } = topicLost("hr.ats.tag", checkpoint, exists)

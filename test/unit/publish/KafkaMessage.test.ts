@@ -83,7 +83,7 @@ describe("KafkaMessage", () => {
   })
 
   it.prop(
-    "K1: sends keep the order and all messages, and more than one message of a topic never exceeds its limit",
+    "sends keep the order and all messages, and more than one message of a topic never exceeds its limit (K1)",
     [Schema.Array(Message), Schema.Int.check(Schema.isBetween({ minimum: 300, maximum: 5000 }))],
     ([shapes, limit]) => {
       const messages = shapes.map(toMessage)

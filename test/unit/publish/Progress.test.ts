@@ -187,7 +187,7 @@ describe("progress", () => {
       assert.strictEqual(reports.at(-1)?.completeTo, 100)
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("W4: is reported even after our clock was set back", () =>
+  it.effect("is reported even after our clock was set back (W4)", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000_000)
       const commit = yield* begin()
@@ -214,7 +214,7 @@ describe("progress", () => {
       assert.deepStrictEqual(reports, [])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("X14: is not reported for a stream that was not published again since the store was adopted", () =>
+  it.effect("is not reported for a stream that was not published again since the store was adopted (X14)", () =>
     Effect.gen(function*() {
       const { identity } = yield* Store
       const commit = yield* begin({ backfilledAt: 1, generation: identity.generation - 1 })

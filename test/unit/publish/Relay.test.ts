@@ -63,7 +63,7 @@ const pruneAll = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
 })
 
 describe("Relay", () => {
-  it.effect("I5: all events of the log are published in order, including events appended later", () =>
+  it.effect("all events of the log are published in order, including events appended later (I5)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       yield* append(1203)
@@ -81,7 +81,7 @@ describe("Relay", () => {
       })
     }).pipe(Effect.provide(store)))
 
-  it.effect("X10: while the sink is unavailable the position stays, and all events are published once it is back", () =>
+  it.effect("while the sink is unavailable the position stays, and all events are published once it is back (X10)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
@@ -99,7 +99,7 @@ describe("Relay", () => {
       assert.isNull((yield* relay.status).reason)
     }).pipe(Effect.provide(store)))
 
-  it.effect("X10: an outage is logged once when it starts and once when it ends", () => {
+  it.effect("an outage is logged once when it starts and once when it ends (X10)", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => lines.push(String(message)))
     return Effect.gen(function*() {
@@ -115,7 +115,7 @@ describe("Relay", () => {
     }).pipe(Effect.provide(store), Effect.provide(Logger.layer([logger])))
   })
 
-  it.effect("X4: no event is published twice when a response is lost after the sink's commit", () =>
+  it.effect("no event is published twice when a response is lost after the sink's commit (X4)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       broker.lostResponses = 3
@@ -125,7 +125,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 1800))
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: silent rows are skipped, and the next relay resumes after them", () =>
+  it.effect("silent rows are skipped, and the next relay resumes after them (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const store = yield* Store
@@ -152,7 +152,7 @@ describe("Relay", () => {
     { name: "is unchanged", emptied: false },
     { name: "was emptied", emptied: true }
   ])(
-    "I1: the relay stops if the log was pruned beyond the sink's position, and the sink $name",
+    "the relay stops if the log was pruned beyond the sink's position, and the sink $name (I1)",
     ({ emptied }) =>
       Effect.gen(function*() {
         const broker = new MemorySink.MemoryBroker()
@@ -172,7 +172,7 @@ describe("Relay", () => {
       }).pipe(Effect.provide(store))
   )
 
-  it.effect("X14: a sink that is ahead of the log stops the relay, and the hint names the remedy", () =>
+  it.effect("a sink that is ahead of the log stops the relay, and the hint names the remedy (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -185,7 +185,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: the lag is still measured after the relay has stopped", () =>
+  it.effect("the lag is still measured after the relay has stopped (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -275,7 +275,7 @@ describe("Relay", () => {
       assert.include(stopped.reason?.message, "they hold no published position")
     }).pipe(Effect.provide(store)))
 
-  it.effect("X18: another event at the sink's position stops the relay", () =>
+  it.effect("another event at the sink's position stops the relay (X18)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -288,7 +288,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X18: the same event at the sink's position stops the relay if the events before it differ", () =>
+  it.effect("the same event at the sink's position stops the relay if the events before it differ (X18)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -303,7 +303,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X18: a log without a saved position resumes after the sink's position if the chain proves the same events", () =>
+  it.effect("a log without a saved position resumes after the sink's position if the chain proves the same events (X18)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity, readerPosition } = yield* Store
@@ -315,7 +315,7 @@ describe("Relay", () => {
       assert.strictEqual(yield* readerPosition("relay"), 25)
     }).pipe(Effect.provide(store)))
 
-  it.effect("X4: the checkpoint advances with each batch, even if the responses of several batches are lost", () =>
+  it.effect("the checkpoint advances with each batch, even if the responses of several batches are lost (X4)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
@@ -355,14 +355,15 @@ describe("Relay", () => {
     })
 
     it.effect.each([
-      { name: "X14: a copy without some published events", copy: append(17), message: "ends at 17" },
+      { id: "X14", name: "a copy without some published events", copy: append(17), message: "ends at 17" },
       {
-        name: "X18: a copy that has grown beyond the position with other events",
+        id: "X18",
+        name: "a copy that has grown beyond the position with other events",
         copy: Effect.andThen(append(17), append(10, "other")),
         message: "another event"
       }
     ])(
-      "$name stops the relay, which publishes neither its events nor its progress",
+      "$name stops the relay, which publishes neither its events nor its progress ($id)",
       ({ copy, message }) =>
         Effect.gen(function*() {
           const broker = new MemorySink.MemoryBroker()
@@ -431,7 +432,7 @@ describe("Relay", () => {
       }).pipe(Effect.provide(store)))
   })
 
-  it.effect("X14: a sink of a later generation stops the relay", () =>
+  it.effect("a sink of a later generation stops the relay (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -443,7 +444,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: a sink that lost its checkpoint stops the relay", () =>
+  it.effect("a sink that lost its checkpoint stops the relay (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       yield* append(20)
@@ -457,7 +458,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(emptied.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: a log that retention has emptied is not treated as a restored one", () =>
+  it.effect("a log that retention has emptied is not treated as a restored one (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       yield* append(20)
@@ -488,7 +489,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(21, 30))
     }).pipe(Effect.provide(store)))
 
-  it.effect("I10: a relay whose store was taken over by another one stops, and does not take ownership again", () =>
+  it.effect("a relay whose store was taken over by another one stops, and does not take ownership again (I10)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const old = yield* start(broker)
@@ -505,7 +506,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 20))
     }).pipe(Effect.provide(store)))
 
-  it.effect("X15: a relay that is fenced by the sink but still owns the store opens the sink again", () =>
+  it.effect("a relay that is fenced by the sink but still owns the store opens the sink again (X15)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
@@ -575,7 +576,7 @@ describe("Relay", () => {
         assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 10)
       }).pipe(Effect.provide(store)))
 
-    it.effect("X10: a sink that hangs delays the shutdown only briefly, and no event is lost", () =>
+    it.effect("a sink that hangs delays the shutdown only briefly, and no event is lost (X10)", () =>
       Effect.gen(function*() {
         const broker = new MemorySink.MemoryBroker()
         const relay = yield* stuck(broker)

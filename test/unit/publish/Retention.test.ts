@@ -41,7 +41,7 @@ describe("Retention", () => {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
 
-  it.effect("D11: erased rows are deleted after one day, once all readers have the delete event", () =>
+  it.effect("erased rows are deleted after one day, once all readers have the delete event (D11)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const store = yield* Store
       const { owner } = rig.stream

@@ -27,7 +27,7 @@ const circuits = Effect.map(CircuitBreakers.make({ firstPause: Duration.seconds(
 })
 
 describe("CircuitBreakers", () => {
-  it.effect("R3: after ten failures in a row no request of the integration is sent, and other integrations continue", () =>
+  it.effect("after ten failures in a row no request of the integration is sent, and other integrations continue (R3)", () =>
     Effect.gen(function*() {
       const { send, sendMany, sends } = yield* circuits
       yield* sendMany(broken, 9)
@@ -53,7 +53,7 @@ describe("CircuitBreakers", () => {
       assert.isTrue(yield* sends(Effect.void))
     }))
 
-  it.effect("R1: rate-limit responses and interruptions do not change the failure count", () =>
+  it.effect("rate-limit responses and interruptions do not change the failure count (R1)", () =>
     Effect.gen(function*() {
       const { sendMany, sends } = yield* circuits
       yield* sendMany(fails(new RateLimited({ ...detail, retryAfter: null })), 20)
@@ -114,7 +114,7 @@ describe("CircuitBreakers", () => {
       assert.isTrue(yield* sends(Effect.void))
     }))
 
-  it.effect("W4: a wall clock that is set back by a day does not keep a circuit open", () =>
+  it.effect("a wall clock that is set back by a day does not keep a circuit open (W4)", () =>
     Effect.gen(function*() {
       const { sendMany, sends } = yield* circuits
       const day = 24 * 60 * 60 * 1000

@@ -45,7 +45,7 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(started, ["running", "write", "confirm", "poll", "refresh", "sweep", "backfill"])
     }))
 
-  it.effect("N4: gives every tenth slot to the least urgent priority, so that it does not starve", () =>
+  it.effect("gives every tenth slot to the least urgent priority, so that it does not starve (N4)", () =>
     Effect.gen(function*() {
       const { endAll, request, started } = harness(yield* scheduler())
       for (let i = 0; i < 40; i++) yield* request("poll", "poll")
@@ -55,7 +55,7 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(turns, [10, 20, 30, 40])
     }))
 
-  it.effect("N4: all priorities below the most urgent one share every tenth slot, so that none of them starves", () =>
+  it.effect("all priorities below the most urgent one share every tenth slot, so that none of them starves (N4)", () =>
     Effect.gen(function*() {
       const { endAll, request, started } = harness(yield* scheduler())
       for (let i = 0; i < 120; i++) yield* request("write", "write")
@@ -72,7 +72,7 @@ describe("RequestScheduler", () => {
       )
     }))
 
-  it.effect("R3: a slow integration gets half of the slots, a second one a quarter, and others are served immediately", () =>
+  it.effect("a slow integration gets half of the slots, a second one a quarter, and others are served immediately (R3)", () =>
     Effect.gen(function*() {
       const { request, started } = harness(yield* scheduler(8))
       for (let i = 0; i < 20; i++) yield* request("slow", "write", "a:slow")
@@ -83,7 +83,7 @@ describe("RequestScheduler", () => {
       assert.strictEqual(started.at(-1), "quick")
     }))
 
-  it.effect("R3: the only integration is served even if there is only one slot", () =>
+  it.effect("the only integration is served even if there is only one slot (R3)", () =>
     Effect.gen(function*() {
       const { endAll, request, started } = harness(yield* scheduler(1))
       for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll", "a:1")
@@ -91,7 +91,7 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(started, ["0", "1", "2", "3", "4"])
     }))
 
-  it.effect("R3: serves integrations in rotation, however many requests one of them has", () =>
+  it.effect("serves integrations in rotation, however many requests one of them has (R3)", () =>
     Effect.gen(function*() {
       const { endAll, request, started } = harness(yield* scheduler())
       for (let i = 0; i < 6; i++) yield* request(`big${i}`, "poll", "a:big")
@@ -123,7 +123,7 @@ describe("RequestScheduler", () => {
       assert.strictEqual(yield* of.run("a:1", "poll")(Effect.succeed("served")), "served")
     }))
 
-  it.effect("R1: a pause delays every integration of the account, and is never shortened", () =>
+  it.effect("a pause delays every integration of the account, and is never shortened (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(4)
       yield* of.pause(Duration.seconds(30))
@@ -134,7 +134,7 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual([yield* Fiber.join(first), yield* Fiber.join(second)], [30_000, 30_000])
     }))
 
-  it.effect("R1: a later rate-limit response lengthens the pause for requests that already wait", () =>
+  it.effect("a later rate-limit response lengthens the pause for requests that already wait (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       yield* of.onRateLimited(Duration.seconds(10))
@@ -145,7 +145,7 @@ describe("RequestScheduler", () => {
       assert.strictEqual(yield* Fiber.join(waiting), 65_000)
     }))
 
-  it.effect("R1: after a pause the most urgent request is served first, even if it arrived last", () =>
+  it.effect("after a pause the most urgent request is served first, even if it arrived last (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       const { endAll, request, started } = harness(of)
@@ -157,7 +157,7 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(started, ["confirm", "backfill"])
     }))
 
-  it.effect("W4: a wall clock that is set back by a day does not restart a pause that is over", () =>
+  it.effect("a wall clock that is set back by a day does not restart a pause that is over (W4)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       const day = 24 * 60 * 60 * 1000
@@ -170,7 +170,7 @@ describe("RequestScheduler", () => {
       assert.strictEqual(after.pollUnsafe()?._tag, "Success")
     }))
 
-  it.live("R1: a pause ends on a real clock, even if timers fire a little early", () =>
+  it.live("a pause ends on a real clock, even if timers fire a little early (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       for (let i = 0; i < 200; i++) {
@@ -179,7 +179,7 @@ describe("RequestScheduler", () => {
       }
     }))
 
-  it.effect("R1: a request waits at most 15 minutes, however long a pause the API requests", () =>
+  it.effect("a request waits at most 15 minutes, however long a pause the API requests (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       yield* of.onRateLimited(Duration.days(365))
@@ -189,7 +189,7 @@ describe("RequestScheduler", () => {
     }))
 
   it.effect.each([{ named: null }, { named: Duration.zero }])(
-    "R1: rate-limit responses in a row without a wait double the pause, with 20 % jitter, up to a minute: case %#",
+    "rate-limit responses in a row without a wait double the pause, with jitter, up to a minute: case %# (R1)",
     ({ named }) =>
       Effect.gen(function*() {
         const of = yield* scheduler()
@@ -206,7 +206,7 @@ describe("RequestScheduler", () => {
       })
   )
 
-  it.effect("R1: after a success the next rate-limit response starts with the shortest pause again", () =>
+  it.effect("after a success the next rate-limit response starts with the shortest pause again (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       for (let refusal = 0; refusal < 5; refusal++) {
@@ -221,7 +221,7 @@ describe("RequestScheduler", () => {
       assert.isAtMost((yield* Fiber.join(waiting)) - before, 1200)
     }))
 
-  it.effect("R1: a burst of rate-limit responses halves the concurrency once, and successful requests restore it", () =>
+  it.effect("a burst of rate-limit responses halves the concurrency once, and successful requests restore it (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(8)
       const { endAll, request, started } = harness(of)

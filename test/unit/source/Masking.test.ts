@@ -15,12 +15,12 @@ describe("mask", () => {
     ["sent to ada@example.org, twice", "sent to …, twice"],
     ["cut off in “a long quo", "cut off in …"],
     ["", ""]
-  ])("I11: masks %s", (text, expected) => {
+  ])("masks %s (I11)", (text, expected) => {
     assert.strictEqual(mask(text), expected)
   })
 
   it.effect.prop(
-    "I11: removes every digit, address, quoted text and capitalized word, and keeps at most 200 characters",
+    "removes every digit, address, quoted text and capitalized word, and keeps at most 200 characters (I11)",
     [
       Schema.String
     ],

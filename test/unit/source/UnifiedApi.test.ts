@@ -6,7 +6,7 @@ import * as References from "effect/References"
 import { limited, read, reasonOf, refusal, success, withReplies } from "./Replies.ts"
 
 describe("a list request", () => {
-  it.effect("contains every filter next to the cursor, the key and the integration, and no body", () => {
+  it.effect("carries every filter next to the cursor, the key and the integration, and no body", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
       yield* read({ cursor: "c/2=", updatedAfter: Date.UTC(2024, 4, 1, 10, 0, 0, 7), ids: ["a", "b"] })
@@ -86,7 +86,7 @@ describe("a page", () => {
     }
   )
 
-  it.effect("S1: a number that a double cannot represent is returned as a string of its digits; all others are numbers", () => {
+  it.effect("a number that a double cannot represent is returned as a string of its digits; all others are numbers (S1)", () => {
     const exact = "9007199254740992,-9007199254740992,1e308,0.1,-0,1.0,123456789.123456789012345"
     const inexact = "9007199254740993,-12345678901234567890,1e400"
     const rows = `[{"id":"1","n":[${exact},${inexact}],"s":"9007199254740993"},{"id":"2","n":1e23}]`
@@ -103,7 +103,7 @@ describe("a page", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("P6: an empty page with a cursor is not the last page, and any 2xx status is a success", () => {
+  it.effect("an empty page with a cursor is not the last page, and any 2xx status is a success (P6)", () => {
     const { layer } = withReplies({ status: 206, body: { status: "success", data: { next: "more", results: [] } } })
     return Effect.gen(function*() {
       assert.strictEqual((yield* yield* read()).next, "more")
@@ -115,7 +115,7 @@ describe("a page", () => {
     { date: "soon", expected: null },
     { date: "12", expected: null },
     { date: undefined, expected: null }
-  ])("W5: returns the server's time, or null if it is unknown: $date", ({ date, expected }) => {
+  ])("returns the server's time, or null if it is unknown: $date (W5)", ({ date, expected }) => {
     const { layer } = withReplies({ ...success, headers: date === undefined ? {} : { date } })
     return Effect.gen(function*() {
       assert.strictEqual((yield* yield* read()).serverTime, expected)
@@ -134,7 +134,7 @@ describe("error responses", () => {
     { status: 400, code: "INTEGRATION.INACTIVE", expected: "Inactive" },
     { status: 410, code: null, expected: "Rejected" },
     { status: 200, code: "INTEGRATION.INACTIVE", expected: "Inactive" }
-  ])("C1–C5: $status $code ends the request immediately with $expected", ({ code, expected, status }) => {
+  ])("$status $code ends the request immediately with $expected (C1–C5)", ({ code, expected, status }) => {
     const { layer, sent } = withReplies(refusal(status, code))
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
@@ -144,7 +144,7 @@ describe("error responses", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("I11: the message contains neither the API's text nor the key", () => {
+  it.effect("the message contains neither the API's text nor the key (I11)", () => {
     const { layer } = withReplies({
       status: 400,
       body: {
@@ -180,7 +180,7 @@ describe("error responses", () => {
       type: "application/json",
       says: "data.next is not a string"
     }
-  ])("I7: an unreadable response is requested three times, then fails with: $says", ({ body, says, type }) => {
+  ])("an unreadable response is requested three times, then fails with: $says (I7)", ({ body, says, type }) => {
     const { layer, sent } = withReplies({ body, headers: { "content-type": type } })
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
@@ -191,7 +191,7 @@ describe("error responses", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("S1: a page that is too large is requested with fewer rows, and so is every later page", () => {
+  it.effect("a page that is too large is requested with fewer rows, and so is every later page (S1)", () => {
     const { layer, sent } = withReplies({ body: "x".repeat(33 * 1024 * 1024) }, success)
     return Effect.gen(function*() {
       yield* yield* read({ cursor: "second" })
@@ -204,7 +204,7 @@ describe("error responses", () => {
     }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
   })
 
-  it.effect("S1: a single row that is too large ends the request, and the next one starts with full pages", () => {
+  it.effect("a single row that is too large ends the request, and the next one starts with full pages (S1)", () => {
     const large = { body: "x".repeat(33 * 1024 * 1024) }
     const { layer, sent } = withReplies(large, large, large, large, large, success)
     return Effect.gen(function*() {
@@ -229,7 +229,7 @@ describe("error responses", () => {
   })
 })
 
-describe("metrics and logs", () => {
+describe("the source", () => {
   const count = (id: string, attributes: Record<string, string>) =>
     Effect.map(
       Metric.snapshot,
@@ -242,7 +242,7 @@ describe("metrics and logs", () => {
         ).reduce((sum, each) => sum + each, 0)
     )
 
-  it.effect("requests are counted by outcome, and rate-limit responses by account", () => {
+  it.effect("counts requests by outcome, and rate-limit responses by account", () => {
     const { layer } = withReplies(limited({ "retry-after": "1" }), refusal(500, null), success)
     return Effect.gen(function*() {
       yield* read()
@@ -254,7 +254,7 @@ describe("metrics and logs", () => {
     }).pipe(Effect.provide(layer), Effect.provideService(Metric.MetricRegistry, new Map()))
   })
 
-  it.effect("R1: a requested pause of a minute or more is logged, with the actual pause", () => {
+  it.effect("logs a requested pause of a minute or more, with the actual pause (R1)", () => {
     const logged: Array<unknown> = []
     const logger = Logger.make<unknown, void>(({ fiber }) => {
       logged.push(fiber.getRef(References.CurrentLogAnnotations))
@@ -266,7 +266,7 @@ describe("metrics and logs", () => {
     }).pipe(Effect.provide(layer), Effect.provide(Logger.layer([logger])))
   })
 
-  it.effect("I11: every warning is counted, and each text is logged once without personal data", () => {
+  it.effect("counts every warning, logs each text once, and logs no personal data (I11)", () => {
     const logged: Array<string> = []
     const logger = Logger.make<unknown, void>(({ fiber, message }) => {
       logged.push(JSON.stringify([message, fiber.getRef(References.CurrentLogAnnotations)]))

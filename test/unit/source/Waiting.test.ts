@@ -53,7 +53,7 @@ describe("retries", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R3: a request without a response times out after a minute", () => {
+  it.effect("a request without a response times out after a minute (R3)", () => {
     const { layer, sent } = withReplies({ silent: true }, success)
     return Effect.gen(function*() {
       assert.isTrue(Exit.isSuccess(yield* read()))
@@ -74,7 +74,7 @@ describe("rate limits", () => {
     { headers: { "retry-after": "later" }, from: 800, to: 1_200 },
     { headers: {}, from: 800, to: 1_200 },
     { headers: { "retry-after": "999999999999" }, from: 900_000, to: 900_000 }
-  ])("R1: $headers delays the next request, up to the maximum", ({ from, headers, to }) => {
+  ])("$headers delays the next request, up to the maximum (R1)", ({ from, headers, to }) => {
     const { layer, sent } = withReplies(limited(headers), success)
     return Effect.gen(function*() {
       assert.isTrue(Exit.isSuccess(yield* read()))
@@ -83,7 +83,7 @@ describe("rate limits", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R1: one integration's 429 pauses every integration of the account, and no other account", () => {
+  it.effect("one integration's 429 pauses every integration of the account, and no other account (R1)", () => {
     const { layer, sent } = withReplies(limited({ "retry-after": "60" }), success)
     return Effect.gen(function*() {
       const source = yield* Source
@@ -100,7 +100,7 @@ describe("rate limits", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R1: after the headers of a rate-limit response no other request is sent, even before its body is read", () => {
+  it.effect("after the headers of a rate-limit response no other request is sent, even before its body is read (R1)", () => {
     const { layer, sent } = withReplies(...Array.from({ length: 8 }, () => limited({ "retry-after": "60" })), success)
     return Effect.gen(function*() {
       const source = yield* Source
@@ -113,7 +113,7 @@ describe("rate limits", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R1: rate-limit pauses do not use up retries, but their number is limited", () => {
+  it.effect("rate-limit pauses do not use up retries, but their number is limited (R1)", () => {
     const patient = withReplies(...Array.from({ length: 12 }, () => limited({ "retry-after": "1" })), success)
     const endless = withReplies(limited({ "retry-after": "1" }))
     return Effect.gen(function*() {
@@ -131,7 +131,7 @@ describe("rate limits", () => {
     { headers: { "ratelimit-remaining": "1", "ratelimit-reset": "20" }, waits: 0 },
     { headers: { "ratelimit-remaining": "0" }, waits: 0 },
     { headers: { "ratelimit-remaining": "none", "ratelimit-reset": "20" }, waits: 0 }
-  ])("R2: $headers delays the account's next request by $waits ms", ({ headers, waits }) => {
+  ])("$headers delays the account's next request by $waits ms (R2)", ({ headers, waits }) => {
     const { layer, sent } = withReplies({ ...success, headers }, success)
     return Effect.gen(function*() {
       yield* read()

@@ -51,7 +51,7 @@ describe("a write whose outcome is known", () => {
     },
     { why: "a rate-limit response", replies: [limited({ "retry-after": "7" }), done] },
     { why: "a concurrency-limit response", replies: [refusal(429, "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED"), done] }
-  ])("R1: is sent again after $why", ({ replies }) => {
+  ])("is sent again after $why (R1)", ({ replies }) => {
     const { layer, sent } = withReplies(...replies)
     return Effect.gen(function*() {
       assert.deepStrictEqual(yield* yield* write(tag), {})
@@ -100,7 +100,7 @@ describe("a write whose outcome is known", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R3: fails with NotSent and sends no request while the circuit is open", () => {
+  it.effect("fails with NotSent and sends no request while the circuit is open (R3)", () => {
     const { layer, sent } = withReplies({ failure: refusedConnection })
     return Effect.gen(function*() {
       const source = yield* Source
@@ -196,7 +196,7 @@ describe("an invalid request is not sent", () => {
     scale: { type: "NUMERIC", min: 0, max: 5, step: 0.5 }
   })
 
-  it.effect("U17, I11: every violation in a body is reported with its path and without a value", () =>
+  it.effect("every violation in a body is reported with its path and without a value (U17, I11)", () =>
     Effect.gen(function*() {
       const body = JSON.parse(
         '{"candidate":{"first_name":4711,"last_name":"Lovelace","availability_date":"tomorrow"},"stage_id":["x"]}'
@@ -220,7 +220,7 @@ describe("an invalid request is not sent", () => {
       })
   )
 
-  it.effect("U20: answers are checked against the form, and each violation has its path", () =>
+  it.effect("answers are checked against the form, and each violation has its path (U20)", () =>
     Effect.gen(function*() {
       const properties = { ...requests.createEmployee.body.properties, start_date: "soon", not_in_form: 1 }
       const faults = yield* rejected({ ...requests.createEmployee, body: { properties } })
@@ -231,7 +231,7 @@ describe("an invalid request is not sent", () => {
       assert.notInclude(JSON.stringify(faults), "soon")
     }))
 
-  it.effect("U22: a proficiency is checked against the scale if the caller knows the scale", () =>
+  it.effect("a proficiency is checked against the scale if the caller knows the scale (U22)", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(pathsAndRules(yield* rejected(rating(3.2))), ["/body/rating/proficiency scale"])
       const expected: WriteRequest<"expectSkill"> = {
@@ -242,7 +242,7 @@ describe("an invalid request is not sent", () => {
       assert.deepStrictEqual(pathsAndRules(yield* rejected(expected)), ["/body/expected_proficiency scale"])
     }))
 
-  it.effect("U22, U25: a proficiency that matches the scale, or is missing, is sent", () => {
+  it.effect("a proficiency that matches the scale, or is missing, is sent (U22, U25)", () => {
     const { layer, sent } = withReplies({ body: { status: "success", data: { id: "1" } } })
     return Effect.gen(function*() {
       yield* yield* write(rating(3.5))
@@ -252,7 +252,7 @@ describe("an invalid request is not sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("U23: a body over 32 MiB, even if each of its files is smaller", () =>
+  it.effect("a body over 32 MiB, even if each of its files is smaller (U23)", () =>
     Effect.gen(function*() {
       const { body, ...request } = requests.createApplication
       const half = { name: "a", content_type: "text/plain", type: "CV", data: "A".repeat(largestBodyBytes / 2) }
@@ -268,7 +268,7 @@ describe("an invalid request is not sent", () => {
       assert.deepStrictEqual(pathsAndRules(faults), ["/body size"])
     }))
 
-  it.effect("U21: a value whose pattern cannot be matched in linear time is counted and sent unchecked", () => {
+  it.effect("a value whose pattern cannot be matched in linear time is counted and sent unchecked (U21)", () => {
     const { layer, sent } = withReplies({ body: { status: "success", data: { id: "1" } } })
     const lookahead: EmployeeForm = { properties: { name: { type: "text", reg_exp: "(?=A)Ada" } } }
     return Effect.gen(function*() {
@@ -293,7 +293,7 @@ describe("the other reads", () => {
       return yield* finished(yield* Effect.forkChild(reading))
     })
 
-  it.effect("U14: a staffing entity id is checked before it is sent", () => {
+  it.effect("a staffing entity id is checked before it is sent (U14)", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
       const error = Exit.findErrorOption(yield* readForm("too-short"))
@@ -303,7 +303,7 @@ describe("the other reads", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("U19: a form that is too large or nested too deeply is not decoded", () => {
+  it.effect("a form that is too large or nested too deeply is not decoded (U19)", () => {
     const deep = Array.from({ length: 200 }).reduce((inner: object) => ({ type: "array", item_type: inner }), {
       type: "text"
     })

@@ -18,7 +18,7 @@ const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
       (admin) => Effect.promise(() => admin.disconnect())
     ))
 
-const examined = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
+const inspected = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
   const { brokers } = yield* Broker.Broker
   return yield* KafkaSink.inspect({ brokers, ssl: false, transactions: true, streams: [stream], ...options }, null)
 })

@@ -68,7 +68,7 @@ class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Sch
   readonly hint =
     "possible causes: the store was restored from a backup or replaced, the sink was emptied, or Rollcall ran without Kafka " +
     "for longer than `retention`. Publishing stays stopped so that no consumer mixes two histories or misses events. " +
-    "Restore the store that published last, or stop Rollcall and run `rollcall store adopt`, which publishes every live " +
+    "Bring back the store that published last, or stop Rollcall and run `rollcall store adopt`, which publishes every live " +
     "record of this store again in a later generation."
 }
 
@@ -100,7 +100,7 @@ const findMismatch = (
 }
 
 /**
- * Describes why the sink's events are not from this log, or why the log does not continue them; null if all is well. Equal
+ * Describes why the sink's events are not from this log, or why the log does not continue them; null if neither is the case. Equal
  * chains prove that every event up to the sink's position is the same, whatever position the store has saved. A store that
  * crashed before saving its position still matches; a restored store does not, unless it has the same events in the same
  * order   (X4, X14, X18).

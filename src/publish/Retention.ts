@@ -4,8 +4,8 @@
  * Gotchas
  * - A record's latest row is its current content and stays, however old it is.
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
- * - Erased rows are deleted after at most one day. That day is for HTTP readers, whose positions Rollcall does not
- *   know   (D11)
+ * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
+ *   readers, whose positions Rollcall does not know   (D11)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -36,7 +36,7 @@ export class ForeignStore extends Schema.TaggedError<ForeignStore>()("ForeignSto
   readonly retryable = false
   readonly hint =
     "check that ROLLCALL_STORE is correct, that its volume is mounted, and that Rollcall started in the right directory. " +
-    "Restore the store that published there; or stop Rollcall and run `rollcall store adopt`, which publishes every live " +
+    "Bring back the store that published there; or stop Rollcall and run `rollcall store adopt`, which publishes every live " +
     "record of this store again in a later generation; or set ROLLCALL_TOPIC to other topics for this store."
 }
 /** The sink rejects the request until an operator changes something: credentials, authorization, topic configuration. */

@@ -115,7 +115,7 @@ export const findForeignTopics = Effect.fnUntraced(function*(
   return used.length === 0 ? null : new Refused({
     message: `${used.join(", ")}: holds records, and ${control} does not say that this store published them`,
     hint:
-      `either ${control} was deleted, or another program publishes to the topic. Restore ${control}; or ${adopt}; or set ` +
+      `either ${control} was deleted, or another program publishes to the topic. Bring back ${control}; or ${adopt}; or set ` +
       "ROLLCALL_TOPIC to other topics."
   })
 })

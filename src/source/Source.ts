@@ -120,7 +120,8 @@ export class Transient extends Schema.TaggedError<Transient>()("Transient", {
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", errorFields) {
   readonly retryable = false
   readonly hint =
-    "check three things: the account's key (ROLLCALL_API_KEY, or the secret named in the configuration file), that the key belongs to the region of the URL, and the account's IP allow-list."
+    "check three things: the account's key (ROLLCALL_API_KEY, or the secret named in the configuration file), that the key " +
+    "belongs to the region of the URL, and the account's IP allow-list."
 }
 /** 403: the account's scope configuration does not allow this request. */
 export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", errorFields) {
@@ -132,7 +133,8 @@ export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", erro
 export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported", errorFields) {
   readonly retryable = false
   readonly hint =
-    "this integration does not offer it. Rollcall tries a model again once a day; to stop that, remove the model from the configuration."
+    "this integration does not offer it. Rollcall tries a model again once a day; to stop that, remove the model from the " +
+    "configuration."
 }
 /** The API is still setting up the integration. This must never be treated as an empty list. */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", errorFields) {
@@ -159,7 +161,8 @@ export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
 }) {
   readonly retryable = true
   readonly hint =
-    "the response does not match the API's contract; check that the account's URL (ROLLCALL_API_URL, or in the configuration file) is the API's base URL (it ends in /v1), and that no proxy answers instead of the API."
+    "the response does not match the API's contract; check that the account's URL (ROLLCALL_API_URL, or in the " +
+    "configuration file) is the API's base URL (it ends in /v1), and that no proxy answers instead of the API."
 }
 
 const sharedReasons = [

@@ -118,13 +118,15 @@ const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const { reason } = yield* plugins.awaitDrained(newest)
   if (reason !== null) problems.push(`delivery to plugins stopped: ${reason.message} (${reason.hint})`)
   problems.push(...describeUndelivered(before, yield* plugins.view))
-  yield* Effect.annotateLogs(Effect.logInfo("single run finished"), {
+  yield* Effect.annotateLogs(Effect.logInfo("every stream was read once"), {
     events: newest,
     problems: problems.length
   })
   for (const problem of problems) yield* Effect.logError(problem)
   if (problems.length > 0) {
-    return yield* new RunIncomplete({ message: "the single run is incomplete; the log lines above name each problem" })
+    return yield* new RunIncomplete({
+      message: "not everything was read, published and delivered; the errors above name each problem"
+    })
   }
 })
 

@@ -49,7 +49,7 @@ const auditText = ({ differences, differing, pending, quarantined, read, stream 
   return differences.length === 0
     ? summary
     : `${summary}\n\n${
-      table(["RECORD", "WHAT", "WHERE"], differences.map(({ id, paths, what }) => [id, what, paths.join(" ")]))
+      table(["RECORD", "DIFFERENCE", "PATHS"], differences.map(({ id, paths, what }) => [id, what, paths.join(" ")]))
     }`
 }
 

@@ -288,7 +288,7 @@ describe("GET /v1/events as a stream", () => {
       yield* stream()
       yield* write("a", "{}")
       const listening = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("id: ")))
-      while (reading.pollUnsafe() === undefined) {
+      while (listening.pollUnsafe() === undefined) {
         yield* TestClock.adjust("15 seconds")
         yield* TestClock.withLive(Effect.sleep("20 millis"))
       }

@@ -117,7 +117,7 @@ describe("POST /v1/integrations", () => {
       assert.deepInclude(body, {
         status,
         type: "urn:rollcall:problem:integration-invalid",
-        detail: "the body has 6 faults"
+        detail: "the body has 6 errors"
       })
       assert.strictEqual(status, 400)
       const faults = new Map<string, { message: string; hint: string }>(

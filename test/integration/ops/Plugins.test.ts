@@ -393,7 +393,7 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.deepStrictEqual([unknown.code, unknown.stderr.includes("the plugins are picky")], [1, true])
         const dry = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--dry-run")
         assert.match(dry.stdout, /ats.tag\/bad1 in greenhouse:acme.*\n +would fail: Permanent: the receiver refuses it/)
-        assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 tried, 0 writes, 2 failures/)
+        assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 deliveries tried, 0 writes, 2 failures/)
         assert.strictEqual((yield* rollcall("plugins", "replay", "picky")).code, 2)
 
         assert.match((yield* rollcall("deadletters", "list")).stdout, /bad1 v1 .* Permanent: the receiver refuses it/)
@@ -414,7 +414,7 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.strictEqual(stale.stdout, "2 sent again\n")
         assert.match(
           (yield* rollcall("deadletters", "discard", "--id", String(second), "--yes")).stdout,
-          /^1 given up/m
+          /^1 discarded/m
         )
         const gone = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
         assert.deepStrictEqual([gone.code, gone.stderr.includes("not the plan any more")], [1, true])

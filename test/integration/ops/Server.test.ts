@@ -195,7 +195,7 @@ describe("the overview", () => {
       const path = "/v1/streams/greenhouse:acme/ats.candidate"
       for (const { body, status } of [yield* ask(path), yield* post(`${path}/audit`), yield* post(`${path}/poll`)]) {
         assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
-        assert.include(body.detail, "derived from ats.application: ask for greenhouse:acme/ats.application")
+        assert.include(body.detail, "derived from ats.application: use stream greenhouse:acme/ats.application")
       }
       const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
       assert.match(body.detail, /^stream greenhouse:acme\/ats\.offer does not exist: .*GET \/v1\/streams/)

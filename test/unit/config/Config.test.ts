@@ -89,7 +89,7 @@ describe("Config", () => {
     ["ROLLCALL_CURSOR_PARAMETER", "job_ids", /cannot be the name of the cursor/, /another list parameter/],
     ["ROLLCALL_INTEGRATIONS", "greenhouse", /"greenhouse" is not an integration id/, /<tool>:<identifier>/],
     ["ROLLCALL_INTEGRATIONS", "greenhouse:名前", /"greenhouse:名前" is not an integration id/, /plain ASCII/],
-    ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Leave one/],
+    ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Keep only one/],
     ["ROLLCALL_MODELS", "hris.payslips", /"hris.payslips" is not a model/, /Did you mean "hris.payslip"\?/],
     [
       "ROLLCALL_MODELS",
@@ -114,13 +114,13 @@ describe("Config", () => {
     ["ROLLCALL_OVERLAP_MIN", "5", /is not a duration/, /unit/],
     ["ROLLCALL_RETRY_BASE", "Infinity", /is not a duration/, /unit/],
     ["ROLLCALL_HTTP_PORT", "70000", /is not a port/, /65535/],
-    ["ROLLCALL_LOG_LEVEL", "loud", /not known/, /debug/],
-    ["ROLLCALL_LOG_FORMAT", "xml", /not known/, /json/],
+    ["ROLLCALL_LOG_LEVEL", "loud", /not allowed/, /debug/],
+    ["ROLLCALL_LOG_FORMAT", "xml", /not allowed/, /json/],
     ["KAFKA_BROKERS", "kafka://broker", /is not a broker address/, /host:port/],
-    ["KAFKA_SSL", "yes", /not known/, /true/],
-    ["KAFKA_SASL_MECHANISM", "gssapi", /not known/, /scram-sha-512/],
+    ["KAFKA_SSL", "yes", /not allowed/, /true/],
+    ["KAFKA_SASL_MECHANISM", "gssapi", /not allowed/, /scram-sha-512/],
     ["ROLLCALL_TOPIC", "rollcall.{modell}", /is not a topic template/, /\{model\}/],
-    ["ROLLCALL_KAFKA_TRANSACTIONS", "maybe", /not known/, /off/]
+    ["ROLLCALL_KAFKA_TRANSACTIONS", "maybe", /not allowed/, /off/]
   ]
   for (const [variable, value, message, hint] of table) {
     it.effect(`${variable}=${value || "(empty)"} is a fault with a hint`, () =>

@@ -147,7 +147,8 @@ const start = Command.make("start", {
   config,
   once: Flag.Boolean("once").pipe(
     Flag.withDescription(
-      "Read each stream once, publish the changes, deliver them to plugins, and exit; the exit code is 1 if any step failed"
+      "Read each stream once, publish the changes, deliver them to plugins, and exit; the exit code is 1 if any " +
+        "step failed"
     ),
     Flag.withDefault(false)
   )

@@ -181,8 +181,8 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
     ),
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription(
-        "Use a new journal: steps that are already done for these events are done again, except those done once per record. " +
-          "Refused while the outcome of a write or step is unknown: resolve it first"
+        "Use a new journal: steps that are already done for these events are done again, except those done once per " +
+          "record. Refused while the outcome of a write or step is unknown: resolve it first"
       ),
       Flag.withDefault(false)
     ),

@@ -41,7 +41,8 @@ export const status = <E extends Error>(config: ConfigFlag, connect: ConnectClie
       if (delivered.items.length > 0) yield* print(`\n${pluginListText(delivered)}`)
     }).pipe(runClientCommand)).pipe(
       Command.withDescription(
-        "Show the health of the running process: its streams with condition, records and freshness, open holds, and plugins"
+        "Show the health of the running process: its streams with condition, records and freshness, open holds, " +
+          "and plugins"
       )
     )
 
@@ -90,7 +91,8 @@ export const sandboxFlags = {
   port: integerFlag("port", "Port to listen on; 0 for any free port", 0, 4010, 65_535),
   host: Flag.String("host").pipe(
     Flag.withDescription(
-      "Address to listen on; use 0.0.0.0 in a container. Everyone who can reach it can change its data (default: 127.0.0.1)"
+      "Address to listen on; use 0.0.0.0 in a container. Everyone who can reach it can change its data (default: " +
+        "127.0.0.1)"
     ),
     Flag.withDefault("127.0.0.1")
   ),

@@ -16,7 +16,8 @@ const maxRecordsShown = 20
 
 const decisionText = ({ id, records, released, state, waiting_reason }: HoldView): string =>
   state === "rejected"
-    ? `hold ${id} is rejected: ${records} records stay unpublished and cause no new hold until their content changes again`
+    ? `hold ${id} is rejected: ${records} records stay unpublished and cause no new hold until their content ` +
+      `changes again`
     : waiting_reason !== null
     ? `hold ${id} is approved and will be released later: ${waiting_reason}`
     : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} follow`}`
@@ -88,7 +89,8 @@ export const holds = <E extends Error>(config: ConfigFlag, connect: ConnectClien
 
   return Command.make("holds").pipe(
     Command.withDescription(
-      "Approve or reject unusually many deletes, restores or emptied fields, which the guard holds before they are published"
+      "Approve or reject unusually many deletes, restores or emptied fields, which the guard holds before they " +
+        "are published"
     ),
     Command.withSubcommands([list, show, approve, reject])
   )

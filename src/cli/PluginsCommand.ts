@@ -88,7 +88,8 @@ export const plugins = <E extends Error>(config: ConfigFlag, connect: ConnectCli
     ),
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription(
-        "Use a new journal: steps that are already done for these events are done again, except those done once per record"
+        "Use a new journal: steps that are already done for these events are done again, except those done once " +
+          "per record"
       ),
       Flag.withDefault(false)
     ),

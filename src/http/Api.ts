@@ -127,10 +127,10 @@ const feed = HttpApiGroup.make("feed").add(
     error: positionErrors
   }).annotate(
     OpenApi.Description,
-    "Lists events in the order of the log. `after` is a position or `latest`; without it the list starts with the oldest " +
-      "retained event. `next` is always present: pass it as `after` of the next request. A page has fewer than `limit` events " +
-      "if it would otherwise exceed 8 MiB. With `Accept: text/event-stream` the same events are streamed: `id` is the " +
-      "position, `Last-Event-ID` resumes after it, and comments keep the connection alive."
+    "Lists events in the order of the log. `after` is a position or `latest`; without it the list starts with the " +
+      "oldest retained event. `next` is always present: pass it as `after` of the next request. A page has fewer " +
+      "than `limit` events if it would otherwise exceed 8 MiB. With `Accept: text/event-stream` the same events are " +
+      "streamed: `id` is the position, `Last-Event-ID` resumes after it, and comments keep the connection alive."
   ),
   HttpApiEndpoint.get("records", "/v1/records", {
     query: {
@@ -147,9 +147,9 @@ const feed = HttpApiGroup.make("feed").add(
     error: [...positionErrors, NotFound]
   }).annotate(
     OpenApi.Description,
-    "Lists the current published state of a stream. A new consumer reads all pages (pass `next` as `after` of the next " +
-      "request; it is null on the last page) and then follows `GET /v1/events?after=<position>`. `position` is the same on " +
-      "every page. A page has fewer than `limit` records if it would otherwise exceed 8 MiB."
+    "Lists the current published state of a stream. A new consumer reads all pages (pass `next` as `after` of the " +
+      "next request; it is null on the last page) and then follows `GET /v1/events?after=<position>`. `position` is " +
+      "the same on every page. A page has fewer than `limit` records if it would otherwise exceed 8 MiB."
   )
 )
 
@@ -171,8 +171,8 @@ const integrations = HttpApiGroup.make("integrations").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Removes an integration that was added at run time. After the response Rollcall no longer reads it. Erasing continues in " +
-      "the background: its events are deleted from the log once they are published to every sink."
+    "Removes an integration that was added at run time. After the response Rollcall no longer reads it. Erasing " +
+      "continues in the background: its events are deleted from the log once they are published to every sink."
   )
 )
 

@@ -220,7 +220,8 @@ const checkPort = ({ host, port }: DoctorInput["http"]) =>
 
 const adoptHint = "Restore the store that published last, or stop Rollcall and run `rollcall store adopt`"
 const unusedPartitionsHint =
-  "This keeps the events of each record in order. To use all partitions, stop Rollcall and run `rollcall store adopt`, which publishes every record again"
+  "This keeps the events of each record in order. To use all partitions, stop Rollcall and run `rollcall store " +
+  "adopt`, which publishes every record again"
 
 const checkKafka = ({ brokers, inspect }: NonNullable<DoctorInput["kafka"]>) =>
   Effect.match(inspect, {

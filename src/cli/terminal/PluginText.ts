@@ -171,7 +171,8 @@ export const deadLetterDetailText = (detail: DeadLetterDetailView): string =>
       ? "the journal is empty: if it is sent again, the handler starts from its first step"
       : ["journaled:", ...detail.journal.map(stepText)].join("\n"),
     ...detail.outcomes.map(openText),
-    `send it again: rollcall deadletters redrive --id ${detail.id}   discard it: rollcall deadletters discard --id ${detail.id}`
+    `send it again: rollcall deadletters redrive --id ${detail.id}   discard it: rollcall deadletters discard ` +
+    `--id ${detail.id}`
   ].join("\n\n")
 
 export const planText = ({ count, parked, plan, shares, unknown }: PlanView): string =>

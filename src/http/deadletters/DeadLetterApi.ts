@@ -176,7 +176,8 @@ export const PlanView = Schema.Struct({
   parked: Schema.Number,
   unknown: Schema.Number.annotate({
     description:
-      "Number of dead letters with a write or step of unknown outcome: resolve them with `POST …/resolve`, or they fail again"
+      "Number of dead letters with a write or step of unknown outcome: resolve them with `POST …/resolve`, or " +
+      "they fail again"
   }),
   shares: Schema.Array(Schema.Struct(shareFields))
 }).annotate({
@@ -230,8 +231,8 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     error: [NotFound, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Counts the dead letters that match a filter, and returns a `plan` that identifies exactly these. Changes nothing. 404 if " +
-      "one of `ids` does not exist or does not match the filter."
+    "Counts the dead letters that match a filter, and returns a `plan` that identifies exactly these. Changes " +
+      "nothing. 404 if one of `ids` does not exist or does not match the filter."
   ),
   HttpApiEndpoint.post("redrive", "/v1/deadletters/redrive", {
     payload: Schema.Struct({
@@ -243,9 +244,10 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     error: [Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Sends the planned dead letters again, spread evenly `over` a duration of at most a week. Each uses its journal unless " +
-      "`fresh` is true. 409 if other dead letters match the filter by now, and with `fresh` if one of them has a write or step " +
-      "of unknown outcome. If the request is interrupted, the remaining ones stay dead letters: make a new plan."
+    "Sends the planned dead letters again, spread evenly `over` a duration of at most a week. Each uses its journal " +
+      "unless `fresh` is true. 409 if other dead letters match the filter by now, and with `fresh` if one of them " +
+      "has a write or step of unknown outcome. If the request is interrupted, the remaining ones stay dead letters: " +
+      "make a new plan."
   ),
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(PlannedFields),
@@ -273,8 +275,9 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     error: [NotFound, ResolutionMalformed, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Records whether a write or step of unknown outcome happened. If it happened, the handler continues with the given " +
-      "result. If not, its journal entry is deleted, and it is done again. After the last resolution the dead letter is sent " +
-      "again. 409 if the outcome is no longer unresolved, or if the attempt that sent it is still running."
+    "Records whether a write or step of unknown outcome happened. If it happened, the handler continues with the " +
+      "given result. If not, its journal entry is deleted, and it is done again. After the last resolution the dead " +
+      "letter is sent again. 409 if the outcome is no longer unresolved, or if the attempt that sent it is still " +
+      "running."
   )
 )

@@ -78,10 +78,10 @@ export const holds = HttpApiGroup.make("holds").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Publishes the held changes, with `origin=backfill` as backfill events. `silent=true` (scope holds only) accepts the new " +
-      "content without publishing events. The response comes at once, and the hold is `approving` until all its changes are " +
-      "published. This also works for a paused or blocked stream. If the stream is no longer read, the changes are published " +
-      "once it is read again, and `waiting_reason` says so."
+    "Publishes the held changes, with `origin=backfill` as backfill events. `silent=true` (scope holds only) " +
+      "accepts the new content without publishing events. The response comes at once, and the hold is `approving` " +
+      "until all its changes are published. This also works for a paused or blocked stream. If the stream is no " +
+      "longer read, the changes are published once it is read again, and `waiting_reason` says so."
   ),
   HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
     params: holdId,
@@ -89,7 +89,7 @@ export const holds = HttpApiGroup.make("holds").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Rejects the hold; its changes stay unpublished. The records stay listed as rejected and cause no new hold until their " +
-      "content changes again."
+    "Rejects the hold; its changes stay unpublished. The records stay listed as rejected and cause no new hold " +
+      "until their content changes again."
   )
 )

@@ -192,8 +192,8 @@ const switchEndpoint = { params: plugin, query: { integration: Schema.optionalKe
 export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.get("list", "/v1/plugins", { success: PluginList, error: StoreUnavailable }).annotate(
     OpenApi.Description,
-    "Lists every plugin: its handlers with their position, waiting deliveries and dead letters, and the integrations in " +
-      "which it is on."
+    "Lists every plugin: its handlers with their position, waiting deliveries and dead letters, and the " +
+      "integrations in which it is on."
   ),
   HttpApiEndpoint.get("show", "/v1/plugins/:plugin", {
     params: plugin,
@@ -211,14 +211,14 @@ export const plugins = HttpApiGroup.make("plugins").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Switches the plugin off everywhere or in one integration. Running deliveries are finished; all others wait in order, " +
-      "and none is lost."
+    "Switches the plugin off everywhere or in one integration. Running deliveries are finished; all others wait in " +
+      "order, and none is lost."
   ),
   HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreUnavailable] })
     .annotate(
       OpenApi.Description,
-      "Stops the writes of all plugins to the API. Deliveries that need to write wait; requests of handlers to other servers " +
-        "continue."
+      "Stops the writes of all plugins to the API. Deliveries that need to write wait; requests of handlers to " +
+        "other servers continue."
     ),
   HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", {
     success: UnconfirmedList,
@@ -226,8 +226,8 @@ export const plugins = HttpApiGroup.make("plugins").add(
   })
     .annotate(
       OpenApi.Description,
-      "Lists the newest hundred writes of the last week whose effect should appear in a model that Rollcall reads, but was not " +
-        "found by two complete sweeps."
+      "Lists the newest hundred writes of the last week whose effect should appear in a model that Rollcall reads, " +
+        "but was not found by two complete sweeps."
     ),
   HttpApiEndpoint.post("resume", "/v1/plugins/writes/resume", {
     success: PluginList,
@@ -240,8 +240,8 @@ export const plugins = HttpApiGroup.make("plugins").add(
     error: [ReplayMalformed, NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Delivers a range of the event log to one handler again, behind waiting deliveries of the same records. Unless `fresh` is " +
-      "true, the journal of the first delivery is used, so completed steps are not repeated. With `dryRun` the handler runs at " +
-      "once without writing, and the response lists the writes that it would have sent."
+    "Delivers a range of the event log to one handler again, behind waiting deliveries of the same records. Unless " +
+      "`fresh` is true, the journal of the first delivery is used, so completed steps are not repeated. With " +
+      "`dryRun` the handler runs at once without writing, and the response lists the writes that it would have sent."
   )
 )

@@ -83,9 +83,9 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Returns the current state of the stream at once; reading starts after the page that is being read. `pause` stops reading " +
-      "the stream until `resume`, which also retries a blocked stream at once. `sweep` starts a new sweep. `backfill` starts " +
-      "a sweep whose events have the origin backfill."
+    "Returns the current state of the stream at once; reading starts after the page that is being read. `pause` " +
+      "stops reading the stream until `resume`, which also retries a blocked stream at once. `sweep` starts a new " +
+      "sweep. `backfill` starts a sweep whose events have the origin backfill."
   ),
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
     params: { integration: Schema.String, model: Model },
@@ -94,8 +94,8 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Moves the watermark back: the next poll reads from that time, minus the overlap. Changes that are already published " +
-      "cause no event. `complete_to` does not change."
+    "Moves the watermark back: the next poll reads from that time, minus the overlap. Changes that are already " +
+      "published cause no event. `complete_to` does not change."
   ),
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: Model },
@@ -103,6 +103,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     error: [NotFound, SourceUnavailable, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Reads the whole stream and compares it with its published records. Publishes nothing. Responds when the audit is finished."
+    "Reads the whole stream and compares it with its published records. Publishes nothing. Responds when the " +
+      "audit is finished."
   )
 )

@@ -337,7 +337,7 @@ describe("demo", () => {
       assert.isBelow(performance.now() - began, 10_000)
       const { code, stdout } = await demo.stop("SIGINT")
       assert.strictEqual(code, 0, stdout)
-      assert.match(stdout, /check +holds/)
+      assert.match(stdout, /check +passed/)
       assert.notInclude(stdout, "\x1b[")
     }))
 })

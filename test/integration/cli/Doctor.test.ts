@@ -147,7 +147,7 @@ describe("doctor", () => {
       const { of, ok } = await examined({ ...environment, ROLLCALL_STORE: "sqlite:/proc/rollcall.db" })
       assert.isFalse(ok)
       assert.deepInclude(of("disk")[0], { status: "problem", message: "0 MiB are free in /proc" })
-      assert.include(of("disk")[0]?.hint, "Make room")
+      assert.include(of("disk")[0]?.hint, "Free disk space")
     }))
 
   it("reports a URL with another server and a URL that does not answer", () =>

@@ -67,8 +67,8 @@ describe("start with plugins", () => {
 describe("doctor with plugins", () => {
   const examined = async (start: Start, environment: Readonly<Record<string, string>>, directory: string) => {
     const { stdout } = await start(["doctor", "--json"], environment, directory).ended
-    const { checks: findings, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
-    const of = (check: string) => findings.filter((finding) => finding.check.startsWith(check))
+    const { checks, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
+    const of = (check: string) => checks.filter((result) => result.check.startsWith(check))
     return { ok, of }
   }
   const needy = `Plugin.make("needy", {
@@ -130,8 +130,8 @@ describe("a plugin with faults", () => {
     inDirectory(async (directory, start) => {
       const { environment } = await configured(start, directory, faulty)
       const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
-      const { findings }: { readonly findings: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
-      const problems = findings.filter(({ status }) => status === "problem")
+      const { checks }: { readonly checks: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
+      const problems = checks.filter(({ status }) => status === "problem")
       const texts = problems.map(({ hint, message }) => `${message} ${hint}`)
       assert.strictEqual(texts.length, faults.length, texts.join("\n"))
       for (const [index, fault] of faults.entries()) assert.match(texts[index] ?? "", fault)
@@ -161,8 +161,8 @@ describe("the help", () => {
     const helps = {
       plugins: ["new", "list", "show", "on", "off", "stop-writes", "resume-writes", "replay"],
       deadletters: ["list", "show", "plan", "redrive", "discard", "resolve"],
-      "plugins replay": ["--from", "--to", "--integration", "--dry-run", "--fresh", "--limit", "Then do it"],
-      "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Many, gently"]
+      "plugins replay": ["--from", "--to", "--integration", "--dry-run", "--fresh", "--limit", "Replay; steps"],
+      "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Send many again, spread"]
     }
     await Promise.all(
       Object.entries(helps).map(async ([command, words]) => {

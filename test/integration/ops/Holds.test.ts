@@ -171,7 +171,7 @@ describe("rollcall holds", () => {
       const approved = yield* holds("approve", String(scope), "--silent", "--json")
       assert.strictEqual(JSON.parse(approved.stdout).state, "approving")
       const twice = yield* holds("approve", String(scope))
-      assert.deepStrictEqual([twice.code, twice.stderr.includes("is approving")], [1, true])
+      assert.deepStrictEqual([twice.code, twice.stderr.includes("is already approving")], [1, true])
       assert.strictEqual((yield* holds("show", "77")).code, 1)
       assert.strictEqual((yield* holds("show", "all")).code, 2)
       assert.strictEqual((yield* holds("decide")).code, 2)

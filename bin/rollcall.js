@@ -1,36 +1,37 @@
 #!/usr/bin/env node
-// Checks the Node version before anything newer than it is parsed, then hands over.
-// In a clone the TypeScript sources run directly; the published package carries them built, in dist/.
+// Checks the Node version before any code is parsed that an older version does not support, then starts the program.
+// In a clone the TypeScript sources run directly; the published package contains the compiled code in dist/.
 import { existsSync, readFileSync } from "node:fs"
 import module from "node:module"
 
 const major = Number(process.versions.node.split(".")[0])
 if (major < 24) {
   console.error(
-    `rollcall needs Node.js 24 or newer, this is ${process.versions.node}. In a clone, run \`npm install\` and use \`npx rollcall\`: it brings Node 24 along.`
+    `rollcall needs Node.js 24 or newer, but this is Node.js ${process.versions.node}. In a clone, run \`npm install\` and then \`npx rollcall\`, which uses its own Node 24.`
   )
   process.exit(1)
 }
-// Compiled code is kept between runs: half of the start-up time is compiling.
+// Cache compiled code between runs: compiling takes half of the start-up time.
 module.enableCompileCache?.()
 const here = (path) => new URL(`../${path}`, import.meta.url)
 const isClone = existsSync(here("src/main.ts"))
-/** Beside `src/`, and under `dist/` beside what is built of that. */
+/** The source of a compiled file. `plugins/` is next to `src/` in a clone, but inside `dist/` in the package. */
 const sourceOf = (built) =>
-  built.replace(/\.js$/, ".ts").replace(/^\.\/dist\/(plugins\/)?/, (_, shipped) => shipped ?? "src/")
-/** Of what is built, or its source. */
+  built.replace(/\.js$/, ".ts").replace(/^\.\/dist\/(plugins\/)?/, (_, bundled) => bundled ?? "src/")
+/** The URL of a compiled file, or of its source in a clone. */
 const urlOf = (built) => here(isClone ? sourceOf(built) : built).href
 
-// What a configuration imports from "rollcall" is this program, and the "effect" that its plugins import is ours, wherever
-// the configuration stands and whatever is installed beside it: nothing at all where this program was installed globally.
+// A configuration that imports "rollcall" gets this program, and its plugins that import "effect" get the copy of this
+// program. This must not depend on the folder of the configuration or the packages installed there: if Rollcall is
+// installed globally, none are.
 const { exports } = JSON.parse(readFileSync(here("package.json"), "utf8"))
-const faces = new Map(
-  Object.entries(exports).map(([path, face]) => [path.replace(".", "rollcall"), urlOf(face.default)])
+const entryPoints = new Map(
+  Object.entries(exports).map(([path, entry]) => [path.replace(".", "rollcall"), urlOf(entry.default)])
 )
 module.registerHooks({
   resolve: (specifier, context, next) =>
-    faces.has(specifier)
-      ? { url: faces.get(specifier), format: isClone ? "module-typescript" : "module", shortCircuit: true }
+    entryPoints.has(specifier)
+      ? { url: entryPoints.get(specifier), format: isClone ? "module-typescript" : "module", shortCircuit: true }
       : next(specifier, /^effect(\/|$)/.test(specifier) ? { ...context, parentURL: import.meta.url } : context)
 })
 await import(urlOf("./dist/main.js"))

@@ -1,8 +1,8 @@
 /**
- * The command line: every command, and what it is given.
+ * The command line: defines every command and gives it its dependencies.
  *
  * Gotchas
- * - What only some commands need is imported by them: they cost start-up time.
+ * - Modules that only some commands need are imported by those commands, because importing costs start-up time.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -48,7 +48,7 @@ import { findDivergence, Relay } from "./publish/Relay.ts"
 import { findPublishedElsewhere } from "./publish/Sink.ts"
 import { Store } from "./store/Store.ts"
 
-/** Of this package: one folder up, from the sources and from what is built of them. */
+/** The version of this package. Its package.json is one folder up, both from `src/` and from `dist/`. */
 const { version }: { readonly version: string } = createRequire(import.meta.url)("../package.json")
 
 // ---- start --------------------------------------------------------------------------------------------------------
@@ -64,12 +64,12 @@ const logStarted = Effect.fnUntraced(function*({ kafka, store: { name } }: Resol
     ...(url === null ? {} : { url })
   })
   if (streams.length > 0) return
-  yield* Effect.annotateLogs(Effect.logWarning("nothing is read"), {
+  yield* Effect.annotateLogs(Effect.logWarning("no stream to read: no integration is configured"), {
     hint: "set ROLLCALL_INTEGRATIONS to ids such as greenhouse:acme, or run `rollcall integrations add greenhouse:acme`"
   })
 })
 
-/** Fails once the store cannot be used any more, also while there is nothing to be read or written. */
+/** Fails once the store can no longer be used, even while no stream is read or written. */
 const failWhenStoreIsLost = Effect.flatMap(Store, (store) =>
   store.logRange.pipe(
     Effect.catch((error) => error.reason.retryable ? Effect.void : Effect.fail(error)),
@@ -86,15 +86,19 @@ const runForever = Effect.fnUntraced(function*(plan: ResolvedConfig) {
 
 class RunIncomplete extends Schema.TaggedError<RunIncomplete>()("RunIncomplete", { message: Schema.String }) {}
 
-/** What plugins did not do; of what is dead, what was not before. */
+/** Describes the deliveries that are still waiting, and the dead letters that are new since `before`. */
 const describeUndelivered = (before: PluginAdmin.PluginsView, after: PluginAdmin.PluginsView): ReadonlyArray<string> =>
   after.plugins.flatMap(({ handlers, plugin }) =>
     handlers.flatMap(({ dead, due, handler, running, waiting }) => {
-      const known = before.plugins.find((one) => one.plugin === plugin)?.handlers.find((one) => one.handler === handler)
-      const died = dead - (known?.dead ?? 0)
+      const earlier = before.plugins.find((one) => one.plugin === plugin)?.handlers
+        .find((one) => one.handler === handler)
+      const died = dead - (earlier?.dead ?? 0)
       const left = due + running + waiting
-      const what = [...(left > 0 ? [`${left} wait`] : []), ...(died > 0 ? [`${died} are dead letters now`] : [])]
-      return what.length === 0 ? [] : [`plugin ${plugin}, ${handler}: of its deliveries ${what.join(", ")}`]
+      const parts = [
+        ...(left > 0 ? [left === 1 ? "1 delivery is waiting" : `${left} deliveries are waiting`] : []),
+        ...(died > 0 ? [died === 1 ? "1 delivery became a dead letter" : `${died} deliveries became dead letters`] : [])
+      ]
+      return parts.length === 0 ? [] : [`plugin ${plugin}, ${handler}: ${parts.join(", ")}`]
     })
   )
 
@@ -109,10 +113,10 @@ const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const relay = yield* Effect.serviceOption(Relay)
   if (Option.isSome(relay)) {
     const { position, reason } = yield* relay.value.awaitPosition(newest)
-    if (position < newest) problems.push(`publishing stopped: ${reason?.message} (${reason?.hint})`)
+    if (position < newest) problems.push(`publishing to Kafka stopped: ${reason?.message} (${reason?.hint})`)
   }
   const { reason } = yield* plugins.awaitDrained(newest)
-  if (reason !== null) problems.push(`delivering stopped: ${reason.message} (${reason.hint})`)
+  if (reason !== null) problems.push(`delivery to plugins stopped: ${reason.message} (${reason.hint})`)
   problems.push(...describeUndelivered(before, yield* plugins.view))
   yield* Effect.annotateLogs(Effect.logInfo("every stream was read once"), {
     events: newest,
@@ -120,19 +124,21 @@ const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   })
   for (const problem of problems) yield* Effect.logError(problem)
   if (problems.length > 0) {
-    return yield* new RunIncomplete({ message: "not everything was read, published and delivered" })
+    return yield* new RunIncomplete({
+      message: "not everything was read, published and delivered; the errors above name each problem"
+    })
   }
 })
 
 const stopOnSignal = Effect.raceFirst(
   Effect.andThen(
     awaitShutdownSignal,
-    Effect.logInfo("stopping: open pages and running handlers are finished, nothing new is begun")
+    Effect.logInfo("stopping: open pages and running handlers are finished, no new ones are started")
   )
 )
 
 const config = Flag.String("config").pipe(
-  Flag.withDescription(`Read the configuration from this file instead of ${defaultFile}, if there is one`),
+  Flag.withDescription(`Path of the configuration file (default: ${defaultFile}, if it exists)`),
   Flag.withMetavar("file"),
   Flag.optional
 )
@@ -140,7 +146,10 @@ const config = Flag.String("config").pipe(
 const start = Command.make("start", {
   config,
   once: Flag.Boolean("once").pipe(
-    Flag.withDescription("Read each stream once, publish, deliver to plugins, and exit; 1 if any of that failed"),
+    Flag.withDescription(
+      "Read each stream once, publish the changes, deliver them to plugins, and exit; the exit code is 1 if any " +
+        "step failed"
+    ),
     Flag.withDefault(false)
   )
 }, ({ config, once }) =>
@@ -158,11 +167,11 @@ const start = Command.make("start", {
     }).pipe(withLoggedErrors(Config.parseLogSettings(input))))).pipe(
     Command.withDescription("Read every stream and publish its changes until interrupted"),
     Command.withExamples([
-      { command: "rollcall start", description: `Run with ${defaultFile}, if there is one, and the environment` }
+      { command: "rollcall start", description: `Use the environment and ${defaultFile}, if it exists` }
     ])
   )
 
-/** Of the operating API that is configured. */
+/** A client of the operating API at the configured address. */
 const connectClient = Effect.fnUntraced(function*(file: Option.Option<string>) {
   const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* loadRawConfig(file)))
   return yield* ApiClient.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
@@ -170,10 +179,10 @@ const connectClient = Effect.fnUntraced(function*(file: Option.Option<string>) {
 
 // ---- doctor -------------------------------------------------------------------------------------------------------
 
-/** Who asks waits for the answer. */
+/** Short, because an operator waits for the result. */
 const doctorTimeouts = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
-/** What Kafka has of the topics and of this store. Of the store only what must be the same is read. */
+/** Compares the topics in Kafka with the store. Reads only the log state and one chain value from the store. */
 const inspectKafka = (settings: Config.Settings, input: RawConfig, own: KafkaSettings) =>
   Effect.gen(function*() {
     const kafka = yield* loadKafka
@@ -184,7 +193,7 @@ const inspectKafka = (settings: Config.Settings, input: RawConfig, own: KafkaSet
       Option.getOrElse(log, () => "unknown" as const)
     )
     if (Option.isNone(log) || log.value === null || topics.blocker !== null) return { ...topics, divergence: null }
-    // a store that is yet to be migrated has no chain: it is compared once it is
+    // a store that is not migrated yet has no chain; the comparison is made after its migration
     const chain = yield* Effect.option(chainAt(published?.position ?? 0))
     const diverged = Option.isNone(chain) ? null : findDivergence(published, { ...log.value, chain: chain.value })
     return { ...topics, divergence: diverged ?? findPublishedElsewhere(log.value, published, log.value) }
@@ -199,21 +208,21 @@ const needsOf = ({ definition: { needs }, name }: Config.Settings["plugins"][num
 const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
   Effect.gen(function*() {
     const Doctor = yield* Effect.promise(() => import("./cli/doctor/Doctor.ts"))
-    const found = yield* loadRawConfig(config)
-    const checked = Config.check(found)
+    const input = yield* loadRawConfig(config)
+    const checked = Config.check(input)
     if (Result.isFailure(checked)) return yield* Doctor.reportInvalidConfig(checked.failure.faults, { json })
     const settings = checked.success
     const { kafka, store } = settings
-    const patient = {
+    const doctorInput = {
       ...settings,
       store: { ...store, ...(yield* storeInspector(store)) },
-      kafka: kafka === null ? null : { brokers: kafka.brokers, inspect: inspectKafka(settings, found, kafka) },
+      kafka: kafka === null ? null : { brokers: kafka.brokers, inspect: inspectKafka(settings, input, kafka) },
       plugins: { used: yield* Config.findPluginUses(settings), needs: settings.plugins.map(needsOf) }
     }
-    yield* Effect.provide(Doctor.runChecks(patient, { json }), sourceLayer({ ...settings, ...doctorTimeouts }))
+    yield* Effect.provide(Doctor.runChecks(doctorInput, { json }), sourceLayer({ ...settings, ...doctorTimeouts }))
   }).pipe(withTerminalErrors)).pipe(
     Command.withDescription(
-      "Check configuration, accounts, integrations, plugins, store, Kafka and clock, and say what to do"
+      "Check configuration, accounts, integrations, plugins, store, Kafka and clock, and show how to fix each problem"
     )
   )
 
@@ -221,7 +230,7 @@ const doctor = Command.make("doctor", { config, json }, ({ config, json }) =>
 
 const adopt = Command.make("adopt", {
   config,
-  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask"), Flag.withDefault(false)),
+  yes: Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask for confirmation"), Flag.withDefault(false)),
   json
 }, ({ config, json, yes }) =>
   Effect.gen(function*() {
@@ -230,7 +239,10 @@ const adopt = Command.make("adopt", {
     const { name } = settings.store
     const { log } = yield* Effect.flatMap(storeInspector(settings.store), ({ inspect }) => inspect)
     if (log === null) {
-      return yield* new Adopt.NotAdopted({ message: `${name} holds no store`, hint: "Set ROLLCALL_STORE." })
+      return yield* new Adopt.NotAdopted({
+        message: `there is no store at ${name}`,
+        hint: "Set ROLLCALL_STORE to the URL of the store to adopt."
+      })
     }
     const { kafka } = settings
     const published = kafka === null ? null : loadKafka.pipe(
@@ -247,12 +259,12 @@ const adopt = Command.make("adopt", {
     )
   }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), withTerminalErrors)).pipe(
     Command.withDescription(
-      "Make a restored or exchanged store the truth: publish every live record anew, in a later generation"
+      "Accept a restored or replaced store: publish every live record again, in a new generation"
     )
   )
 
 const store = Command.make("store").pipe(
-  Command.withDescription("What is done to the store as a whole, while Rollcall is stopped"),
+  Command.withDescription("Commands for the whole store; stop Rollcall before you use them"),
   Command.withSubcommands([adopt])
 )
 
@@ -266,7 +278,7 @@ const schema = Command.make("schema", { config }, ({ config }) =>
     const { state, topic } = { state: false, topic: "rollcall.{model}", ...kafka }
     yield* print(JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state }), null, 2))
   }).pipe(withTerminalErrors)).pipe(
-    Command.withDescription("Print the AsyncAPI document of what is published to Kafka, under the topics configured")
+    Command.withDescription("Print the AsyncAPI document of the events in Kafka, with the configured topics")
   )
 
 // ---- sandbox ------------------------------------------------------------------------------------------------------
@@ -282,11 +294,13 @@ const sandbox = Command.make("sandbox", sandboxFlags, ({ json, ...options }) =>
     )
     yield* awaitShutdownSignal
   }).pipe(Effect.scoped, withTerminalErrors)).pipe(
-    Command.withDescription("Serve a simulated unified API until interrupted, for trying out and testing")
+    Command.withDescription("Serve a simulated unified API until interrupted, to try Rollcall out or to test with")
   )
 
 const rollcall = Command.make("rollcall").pipe(
-  Command.withDescription("The change feed that a polled HR, recruiting, assessment and learning API does not have"),
+  Command.withDescription(
+    "A change feed for HR, recruiting, assessment and learning APIs that can only be polled"
+  ),
   Command.withSubcommands([
     start,
     demo,

@@ -118,7 +118,7 @@ const isRelative = (specifier: string): boolean => specifier.startsWith(".")
 const target = (path: string, specifier: string): string => normalize(join(dirname(path), specifier))
 const layerOf = (path: string): Layer | undefined => layers.find((layer) => layer.files.test(path))
 
-// ---- rules: each gives its violations as sentences ----------------------------------------------------------------
+// ---- rules: each returns its violations as sentences ----------------------------------------------------------------
 
 const homeless = (sources: Sources) => [...sources.keys()].filter((path) => layerOf(path) === undefined)
 
@@ -165,7 +165,7 @@ const cycles = (sources: Sources): ReadonlyArray<string> => {
   return found
 }
 
-/** What a plugin sees of us is what everybody's plugins see. */
+/** The bundled plugins import only the public modules that every plugin can import. */
 const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>
   [...plugins].flatMap(([path, text]) => {
     const allowed = path.endsWith(".test.ts")
@@ -180,7 +180,7 @@ const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>
 const tooLong = (sources: Sources): ReadonlyArray<string> =>
   [...sources].filter(([, text]) => text.split("\n").length > longest).map(([path]) => path)
 
-/** What costs time to load, and is not needed by every start. */
+/** Modules that are slow to load and that not every start needs. */
 const heavy = [
   "delivery/engine/DeliveryEngine.ts",
   "cli/demo/Demo.ts",
@@ -208,7 +208,7 @@ const vagueNames = (sources: Sources): ReadonlyArray<string> =>
     [...dirname(path).split("/"), basename(path, ".ts")].some((part) => vague.test(part))
   )
 
-// ---- the house ----------------------------------------------------------------------------------------------------
+// ---- tests ----------------------------------------------------------------------------------------------------
 
 describe("architecture", () => {
   const sources = read("src")
@@ -296,7 +296,7 @@ describe("the architecture rules", () => {
   )
   catches("see a long file", tooLong, { "api/A.ts": "\n".repeat(longest) }, "api/A.ts")
   catches(
-    "see what is loaded too early",
+    "see a module that is loaded too early",
     eager,
     {
       "main.ts": 'import type { A } from "./ops/Demo.ts"\nawait import("./ops/Doctor.ts")\nimport "./ops/B.ts"',

@@ -3,7 +3,7 @@
  * The last line says `N passed, N failed, N skipped`, each check counted as one test.
  *
  * Gotchas
- * - With `CI=true` a skipped test is a failure: what a machine lacks must not pass unnoticed there.
+ * - With `CI=true` a skipped test is a failure, so that a missing dependency of the machine is noticed.
  */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -20,7 +20,7 @@ interface Outcome {
 const root = fileURLToPath(new URL("..", import.meta.url))
 const tools = join(root, "node_modules", ".bin")
 
-/** Runs a tool of this project, its output shown as it comes; whether it succeeded. */
+/** Runs a tool of this project and shows its output. Returns whether it succeeded. */
 const run = (tool: string, args: ReadonlyArray<string>): boolean => {
   const { error, status } = spawnSync(join(tools, tool), args, {
     cwd: root,
@@ -74,7 +74,7 @@ const runTests = (args: ReadonlyArray<string>): Outcome => {
       console.error("the test runner left no report")
       return { passed: 0, failed: 1, skipped: 0 }
     }
-    // a file that cannot even be loaded has failed without a failed test
+    // a test file that cannot be loaded fails without a failed test
     const broken = report.testResults.filter(({ assertionResults, status }) =>
       status === "failed" && assertionResults.every((test) => test.status !== "failed")
     )

@@ -1,8 +1,8 @@
 /**
- * The composition root: which adapters stand behind which ports, as layers of what is configured.
+ * The composition root: builds the layers of a configuration and chooses the adapter of each port.
  *
  * Gotchas
- * - Kafka, PostgreSQL and delivering are imported when they are configured: they cost start-up time.
+ * - Kafka, PostgreSQL and delivery are imported only if they are configured, because importing costs start-up time.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Effect from "effect/Effect"
@@ -31,10 +31,10 @@ import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 
-/** What is configured, and what discovery adds to it. */
+/** The settings, completed by the models that discovery found. */
 export interface ResolvedConfig extends Config.Settings {
   readonly discovered: ReadonlyMap<string, ReadonlyArray<Model>>
-  /** Of the declared integrations. */
+  /** The streams of the declared integrations. */
   readonly streams: ReadonlyArray<StreamKey>
   readonly rawConfig: RawConfig
 }
@@ -43,11 +43,11 @@ export const sourceLayer = (options: UnifiedApi.Options) =>
   Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
 const processingFor = ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">, model: Model) => {
-  const treatment = models[model] ?? { remoteData: "drop", redact: {} }
-  return Processing.make(model, { ...treatment, key: redactKey === null ? "" : Redacted.value(redactKey) })
+  const settings = models[model] ?? { remoteData: "drop", redact: {} }
+  return Processing.make(model, { ...settings, key: redactKey === null ? "" : Redacted.value(redactKey) })
 }
 
-/** Where configuration leaves open which models are read, the tool catalogue is asked. */
+/** Determines the models of integrations with `models: "auto"` from the API's tool catalog. */
 export const resolveConfig = Effect.fnUntraced(function*(settings: Config.Settings, rawConfig: RawConfig) {
   const undecided = settings.integrations.filter(({ models }) => models === "auto")
   const discovered = yield* ModelDiscovery.discoverModels(undecided)
@@ -58,11 +58,11 @@ export const resolveConfig = Effect.fnUntraced(function*(settings: Config.Settin
   return plan
 })
 
-/** Events not yet in Kafka at which reading waits. */
+/** Reading pauses while this many events are not in Kafka yet. */
 const maxUnpublished = 1_000_000
 const relayReader = "relay"
 
-/** Who must have read an event before it may go. */
+/** The readers of the log that must have processed an event before it may be pruned. */
 const logReadersOf = ({ kafka, plugins }: ResolvedConfig) => [
   ...kafka === null ? [] : [relayReader],
   ...plugins.length === 0 ? [] : [deliveryReader]
@@ -90,7 +90,7 @@ const integrationsLayer = (plan: ResolvedConfig) =>
 
 const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"))
 
-/** The store, and who waits for it: one that serves is patient. */
+/** The store. `patient`: retry while the store is unavailable, as a service does, instead of failing. */
 export const storeLayer = (
   store: StoreLocation,
   { patient }: { readonly patient: boolean }
@@ -101,7 +101,7 @@ export const storeLayer = (
     ? Sqlite.waitingLayer({ file: store.file, ownThread: true })
     : Sqlite.layer(store)
 
-/** What looks at the store without touching it. */
+/** Inspects the store without changing it. */
 export const storeInspector = (store: StoreLocation) =>
   Effect.promise(async () => {
     if (store._tag === "Postgres") {
@@ -133,7 +133,7 @@ const loadDelivery = Effect.promise(() =>
   ])
 )
 
-/** Without plugins nothing is loaded, and nothing runs. `HttpClient` is for what handlers ask of others. */
+/** Without plugins the delivery engine is not loaded. Handlers use the `HttpClient` for requests to other servers. */
 const pluginsLayer = (
   { plugins, retention }: ResolvedConfig,
   integrationsReady: Effect.Effect<void>
@@ -173,11 +173,11 @@ export const serverLayer = ({ accounts, http, rawConfig }: ResolvedConfig) =>
     )
   )
 
-/** Says which store it is before anything is done with it: an empty one in place of one that is missing is seen there. */
+/** Logs which store is used before anything else uses it, so that an empty store in place of a missing one is noticed. */
 const logStoreOpened = (place: StoreLocation) =>
   Layer.effectDiscard(
     Effect.flatMap(Store, ({ identity: { generation, store }, isNew }) =>
-      Effect.annotateLogs(Effect.logInfo(isNew ? "new store made" : "store opened"), {
+      Effect.annotateLogs(Effect.logInfo(isNew ? "store created" : "store opened"), {
         store: place._tag === "Sqlite" && place.file !== ":memory:" ? resolve(place.file) : place.name,
         id: store,
         generation,
@@ -186,17 +186,17 @@ const logStoreOpened = (place: StoreLocation) =>
   )
 
 /**
- * Store, plugins, relay and capture; whoever is built later is closed earlier. Plugins are there before anything is read,
- * and attempt nothing before the store knows which integrations the configuration has.
+ * Store, plugins, relay and capture. Layers that are built later are closed earlier. Plugins are ready before the first
+ * read, but no delivery is attempted until the store knows the configured integrations.
  */
 export const pipelineLayer = (plan: ResolvedConfig) => {
-  const configured = Latch.makeUnsafe(false)
+  const integrationsReady = Latch.makeUnsafe(false)
   return integrationsLayer(plan).pipe(
-    Layer.tap(() => configured.open),
+    Layer.tap(() => integrationsReady.open),
     Layer.provideMerge(captureLayer(plan)),
     Layer.merge(Retention.layer({ retention: plan.retention, readers: logReadersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
-    Layer.provideMerge(pluginsLayer(plan, configured.await)),
+    Layer.provideMerge(pluginsLayer(plan, integrationsReady.await)),
     Layer.provideMerge(logStoreOpened(plan.store)),
     Layer.provideMerge(storeLayer(plan.store, { patient: true }))
   )

@@ -1,5 +1,5 @@
 /**
- * The operating API of a running process, as the commands and the demo ask it. Hides requests and decoding.
+ * A client of the operating API, for the commands and the demo. Hides requests and decoding.
  */
 import * as Effect from "effect/Effect"
 import * as Sse from "effect/encoding/Sse"
@@ -16,7 +16,7 @@ import { Fault, ReadinessCheck } from "../http/Problem.ts"
 import { StreamView } from "../http/streams/StreamApi.ts"
 import type { EventView } from "./terminal/Terminal.ts"
 
-/** Nothing answers there, or not as Rollcall does. */
+/** The process does not answer, refused the request, or is not Rollcall. */
 export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiClientError", {
   message: Schema.String,
   hint: Schema.String
@@ -35,21 +35,21 @@ export interface ApiClient {
   /** Holds that are neither approved nor cancelled, newest first. */
   readonly holds: Effect.Effect<ReadonlyArray<HoldView>, ApiClientError>
   readonly ready: Effect.Effect<ReadonlyArray<typeof ReadinessCheck.Type>, ApiClientError>
-  /** One thing by its path. */
+  /** Reads the resource at a path. */
   readonly get: <A>(path: string, schema: Schema.ConstraintDecoder<A>) => Effect.Effect<A, ApiClientError>
-  /** Asks for something to be done; waits for the answer, however long that takes. */
+  /** Sends a command and waits for its response without a time limit. */
   readonly post: <A>(
     path: string,
     body: Schema.Json,
     schema: Schema.ConstraintDecoder<A>
   ) => Effect.Effect<A, ApiClientError>
-  /** Everything from the oldest kept event to the newest now. */
+  /** Every event from the oldest retained one to the newest one at the time of the call. */
   readonly allEvents: Stream.Stream<FeedEvent, ApiClientError>
-  /** Events as they happen, after a position or `latest`, as the API gives them: JSON text. Ends with the process. */
+  /** Events as they happen, after a position or `latest`, as the JSON text that the API sends. Ends when the process ends. */
   readonly follow: (after: string) => Stream.Stream<string, ApiClientError>
 }
 
-/** What an event says, trusting the API. */
+/** Parses an event without validation, because it comes from our own API. */
 export const parseEvent = (text: string): FeedEvent => JSON.parse(text)
 
 const Problem = Schema.fromJsonString(Schema.Struct({
@@ -64,11 +64,11 @@ const explain = ({ detail, faults = [], hint }: typeof Problem.Type): string =>
     ...faults.map((fault) => `${fault.where}: ${fault.message}. ${fault.hint}.`)
   ].join("\n  ")
 
-/** What the process says of it is the message; where it says what to do, that is the hint. */
+/** Builds the error of a refused request. The hint contains the detail, the hint and the faults of the problem response. */
 const toApiClientError = Effect.fnUntraced(function*(response: HttpClientResponse) {
   const problem = yield* Effect.option(Effect.flatMap(response.text, Schema.decodeEffect(Problem)))
   return new ApiClientError({
-    message: `the running process refused (${response.status})`,
+    message: `the running process refused the request (HTTP ${response.status})`,
     hint: Option.match(problem, { onNone: () => "check ROLLCALL_HTTP_PORT", onSome: explain })
   })
 })
@@ -81,7 +81,7 @@ interface EventPage {
   readonly next: string
 }
 
-/** For how long a question waits; what is to be done may take longer. */
+/** The time limit of a GET request. Commands (POST) may take longer and have no limit. */
 const responseTimeout = "30 seconds"
 
 export interface ServerAddress {
@@ -97,14 +97,14 @@ export const make = Effect.fnUntraced(function*(options: ServerAddress) {
   ))
   const client = request(yield* HttpClient.HttpClient)
   const unreachable = new ApiClientError({
-    message: `no Rollcall answers at ${options.url}`,
+    message: `no Rollcall process answers at ${options.url}`,
     hint:
-      "start one with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to those of the running one"
+      "start it with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to the address it listens on"
   })
 
   const unresponsive = new ApiClientError({
-    message: `what listens at ${options.url} does not answer`,
-    hint: "a process that is frozen, or has too much to do: let it go on, or end it and start it again"
+    message: `the process at ${options.url} accepts connections but does not answer`,
+    hint: "the process is suspended or overloaded: resume it or wait, or restart it"
   })
 
   const send = Effect.fnUntraced(function*(
@@ -117,18 +117,25 @@ export const make = Effect.fnUntraced(function*(options: ServerAddress) {
       : yield* Effect.flatMap(toApiClientError(response), Effect.fail)
   })
 
-  // a frozen process goes on taking connections
+  // the kernel accepts connections for a suspended process, so only a timeout detects it
   const get = (path: string, accepted: ReadonlyArray<number> = [200]) =>
     send(HttpClientRequest.get(path), accepted).pipe(
       Effect.timeoutOrElse({ duration: responseTimeout, orElse: () => Effect.fail(unresponsive) })
     )
 
-  const decoded = <A>(answer: Effect.Effect<HttpClientResponse, ApiClientError>, schema: Schema.ConstraintDecoder<A>) =>
+  const decoded = <A>(
+    request: Effect.Effect<HttpClientResponse, ApiClientError>,
+    schema: Schema.ConstraintDecoder<A>
+  ) =>
     Effect.gen(function*() {
-      const response = yield* answer
+      const response = yield* request
       return yield* Effect.mapError(
         Effect.flatMap(response.json, Schema.decodeUnknownEffect(schema)),
-        () => new ApiClientError({ message: `${options.url} is no Rollcall`, hint: "check ROLLCALL_HTTP_PORT" })
+        () =>
+          new ApiClientError({
+            message: `the server at ${options.url} is not Rollcall`,
+            hint: "check ROLLCALL_HTTP_PORT"
+          })
       )
     })
 

@@ -1,6 +1,6 @@
 /**
- * `rollcall deadletters list | show | plan | redrive | discard | resolve`. Hides that what is sent again, given up or
- * answered for is shown and confirmed first, unless it is named by its plan or outcome.
+ * `rollcall deadletters list | show | plan | redrive | discard | resolve`. Hides that redriving, discarding and resolving
+ * first show what is affected and ask for confirmation, unless the plan or the outcome is given.
  */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -27,13 +27,13 @@ import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./
 const root = "/v1/deadletters"
 const DeadLetterPage = page(DeadLetterView)
 
-/** It was not said that this is meant. */
+/** Not confirmed: neither --yes nor a plan or an outcome was passed, and the prompt was not answered with yes. */
 export class NotConfirmed extends Schema.TaggedError<NotConfirmed>()("NotConfirmed", {
   message: Schema.String,
   hint: Schema.String
 }) {}
 
-/** The answer is not one answer, or not JSON, or it is unclear for which outcome it is. */
+/** The resolution is contradictory or not JSON, or it is unclear which outcome it is for. */
 export class ResolutionUnclear extends Schema.TaggedError<ResolutionUnclear>()("ResolutionUnclear", {
   message: Schema.String,
   hint: Schema.String
@@ -50,22 +50,22 @@ const instantFlag = (name: string, description: string) =>
   )
 
 const query = {
-  plugin: textFlag("plugin", "Only of this plugin", "name"),
-  handler: textFlag("handler", "Only of this handler", "name"),
-  integration: textFlag("integration", "Only of this integration", "id"),
+  plugin: textFlag("plugin", "Only dead letters of this plugin", "name"),
+  handler: textFlag("handler", "Only dead letters of this handler", "name"),
+  integration: textFlag("integration", "Only dead letters of this integration", "id"),
   reason: Flag.Literals("reason", failureReasons).pipe(
-    Flag.withDescription("Only what died for this reason"),
+    Flag.withDescription("Only dead letters with this failure reason"),
     Flag.optional
   ),
-  since: instantFlag("since", "Only what died from then on"),
-  until: instantFlag("until", "Only what died before")
+  since: instantFlag("since", "Only deliveries that failed at or after this time"),
+  until: instantFlag("until", "Only deliveries that failed before this time")
 }
 type Query = { readonly [K in keyof typeof query]: Option.Option<string | Date> }
 
 const filter = {
   ...query,
   id: Flag.Int("id").pipe(
-    Flag.withDescription("Only this one; may be given several times"),
+    Flag.withDescription("Only this dead letter; can be repeated"),
     Flag.withMetavar("number"),
     Flag.atLeast(0)
   )
@@ -85,40 +85,40 @@ const filterOf = ({ id, ...query }: Query & { readonly id: ReadonlyArray<number>
 
 const planFlag = Flag.String("plan").pipe(
   Flag.withDescription(
-    "Do what `rollcall deadletters plan` counted under this name, with the same filter, and do not ask"
+    "Plan that `rollcall deadletters plan` printed for the same filter; the command then does not ask for confirmation"
   ),
   Flag.withMetavar("plan"),
   Flag.optional
 )
 const idArgument = Argument.Int("id").pipe(
   Argument.filter((value) => value > 0, (value) => `Expected the number of a dead letter, got ${value}`),
-  Argument.withDescription("Its number, as `rollcall deadletters list` shows it")
+  Argument.withDescription("Number of the dead letter, as `rollcall deadletters list` shows it")
 )
 const askConfirmation = (message: string) =>
   Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(Effect.catch(() => Effect.succeed(false)))
-const yes = Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask"), Flag.withDefault(false))
+const yes = Flag.Boolean("yes").pipe(Flag.withDescription("Do not ask for confirmation"), Flag.withDefault(false))
 
 export const deadLetters = <E extends Error>(config: ConfigFlag, connect: ConnectClient<E>) => {
-  /** The plan that was given, or one that is made now and confirmed; null if there is nothing to do. */
+  /** Returns the given plan, or makes a plan and asks for confirmation; null if no dead letter matches. */
   const confirmPlan = Effect.fnUntraced(function*(
     client: ApiClient,
     filter: ReturnType<typeof filterOf>,
-    how: {
+    options: {
       readonly plan: Option.Option<string>
       readonly yes: boolean
       readonly json: boolean
       readonly question: string
     }
   ) {
-    if (Option.isSome(how.plan)) return how.plan.value
-    const found = yield* client.post(`${root}/plan`, filter, PlanView)
-    if (!how.json) yield* print(planText(found))
-    if (found.count === 0) return null
-    if (how.yes) return found.plan
-    if (!how.json && process.stdin.isTTY && (yield* askConfirmation(how.question))) return found.plan
+    if (Option.isSome(options.plan)) return options.plan.value
+    const planned = yield* client.post(`${root}/plan`, filter, PlanView)
+    if (!options.json) yield* print(planText(planned))
+    if (planned.count === 0) return null
+    if (options.yes) return planned.plan
+    if (!options.json && process.stdin.isTTY && (yield* askConfirmation(options.question))) return planned.plan
     return yield* new NotConfirmed({
-      message: "nothing was changed",
-      hint: `Say --plan ${found.plan} to do exactly this, or --yes.`
+      message: "not confirmed, so nothing was changed",
+      hint: `Pass --plan ${planned.plan} to confirm exactly this plan, or --yes.`
     })
   })
 
@@ -136,10 +136,10 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
       if (json) return yield* print(JSON.stringify(letters))
       yield* print(letters.length === 0 ? "no dead letters" : deadLetterTable(letters))
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("List deliveries that were given up, and why"),
+      Command.withDescription("List dead letters: deliveries that failed for good, and why"),
       Command.withExamples([{
         command: "rollcall deadletters list --plugin webhook --reason Transient",
-        description: "What a receiver that was down left behind"
+        description: "List the deliveries that failed while a receiver was down"
       }])
     )
 
@@ -149,11 +149,11 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
     config
   }, ({ config, id, json }) =>
     Effect.gen(function*() {
-      const story = yield* (yield* connect(config)).get(`${root}/${id}`, DeadLetterDetailView)
-      yield* print(json ? JSON.stringify(story) : deadLetterDetailText(story))
+      const detail = yield* (yield* connect(config)).get(`${root}/${id}`, DeadLetterDetailView)
+      yield* print(json ? JSON.stringify(detail) : deadLetterDetailText(detail))
     }).pipe(runClientCommand)).pipe(
       Command.withDescription(
-        "Show the whole story of one: attempts, requests, what is journaled, and which outcomes are unknown"
+        "Show one dead letter: its attempts, their requests, its journal, and its unknown outcomes"
       )
     )
 
@@ -162,25 +162,27 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
     { ...filter, json, config },
     ({ config, json, ...filter }) =>
       Effect.gen(function*() {
-        const found = yield* (yield* connect(config)).post(`${root}/plan`, filterOf(filter), PlanView)
-        yield* print(json ? JSON.stringify(found) : planText(found))
+        const planned = yield* (yield* connect(config)).post(`${root}/plan`, filterOf(filter), PlanView)
+        yield* print(json ? JSON.stringify(planned) : planText(planned))
       }).pipe(runClientCommand)
   ).pipe(
-    Command.withDescription("Count what a filter means, and name exactly that, for `redrive` and `discard`")
+    Command.withDescription("Count the dead letters that match a filter, and print a plan for `redrive` and `discard`")
   )
 
   const redrive = Command.make("redrive", {
     ...filter,
     plan: planFlag,
     over: Flag.String("over").pipe(
-      Flag.withDescription('Spread over this long, such as "10 minutes", a week at most; else at once'),
+      Flag.withDescription(
+        'Spread the deliveries over this duration, such as "10 minutes"; at most a week (default: all at once)'
+      ),
       Flag.withMetavar("duration"),
       Flag.optional
     ),
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription(
-        "Forget what was journaled for these events: it is done again; what is done once per record for ever is not. " +
-          "Refused while the outcome of a write or step is unknown: resolve it first"
+        "Use a new journal: steps that are already done for these events are done again, except those done once per " +
+          "record. Refused while the outcome of a write or step is unknown: resolve it first"
       ),
       Flag.withDefault(false)
     ),
@@ -190,21 +192,23 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
   }, ({ config, fresh, json, over, plan, yes, ...filter }) =>
     Effect.gen(function*() {
       const running = yield* connect(config)
-      const which = filterOf(filter)
-      const question = fresh ? "Send these again, without their journal?" : "Send these again?"
-      const planned = yield* confirmPlan(running, which, { plan, yes, json, question })
+      const filters = filterOf(filter)
+      const question = fresh
+        ? "Send these dead letters again, without their journal?"
+        : "Send these dead letters again?"
+      const planned = yield* confirmPlan(running, filters, { plan, yes, json, question })
       if (planned === null) return json ? yield* print(`{"count":0}`) : undefined
-      const body = { ...which, plan: planned, fresh, ...(Option.isSome(over) ? { over: over.value } : {}) }
+      const body = { ...filters, plan: planned, fresh, ...(Option.isSome(over) ? { over: over.value } : {}) }
       const { count, from, to } = yield* running.post(`${root}/redrive`, body, RedriveView)
-      const said = from === to ? "sent again" : `sent again from ${from} to ${to}`
-      yield* print(json ? JSON.stringify({ count, from, to }) : `${count.toLocaleString("en")} ${said}`)
+      const when = from === to ? "sent again" : `sent again between ${from} and ${to}`
+      yield* print(json ? JSON.stringify({ count, from, to }) : `${count.toLocaleString("en")} ${when}`)
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Send dead letters again; what was journaled is not done twice"),
+      Command.withDescription("Send dead letters again; steps that are already done are not repeated"),
       Command.withExamples([
-        { command: "rollcall deadletters redrive --id 17", description: "One, after its cause is mended" },
+        { command: "rollcall deadletters redrive --id 17", description: "Send one again after its cause is fixed" },
         {
           command: 'rollcall deadletters redrive --plugin webhook --reason Transient --over "10 minutes"',
-          description: "Many, gently; shows what it means and asks"
+          description: "Send many again, spread over time; shows the plan and asks for confirmation"
         }
       ])
     )
@@ -216,77 +220,84 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
       Effect.gen(function*() {
         const { config, json, plan, yes, ...filter } = input
         const running = yield* connect(config)
-        const which = filterOf(filter)
-        const planned = yield* confirmPlan(running, which, { plan, yes, json, question: "Give these up for good?" })
+        const filters = filterOf(filter)
+        const question = "Discard these dead letters for good?"
+        const planned = yield* confirmPlan(running, filters, { plan, yes, json, question })
         if (planned === null) return json ? yield* print(`{"count":0}`) : undefined
-        const { count } = yield* running.post(`${root}/discard`, { ...which, plan: planned }, DiscardView)
+        const { count } = yield* running.post(`${root}/discard`, { ...filters, plan: planned }, DiscardView)
         yield* print(
-          json ? JSON.stringify({ count }) : `${count.toLocaleString("en")} given up; what was parked goes on`
+          json
+            ? JSON.stringify({ count })
+            : `${count.toLocaleString("en")} discarded; deliveries that waited behind them continue`
         )
       }).pipe(runClientCommand)
-  ).pipe(Command.withDescription("Give dead letters up for good; what is parked behind them goes on"))
+  ).pipe(Command.withDescription("Discard dead letters for good; deliveries that wait behind them continue"))
 
-  /** The outcome that was named, or the only one there is, shown and confirmed. */
+  /** Returns the given outcome, or shows the only unknown outcome and asks for confirmation. */
   const chooseOutcome = Effect.fnUntraced(function*(
     { get }: ApiClient,
     id: number,
-    how: {
+    options: {
       readonly outcome: Option.Option<string>
       readonly yes: boolean
       readonly json: boolean
       readonly question: string
     }
   ) {
-    if (Option.isSome(how.outcome)) return how.outcome.value
+    if (Option.isSome(options.outcome)) return options.outcome.value
     const { outcomes } = yield* get(`${root}/${id}`, DeadLetterDetailView)
     const unknown = outcomes.filter(({ state }) => state !== "answered")
     const [one, ...others] = unknown.length === 0 ? outcomes : unknown
     if (one === undefined) {
       return yield* new ResolutionUnclear({
         message: `dead letter ${id} has no unknown outcome`,
-        hint: `rollcall deadletters show ${id} says why it died; redrive or discard it.`
+        hint: `\`rollcall deadletters show ${id}\` shows why it failed; redrive or discard it.`
       })
     }
     if (others.length > 0) {
       return yield* new ResolutionUnclear({
         message: `dead letter ${id} has ${others.length + 1} unknown outcomes`,
-        hint: `Say which one: ${
+        hint: `Choose one: ${
           [one, ...others].map(({ outcome, write }) => `--outcome ${outcome} (${write ?? "a step"})`).join(", ")
         }.`
       })
     }
-    if (!how.json) yield* print(outcomeText(one))
-    if (how.yes || (!how.json && process.stdin.isTTY && (yield* askConfirmation(how.question)))) return one.outcome
+    if (!options.json) yield* print(outcomeText(one))
+    if (options.yes || (!options.json && process.stdin.isTTY && (yield* askConfirmation(options.question)))) {
+      return one.outcome
+    }
     return yield* new NotConfirmed({
-      message: "nothing was changed",
-      hint: `Say --outcome ${one.outcome} to answer for exactly this, or --yes.`
+      message: "not confirmed, so nothing was changed",
+      hint: `Pass --outcome ${one.outcome} to confirm exactly this outcome, or --yes.`
     })
   })
 
   const resolve = Command.make("resolve", {
     id: idArgument,
     happened: Flag.Boolean("happened").pipe(
-      Flag.withDescription("It happened: the handler goes on behind it and does not do it again"),
+      Flag.withDescription("The write or step happened: the handler continues after it and does not repeat it"),
       Flag.withDefault(false)
     ),
     didNotHappen: Flag.Boolean("did-not-happen").pipe(
-      Flag.withDescription("It did not happen: it is done again"),
+      Flag.withDescription("The write or step did not happen: the handler does it again"),
       Flag.withDefault(false)
     ),
     created: Flag.String("id").pipe(
       Flag.withDescription(
-        "With --happened: the unified API's id of what the write created, where it answers with one"
+        "With --happened: the unified API's id of the object that the write created, if the write returns an id"
       ),
       Flag.withMetavar("id"),
       Flag.optional
     ),
     result: Flag.String("result").pipe(
-      Flag.withDescription("With --happened: all that the write answered, or the step gave back, in place of --id"),
+      Flag.withDescription("With --happened: the complete result of the write or step, in place of --id"),
       Flag.withMetavar("json"),
       Flag.optional
     ),
     outcome: Flag.String("outcome").pipe(
-      Flag.withDescription("Answer for what `rollcall deadletters show` shows under this name, and do not ask"),
+      Flag.withDescription(
+        "Outcome to resolve, as `rollcall deadletters show` prints it; the command then does not ask for confirmation"
+      ),
       Flag.withMetavar("outcome"),
       Flag.optional
     ),
@@ -297,24 +308,24 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
     Effect.gen(function*() {
       if (happened === didNotHappen) {
         return yield* new ResolutionUnclear({
-          message: "say whether it happened",
-          hint: "Give one of --happened and --did-not-happen."
+          message: "it is unclear whether the write or step happened",
+          hint: "Pass either --happened or --did-not-happen."
         })
       }
       const value = yield* Effect.fromResult(
         Result.try({
           try: (): Schema.Json | undefined => Option.isSome(result) ? JSON.parse(result.value) : undefined,
           catch: () =>
-            new ResolutionUnclear({ message: "--result is not JSON", hint: `Such as --result '{"id":"…"}'.` })
+            new ResolutionUnclear({ message: "--result is not JSON", hint: `Write it like --result '{"id":"…"}'.` })
         })
       )
       const running = yield* connect(config)
       const question = happened
-        ? "It happened, and is not to be done again?"
-        : "It did not happen, and is to be done again?"
-      const named = yield* chooseOutcome(running, id, { outcome, yes, json, question })
+        ? "Record that it happened, so that it is not done again?"
+        : "Record that it did not happen, so that it is done again?"
+      const chosen = yield* chooseOutcome(running, id, { outcome, yes, json, question })
       const body = {
-        outcome: named,
+        outcome: chosen,
         happened,
         ...(Option.isSome(created) && { id: created.value }),
         ...(value !== undefined && { result: value })
@@ -322,24 +333,27 @@ export const deadLetters = <E extends Error>(config: ConfigFlag, connect: Connec
       const resolved = yield* running.post(`${root}/${id}/resolve`, body, ResolveView)
       const next = resolved.redriven
         ? `dead letter ${id} is sent again`
-        : `${resolved.remaining} more to be answered for before dead letter ${id} is sent again`
+        : `dead letter ${id} is sent again once its other unknown outcomes are resolved (${resolved.remaining} left)`
       yield* print(json ? JSON.stringify(resolved) : `${happened ? "it happened" : "it did not happen"}: ${next}`)
     }).pipe(runClientCommand)).pipe(
       Command.withDescription(
-        "Say whether a write or step of unknown outcome happened, and send the dead letter again"
+        "Record whether a write or step of unknown outcome happened, and send the dead letter again"
       ),
       Command.withExamples([
         {
           command: "rollcall deadletters resolve 17 --happened --id 8Xi6iZrwusZqJmDGXs49GBmJ",
-          description: "The other system shows the employee; shows what was sent, and asks"
+          description: "The other system has the employee; shows what was sent, and asks for confirmation"
         },
-        { command: "rollcall deadletters resolve 17 --did-not-happen", description: "It is nowhere: send it again" }
+        {
+          command: "rollcall deadletters resolve 17 --did-not-happen",
+          description: "The other system does not have the employee: send the write again"
+        }
       ])
     )
 
   return Command.make("deadletters").pipe(
     Command.withDescription(
-      "Look at deliveries that plugins could not make, answer for unknown outcomes, send them again or give them up"
+      "List deliveries that failed for good, resolve their unknown outcomes, send them again or discard them"
     ),
     Command.withSubcommands([list, show, plan, redrive, discard, resolve])
   )

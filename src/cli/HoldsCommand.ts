@@ -1,4 +1,4 @@
-/** `rollcall holds list | show | approve | reject`: what the guard of the running process keeps back, and what to do with it. */
+/** `rollcall holds list | show | approve | reject`: the changes that the guard holds, and the operator's decision about them. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -9,25 +9,28 @@ import { holdTable, table } from "./terminal/Terminal.ts"
 
 const id = Argument.Int("hold").pipe(
   Argument.filter((value) => value > 0, (value) => `Expected the number of a hold, got ${value}`),
-  Argument.withDescription("Its number, as `rollcall holds list` shows it")
+  Argument.withDescription("Number of the hold, as `rollcall holds list` shows it")
 )
 
 const maxRecordsShown = 20
 
 const decisionText = ({ id, records, released, state, waiting_reason }: HoldView): string =>
   state === "rejected"
-    ? `hold ${id} is rejected: ${records} records stay listed and are not asked about until they are seen otherwise`
+    ? `hold ${id} is rejected: ${records} records stay unpublished and cause no new hold until their content ` +
+      `changes again`
     : waiting_reason !== null
-    ? `hold ${id} is approved, which is written down: ${waiting_reason}`
-    : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} are to follow`}`
+    ? `hold ${id} is approved and will be released later: ${waiting_reason}`
+    : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} follow`}`
 
 export const holds = <E extends Error>(config: ConfigFlag, connect: ConnectClient<E>) => {
   const list = Command.make("list", { json, config }, ({ config, json }) =>
     Effect.gen(function*() {
       const holds = yield* (yield* connect(config)).holds
       if (json) return yield* print(JSON.stringify(holds))
-      yield* print(holds.length === 0 ? "nothing is held" : holdTable(holds))
-    }).pipe(runClientCommand)).pipe(Command.withDescription("List what waits for a decision, and what was rejected"))
+      yield* print(holds.length === 0 ? "no holds" : holdTable(holds))
+    }).pipe(runClientCommand)).pipe(
+      Command.withDescription("List the holds that wait for a decision or for their release, and rejected ones")
+    )
 
   const show = Command.make("show", { id, json, config }, ({ config, id, json }) =>
     Effect.gen(function*() {
@@ -45,23 +48,25 @@ export const holds = <E extends Error>(config: ConfigFlag, connect: ConnectClien
         return yield* print(JSON.stringify({ ...first.hold, held: records }))
       }
       yield* print(holdTable([first.hold]))
-      if (first.hold.paths.length > 0) yield* print(`\nkept as published: ${first.hold.paths.join(", ")}`)
+      if (first.hold.paths.length > 0) {
+        yield* print(`\npaths that keep their published value: ${first.hold.paths.join(", ")}`)
+      }
       const shown = first.records.slice(0, maxRecordsShown)
       if (shown.length === 0) return
       const rows = shown.map((record) => [record.id, record.reason ?? "changed", record.changed_at ?? "–"])
       yield* print(`\n${table(["RECORD", "WHY", "CHANGED"], rows)}`)
       const rest = first.hold.records - shown.length
-      if (rest > 0) yield* print(`and ${rest.toLocaleString("en")} more; --json lists them all`)
-    }).pipe(runClientCommand)).pipe(Command.withDescription("Show one hold and the records it keeps back"))
+      if (rest > 0) yield* print(`and ${rest.toLocaleString("en")} more; --json lists all`)
+    }).pipe(runClientCommand)).pipe(Command.withDescription("Show one hold and its records"))
 
   const approve = Command.make("approve", {
     id,
     asBackfill: Flag.Boolean("as-backfill").pipe(
-      Flag.withDescription("Publish with origin backfill: handlers that do not ask for old records skip it"),
+      Flag.withDescription("Publish the events with origin backfill, which handlers skip unless they ask for it"),
       Flag.withDefault(false)
     ),
     silent: Flag.Boolean("silent").pipe(
-      Flag.withDescription("Of a scope hold: publish nothing, the records count as they are now shown"),
+      Flag.withDescription("Scope holds only: accept the new content without publishing events"),
       Flag.withDefault(false)
     ),
     json,
@@ -74,17 +79,18 @@ export const holds = <E extends Error>(config: ConfigFlag, connect: ConnectClien
       })
       const hold = yield* (yield* connect(config)).post(`/v1/holds/${id}/approve?${query}`, {}, HoldView)
       yield* print(json ? JSON.stringify(hold) : decisionText(hold))
-    }).pipe(runClientCommand)).pipe(Command.withDescription("Publish what a hold keeps back"))
+    }).pipe(runClientCommand)).pipe(Command.withDescription("Approve the hold; its changes are published"))
 
   const reject = Command.make("reject", { id, json, config }, ({ config, id, json }) =>
     Effect.gen(function*() {
       const hold = yield* (yield* connect(config)).post(`/v1/holds/${id}/reject`, {}, HoldView)
       yield* print(json ? JSON.stringify(hold) : decisionText(hold))
-    }).pipe(runClientCommand)).pipe(Command.withDescription("Keep back what a hold keeps back, and stop asking"))
+    }).pipe(runClientCommand)).pipe(Command.withDescription("Reject the hold; its changes stay unpublished"))
 
   return Command.make("holds").pipe(
     Command.withDescription(
-      "Decide about changes that look like something switched off rather than like people at work"
+      "Approve or reject unusually many deletes, restores or emptied fields, which the guard holds before they " +
+        "are published"
     ),
     Command.withSubcommands([list, show, approve, reject])
   )

@@ -1,4 +1,4 @@
-/** `rollcall integrations …`: which integrations a running process reads, and adding and removing them. */
+/** `rollcall integrations …`: lists, adds and removes the integrations of the running process. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -17,7 +17,7 @@ const id = Argument.String("id").pipe(Argument.withDescription("<tool>:<identifi
 const text = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
 
-/** What was not said is left out: the running process knows what is usual. */
+/** Leaves out a flag that is not given, because the running process knows the default. */
 const optionalField = <A extends Schema.Json>(name: string, value: Option.Option<A>): Readonly<Record<string, A>> =>
   Option.isSome(value) ? { [name]: value.value } : {}
 
@@ -33,17 +33,17 @@ export const integrations = <E extends Error>(config: ConfigFlag, connect: Conne
       const { items } = yield* get(path, IntegrationList)
       yield* print(json ? JSON.stringify(items) : integrationTable(items))
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Show every integration, those that were removed and kept too")
+      Command.withDescription("List all integrations, including removed ones whose data is kept")
     )
 
   const add = Command.make("add", {
     id,
-    account: text("account", "Its account, where there are several", "name"),
-    models: text("models", "Model names with commas between, or auto", "names"),
+    account: text("account", "Name of its account; required if several are configured", "name"),
+    models: text("models", "Model names separated by commas, or auto", "names"),
     interval: text("interval", 'Time between polls, such as "10 minutes"', "duration"),
-    sweepInterval: text("sweep-interval", "Time between full readings", "duration"),
+    sweepInterval: text("sweep-interval", "Time between sweeps", "duration"),
     backfill: Flag.Literals("backfill", ["publish", "fill"]).pipe(
-      Flag.withDescription("Whether old records are published, or only taken in"),
+      Flag.withDescription("Whether the first sweep publishes existing records, or only stores them"),
       Flag.optional
     ),
     json,
@@ -61,16 +61,16 @@ export const integrations = <E extends Error>(config: ConfigFlag, connect: Conne
       }
       yield* show(yield* post(path, body, IntegrationView), json)
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Read one more integration from now on; it stays over restarts"),
+      Command.withDescription("Start reading another integration; it stays across restarts"),
       Command.withExamples([
-        { command: "rollcall integrations add greenhouse:acme", description: "As is configured for all" }
+        { command: "rollcall integrations add greenhouse:acme", description: "Use the configured defaults" }
       ])
     )
 
   const remove = Command.make("remove", {
     id,
     data: Flag.Literals("data", ["keep", "erase"]).pipe(
-      Flag.withDescription("Must be said. What becomes of its records: kept for when it is added again, or erased")
+      Flag.withDescription("Required. Keep its records in case it is added again, or erase them")
     ),
     json,
     config
@@ -79,11 +79,11 @@ export const integrations = <E extends Error>(config: ConfigFlag, connect: Conne
       const { post } = yield* connect(config)
       yield* show(yield* post(`${path}/${encodeURIComponent(id)}/remove`, { data }, IntegrationView), json)
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Read an integration no more that was added at run time")
+      Command.withDescription("Stop reading an integration that was added at run time")
     )
 
   return Command.make("integrations").pipe(
-    Command.withDescription("See the integrations of the running process, add and remove them"),
+    Command.withDescription("List, add and remove the integrations of the running process"),
     Command.withSubcommands([list, add, remove])
   )
 }

@@ -1,4 +1,4 @@
-/** `rollcall plugins new`: a folder to begin with. Hides that a clone of Rollcall names its own modules otherwise. */
+/** `rollcall plugins new`: creates a plugin from a template. Hides that a clone of Rollcall imports its modules by other names. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -13,19 +13,21 @@ class PluginNotCreated
   extends Schema.TaggedError<PluginNotCreated>()("PluginNotCreated", { message: Schema.String, hint: Schema.String })
 {}
 
-/** Beside the sources, and beside what is built of them. */
+/** The folder `templates` is next to `src/` in a clone, and next to `dist/` in the package. */
 const template = (name: string): string =>
   readFileSync(fileURLToPath(new URL(`../../templates/${name}`, import.meta.url)), "utf8")
 
 const name = Argument.String("name").pipe(
   Argument.filter(
     (text) => /^[a-z][a-z0-9-]{0,62}$/.test(text),
-    (text) => `"${text}" is no name of a plugin; use lower-case letters, digits and hyphens, a letter first`
+    (text) => `"${text}" is not a plugin name; use lower-case letters, digits and hyphens, and start with a letter`
   ),
-  Argument.withDescription("Lower-case letters, digits and hyphens; of the folder, and of the plugin for ever")
+  Argument.withDescription(
+    "Name of the plugin and its folder: lower-case letters, digits and hyphens. A plugin cannot be renamed later"
+  )
 )
 
-/** What the folder we are in says of itself. */
+/** The package.json of the working directory; an empty object if there is none. */
 const readPackageJson = (): { readonly name?: unknown; readonly type?: unknown } =>
   existsSync("package.json") ? JSON.parse(readFileSync("package.json", "utf8")) : {}
 
@@ -35,8 +37,8 @@ const createPlugin = (name: string, effect: boolean) => {
   const folder = `plugins/${name}`
   if (existsSync(folder)) {
     throw new PluginNotCreated({
-      message: `${folder} is there already`,
-      hint: "Choose another name; nothing was changed."
+      message: `${folder} already exists; nothing was changed`,
+      hint: "Choose another name."
     })
   }
   const own = readPackageJson()
@@ -63,12 +65,12 @@ const createPlugin = (name: string, effect: boolean) => {
     "npx tsc --noEmit"
   ]
   return [
-    `made ${folder}: plugin.ts, plugin.test.ts, README.md${untyped ? "; and tsconfig.json" : ""}`,
+    `created ${folder}: plugin.ts, plugin.test.ts, README.md${untyped ? "; and tsconfig.json" : ""}`,
     "",
     "Next:",
     ...steps.map((step) => `  ${step}`),
     "",
-    `Then write what ${folder}/plugin.ts does, and name it in rollcall.config.ts; its README.md shows how.`
+    `Then write your handlers in ${folder}/plugin.ts, and add the plugin to rollcall.config.ts as its README.md shows.`
   ].join("\n")
 }
 
@@ -86,12 +88,12 @@ export const newPlugin = Command.make("new", {
         ? error
         : new PluginNotCreated({
           message: error instanceof Error ? error.message : String(error),
-          hint: "Run it in the folder of your project, where you may write."
+          hint: "Run the command in the folder of your project, and check that you may write there."
         })
   }).pipe(Effect.flatMap(print), withTerminalErrors)).pipe(
-    Command.withDescription("Make plugins/<name> with a plugin, its test and a README"),
+    Command.withDescription("Create plugins/<name> with a plugin, its test and a README"),
     Command.withExamples([{
       command: "rollcall plugins new tag-hires",
-      description: "Then: node --test plugins/tag-hires"
+      description: "Afterwards run: node --test plugins/tag-hires"
     }])
   )

@@ -1,4 +1,4 @@
-/** `rollcall plugins …`: how the plugins of the running process are, their switches, and delivering events again. */
+/** `rollcall plugins …`: shows the plugins of the running process, switches them on and off, and replays events. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -10,9 +10,11 @@ import { newPlugin } from "./NewPluginCommand.ts"
 import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
 
 const root = "/v1/plugins"
-const pathOf = (plugin: string, act = "") => `${root}/${encodeURIComponent(plugin)}${act}`
+const pathOf = (plugin: string, command = "") => `${root}/${encodeURIComponent(plugin)}${command}`
 
-const plugin = Argument.String("plugin").pipe(Argument.withDescription("Its name, as `rollcall plugins list` shows it"))
+const plugin = Argument.String("plugin").pipe(
+  Argument.withDescription("Name of the plugin, as `rollcall plugins list` shows it")
+)
 
 const optionalFlag = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
@@ -23,19 +25,19 @@ export const plugins = <E extends Error>(config: ConfigFlag, connect: ConnectCli
       const list = yield* (yield* connect(config)).get(root, PluginList)
       yield* print(json ? JSON.stringify(list) : pluginListText(list))
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Show every plugin with its handlers: how far behind, what waits, what is dead")
+      Command.withDescription("List all plugins and their handlers: lag, waiting deliveries and dead letters")
     )
 
   const show = Command.make("show", { plugin, json, config }, ({ config, json, plugin }) =>
     Effect.gen(function*() {
       const view = yield* (yield* connect(config)).get(pathOf(plugin), PluginView)
       yield* print(json ? JSON.stringify(view) : pluginText(view))
-    }).pipe(runClientCommand)).pipe(Command.withDescription("Show one plugin, and in which integrations it is on"))
+    }).pipe(runClientCommand)).pipe(Command.withDescription("Show one plugin, and the integrations in which it is on"))
 
   const switchCommand = (to: "on" | "off", description: string) =>
     Command.make(to, {
       plugin,
-      integration: optionalFlag("integration", "Only in this one", "id"),
+      integration: optionalFlag("integration", "Only in this integration", "id"),
       json,
       config
     }, ({ config, integration, json, plugin }) =>
@@ -50,78 +52,91 @@ export const plugins = <E extends Error>(config: ConfigFlag, connect: ConnectCli
         Command.withDescription(description),
         Command.withExamples([{
           command: `rollcall plugins ${to} stage-tags --integration greenhouse:acme`,
-          description: "For one customer"
+          description: "Only in one integration"
         }])
       )
 
-  const writesCommand = (name: string, act: "stop" | "resume", description: string) =>
+  const writesCommand = (name: string, command: "stop" | "resume", description: string) =>
     Command.make(name, { json, config }, ({ config, json }) =>
       Effect.gen(function*() {
-        const list = yield* (yield* connect(config)).post(`${root}/writes/${act}`, {}, PluginList)
-        const said = list.writes === "on"
-          ? "plugins may write to the API again"
-          : "no plugin writes to the API from now on"
-        yield* print(json ? JSON.stringify(list) : said)
+        const list = yield* (yield* connect(config)).post(`${root}/writes/${command}`, {}, PluginList)
+        const text = list.writes === "on"
+          ? "the writes of all plugins are resumed"
+          : "the writes of all plugins are stopped"
+        yield* print(json ? JSON.stringify(list) : text)
       }).pipe(runClientCommand)).pipe(Command.withDescription(description))
 
   const replay = Command.make("replay", {
     plugin,
-    handler: Argument.String("handler").pipe(Argument.withDescription("Its name; the trigger unless it has its own")),
+    handler: Argument.String("handler").pipe(
+      Argument.withDescription("Name of the handler; its trigger, unless the plugin names it")
+    ),
     from: optionalFlag(
       "from",
-      "Position of the first event, or a time; else the oldest that is kept",
+      "Position of the first event, or a time (default: the oldest retained event)",
       "position|instant"
     ),
-    to: optionalFlag("to", "Position of the last event, or the time before which it is; else now", "position|instant"),
-    integration: optionalFlag("integration", "Only events of this one", "id"),
+    to: optionalFlag(
+      "to",
+      "Position of the last event, or the time before which events are replayed (default: now)",
+      "position|instant"
+    ),
+    integration: optionalFlag("integration", "Only events of this integration", "id"),
     dryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Write nothing: run the handler now and say what it would write, or how it would fail"),
+      Flag.withDescription("Run the handler without writing, and show what it would write or how it would fail"),
       Flag.withDefault(false)
     ),
     fresh: Flag.Boolean("fresh").pipe(
       Flag.withDescription(
-        "Forget what was journaled for these events: it is done again; what is done once per record for ever is not"
+        "Use a new journal: steps that are already done for these events are done again, except those done once " +
+          "per record"
       ),
       Flag.withDefault(false)
     ),
     limit: Flag.Int("limit").pipe(
-      Flag.withDescription("Of a dry run: try at most so many deliveries (default: 100)"),
+      Flag.withDescription("With --dry-run: maximum number of deliveries to try (default: 100)"),
       Flag.withDefault(100)
     ),
     json,
     config
   }, ({ config, dryRun, fresh, from, handler, integration, json, limit, plugin, to }) =>
     Effect.gen(function*() {
-      const given = { from, to, integration }
-      const said = Object.entries(given).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : [])
-      const body = { handler, dryRun, fresh, ...(dryRun ? { limit } : {}), ...Object.fromEntries(said) }
+      const optional = Object.entries({ from, to, integration })
+        .flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : [])
+      const body = { handler, dryRun, fresh, ...(dryRun ? { limit } : {}), ...Object.fromEntries(optional) }
       const replayed = yield* (yield* connect(config)).post(pathOf(plugin, "/replay"), body, ReplayView)
       yield* print(json ? JSON.stringify(replayed) : replayText(replayed))
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Deliver a stretch of the event log to one handler again, or see what that would do"),
+      Command.withDescription("Deliver a range of the event log to one handler again, or show what that would do"),
       Command.withExamples([
         {
           command:
             "rollcall plugins replay stage-tags ats.application.stage_changed --from 2026-03-01T00:00:00Z --dry-run",
-          description: "See first"
+          description: "Show what the replay would write"
         },
         {
           command: "rollcall plugins replay stage-tags ats.application.stage_changed --from 2026-03-01T00:00:00Z",
-          description: "Then do it; what was journaled is not done twice"
+          description: "Replay; steps that are already done are not repeated"
         }
       ])
     )
 
   return Command.make("plugins").pipe(
-    Command.withDescription("Begin a plugin; see those of the running process, switch them, and deliver events again"),
+    Command.withDescription(
+      "Create a plugin; list the plugins of the running process, switch them on and off, and replay events"
+    ),
     Command.withSubcommands([
       newPlugin,
       list,
       show,
-      switchCommand("on", "Let a plugin go on where it stopped"),
-      switchCommand("off", "Let a plugin's deliveries wait, everywhere or in one integration; nothing is lost"),
-      writesCommand("stop-writes", "stop", "Keep every plugin from writing to the API, at once; what wants to waits"),
-      writesCommand("resume-writes", "resume", "Let plugins write again"),
+      switchCommand("on", "Switch a plugin on; it continues where it stopped"),
+      switchCommand("off", "Switch a plugin off, everywhere or in one integration; its deliveries wait, none is lost"),
+      writesCommand(
+        "stop-writes",
+        "stop",
+        "Stop the writes of all plugins to the API at once; deliveries that write wait"
+      ),
+      writesCommand("resume-writes", "resume", "Resume the writes of all plugins"),
       replay
     ])
   )

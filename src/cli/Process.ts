@@ -1,8 +1,8 @@
 /**
- * How a command runs and ends: who is told what went wrong, what signals do, and the exit code.
+ * How a command runs and ends: where its errors are reported, how it reacts to signals, and its exit code.
  *
  * Gotchas
- * - The first SIGINT or SIGTERM drains; a second one ends the process at once, for nobody listens any more.
+ * - The first SIGINT or SIGTERM drains. A second one ends the process at once, because the signal handlers are removed.
  */
 import * as Cause from "effect/Cause"
 import type * as CliError from "effect/cli/CliError"
@@ -11,38 +11,38 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Logging from "../telemetry/Logging.ts"
 
-/** A command did not do what was asked; why has been told. */
+/** A command failed, and its error is already reported. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {}) {}
 
 interface CommandError {
   readonly message: string
 }
 
-/** What to do about it, unless the message says so itself. */
-const hintOf = (fault: CommandError): string | null =>
-  "hint" in fault && typeof fault.hint === "string" && !fault.message.includes(fault.hint) ? fault.hint : null
+/** The hint of an error, unless its message already contains the hint. */
+const hintOf = (error: CommandError): string | null =>
+  "hint" in error && typeof error.hint === "string" && !error.message.includes(error.hint) ? error.hint : null
 
-/** A command for people: what went wrong is told in words on standard error, nothing else is logged. */
+/** For commands that people run: writes the error as text to standard error, and logs only errors. */
 export const withTerminalErrors = <A, E extends CommandError, R>(
   command: Effect.Effect<A, E, R>
 ): Effect.Effect<A, CommandFailed, R> =>
   command.pipe(
-    Effect.catch((fault) => {
-      const hint = hintOf(fault)
-      process.stderr.write(`rollcall: ${fault.message}\n${hint === null ? "" : `  ${hint}\n`}`)
+    Effect.catch((error) => {
+      const hint = hintOf(error)
+      process.stderr.write(`rollcall: ${error.message}\n${hint === null ? "" : `  ${hint}\n`}`)
       return Effect.fail(new CommandFailed())
     }),
     Effect.provide(Logging.layer({ level: "error", format: "pretty" }))
   )
 
-/** A command that runs as a service: what went wrong is a line of its log. */
+/** For commands that run as a service: writes the error as a line of the log. */
 export const withLoggedErrors =
   (log: { readonly level: Logging.Level; readonly format: Logging.Format | null }) =>
   <A, E extends CommandError, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, CommandFailed, R> =>
     command.pipe(
-      Effect.catch((fault) => {
-        const hint = hintOf(fault)
-        return Effect.logError(fault.message).pipe(
+      Effect.catch((error) => {
+        const hint = hintOf(error)
+        return Effect.logError(error.message).pipe(
           Effect.annotateLogs(hint === null ? {} : { hint }),
           Effect.andThen(Effect.fail(new CommandFailed()))
         )
@@ -67,23 +67,25 @@ const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError>): num
   if (Exit.isSuccess(exit)) return 0
   const error = exit.cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined) {
-    process.stderr.write(`rollcall: a defect, please report it\n${Cause.pretty(exit.cause)}\n`)
+    process.stderr.write(
+      `rollcall: internal error; please report it with the text below\n${Cause.pretty(exit.cause)}\n`
+    )
     return 1
   }
   if (error._tag === "CommandFailed") return 1
   return error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : 2
 }
 
-/** The one of Node: a plugin's output may come here too, and what plugins call does not end the process. */
+/** Node's own `exit`, because `process.exit` is replaced while plugins run and would not end the process. */
 const { exit } = process
 
-/** Whoever read our output has seen enough (`rollcall tail | head`): that ends us, and is no fault. */
+/** The reader of our output closed the pipe (`rollcall tail | head`). The process ends with success then. */
 const exitOnBrokenPipe = (error: NodeJS.ErrnoException): void => {
   if (error.code !== "EPIPE") throw error
   exit.call(process, 0)
 }
 
-/** Runs the whole program; 0 fine, 1 failed, 2 wrong usage. */
+/** Runs the whole program and exits: 0 = success, 1 = failure, 2 = wrong usage. */
 export const runMain = async <A>(program: Effect.Effect<A, CommandFailed | CliError.CliError>): Promise<never> => {
   process.stdout.on("error", exitOnBrokenPipe)
   return process.exit(exitCode(await Effect.runPromiseExit(program)))

@@ -1,4 +1,4 @@
-/** `rollcall streams …`: what an operator sees of the streams of a running process, and may do with them. */
+/** `rollcall streams …`: shows the streams of the running process and sends commands to them. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -9,10 +9,9 @@ import { AuditView, StreamView } from "../http/streams/StreamApi.ts"
 import { type ConfigFlag, type ConnectClient, json, print, runClientCommand } from "./Flags.ts"
 import { paint, streamTable, table } from "./terminal/Terminal.ts"
 
-/** The audit found what is neither published nor pending. */
+/** The audit found differences that are neither published nor pending. */
 export class AuditDiffers extends Schema.TaggedError<AuditDiffers>()("AuditDiffers", { message: Schema.String }) {
-  readonly hint =
-    "a change that is not announced is found by the next sweep: `rollcall streams sweep`, then audit again"
+  readonly hint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
 }
 
 const pathOf = (stream: string) =>
@@ -43,14 +42,14 @@ const streamDetails = (view: StreamView): string => {
 const auditText = ({ differences, differing, pending, quarantined, read, stream }: AuditView): string => {
   const waiting = Object.entries(pending).map(([status, rows]) => `${rows} ${status}`)
   const summary = [
-    `${stream}: ${read.toLocaleString("en")} rows read, ${differing.toLocaleString("en")} differ`,
+    `${stream}: ${read.toLocaleString("en")} records read, ${differing.toLocaleString("en")} differ`,
     ...(waiting.length === 0 ? [] : [`pending: ${waiting.join(", ")}`]),
     ...(quarantined === 0 ? [] : [`quarantined: ${quarantined}`])
   ].join("; ")
   return differences.length === 0
     ? summary
     : `${summary}\n\n${
-      table(["RECORD", "WHAT", "WHERE"], differences.map(({ id, paths, what }) => [id, what, paths.join(" ")]))
+      table(["RECORD", "DIFFERENCE", "PATHS"], differences.map(({ id, paths, what }) => [id, what, paths.join(" ")]))
     }`
 }
 
@@ -68,7 +67,7 @@ export const streams = <E extends Error>(config: ConfigFlag, connect: ConnectCli
       const { streams } = yield* connect(config)
       const views = yield* streams
       yield* print(json ? JSON.stringify(views) : streamTable(views))
-    }).pipe(runClientCommand)).pipe(Command.withDescription("Show every stream"))
+    }).pipe(runClientCommand)).pipe(Command.withDescription("List all streams"))
 
   const show = Command.make("show", { stream, json, config }, ({ config, json, stream }) =>
     Effect.gen(function*() {
@@ -76,13 +75,13 @@ export const streams = <E extends Error>(config: ConfigFlag, connect: ConnectCli
       const view = yield* get(stream, StreamView)
       yield* print(json ? JSON.stringify(view) : `${streamTable([view])}\n\n${streamDetails(view)}`)
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Show one stream: watermark, last readings, what is wrong with it")
+      Command.withDescription("Show one stream: watermark, last poll and sweep, and errors")
     )
 
   const rewind = Command.make("rewind", {
     stream,
     to: Flag.Date("to").pipe(
-      Flag.withDescription("Server time from which changes are read again, such as 2026-03-01T12:00:00Z"),
+      Flag.withDescription("API server time from which changes are read again, such as 2026-03-01T12:00:00Z"),
       Flag.withMetavar("instant")
     ),
     json,
@@ -93,7 +92,9 @@ export const streams = <E extends Error>(config: ConfigFlag, connect: ConnectCli
       const view = yield* post(`${stream}/rewind`, { to: to.toISOString() }, StreamView)
       yield* print(json ? JSON.stringify(view) : streamTable([view]))
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Read a stream's changes again from a time on; what is published already makes no event")
+      Command.withDescription(
+        "Read a stream's changes again from a point in time; changes that are already published cause no event"
+      )
     )
 
   const audit = Command.make("audit", { stream, json, config }, ({ config, json, stream }) =>
@@ -101,21 +102,25 @@ export const streams = <E extends Error>(config: ConfigFlag, connect: ConnectCli
       const { post } = yield* connect(config)
       const report = yield* post(`${stream}/audit`, {}, AuditView)
       yield* print(json ? JSON.stringify(report) : auditText(report))
-      if (report.differing > 0) return yield* new AuditDiffers({ message: `${report.differing} records differ` })
+      if (report.differing > 0) {
+        return yield* new AuditDiffers({ message: `${report.differing} records differ from their published content` })
+      }
     }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Compare what is published of a stream with a full reading of it; 1 if they differ")
+      Command.withDescription(
+        "Read a whole stream and compare it with its published records; the exit code is 1 if they differ"
+      )
     )
 
   return Command.make("streams").pipe(
-    Command.withDescription("See the streams of the running process, and act on them"),
+    Command.withDescription("List the streams of the running process, and poll, sweep, pause or audit them"),
     Command.withSubcommands([
       list,
       show,
-      streamCommand("pause", "Leave a stream as it is until it is resumed"),
-      streamCommand("resume", "Read a paused stream again, and try a blocked one at once"),
+      streamCommand("pause", "Stop reading a stream until it is resumed"),
+      streamCommand("resume", "Read a paused stream again, or retry a blocked stream now"),
       streamCommand("poll", "Poll a stream now"),
-      streamCommand("sweep", "Begin a full reading of a stream now"),
-      streamCommand("backfill", "Begin a full reading after which nothing that it found counts as new"),
+      streamCommand("sweep", "Start a sweep of a stream now"),
+      streamCommand("backfill", "Start a sweep whose events have the origin backfill"),
       rewind,
       audit
     ])

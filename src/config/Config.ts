@@ -1,14 +1,14 @@
 /**
- * Turns what is configured into one checked value. Hides which variables and properties there are, which of them wins,
- * and their defaults.
+ * Turns the raw configuration into one checked value. Hides the names of variables and properties, which of the two takes
+ * precedence, and the defaults.
  *
  * Invariants
- * 1. Every fault of the environment and of the file is reported, not only the first; each says what is wrong, where, and
- *    what to do.
- * 2. Secrets leave this module only as `Redacted`; no fault quotes one   (I11)
+ * 1. Every fault of the environment and of the file is reported, not only the first. Each names the location, the problem
+ *    and the fix.
+ * 2. Secrets leave this module only as `Redacted`, and no fault quotes a secret   (I11)
  *
  * Gotchas
- * - The environment wins: what the file says in the same place is then not looked at.
+ * - The environment takes precedence: if a variable is set, the matching property of the file is not even checked.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -43,12 +43,12 @@ export interface Settings {
   readonly accounts: Readonly<Record<string, Account>>
   readonly integrations: ReadonlyArray<Integration>
   readonly models: { readonly [model in Model]?: ModelSettings }
-  /** Key of the hashes that redaction makes. */
+  /** Key of the hashes that replace redacted values. */
   readonly redactKey: Redacted.Redacted | null
   readonly confirmInterval: Duration.Duration
   readonly overlapMin: Duration.Duration
   readonly retryBase: Duration.Duration
-  /** What is held until someone decides. */
+  /** From how many changes on the guard holds them until an operator decides. */
   readonly guard: Guard.Thresholds
   readonly store: StoreLocation
   /** How long the event log is kept. */
@@ -59,7 +59,7 @@ export interface Settings {
   readonly plugins: ReadonlyArray<Plugin<unknown>>
 }
 
-// ---- the whole ----------------------------------------------------------------------------------------------------
+// ---- all settings -------------------------------------------------------------------------------------------------
 
 const properties = [
   "accounts",
@@ -78,41 +78,41 @@ const properties = [
   "plugins"
 ] as const
 
-/** All that was found; of the file its properties. */
+/** The reader of all variables and of all top-level properties of the file. */
 type AllSections = SectionReader<(typeof properties)[number]>
 
-/** Of a file that could not be loaded it is unknown what it says: nothing is called missing then. */
-const evaluate = <A>(input: RawConfig, build: (found: AllSections) => A) => {
+/** If the file could not be loaded, its content is unknown, so no value is reported as missing. */
+const evaluate = <A>(input: RawConfig, build: (sections: AllSections) => A) => {
   const faults: Array<Fault> = [...input.faults]
-  const places = makeReader(input, (fault) => {
+  const reader = makeReader(input, (fault) => {
     if (fault.message !== notSet || input.faults.length === 0) faults.push(fault)
   })
-  return { value: build({ ...places, file: places.root.fields(...properties) }), faults }
+  return { value: build({ ...reader, file: reader.root.fields(...properties) }), faults }
 }
 
-const resultOf = <A>(input: RawConfig, build: (found: AllSections) => A): Result.Result<A, ConfigFaults> => {
+const resultOf = <A>(input: RawConfig, build: (sections: AllSections) => A): Result.Result<A, ConfigFaults> => {
   const { faults, value } = evaluate(input, build)
   return faults.length === 0 ? Result.succeed(value) : Result.fail(new ConfigFaults({ faults }))
 }
 
-const parseSettings = (found: AllSections): Settings => {
-  const { file, variable } = found
-  const length = (place: ConfigValue, otherwise: Duration.Input) =>
-    place.duration() ?? Duration.fromInputUnsafe(otherwise)
-  const accounts = parseAccounts(found)
+const parseSettings = (sections: AllSections): Settings => {
+  const { file, variable } = sections
+  const duration = (value: ConfigValue, fallback: Duration.Input) =>
+    value.duration() ?? Duration.fromInputUnsafe(fallback)
+  const accounts = parseAccounts(sections)
   return {
     accounts,
-    integrations: parseIntegrations(found, Object.keys(accounts)),
-    ...parseModelSettings(found),
-    confirmInterval: length(variable("ROLLCALL_CONFIRM_INTERVAL").or(file.confirmInterval), "10 minutes"),
-    overlapMin: length(variable("ROLLCALL_OVERLAP_MIN").or(file.overlapMin), "5 minutes"),
-    retryBase: length(variable("ROLLCALL_RETRY_BASE").or(file.retryBase), "1 second"),
+    integrations: parseIntegrations(sections, Object.keys(accounts)),
+    ...parseModelSettings(sections),
+    confirmInterval: duration(variable("ROLLCALL_CONFIRM_INTERVAL").or(file.confirmInterval), "10 minutes"),
+    overlapMin: duration(variable("ROLLCALL_OVERLAP_MIN").or(file.overlapMin), "5 minutes"),
+    retryBase: duration(variable("ROLLCALL_RETRY_BASE").or(file.retryBase), "1 second"),
     guard: parseGuard(file.guard),
-    store: parseStore(found),
-    retention: length(file.retention, "7 days"),
-    http: parseHttp(found),
-    kafka: parseKafka(found),
-    log: parseLog(found),
+    store: parseStore(sections),
+    retention: duration(file.retention, "7 days"),
+    http: parseHttp(sections),
+    kafka: parseKafka(sections),
+    log: parseLog(sections),
     plugins: parsePlugins(file.plugins)
   }
 }
@@ -120,15 +120,15 @@ const parseSettings = (found: AllSections): Settings => {
 /** Everything `start` needs. Pure. */
 export const check = (input: RawConfig): Result.Result<Settings, ConfigFaults> => resultOf(input, parseSettings)
 
-/** What `status` and `tail` need: where the operating API of the running process is. Pure. */
+/** The address of the operating API, for commands such as `status` and `tail` that call the running process. Pure. */
 export const checkHttp = (input: RawConfig): Result.Result<HttpSettings, ConfigFaults> => resultOf(input, parseHttp)
 
-/** The log settings, faults ignored: they are reported by `check`, and faults must be printable before that. */
+/** The log settings. Faults are ignored here because `check` reports them, and the logger must exist to print them. */
 export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, parseLog).value
 
 /**
- * An integration that is to be added at run time: written like those of the file. What it says itself counts before the
- * environment, for who asks means this one. Pure.
+ * Checks the body of a request to add an integration at run time. It has the properties of an integration in the file.
+ * They take precedence over the environment, because the request is about this one integration. Pure.
  */
 export const checkIntegration = (
   input: RawConfig,
@@ -136,28 +136,28 @@ export const checkIntegration = (
   body: unknown
 ): Result.Result<Integration, ConfigFaults> => {
   const faults: Array<Fault> = []
-  const places = makeReader({ ...input, file: { name: "body", value: body } }, (fault) => faults.push(fault))
-  const integration = parseIntegrationBody(places, accounts)
+  const reader = makeReader({ ...input, file: { name: "body", value: body } }, (fault) => faults.push(fault))
+  const integration = parseIntegrationBody(reader, accounts)
   return faults.length === 0 ? Result.succeed(integration) : Result.fail(new ConfigFaults({ faults }))
 }
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
 
-/** A plugin in an integration that is declared and where it is on. */
+/** A plugin in a declared integration in which the plugin is enabled. */
 export interface PluginUse {
   readonly plugin: string
   readonly integration: string
-  /** What it needs to be told, and is not. */
+  /** The plugin's variable or value that is missing or invalid; null if its configuration is complete. */
   readonly fault: Fault | null
 }
 
 const faultOf = ({ integration, message, plugin }: IncompleteConfiguration): Fault => ({
   where: `plugin ${plugin} in ${integration}`,
   message: message.replace(/^SchemaError\(([\s\S]*)\)$/, "$1").replace(/\s+/g, " "),
-  hint: "Set the variable of that name, or give it in `values` of the plugin's `with({ … })`"
+  hint: "Set the variable with that name, or add it to `values` in the plugin's `with({ … })`"
 })
 
-/** Where the plugins are used, and whether each finds there what it needs to be told. */
+/** Every integration in which a plugin is enabled, and whether the plugin's configuration is complete there. */
 export const findPluginUses = (
   { integrations, plugins }: Pick<Settings, "integrations" | "plugins">
 ): Effect.Effect<ReadonlyArray<PluginUse>> =>
@@ -173,25 +173,28 @@ export const findPluginUses = (
       }))
   )
 
-/** Whether the plugins find what they need to be told, wherever they are used. */
+/** Fails unless the configuration of every plugin is complete in every integration in which it is enabled. */
 export const checkPlugins = (settings: Pick<Settings, "integrations" | "plugins">): Effect.Effect<void, ConfigFaults> =>
   Effect.flatMap(findPluginUses(settings), (uses) => {
     const faults = uses.flatMap(({ fault }) => fault === null ? [] : [fault])
     return faults.length === 0 ? Effect.void : Effect.fail(new ConfigFaults({ faults }))
   })
 
-const parsePlugins = (place: ConfigValue): Settings["plugins"] => {
+const parsePlugins = (list: ConfigValue): Settings["plugins"] => {
   const names = new Set<string>()
-  return place.items().flatMap((item) => {
+  return list.items().flatMap((item) => {
     const plugin = item.value
     if (!isPlugin(plugin)) {
-      item.fault("is no plugin", "Name what `Plugin.make(…)` gives; a function that makes one is to be called")
+      item.fault(
+        "is not a plugin",
+        "List the result of `Plugin.make(…)`; if it is a function that makes a plugin, call it"
+      )
       return []
     }
     const { issues, handlers, name } = plugin
     for (const { hint, message } of issues) item.fault(message, hint)
-    if (names.has(name)) item.fault(`"${name}" is there twice`, "Give one of them another name, or leave one out")
-    if (handlers.length === 0) item.fault(`"${name}" handles nothing`, "Give it a handler: `.on`, `.batch` or `.every`")
+    if (names.has(name)) item.fault(`"${name}" is listed twice`, "Rename or remove one of the two plugins")
+    if (handlers.length === 0) item.fault(`"${name}" has no handler`, "Add a handler with `.on`, `.batch` or `.every`")
     names.add(name)
     return [plugin]
   })
@@ -199,8 +202,8 @@ const parsePlugins = (place: ConfigValue): Settings["plugins"] => {
 
 // ---- the guard ----------------------------------------------------------------------------------------------------
 
-const parseGuard = (place: ConfigValue): Guard.Thresholds => {
-  const { count, scopeCount, scopeShare, share, smallCount, smallShare, window } = place.fields(
+const parseGuard = (section: ConfigValue): Guard.Thresholds => {
+  const { count, scopeCount, scopeShare, share, smallCount, smallShare, window } = section.fields(
     "window",
     "count",
     "share",
@@ -209,16 +212,16 @@ const parseGuard = (place: ConfigValue): Guard.Thresholds => {
     "scopeCount",
     "scopeShare"
   )
-  const usual = Guard.thresholds
-  const records = (place: ConfigValue, otherwise: number) => place.number(1, Number.MAX_SAFE_INTEGER) ?? otherwise
-  const part = (place: ConfigValue, otherwise: number) => place.number(0, 1) ?? otherwise
+  const defaults = Guard.thresholds
+  const records = (value: ConfigValue, fallback: number) => value.number(1, Number.MAX_SAFE_INTEGER) ?? fallback
+  const part = (value: ConfigValue, fallback: number) => value.number(0, 1) ?? fallback
   return {
-    window: window.duration() ?? usual.window,
-    count: records(count, usual.count),
-    share: part(share, usual.share),
-    smallCount: records(smallCount, usual.smallCount),
-    smallShare: part(smallShare, usual.smallShare),
-    scopeCount: records(scopeCount, usual.scopeCount),
-    scopeShare: part(scopeShare, usual.scopeShare)
+    window: window.duration() ?? defaults.window,
+    count: records(count, defaults.count),
+    share: part(share, defaults.share),
+    smallCount: records(smallCount, defaults.smallCount),
+    smallShare: part(smallShare, defaults.smallShare),
+    scopeCount: records(scopeCount, defaults.scopeCount),
+    scopeShare: part(scopeShare, defaults.scopeShare)
   }
 }

@@ -1,19 +1,19 @@
 /**
- * What a `rollcall.config.ts` imports from "rollcall", and the shape of what it exports. Every property is optional unless
- * it says otherwise; docs/configuration.md has the defaults.
+ * The functions and types that a `rollcall.config.ts` imports from "rollcall". Every property is optional unless its
+ * comment says "Required"; docs/configuration.md lists the defaults.
  *
  * Gotchas
- * - Types are a help while writing. What a file really exports is checked at start, every fault with its path.
+ * - The types only help while the file is written. At start the exported value is checked, and every fault names its path.
  */
 import type { Model } from "../domain/Model.ts"
 import type { Plugin } from "../plugin/Plugin.ts"
 
-/** A value that stands in a variable, or in the file that `<variable>_FILE` names, and never in the configuration. */
+/** Names a value that is kept outside the configuration file: in a variable, or in the file that `<variable>_FILE` names. */
 export interface Secret {
   readonly secret: string
 }
 
-/** Names the variable that holds a secret. The file that `<variable>_FILE` names is read where that is set instead. */
+/** Refers to the secret in a variable. If `<variable>_FILE` is set instead, the secret is read from the file that it names. */
 export const secret = (variable: string): Secret => ({ secret: variable })
 
 export const isSecret = (value: unknown): value is Secret =>
@@ -21,15 +21,15 @@ export const isSecret = (value: unknown): value is Secret =>
   Object.keys(value).length === 1
 
 type Unit = "milli" | "second" | "minute" | "hour" | "day" | "week"
-/** A length of time: `30 seconds`, `1 hour`. */
+/** A duration: `30 seconds`, `1 hour`. */
 export type DurationText = `${number} ${Unit | `${Unit}s`}`
 
 export interface AccountConfig {
-  /** Required. The API's base address, ends in `/v1`. */
+  /** Required. The base URL of the API; it ends in `/v1`. */
   readonly url: string
   /** Required. */
   readonly key: Secret
-  /** Query name of the cursor of lists, for an API that calls it otherwise than `cursor`. */
+  /** Name of the query parameter that carries the cursor of lists, if the API does not call it `cursor`. */
   readonly cursorParameter?: string
 }
 
@@ -38,20 +38,20 @@ export interface IntegrationConfig {
   readonly id: string
   /** Name of an account. */
   readonly account?: string
-  /** `auto`: all that the integration's tool is not known to lack. */
+  /** `auto`: every model that the integration's tool may support. */
   readonly models?: "auto" | ReadonlyArray<Model>
   /** Time between polls of a stream. */
   readonly interval?: DurationText
-  /** Time between full readings, which find what polls cannot. */
+  /** Time between sweeps, which find the changes that polls cannot see. */
   readonly sweepInterval?: DurationText
-  /** Whether the first full reading publishes what it finds. */
+  /** Whether the first sweep publishes the records that it finds, or only stores them. */
   readonly backfill?: "publish" | "fill"
 }
 
 export interface ModelConfig {
-  /** What becomes of the third-party system's raw data: dropped, published but no reason for a change, or like all else. */
+  /** The raw data of the third-party system is dropped, carried in events without causing any, or tracked like other properties. */
   readonly remoteData?: "drop" | "carry" | "track"
-  /** JSON Pointer → the property is left out, or replaced by a keyed hash. Arrays are walked through. */
+  /** JSON Pointer → the property is left out, or replaced by a keyed hash. The pointer applies to every item of an array. */
   readonly redact?: Readonly<Record<`/${string}`, "drop" | "hash">>
 }
 
@@ -68,21 +68,21 @@ export interface KafkaConfig {
   readonly topic?: string
   /** Whether the latest content of each record also goes to a compacted topic, `<topic>.state`. */
   readonly state?: boolean
-  /** `false` for brokers without transactions: events can then appear twice, with the same id. */
+  /** `false` for brokers that do not support transactions: an event can then appear twice, with the same id. */
   readonly transactions?: boolean
 }
 
-/** From where on deletes, restores and switched-off fields are held until someone decides; docs/guard.md. */
+/** From how many deletes, restores and switched-off fields on the guard holds them until an operator decides; see docs/guard.md. */
 export interface GuardConfig {
-  /** Deletes, and restores, of this long are counted together. */
+  /** Deletes (and, separately, restores) within this time are counted together. */
   readonly window?: DurationText
-  /** Held beyond this many and, at once, beyond this share of the stream's live records … */
+  /** Changes are held if they exceed both this count and this share of the stream's live records … */
   readonly count?: number
   readonly share?: number
-  /** … or from both of these on. */
+  /** … or if they reach both of these. */
   readonly smallCount?: number
   readonly smallShare?: number
-  /** A path that goes to or from null: held from this many records on and beyond this share. */
+  /** A path that changes to or from null is held if it does so in at least this many records and beyond this share. */
   readonly scopeCount?: number
   readonly scopeShare?: number
 }
@@ -91,12 +91,12 @@ export interface ConfigFile {
   readonly accounts?: Readonly<Record<string, AccountConfig>>
   readonly integrations?: ReadonlyArray<IntegrationConfig>
   readonly models?: { readonly [name in Model]?: ModelConfig }
-  /** Key of the hashes that `redact` makes. */
+  /** Key of the hashes that `redact` writes. */
   readonly redactKey?: Secret
   readonly confirmInterval?: DurationText
   readonly overlapMin?: DurationText
   readonly retryBase?: DurationText
-  /** `sqlite:<file>` */
+  /** `sqlite:<file>` or `postgres://<user>@<host>/<database>` */
   readonly store?: string
   /** How long the event log is kept. */
   readonly retention?: DurationText
@@ -107,9 +107,9 @@ export interface ConfigFile {
     readonly format?: "pretty" | "json"
   }
   readonly guard?: GuardConfig
-  /** Each as `Plugin.make` made it, or as `with` has it used. */
+  /** Each is the result of `Plugin.make`, or of `with` on such a plugin. */
   readonly plugins?: ReadonlyArray<Plugin<unknown>>
 }
 
-/** Gives the configuration its type; export the result as default. */
+/** Returns the configuration with its type. Export the result as default. */
 export const defineConfig = (config: ConfigFile): ConfigFile => config

@@ -1,10 +1,10 @@
 /**
- * One value of the configuration and the place where it stands. Hides that a variable, a list in a variable and a
- * property in a file are read alike, and how faults are collected.
+ * One configuration value together with its location, which error messages name. Hides that a variable, a list in a
+ * variable and a property of the file are read in the same way, and how faults are collected.
  *
  * Invariants
- * 1. A reader that reports a fault still gives a value, so that all faults are found at once.
- * 2. No fault quotes a value that is not plain text, or may be a secret   (I11)
+ * 1. A method that reports a fault still returns, so that one run finds all faults.
+ * 2. No fault quotes a value that is not plain text or that may be a secret   (I11)
  */
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
@@ -19,12 +19,12 @@ import {
   type Variable
 } from "./RawConfig.ts"
 
-/** What is wrong with a value that must be there. */
+/** The message for a required value that is missing. */
 export const notSet = "is not set"
 
 export type Report = (fault: Fault) => void
 
-/** How a property's or member's place is called, from that of what holds it. */
+/** Builds the location of a property or list item from the location of the value that contains it. */
 type PathFormat = (where: string, key: string | number) => string
 
 const inFile: PathFormat = (where, key) => {
@@ -51,23 +51,23 @@ export class ConfigValue {
   readonly value: unknown
   readonly #report: Report
   readonly #naming: PathFormat
-  /** Whether it belongs to something that is set. */
-  readonly #held: boolean
+  /** Whether the object or list that contains this value is set. */
+  readonly #parentIsSet: boolean
 
-  private constructor(where: string, value: unknown, report: Report, naming: PathFormat, held = false) {
+  private constructor(where: string, value: unknown, report: Report, naming: PathFormat, parentIsSet = false) {
     this.where = where
     this.value = value
     this.#report = report
     this.#naming = naming
-    this.#held = held
+    this.#parentIsSet = parentIsSet
   }
 
-  /** A variable, undefined if it is not set; an array for the members of a list with commas. */
+  /** An environment variable. `value` is undefined if it is not set, and an array if the variable is a comma-separated list. */
   static variable(name: string, value: unknown, report: Report): ConfigValue {
     return new ConfigValue(name, value, report, inVariable)
   }
 
-  /** What a file exports. */
+  /** The default export of the configuration file. */
   static file(name: string, value: unknown, report: Report): ConfigValue {
     return new ConfigValue(`${name},`, value, report, inFile)
   }
@@ -76,9 +76,12 @@ export class ConfigValue {
     return this.value !== undefined
   }
 
-  /** This if it is set, the other otherwise; where neither is, the other if what would hold it is there. */
+  /**
+   * This value if it is set, otherwise `other`. If neither is set, the result is `other` if its parent is set, so that a
+   * fault names the location that the user writes to.
+   */
   or(other: ConfigValue): ConfigValue {
-    return this.isSet || !(other.isSet || other.#held) ? this : other
+    return this.isSet || !(other.isSet || other.#parentIsSet) ? this : other
   }
 
   fault(message: string, hint: string): void {
@@ -89,12 +92,12 @@ export class ConfigValue {
     return new ConfigValue(this.#naming(this.where, key), value, this.#report, this.#naming, this.isSet)
   }
 
-  /** A place for each of these properties; any other one is a fault. */
+  /** One value for each of these properties. Any other property is a fault. */
   fields<const Name extends string>(...names: ReadonlyArray<Name>): { readonly [name in Name]: ConfigValue } {
     const entries = new Map(this.entries())
-    for (const [name, place] of entries) {
+    for (const [name, value] of entries) {
       if (!names.some((known) => known === name)) {
-        place.fault("is not known", `Did you mean ${closestName(name, names)}? There are ${names.join(", ")}`)
+        value.fault("is unknown", `Did you mean ${closestName(name, names)}? Known properties: ${names.join(", ")}`)
       }
     }
     return Object.fromEntries(
@@ -103,7 +106,7 @@ export class ConfigValue {
   }
 
   /** The properties that are set. */
-  entries(): ReadonlyArray<readonly [name: string, place: ConfigValue]> {
+  entries(): ReadonlyArray<readonly [name: string, value: ConfigValue]> {
     if (!this.isSet) return []
     if (!isRecord(this.value)) {
       this.fault(`is ${kindOf(this.value)}`, "Write an object, { … }")
@@ -121,10 +124,10 @@ export class ConfigValue {
     return []
   }
 
-  /** undefined if it is not set, or no text. */
+  /** undefined if the value is not set or is not a string. */
   text(): string | undefined {
     if (typeof this.value === "string") return this.value.trim()
-    if (this.isSet) this.fault(`is ${kindOf(this.value)}`, "Write a text")
+    if (this.isSet) this.fault(`is ${kindOf(this.value)}`, "Write a string")
     return undefined
   }
 
@@ -132,12 +135,12 @@ export class ConfigValue {
     const text = this.text()?.toLowerCase()
     const value = values.find((value) => value === text)
     if (text !== undefined && value === undefined) {
-      this.fault(`"${text}" is not known`, `Use one of ${values.join(", ")}`)
+      this.fault(`"${text}" is not allowed`, `Use one of: ${values.join(", ")}`)
     }
     return value
   }
 
-  /** `true` and `false`, which a variable spells so or by the words given. */
+  /** A boolean. A variable holds it as the words `yes` and `no`, by default `true` and `false`. */
   flag(yes = "true", no = "false"): boolean | undefined {
     if (typeof this.value === "boolean") return this.value
     if (this.isSet && typeof this.value !== "string") {
@@ -150,21 +153,21 @@ export class ConfigValue {
 
   duration(): Duration.Duration | undefined {
     const text = this.text()
-    const length = text === undefined ? Option.none() : parseDuration(text)
-    if (text !== undefined && Option.isNone(length)) {
+    const duration = text === undefined ? Option.none() : parseDuration(text)
+    if (text !== undefined && Option.isNone(duration)) {
       this.fault(
-        `"${text}" is no length of time`,
+        `"${text}" is not a duration`,
         "Write a number and a unit, such as 30 seconds, 5 minutes or 6 hours"
       )
     }
-    return Option.getOrUndefined(length)
+    return Option.getOrUndefined(duration)
   }
 
-  /** undefined if it is not set, or no number of this range. */
+  /** undefined if the value is not set or is not a number in this range. */
   number(least: number, most: number): number | undefined {
     if (!this.isSet) return undefined
     if (typeof this.value === "number" && this.value >= least && this.value <= most) return this.value
-    const range = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`
+    const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
     this.fault(
       typeof this.value === "number" ? `${this.value} is out of range` : `is ${kindOf(this.value)}`,
       `Write a number ${range}`
@@ -173,19 +176,19 @@ export class ConfigValue {
   }
 }
 
-// ---- all places ---------------------------------------------------------------------------------------------------
+// ---- all values ---------------------------------------------------------------------------------------------------
 
 export interface ConfigReader {
   readonly variable: (name: Variable | SecretVariable) => ConfigValue
-  /** A variable that holds several values, with commas between. */
+  /** A variable that holds a comma-separated list. */
   readonly list: (name: Variable) => ConfigValue
-  /** What the file exports. */
+  /** The default export of the file. */
   readonly root: ConfigValue
-  /** The secret that is named there; a fault if there is none. */
-  readonly secretAt: (place: ConfigValue) => SecretValue | undefined
+  /** The secret that the value names. Reports a fault if the secret is not set. */
+  readonly secretAt: (reference: ConfigValue) => SecretValue | undefined
 }
 
-/** All places, and of what the file exports these properties. */
+/** A reader, with these properties of the file. */
 export type SectionReader<Name extends string> = ConfigReader & {
   readonly file: { readonly [name in Name]: ConfigValue }
 }
@@ -195,7 +198,7 @@ const split = (text: string | undefined): ReadonlyArray<string> | undefined => {
   return items?.length === 0 ? undefined : items
 }
 
-/** A variable that holds a secret reads like a property that names it. */
+/** A variable that holds a secret is returned as a reference to the secret, like a property of the file. */
 export const makeReader = ({ file, secrets, variables }: RawConfig, report: Report): ConfigReader => ({
   variable: (name) =>
     ConfigValue.variable(
@@ -205,30 +208,33 @@ export const makeReader = ({ file, secrets, variables }: RawConfig, report: Repo
     ),
   list: (name) => ConfigValue.variable(name, split(variables[name]), report),
   root: ConfigValue.file(file?.name ?? "", file?.value, report),
-  secretAt: (place) => {
-    if (!place.isSet) return undefined
-    if (!isSecret(place.value)) {
-      place.fault("is written out", `Write secret("NAME"), and set the variable NAME or NAME_FILE`)
+  secretAt: (reference) => {
+    if (!reference.isSet) return undefined
+    if (!isSecret(reference.value)) {
+      reference.fault(
+        "must not contain the secret itself",
+        `Write secret("NAME"), and set the variable NAME or NAME_FILE`
+      )
       return undefined
     }
-    const name = place.value.secret
+    const name = reference.value.secret
     const found = secrets.get(name) ?? `neither ${name} nor ${name}_FILE is set`
     if (typeof found !== "string") return found
-    place.fault(found, `Set ${name} to the secret, or ${name}_FILE to the file that holds it`)
+    reference.fault(found, `Set ${name} to the secret, or ${name}_FILE to the path of a file that contains it`)
     return undefined
   }
 })
 
 // ---- text ---------------------------------------------------------------------------------------------------------
 
-/** A length of time as Effect spells it: `30 seconds`. */
+/** A duration as Effect writes it: `30 seconds`. */
 export const parseDuration = (text: string): Option.Option<Duration.Duration> =>
   Option.filter(
     Duration.fromInput(text as Duration.Input),
     (value) => Duration.isFinite(value) && Duration.toMillis(value) > 0
   )
 
-/** The same, and its short spelling for the command line: `20s`. */
+/** Also accepts the short form of the command line: `20s`. */
 export const parseShortDuration = (text: string): Option.Option<Duration.Duration> => {
   const units: Readonly<Record<string, string>> = {
     ms: "millis",

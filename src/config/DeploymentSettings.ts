@@ -1,6 +1,6 @@
 /**
- * What one deployment has around it: the operating API, Kafka, the log. Hides how their addresses and logins
- * are spelled.
+ * The settings of one deployment: the operating API, Kafka and the log. Hides how their addresses and credentials are
+ * written.
  */
 import * as Redacted from "effect/Redacted"
 import { type ConfigReader, type ConfigValue, notSet, type SectionReader } from "./ConfigValue.ts"
@@ -8,7 +8,7 @@ import { type ConfigReader, type ConfigValue, notSet, type SectionReader } from 
 export interface HttpSettings {
   readonly host: string
   readonly port: number
-  /** Demanded from every caller when present. */
+  /** Every request must carry it; null if no token is required. */
   readonly token: Redacted.Redacted | null
 }
 
@@ -45,17 +45,17 @@ const isLoopback = (host: string): boolean => host === "localhost" || host === "
 export const parseHttp = ({ file, secretAt, variable }: SectionReader<"http">): HttpSettings => {
   const own = file.http.fields("host", "port", "token")
   const host = variable("ROLLCALL_HTTP_HOST").or(own.host).text() ?? "127.0.0.1"
-  const portPlace = variable("ROLLCALL_HTTP_PORT").or(own.port)
-  const port = String(portPlace.value ?? 8477)
+  const portValue = variable("ROLLCALL_HTTP_PORT").or(own.port)
+  const port = String(portValue.value ?? 8477)
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
-    portPlace.fault(`"${port}" is no port`, "Use a number from 1 to 65535, or 0 for any free one")
+    portValue.fault(`"${port}" is not a port`, "Use a number from 1 to 65535, or 0 for any free port")
   }
-  const tokenPlace = variable("ROLLCALL_HTTP_TOKEN").or(own.token)
-  const token = secretAt(tokenPlace)?.initial ?? null
-  if (!isLoopback(host) && !tokenPlace.isSet) {
+  const tokenValue = variable("ROLLCALL_HTTP_TOKEN").or(own.token)
+  const token = secretAt(tokenValue)?.initial ?? null
+  if (!isLoopback(host) && !tokenValue.isSet) {
     variable("ROLLCALL_HTTP_TOKEN").fault(
-      `is not set, and the operating API binds to ${host}, which others can reach`,
-      "Set a long random token, or bind to 127.0.0.1"
+      `is not set, but the operating API listens on ${host}, which other machines can reach`,
+      "Set a long random token, or listen on 127.0.0.1"
     )
   }
   return { host, port: Number(port), token }
@@ -70,7 +70,7 @@ const parseSasl = (
   const parts = [mechanism, username, password]
   if (parts.every((part) => !part.isSet)) return null
   for (const part of parts.filter((part) => !part.isSet)) {
-    part.fault(notSet, "Mechanism, user name and password are set together or not at all")
+    part.fault(notSet, "Set mechanism, user name and password together, or none of them")
   }
   return {
     mechanism: mechanism.oneOf(...saslMechanisms) ?? "plain",
@@ -82,11 +82,11 @@ const parseSasl = (
 export const parseKafka = ({ file, list, secretAt, variable }: SectionReader<"kafka">): KafkaSettings | null => {
   const own = file.kafka.fields("brokers", "ssl", "sasl", "topic", "state", "transactions")
   const login = own.sasl.fields("mechanism", "username", "password")
-  const brokersPlace = list("KAFKA_BROKERS").or(own.brokers)
-  const brokers = brokersPlace.items().map((place) => {
-    const broker = place.text() ?? ""
+  const brokersValue = list("KAFKA_BROKERS").or(own.brokers)
+  const brokers = brokersValue.items().map((item) => {
+    const broker = item.text() ?? ""
     if (!/^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)) {
-      place.fault(`"${broker}" is no broker`, "Write host:port, several with commas between")
+      item.fault(`"${broker}" is not a broker address`, "Write host:port; separate several with commas")
     }
     return broker
   })
@@ -97,18 +97,18 @@ export const parseKafka = ({ file, list, secretAt, variable }: SectionReader<"ka
     variable("KAFKA_SASL_PASSWORD").or(login.password),
     secretAt
   )
-  const topicPlace = variable("ROLLCALL_TOPIC").or(own.topic)
-  const topic = topicPlace.text() ?? "rollcall.{model}"
+  const topicValue = variable("ROLLCALL_TOPIC").or(own.topic)
+  const topic = topicValue.text() ?? "rollcall.{model}"
   if (!/^[A-Za-z0-9._-]+$/.test(topic.replaceAll("{model}", "m").replaceAll("{integration}", "i"))) {
-    topicPlace.fault(
-      `"${topic}" is no topic template`,
-      "Use letters, digits, `.`, `_`, `-` and the places {model} and {integration}"
+    topicValue.fault(
+      `"${topic}" is not a topic template`,
+      "Use letters, digits, `.`, `_`, `-` and the placeholders {model} and {integration}"
     )
   }
   const state = own.state.flag() ?? false
   const transactions = variable("ROLLCALL_KAFKA_TRANSACTIONS").or(own.transactions).flag("on", "off") ?? true
   if (file.kafka.isSet && brokers.length === 0) {
-    own.brokers.fault("names no broker", "Write host:port of one or more, set KAFKA_BROKERS, or leave kafka out")
+    own.brokers.fault("names no broker", "List at least one host:port, set KAFKA_BROKERS, or leave kafka out")
   }
   return brokers.length === 0 ? null : { brokers, ssl, sasl, topic, state, transactions }
 }

@@ -1,13 +1,13 @@
 /**
- * Finds what is configured, before any check: variables, secrets and the file. Hides where each of them comes from.
+ * Loads the configuration before any check: variables, secrets and the file. Hides where each of them comes from.
  *
  * Invariants
  * 1. Secrets leave this module only as `Redacted`   (I11)
  *
  * Gotchas
- * - A variable that is set and empty counts as not set: that is what compose files make of a missing one.
- * - A secret's file is read anew each time it is asked for, so a mounted secret that is exchanged counts at once. In the
- *   moment of the exchange it may be missing or empty: then the one before still holds.
+ * - A variable that is set but empty counts as not set, because compose files turn a missing variable into an empty one.
+ * - The file of a secret is read again on each use, so a rotated secret takes effect at once. While the file is being
+ *   replaced it may be missing or empty; the previous secret is used then.
  */
 import * as EffectConfig from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -42,7 +42,7 @@ const variables = [
   "KAFKA_SASL_MECHANISM",
   "KAFKA_SASL_USERNAME"
 ] as const
-/** `DATABASE_URL` is one because a URL of a database holds its password. */
+/** `DATABASE_URL` is a secret because the URL contains the password of the database. */
 const secretVariables = [
   "ROLLCALL_API_KEY",
   "ROLLCALL_HTTP_TOKEN",
@@ -58,32 +58,32 @@ export const isVariable = (name: string): name is Variable => variables.some((va
 const Fault = Schema.Struct({
   /** `ROLLCALL_API_URL`, or `rollcall.config.ts, accounts.eu.url` */
   where: Schema.String,
-  /** What is wrong. */
+  /** The problem, as a clause whose subject is `where`. */
   message: Schema.String,
-  /** What to do about it. */
+  /** How to fix the problem. */
   hint: Schema.String
 })
-/** One thing that is wrong with the configuration. */
+/** One error in the configuration. */
 export type Fault = typeof Fault.Type
 
 export class ConfigFaults extends Schema.TaggedError<ConfigFaults>()("ConfigFaults", { faults: Schema.Array(Fault) }) {
   override get message(): string {
     const lines = this.faults.map((fault) => `  ${fault.where}: ${fault.message}. ${fault.hint}.`)
-    return [`the configuration has ${lines.length === 1 ? "a fault" : `${lines.length} faults`}:`, ...lines].join("\n")
+    return [`the configuration has ${lines.length === 1 ? "an error" : `${lines.length} errors`}:`, ...lines].join("\n")
   }
 }
 
 export interface SecretValue {
-  /** As it was at the start. */
+  /** The value at start. */
   readonly initial: Redacted.Redacted
-  /** As it is now. */
+  /** Reads the current value. */
   readonly current: Effect.Effect<Redacted.Redacted>
 }
 
-/** What was found. Absent = not set. */
+/** Everything that is configured, not yet checked. An absent entry is not set. */
 export interface RawConfig {
   readonly variables: { readonly [name in Variable]?: string }
-  /** Variable → its secret, or in words why there is none. */
+  /** Variable → its secret, or the reason why it has none. */
   readonly secrets: ReadonlyMap<string, SecretValue | string>
   readonly file: { readonly name: string; readonly value: unknown } | null
   /** Why the file could not be loaded. */
@@ -114,7 +114,7 @@ const fromFile = (path: string, first: string): SecretValue => {
   }
 }
 
-/** Of `NAME`, or the file that `NAME_FILE` names; nothing if neither is set. */
+/** The secret in `NAME`, or in the file that `NAME_FILE` names; undefined if neither is set; a string says why it failed. */
 const loadSecret = Effect.fnUntraced(function*(name: string) {
   const own = Option.getOrUndefined(yield* variable(name))
   const path = Option.getOrUndefined(yield* variable(`${name}_FILE`))
@@ -127,45 +127,45 @@ const loadSecret = Effect.fnUntraced(function*(name: string) {
   const text = yield* readSecretFile(path)
   return Option.isSome(text)
     ? fromFile(path, text.value)
-    : `${name}_FILE names ${path}, which is empty or cannot be read`
+    : `${name}_FILE names ${path}, and that file is empty or cannot be read`
 })
 
 // ---- the file -----------------------------------------------------------------------------------------------------
 
 export const defaultFile = "rollcall.config.ts"
 
-const loadFile = Effect.fnUntraced(function*(asked: Option.Option<string>) {
-  const name = Option.getOrElse(asked, () => defaultFile)
+const loadFile = Effect.fnUntraced(function*(requested: Option.Option<string>) {
+  const name = Option.getOrElse(requested, () => defaultFile)
   const path = resolve(name)
   const failed = (message: string, hint: string) => ({ file: null, faults: [{ where: name, message, hint }] })
   if (!existsSync(path)) {
-    return Option.isNone(asked)
+    return Option.isNone(requested)
       ? { file: null, faults: [] }
-      : failed("does not exist", "Name the file that holds the configuration, or leave --config out")
+      : failed("does not exist", "Pass the path of the configuration file, or omit --config")
   }
   if (name.endsWith(".json")) {
-    return failed("is no module", "Write `export default defineConfig({ … })` in a file that ends in .ts or .js")
+    return failed("is not a module", "Write `export default defineConfig({ … })` in a file that ends in .ts or .js")
   }
   const module = yield* Effect.result(Effect.tryPromise(() => import(pathToFileURL(path).href)))
   if (module._tag === "Failure") {
     const { cause } = module.failure
     const reason = (cause instanceof Error ? cause.message : String(cause)).split("\n", 1)[0]
-    // of a syntax error the stack begins with the line of the file
+    // the stack of a syntax error begins with the file name and the line
     const [line] = cause instanceof SyntaxError
       ? /^[^\n]*?([^/\\\n]+:\d+)\n/.exec(cause.stack ?? "")?.slice(1) ?? []
       : []
     return failed(
       `cannot be loaded: ${reason}${line === undefined ? "" : `, at ${line}`}`,
-      "Correct the file; Node.js runs it as it is, with its types stripped"
+      "Correct the file; Node.js strips its types and runs it without a build"
     )
   }
   const value: unknown = module.success.default
   return value === undefined
-    ? failed("exports nothing as default", "Write `export default defineConfig({ … })`")
+    ? failed("has no default export", "Write `export default defineConfig({ … })`")
     : { file: { name, value }, faults: [] }
 })
 
-/** The variables that a file names as secrets. What is nested deeper belongs to plugins, and may lead in circles. */
+/** The variables that a file names as secrets. Deeper values belong to plugins and may contain cycles. */
 const secretsIn = (value: unknown, depth = 4): ReadonlyArray<string> => {
   if (isSecret(value)) return [value.secret]
   if (depth === 0 || typeof value !== "object" || value === null) return []
@@ -189,9 +189,9 @@ const collect = Effect.fnUntraced(
   }
 )
 
-/** What the environment says, and the given file, or `rollcall.config.ts` where there is one in the working directory. */
+/** Loads the environment and the given file, or `rollcall.config.ts` if the working directory has one. */
 export const loadRawConfig = (file: Option.Option<string>): Effect.Effect<RawConfig> =>
   Effect.flatMap(loadFile(file), collect)
 
-/** What the environment says. */
+/** Loads the environment only. */
 export const loadEnvironment: Effect.Effect<RawConfig> = collect({ file: null, faults: [] })

@@ -1,17 +1,17 @@
 /**
- * Where the store is. Hides how the address of a database is read, which is as libpq does, and what can be wrong with it.
+ * The location of the store. Hides how the URL of a database is parsed (like libpq does) and checked.
  *
  * Invariants
- * 1. No fault quotes an address, nor a part of it: what is misspelt may hold the password   (I11)
+ * 1. No fault quotes a URL or a part of one: the misspelled part may be the password   (I11)
  *
  * Gotchas
- * - Parameters that nobody here knows are passed over: what serves a database hands out addresses with its own.
+ * - Unknown URL parameters are ignored, because database providers hand out URLs with parameters of their own.
  */
 import * as Redacted from "effect/Redacted"
 import { isSecret } from "./ConfigFile.ts"
 import type { ConfigValue, SectionReader } from "./ConfigValue.ts"
 
-/** `name` may be read by everybody. */
+/** `name` contains no secret, so it may be logged. */
 export type StoreLocation =
   | { readonly _tag: "Sqlite"; readonly file: string; readonly name: string }
   | { readonly _tag: "Postgres"; readonly url: Redacted.Redacted; readonly name: string }
@@ -31,47 +31,58 @@ const isEncoded = (part: string): boolean => {
 
 const isPort = (text: string): boolean => /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535
 
-/** Reports what keeps an address from being one. */
-const checkUrl = (place: ConfigValue, url: URL): void => {
+/** Reports every error in the URL of a database. */
+const checkUrl = (location: ConfigValue, url: URL): void => {
   const { hostname, password, pathname, searchParams, username } = url
   const all = (name: string, isRight: (value: string) => boolean) => searchParams.getAll(name).every(isRight)
   if (![hostname, password, pathname, username].every(isEncoded)) {
-    place.fault("has a % that begins no code", "Write % itself as %25, also within the password")
+    location.fault(
+      "contains a % that is not followed by two hexadecimal digits",
+      "Write a literal % as %25, also in the password"
+    )
   }
   if (!all("sslmode", (mode) => sslModes.includes(mode))) {
-    place.fault("has an sslmode that there is not", `Use one of ${sslModes.join(", ")}, or leave it out`)
+    location.fault("has an unknown sslmode", `Use one of ${sslModes.join(", ")}, or leave sslmode out`)
   }
-  // passed over as others are, nothing would be encrypted
-  if (searchParams.has("ssl")) place.fault("asks for ssl, which nobody here knows", "Write sslmode=require instead")
-  // passed over as others are, the tables would be where nobody looks for them
+  // ignored like other unknown parameters, it would leave the connection unencrypted
+  if (searchParams.has("ssl")) {
+    location.fault("has the parameter ssl, which is not supported", "Write sslmode=require instead")
+  }
+  // ignored like other unknown parameters, it would leave the tables in another schema than the one named
   if (searchParams.has("schema")) {
-    place.fault("names a schema", 'Leave `schema` out: the tables are always in the schema "rollcall" of the database')
+    location.fault(
+      "names a schema",
+      'Leave `schema` out: the tables are always in the schema "rollcall" of the database'
+    )
   }
-  if (!all("port", isPort)) place.fault("has a port that is none", "Use a number from 1 to 65535")
+  if (!all("port", isPort)) location.fault("has an invalid port", "Use a number from 1 to 65535")
   if (!all("connect_timeout", (seconds) => /^\d+$/.test(seconds))) {
-    place.fault("has a connect_timeout that is none", "Use a whole number of seconds; more than 15 are 15, and so is 0")
+    location.fault(
+      "has an invalid connect_timeout",
+      "Use a whole number of seconds; 0 and values above 15 mean 15 seconds"
+    )
   }
 }
 
-/** The place of the store as `ROLLCALL_STORE`, else `DATABASE_URL`, else the file's property says it. */
+/** Reads `ROLLCALL_STORE`, else `DATABASE_URL`, else the property `store` of the file. */
 export const parseStore = ({ file: own, secretAt, variable }: SectionReader<"store">): StoreLocation => {
-  const place = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(own.store)
-  const address = isSecret(place.value) ? secretAt(place)?.initial ?? Redacted.make("sqlite::memory:") : null
-  const text = address === null ? place.text() ?? "sqlite:./rollcall.db" : Redacted.value(address)
+  const location = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(own.store)
+  const secretUrl = isSecret(location.value) ? secretAt(location)?.initial ?? Redacted.make("sqlite::memory:") : null
+  const text = secretUrl === null ? location.text() ?? "sqlite:./rollcall.db" : Redacted.value(secretUrl)
   if (!/^postgres(ql)?:/.test(text)) {
-    if (!/^sqlite:./.test(text)) place.fault("names no store", hint)
+    if (!/^sqlite:./.test(text)) location.fault("is not a store URL", hint)
     const file = text.replace(/^sqlite:/, "")
     return { _tag: "Sqlite", file, name: file }
   }
   const url = URL.parse(text) ?? new URL("postgres:")
   const { host, password, pathname, searchParams } = url
   const database = searchParams.get("dbname") ?? pathname.slice(1)
-  if (database === "") place.fault("is no address of a database", hint)
-  checkUrl(place, url)
-  const inFile = address === null && !variable("ROLLCALL_STORE").isSet
+  if (database === "") location.fault("names no database", hint)
+  checkUrl(location, url)
+  const inFile = secretUrl === null && !variable("ROLLCALL_STORE").isSet
   if (inFile && (password !== "" || searchParams.has("password"))) {
-    place.fault("holds a password", `Write secret("DATABASE_URL"), and set the variable of that name`)
+    location.fault("contains a password", `Write secret("DATABASE_URL"), and set the variable with that name`)
   }
   const name = `postgres://${host || (searchParams.get("host") ?? "localhost")}/${database}`
-  return { _tag: "Postgres", url: address ?? Redacted.make(text), name }
+  return { _tag: "Postgres", url: secretUrl ?? Redacted.make(text), name }
 }

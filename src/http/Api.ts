@@ -1,8 +1,10 @@
 /**
- * The operating API as a contract: paths, queries, answers and problems, from which server and OpenAPI document are made.
+ * The contract of the operating API: paths, queries, responses and problems. The server and the OpenAPI document are built
+ * from it.
  *
  * Gotchas
- * - The answers' schemas document; events and records are served as spliced text and never pass through them.
+ * - The schemas of events and records are only documentation: the server concatenates stored JSON text and does not encode
+ *   it with them.
  */
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
@@ -27,7 +29,7 @@ import { RequestValidation } from "./RequestValidation.ts"
 import { DurationText, Limit, Model, page } from "./Schemas.ts"
 import { commandEndpoints, streams } from "./streams/StreamApi.ts"
 
-// ---- shapes -------------------------------------------------------------------------------------------------------
+// ---- schemas ------------------------------------------------------------------------------------------------------
 
 /** A CloudEvent 1.0 in JSON format, as `GET /v1/events` lists it. */
 const Event = Schema.StructWithRest(
@@ -44,7 +46,7 @@ const Event = Schema.StructWithRest(
   [Schema.Record(Schema.String, Schema.Unknown)]
 )
 
-/** The current published state of one record. `after` is its content, as on the event that made it. */
+/** The current published state of one record. `after` is its content, as in its latest event. */
 const CurrentRecord = Schema.Struct({
   integration: Schema.String,
   model: Model,
@@ -54,22 +56,22 @@ const CurrentRecord = Schema.Struct({
   after: Schema.Unknown
 })
 
-/** `auto`: all that the integration's tool is not known to lack. */
+/** `auto`: every model that the integration's tool may support. */
 const Models = Schema.Union([Schema.Literal("auto"), Schema.Array(Model)])
 const Backfill = Schema.Literals(["publish", "fill"])
 
 export const IntegrationView = Schema.Struct({
   id: Schema.String,
   account: Schema.String,
-  /** `removed`: not read, all is kept. `erasing`: goes once what the log has of it is published. */
+  /** `removed`: not read, but its data is kept. `erasing`: its data is deleted once its events in the log are published. */
   state: Schema.Literals(["active", "removed", "erasing"]),
-  /** By configuration, which alone can take it out again. */
+  /** Whether the configuration declares it. If so, only a change of the configuration removes it. */
   declared: Schema.Boolean,
   models: Models,
   backfill: Backfill,
   interval_seconds: Schema.Number,
   sweep_interval_seconds: Schema.Number,
-  /** 1, and one more for each time that its records were erased. */
+  /** Starts at 1 and grows by one each time the records of the integration are erased. */
   generation: Schema.Number,
   streams: Schema.Number,
   live: Schema.Number,
@@ -78,11 +80,13 @@ export const IntegrationView = Schema.Struct({
 })
 export type IntegrationView = typeof IntegrationView.Type
 
-/** What is not said is as configured for all. */
+/** A setting that is left out has the configured default. */
 const IntegrationRequest = Schema.Struct({
   id: Schema.String.annotate({ description: "`<tool>:<identifier>`" }),
   account: Schema.optionalKey(
-    Schema.String.annotate({ description: "Name of an account; the only one, or `default`, without it" })
+    Schema.String.annotate({
+      description: "Name of an account (default: the only one, or `default` if there are several)"
+    })
   ),
   models: Schema.optionalKey(Models),
   interval: Schema.optionalKey(DurationText),
@@ -92,9 +96,11 @@ const IntegrationRequest = Schema.Struct({
 
 const RemovalRequest = Schema.Struct({
   data: Schema.Literals(["keep", "erase"]).annotate({
-    description: "`keep`: added again, it goes on where it stood. `erase`: nothing is left of its records"
+    description:
+      "`keep`: if the integration is added again, it continues where it stopped. `erase`: its records are deleted"
   })
 })
+
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
 const positionErrors = [PositionMalformed, PositionGone, StoreUnavailable] as const
@@ -113,7 +119,7 @@ const feed = HttpApiGroup.make("feed").add(
         events: Schema.Array(Event),
         next: Schema.String,
         hint: Schema.optionalKey(
-          Schema.String.annotate({ description: "For people: why nothing may ever come through this filter" })
+          Schema.String.annotate({ description: "For people: why no event may ever match this filter" })
         )
       }),
       Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
@@ -121,10 +127,10 @@ const feed = HttpApiGroup.make("feed").add(
     error: positionErrors
   }).annotate(
     OpenApi.Description,
-    "Events in the order of the log. `after` is a position, or `latest`; without it the oldest kept event comes first. " +
-      "`next` is always given and is the next call's `after`. A page ends before `limit` where it would hold more than 8 MiB. " +
-      "With `Accept: text/event-stream` the same events are " +
-      "streamed: `id` is the position, `Last-Event-ID` continues, comments keep the connection alive."
+    "Lists events in the order of the log. `after` is a position or `latest`; without it the list starts with the " +
+      "oldest retained event. `next` is always present: pass it as `after` of the next request. A page has fewer " +
+      "than `limit` events if it would otherwise exceed 8 MiB. With `Accept: text/event-stream` the same events are " +
+      "streamed: `id` is the position, `Last-Event-ID` resumes after it, and comments keep the connection alive."
   ),
   HttpApiEndpoint.get("records", "/v1/records", {
     query: {
@@ -141,9 +147,9 @@ const feed = HttpApiGroup.make("feed").add(
     error: [...positionErrors, NotFound]
   }).annotate(
     OpenApi.Description,
-    "The current published state of a stream, the way in for a new consumer: read all pages (`next` is the next call's " +
-      "`after`, null on the last), then follow `GET /v1/events?after=<position>`. `position` is the same on every page, " +
-      "which ends before `limit` where it would hold more than 8 MiB."
+    "Lists the current published state of a stream. A new consumer reads all pages (pass `next` as `after` of the " +
+      "next request; it is null on the last page) and then follows `GET /v1/events?after=<position>`. `position` is " +
+      "the same on every page. A page has fewer than `limit` records if it would otherwise exceed 8 MiB."
   )
 )
 
@@ -155,7 +161,8 @@ const integrations = HttpApiGroup.make("integrations").add(
     error: [IntegrationInvalid, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Adds an integration while Rollcall runs; it stays over restarts. One that was removed and kept goes on where it stood."
+    "Adds an integration at run time; it stays across restarts. An integration that was removed with its data kept " +
+      "continues where it stopped."
   ),
   HttpApiEndpoint.post("remove", "/v1/integrations/:id/remove", {
     params: { id: Schema.String },
@@ -164,8 +171,8 @@ const integrations = HttpApiGroup.make("integrations").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Nothing more is read of the integration once this is answered. Erasing goes on after that: its events go when they " +
-      "are where they are published to."
+    "Removes an integration that was added at run time. After the response Rollcall no longer reads it. Erasing " +
+      "continues in the background: its events are deleted from the log once they are published to every sink."
   )
 )
 

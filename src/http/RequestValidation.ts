@@ -1,6 +1,6 @@
 /**
- * What is answered to a request that does not fit the contract. Hides how what is wrong with it is told: each fault with
- * its place, and what to do next.
+ * Answers requests that do not match the contract. Hides how faults are described: each with its location in the request,
+ * and with a hint.
  */
 import * as Effect from "effect/Effect"
 import type { HttpApiSchemaError } from "effect/http-api/HttpApiError"
@@ -9,7 +9,7 @@ import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { InternalError, RequestMalformed } from "./Problem.ts"
 
-/** Of an API: requests are answered so. */
+/** The middleware of the API that adds these answers. */
 export class RequestValidation
   extends HttpApiMiddleware.Service<RequestValidation>()("rollcall/http/RequestValidation", {
     error: [RequestMalformed, InternalError]
@@ -18,7 +18,7 @@ export class RequestValidation
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** The parts of a request as people call them. */
+/** The common names of the parts of a request. */
 const partNames: Readonly<Record<string, string>> = { params: "path", payload: "body" }
 
 const keyOf = (segment: PropertyKey | { readonly key: PropertyKey }): string | number => {
@@ -35,7 +35,7 @@ const issuesOf = ({ cause, kind }: HttpApiSchemaError) =>
 
 type RequestIssue = ReturnType<typeof issuesOf>[number]
 
-/** In words, without what was sent. */
+/** Describes a fault without quoting the value that was sent. */
 const describe = ({ keys, message, part }: RequestIssue): string =>
   `in the ${partNames[part] ?? part}${keys.length === 0 ? "" : `, ${keys.join(".")}`}: ${message}`
 
@@ -45,17 +45,17 @@ export const layer = HttpApiMiddleware.layerSchemaErrorTransform(
     const faults = issuesOf(error)
     const detail = faults.map(describe).join("; ")
     if (error.kind === "Body" || error.kind === "ResponseHeaders") {
-      return Effect.logError("an answer does not fit the API").pipe(
+      return Effect.logError("response does not match the API contract").pipe(
         Effect.annotateLogs({ path, error: detail }),
         Effect.andThen(
-          HttpServerRespondable.toResponse(new InternalError({ detail: "the log of this process says more" }))
+          HttpServerRespondable.toResponse(new InternalError({ detail: "see the log of this process for details" }))
         )
       )
     }
     return Effect.fail(
       new RequestMalformed({
         detail,
-        hint: `correct that; GET /docs describes ${method} ${path}`,
+        hint: `correct the request; GET /docs describes ${method} ${path}`,
         errors: faults.map(({ keys, message, part }) => ({ path: [part, ...keys], message }))
       })
     )

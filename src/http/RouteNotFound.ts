@@ -1,8 +1,8 @@
 /**
- * What is answered where no route takes a request: 405 where the path is asked otherwise, 404 where nothing is.
+ * Answers requests that match no route: 405 if the path exists with another method, 404 otherwise.
  *
  * Gotchas
- * - HEAD is taken wherever GET is: the router answers it without the body.
+ * - HEAD is allowed wherever GET is: the router answers it without a body.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -14,7 +14,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { Api } from "./Api.ts"
 import { MethodNotAllowed, NotFound } from "./Problem.ts"
 
-/** What is served beside the API. */
+/** Paths that are served but are not part of the API contract. */
 const pages = ["/", "/docs", "/metrics", "/openapi.json"] as const
 
 const known = FindMyWay.make<true>()
@@ -28,7 +28,7 @@ const methodsOf = (url: string): ReadonlyArray<string> => [
   ...(known.find("POST", url) === undefined ? [] : ["POST"])
 ]
 
-/** Whether the router found nothing. */
+/** Whether the router found no route. */
 export const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some((reason) =>
     Cause.isFailReason(reason) && reason.error instanceof HttpServerError &&
@@ -39,9 +39,11 @@ export const respond = Effect.gen(function*() {
   const { method, url } = yield* HttpServerRequest
   const methods = methodsOf(url)
   if (methods.length === 0) {
-    return yield* HttpServerRespondable.toResponse(new NotFound({ detail: "GET /docs lists what there is" }))
+    return yield* HttpServerRespondable.toResponse(
+      new NotFound({ detail: "no resource has this path; GET /docs lists every path" })
+    )
   }
   const allowed = methods.join(", ")
-  const problem = new MethodNotAllowed({ detail: `this path takes no ${method}`, hint: `ask with ${allowed}` })
+  const problem = new MethodNotAllowed({ detail: `this path does not support ${method}`, hint: `use ${allowed}` })
   return HttpServerResponse.setHeader(yield* HttpServerRespondable.toResponse(problem), "allow", allowed)
 })

@@ -1,10 +1,10 @@
-/** The shapes that many answers and queries of the operating API have. */
+/** Schemas that several responses and queries of the operating API share. */
 import * as Schema from "effect/Schema"
 import { modelNames } from "../domain/Model.ts"
 
 export const Model = Schema.Literals(modelNames)
 export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
-/** An id of the store's own. */
+/** An id that the store assigns. */
 export const PositiveInt = Schema.FiniteFromString.check(
   Schema.isInt(),
   Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 })

@@ -1,13 +1,14 @@
 /**
- * The operating API as it is served: every route behind the token, every failure a problem, on one address.
+ * The HTTP server of the operating API. It checks the token on every route, turns every failure into a problem response
+ * and listens on one address.
  *
  * Invariants
- * 1. Without the token nothing but `/health/*` answers, when there is a token   (I11)
- * 2. Without a token only this machine is served, and only under its own names: a web page that makes a browser here
- *    ask for it (DNS rebinding) gets nothing, and one that makes it act (a forged POST) does nothing
+ * 1. If a token is configured, a request without the token gets an answer only from `/health/*`   (I11)
+ * 2. If no token is configured, only this machine is served, and only under its loopback names. A web page that makes a
+ *    local browser send a request gets no data (DNS rebinding) and cannot run a command (forged POST)
  *
  * Gotchas
- * - The documentation page weighs 3 MB: it is loaded when first asked for.
+ * - The documentation page has 3 MB, so it is loaded on the first request for it.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Cause from "effect/Cause"
@@ -54,12 +55,12 @@ import * as StreamHandlers from "./streams/StreamHandlers.ts"
 
 export interface ServerOptions {
   readonly host: string
-  /** 0 = any free one. */
+  /** 0 = any free port. */
   readonly port: number
   readonly token: Redacted.Redacted | null
-  /** What readiness depends on beside the store and the streams. */
+  /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<Dependency>
-  /** What is asked to be added, or all that is wrong with it. */
+  /** Checks the body of a request to add an integration. */
   readonly checkIntegration: IntegrationHandlers.IntegrationValidator
 }
 
@@ -75,11 +76,11 @@ export class Server extends Context.Service<Server, {
   readonly url: string
 }>()("rollcall/http/Server") {}
 
-// ---- who may ask --------------------------------------------------------------------------------------------------
+// ---- access -------------------------------------------------------------------------------------------------------
 
 const digest = (text: string) => createHash("sha256").update(text).digest()
 
-/** Takes the same time however much of the token is right. */
+/** Compares in constant time, so that the duration reveals nothing about the token. */
 const isToken = (token: Redacted.Redacted, authorization: string | undefined): boolean =>
   timingSafeEqual(
     digest(`Bearer ${Redacted.value(token)}`),
@@ -97,19 +98,19 @@ const requireAccess = (token: Redacted.Redacted | null) =>
       if (request.url.startsWith("/health/")) return yield* handler
       if (token === null && !loopbackHost.test(request.headers["host"] ?? "localhost")) {
         return yield* HttpServerRespondable.toResponse(
-          new HostNotAllowed({ detail: "ask for 127.0.0.1 or localhost, or set ROLLCALL_HTTP_TOKEN" })
+          new HostNotAllowed({ detail: "use 127.0.0.1 or localhost as the host name, or set ROLLCALL_HTTP_TOKEN" })
         )
       }
       const { origin } = request.headers
       if (token === null && request.method === "POST" && origin !== undefined && !isLoopbackOrigin(origin)) {
         return yield* HttpServerRespondable.toResponse(
-          new OriginNotAllowed({ detail: "ask without a browser, or set ROLLCALL_HTTP_TOKEN" })
+          new OriginNotAllowed({ detail: "send the request from outside a browser, or set ROLLCALL_HTTP_TOKEN" })
         )
       }
       if (token !== null && !isToken(token, request.headers["authorization"])) {
         const problem = new TokenRequired({
           detail:
-            "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`; the rollcall command does with that variable set as here"
+            "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`; the rollcall command does this if that variable is set"
         })
         const response = yield* HttpServerRespondable.toResponse(problem)
         return HttpServerResponse.setHeader(response, "www-authenticate", "Bearer")
@@ -122,12 +123,12 @@ const withUnsupportedMediaType = (response: HttpServerResponse.HttpServerRespons
     ? HttpServerRespondable.toResponse(
       new UnsupportedMediaType({
         detail: "the body is not JSON",
-        hint: "send JSON, and `Content-Type: application/json`"
+        hint: "send JSON with `Content-Type: application/json`"
       })
     )
     : Effect.succeed(response)
 
-/** The router's own refusals become problems; a defect is logged and answered with one that tells nothing of it. */
+/** Turns refusals of the router into problem responses. A defect is logged, and its response reveals nothing about it. */
 const errorsAsProblems = HttpRouter.middleware(
   (handler) =>
     Effect.catchCause(Effect.flatMap(handler, withUnsupportedMediaType), (cause) => {
@@ -135,7 +136,7 @@ const errorsAsProblems = HttpRouter.middleware(
       if (RouteNotFound.isRouteNotFound(cause)) return RouteNotFound.respond
       return Effect.logError("request failed", cause).pipe(
         Effect.andThen(
-          HttpServerRespondable.toResponse(new InternalError({ detail: "the log of this process says more" }))
+          HttpServerRespondable.toResponse(new InternalError({ detail: "see the log of this process for details" }))
         )
       )
     }),
@@ -161,10 +162,10 @@ const health = (dependencies: ReadonlyArray<Dependency>) =>
         Effect.flatMap(
           Effect.flatMap(OverviewCache, ({ overview }) => checkReadiness(overview, dependencies)),
           (checks) => {
-            const missing = checks.filter((check) => !check.ok)
-            return missing.length === 0
+            const failed = checks.filter((check) => !check.ok)
+            return failed.length === 0
               ? Effect.succeed({ status: "ready" as const, checks })
-              : Effect.fail(new NotReady({ detail: missing.map((check) => check.reason).join("; "), checks }))
+              : Effect.fail(new NotReady({ detail: failed.map((check) => check.reason).join("; "), checks }))
           }
         )))
 
@@ -177,7 +178,7 @@ const metrics = HttpRouter.add(
   )
 )
 
-/** Mounted by a request to it; the router it is mounted on is thrown away, the page is kept. */
+/** Builds the page on the first request. Its temporary router is discarded; the page is cached. */
 const documentation = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const page = yield* Effect.cached(HttpRouter.toHttpEffect(HttpApiScalar.layer(Api, { path: "/docs" })))
   yield* router.add("GET", "/docs", Effect.flatten(page))
@@ -224,23 +225,26 @@ const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
 
 const reasons: Readonly<Record<string, readonly [message: string, hint: string]>> = {
   EADDRINUSE: [
-    "is taken",
-    "another Rollcall may be running (`rollcall status` shows it); stop it or set ROLLCALL_HTTP_PORT"
+    "is in use",
+    "another Rollcall process may be running (`rollcall status` shows it); stop it or set ROLLCALL_HTTP_PORT"
   ],
-  EADDRNOTAVAIL: ["is no address of this machine", "set ROLLCALL_HTTP_HOST to one that is, such as 127.0.0.1"],
-  EACCES: ["may not be used by this user", "set ROLLCALL_HTTP_PORT to a port above 1023"]
+  EADDRNOTAVAIL: [
+    "is not an address of this machine",
+    "set ROLLCALL_HTTP_HOST to one of its addresses, such as 127.0.0.1"
+  ],
+  EACCES: ["must not be used by this user", "set ROLLCALL_HTTP_PORT to a port above 1023"]
 }
 
 const explain = (host: string, port: number, cause: unknown): ServerError => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
   const [message, hint] = reasons[code] ??
-    [`could not be bound (${code})`, "check ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT"]
+    [`cannot be listened on (${code})`, "check ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT"]
   return new ServerError({ message: `${host} port ${port} ${message}`, hint })
 }
 
 /**
- * Fails as the server would if the address cannot be listened on. To be asked before the store is taken over: whoever
- * starts a second time by mistake must not fence the one that runs, only to end for its port.
+ * Fails like the server would if the address cannot be listened on. Call it before the process takes ownership of the
+ * store: otherwise a process that is started twice by mistake would fence the running one and then exit because of the port.
  */
 export const checkAddress = ({ host, port }: Pick<ServerOptions, "host" | "port">): Effect.Effect<void, ServerError> =>
   Effect.callback<void, ServerError>((resume) => {
@@ -251,19 +255,19 @@ export const checkAddress = ({ host, port }: Pick<ServerOptions, "host" | "port"
 
 type Requirements = Store | Deliveries | Capture | Control | PluginControl
 
-/** Ids of integrations stand in paths, percent-encoded; the router's own limit of 100 leaves some that nobody can remove. */
+/** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
 const maxParameterLength = 3 * 255
 
-/** Serves until its scope closes; requests under way have a second to end, open streams of events are cut then. */
+/** Serves until its scope closes. Running requests then have one second to finish; open event streams are cut. */
 export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Requirements> => {
   const { host, port } = options
-  // not before there is something to answer: a request that comes before the handlers are there is never answered
+  // listen only after the first read: a request that arrives before the handlers are installed is never answered
   const http = Layer.unwrap(Effect.map(OverviewCache, () => {
     const server = createServer()
     const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
       Layer.catch((error) => Layer.effectContext(Effect.fail(explain(host, port, error.cause))))
     )
-    // A connection whose request comes after the handlers are gone is never answered: without this, closing waits for it.
+    // A request that arrives after the handlers are removed is never answered; without this, closing would wait for it.
     const cut = Layer.effectDiscard(Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections())))
     return Layer.provideMerge(cut, listening)
   }))

@@ -1,9 +1,9 @@
 /**
- * How log lines look: one line a fact, on standard error, for people on a terminal and as JSON elsewhere.
+ * The format of log lines: one line per fact on standard error, readable text on a terminal and JSON elsewhere.
  *
  * Gotchas
- * - An expected failure is its message alone. Only a defect brings its stack, and in JSON that is one field.
- * - Node prints warnings of its own in several lines; here they are lines of the log like any other.
+ * - For an expected failure only its message is logged. A stack is logged only for a defect; in JSON it is one field.
+ * - Node prints its own warnings on several lines. The layer replaces that, so each warning is one ordinary log line.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -64,7 +64,7 @@ const colors: Partial<Record<LogLevel.LogLevel, "red" | "yellow" | "cyan" | "gra
   Trace: "gray"
 }
 
-/** `styleText` leaves the colors away where NO_COLOR is set or standard error is no terminal. */
+/** `styleText` omits the colors if NO_COLOR is set or standard error is not a terminal. */
 const prettyText = (line: LogLine): string => {
   const paint = (color: "red" | "yellow" | "cyan" | "gray", text: string) =>
     styleText(color, text, { stream: process.stderr })
@@ -75,10 +75,10 @@ const prettyText = (line: LogLine): string => {
     (line.stack === null ? "" : `\n${line.stack}`)
 }
 
-/** Warnings that say nothing to anybody: kafkajs sets timers in the past. */
+/** Warnings without meaning for operators: kafkajs sets timers in the past. */
 const ignoredWarnings: ReadonlySet<string> = new Set(["TimeoutNegativeWarning"])
 
-/** Replaces the default logger, and Node's own way to print warnings. */
+/** Replaces the default logger and Node's own printing of warnings. */
 export const layer = (options: { readonly level: Level; readonly format: Format }): Layer.Layer<never> => {
   const text = options.format === "json" ? jsonText : prettyText
   const print = (line: LogLine) => process.stderr.write(`${text(line)}\n`)

@@ -1,10 +1,10 @@
 /**
- * The closing check of the demo: do all events, folded, give the world as it is? Shares no code with the capture, so that
- * a mistake there cannot hide itself here.
+ * The final check of the demo: folding all events must give the records of the simulated world. It shares no code with
+ * capture, so a bug there cannot hide itself here.
  *
  * Gotchas
- * - Compared is what events promise: `changed_at` and `remote_updated_at` make no change alone, `remote_data` is dropped
- *   to null, and the order of arrays means nothing but in `ordered_options`.
+ * - The comparison covers only the promises of events: `changed_at` and `remote_updated_at` alone are not a change,
+ *   `remote_data` is set to null, and the order of arrays is ignored except in `ordered_options`.
  */
 import type { FeedEvent } from "../ApiClient.ts"
 
@@ -17,10 +17,10 @@ export interface Difference {
   readonly why: string
 }
 
-/** Takes events in the order of the log and keeps what they leave behind. */
+/** Applies events in the order of the log and keeps the resulting records. */
 export class Fold {
   readonly records = new Map<string, Map<string, unknown>>()
-  /** Events that do not fit what came before; each breaks I3 or I4. */
+  /** Events that do not follow from the events before; each violates I3 or I4. */
   readonly violations: Array<Difference> = []
   readonly #versions = new Map<string, number>()
 
@@ -30,12 +30,14 @@ export class Fold {
     const records = this.records.get(stream) ?? new Map<string, unknown>()
     this.records.set(stream, records)
     const version = (this.#versions.get(key) ?? 0) + 1
-    if (data.version !== version) this.#broken(stream, data.id, `version ${data.version} came where ${version} was due`)
+    if (data.version !== version) {
+      this.#addViolation(stream, data.id, `expected version ${version}, got version ${data.version}`)
+    }
     if ((data.kind === "created") === records.has(data.id)) {
-      this.#broken(
+      this.#addViolation(
         stream,
         data.id,
-        `"${data.kind}" came for a record that ${records.has(data.id) ? "is" : "is not"} there`
+        `got "${data.kind}" for a record that ${records.has(data.id) ? "already exists" : "does not exist"}`
       )
     }
     this.#versions.set(key, data.version)
@@ -43,14 +45,14 @@ export class Fold {
     else records.set(data.id, data.after)
   }
 
-  #broken(stream: string, id: string, why: string): void {
+  #addViolation(stream: string, id: string, why: string): void {
     this.violations.push({ stream, id, why })
   }
 }
 
 const ignored = new Set(["changed_at", "remote_updated_at"])
 
-/** A text that is the same for contents that count as the same. */
+/** Returns the same text for contents that count as equal. */
 const normalize = (value: unknown, name = ""): string => {
   if (name === "remote_data") return "null"
   if (Array.isArray(value)) {
@@ -62,7 +64,7 @@ const normalize = (value: unknown, name = ""): string => {
   return `{${properties.map(([key, inner]) => `${JSON.stringify(key)}:${normalize(inner, key)}`).sort().join(",")}}`
 }
 
-/** What the fold has otherwise than the truth, pending records left out. `isPending` is asked with stream and id. */
+/** The differences between the folded records and the truth. Records for which `isPending` returns true are left out. */
 export const findDifferences = (
   folded: Records,
   truth: Records,
@@ -74,8 +76,8 @@ export const findDifferences = (
     const theirs = truth.get(stream) ?? new Map<string, unknown>()
     for (const id of new Set([...ours.keys(), ...theirs.keys()])) {
       if (isPending(stream, id)) continue
-      if (!theirs.has(id)) found.push({ stream, id, why: "the events say it exists, the world has it not" })
-      else if (!ours.has(id)) found.push({ stream, id, why: "the world has it, no event told of it" })
+      if (!theirs.has(id)) found.push({ stream, id, why: "exists according to the events, but not in the world" })
+      else if (!ours.has(id)) found.push({ stream, id, why: "exists in the world, but no event reports it" })
       else if (normalize(ours.get(id)) !== normalize(theirs.get(id))) {
         found.push({ stream, id, why: `differs in ${differingProperties(ours.get(id), theirs.get(id)).join(", ")}` })
       }
@@ -84,7 +86,7 @@ export const findDifferences = (
   return found
 }
 
-/** Names of top-level properties that differ: names are no personal data, values are. */
+/** Names of the top-level properties that differ. Values are not returned, because they are personal data. */
 const differingProperties = (a: unknown, b: unknown): ReadonlyArray<string> => {
   if (typeof a !== "object" || a === null || typeof b !== "object" || b === null) return ["everything"]
   const names = new Set([...Object.keys(a), ...Object.keys(b)])

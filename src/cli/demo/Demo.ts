@@ -1,9 +1,9 @@
 /**
- * The demo as the one who watches it sees it: what is going on, the backfill, events as they happen, a summary, and the
- * closing check. Hides the order of these steps; the world and the way the process is put together are given.
+ * The visible part of the demo: an introduction, the backfill, events as they happen, a final check and a summary. Hides
+ * the order of these steps. The caller provides the simulated world and the running service.
  *
  * Gotchas
- * - What is shown and checked is read from the operating API, as any consumer would.
+ * - The demo reads what it shows and checks from the operating API, like any consumer.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,7 @@ import { type Difference, findDifferences, Fold, type Records } from "./Consiste
 /** The simulated world behind the API that is read. */
 export interface DemoWorld {
   readonly integrations: ReadonlyArray<{ readonly id: string }>
-  /** Live records as the API shows them now, by id. */
+  /** Id → content of the live records that the API returns now. */
   readonly truth: (integration: string, model: StreamModel) => ReadonlyMap<string, unknown>
   /** How often each kind of mutation happened. */
   readonly mutations: Readonly<Record<string, number>>
@@ -44,21 +44,21 @@ export interface PluginWrite {
   readonly request: WriteRequest<WriteName>
 }
 
-/** What plugins have written, oldest first. */
+/** The writes of all plugins, oldest first. */
 export type PluginWrites = Array<PluginWrite>
 
 export interface DemoOptions {
   readonly world: DemoWorld
   readonly writes: PluginWrites
-  /** Brings the world to rest, once every kind of mutation has happened. */
+  /** Makes every kind of mutation happen that has not happened yet, and stops the world. */
   readonly settle: Effect.Effect<void>
   readonly client: ApiClient
-  /** Of the operating API. */
+  /** URL of the operating API. */
   readonly url: string
   readonly seed: number
-  /** Returns when enough was seen. */
+  /** Returns when the demo should end. */
   readonly until: Effect.Effect<void>
-  /** Nothing is shown but the summary, as JSON. */
+  /** Print only the summary, as JSON. */
   readonly json: boolean
 }
 
@@ -67,25 +67,25 @@ export interface Summary {
   readonly seconds: number
   readonly records_read: number
   readonly events: Readonly<Record<"created" | "updated" | "deleted", number>>
-  /** From a change to its event in the log, backfill left out; null when nothing changed. */
+  /** Time from a change to its event in the log, without the backfill; null if nothing changed. */
   readonly detection_seconds: { readonly p50: number; readonly p95: number } | null
   readonly mutations: Readonly<Record<string, number>>
-  /** How often each plugin wrote what. */
+  /** Plugin → write → count. */
   readonly plugins: Readonly<Record<string, Readonly<Record<string, number>>>>
   readonly check: {
     readonly passed: boolean
-    /** Records of the world that were compared. */
+    /** Number of compared records of the world. */
     readonly compared: number
-    /** Records left out, for their latest observation is not published yet. */
+    /** Number of records left out because their latest observation is not published yet. */
     readonly pending: number
-    /** Kinds of mutation that never happened: the check would prove nothing about them. */
+    /** Kinds of mutation that never happened, so the check proves nothing about them. */
     readonly missing: ReadonlyArray<string>
     /** At most ten. */
     readonly differences: ReadonlyArray<Difference>
   }
 }
 
-/** The closing check found a difference. */
+/** The final check found a difference. */
 export class CheckFailed extends Schema.TaggedError<CheckFailed>()("CheckFailed", {
   message: Schema.String,
   hint: Schema.String
@@ -94,16 +94,16 @@ export class CheckFailed extends Schema.TaggedError<CheckFailed>()("CheckFailed"
 const printLine = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
 const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${line}`))
 
-/** The first thing on the screen, before anything takes time. */
+/** Printed before anything that takes time. */
 export const printIntroduction = (seed: number) =>
   printLine(
-    `${paint("bold", "Rollcall demo: a simulated HR world is read over HTTP, its changes become events.")}\n` +
-      `Seed ${seed}. Two plugins act on what happens: welcome-new-hire and stage-tags (→ marks what they write).\n` +
-      `Ctrl-C ends it with a summary and a check that nothing was lost.`
+    `${paint("bold", "Rollcall demo: reads a simulated HR world over HTTP and turns its changes into events.")}\n` +
+      `Seed ${seed}. Two plugins react to the events: welcome-new-hire and stage-tags (→ marks their writes).\n` +
+      `Ctrl-C ends the demo with a check that no change was lost, and a summary.`
   )
 
-/** The API as it is, with every write noted as that of its plugin. */
-export const recordWrites = (writings: PluginWrites, pluginOf: (write: WriteName) => string) =>
+/** Wraps the source so that every write is recorded with the plugin that sent it. */
+export const recordWrites = (writes: PluginWrites, pluginOf: (write: WriteName) => string) =>
   Layer.effect(
     Source,
     Effect.map(Source, (source) => ({
@@ -111,7 +111,7 @@ export const recordWrites = (writings: PluginWrites, pluginOf: (write: WriteName
       write: (request, hooks) =>
         Effect.tap(source.write(request, hooks), () =>
           Effect.map(Clock.currentTimeMillis, (at) => {
-            writings.push({ at, plugin: pluginOf(request.write), request })
+            writes.push({ at, plugin: pluginOf(request.write), request })
           }))
     }))
   )
@@ -120,33 +120,33 @@ export const recordWrites = (writings: PluginWrites, pluginOf: (write: WriteName
 
 interface DerivedRecord {
   readonly content: JsonObject
-  /** Ids of the records that show it. */
+  /** Ids of the records that contain the derived record. */
   readonly parents: Array<string>
 }
 
-/** What the records of one model show of one that is derived of it. */
+/** The derived records that the records of one model contain in `property`, by id. */
 const findDerivedRecords = (
   records: ReadonlyMap<string, unknown>,
   property: string
 ): ReadonlyMap<string, DerivedRecord> => {
-  const shown = new Map<string, DerivedRecord>()
+  const derived = new Map<string, DerivedRecord>()
   for (const [parent, record] of records) {
     const content: unknown = isObject(record) ? record[property] : null
     if (!isObject(content) || typeof content["id"] !== "string") continue
-    const known = shown.get(content["id"])
-    if (known === undefined) shown.set(content["id"], { content, parents: [parent] })
+    const known = derived.get(content["id"])
+    if (known === undefined) derived.set(content["id"], { content, parents: [parent] })
     else known.parents.push(parent)
   }
-  return shown
+  return derived
 }
 
-/** Each derived stream, where it is derived from, and what is shown of it now. */
+/** Each derived stream with its source stream and its current records. */
 const derivedStreams = (world: DemoWorld) =>
   world.integrations.flatMap(({ id: integration }) =>
     Object.values(derivedRegistry).map(({ from, model, property }) => ({
       stream: streamName({ integration, model }),
       source: streamName({ integration, model: from }),
-      shown: findDerivedRecords(world.truth(integration, from), property)
+      records: findDerivedRecords(world.truth(integration, from), property)
     }))
   )
 
@@ -154,22 +154,25 @@ const truthOf = (world: DemoWorld): Records => {
   const read = world.integrations.flatMap(({ id: integration }) =>
     streamModels.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
   )
-  const derived = derivedStreams(world).map(({ shown, stream }) => {
-    const live = [...shown].filter(([, { content }]) => typeof content["remote_deleted_at"] !== "string")
+  const derived = derivedStreams(world).map(({ records, stream }) => {
+    const live = [...records].filter(([, { content }]) => typeof content["remote_deleted_at"] !== "string")
     return [stream, new Map(live.map(([id, { content }]) => [id, content]))] as const
   })
   return new Map<string, ReadonlyMap<string, unknown>>([...read, ...derived])
 }
 
-/** Derived records of which the world says nothing, or something that is pending: whoever is shown no more stays (N6). */
+/**
+ * Derived records that the check cannot judge: their source record has a pending change, or no source record contains them
+ * any more. The latter stay published (N6).
+ */
 const findUndecided = (world: DemoWorld, folded: Records, pending: ReadonlySet<string>): ReadonlySet<string> =>
   new Set(
-    derivedStreams(world).flatMap(({ shown, source, stream }) => {
-      const waiting = [...shown].flatMap(([id, { parents }]) =>
+    derivedStreams(world).flatMap(({ records, source, stream }) => {
+      const waiting = [...records].flatMap(([id, { parents }]) =>
         parents.some((parent) => pending.has(`${source}/${parent}`)) ? [id] : []
       )
-      const unshown = [...folded.get(stream)?.keys() ?? []].filter((id) => !shown.has(id))
-      return [...waiting, ...unshown].map((id) => `${stream}/${id}`)
+      const withoutSource = [...folded.get(stream)?.keys() ?? []].filter((id) => !records.has(id))
+      return [...waiting, ...withoutSource].map((id) => `${stream}/${id}`)
     })
   )
 
@@ -182,7 +185,7 @@ const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
     return sum + (isKnown ? expected : Math.min(expected, view.progress?.records ?? 0))
   }, 0)
 
-/** Shows the bar until every stream is live; on a terminal it moves, elsewhere it is a line every two seconds. */
+/** Shows progress until every stream is live: a moving bar on a terminal, otherwise a line every two seconds. */
 const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
   const truth = truthOf(world)
   const total = sizeOf(truth)
@@ -206,7 +209,7 @@ const watchEvents = ({ client }: DemoOptions) =>
 const watchPluginWrites = ({ writes }: DemoOptions) => {
   let shown = 0
   const show = Effect.suspend(() =>
-    Effect.forEach(writes.slice(shown, shown = writes.length), (written) => printLine(writeLine(written)), {
+    Effect.forEach(writes.slice(shown, shown = writes.length), (write) => printLine(writeLine(write)), {
       discard: true
     })
   )
@@ -221,7 +224,7 @@ const watch = (options: DemoOptions) =>
     yield* Effect.all([watchEvents(options), watchPluginWrites(options)], { concurrency: 2, discard: true })
   })
 
-/** With the world at rest: two polls close every gap that pages may have had, the sweep finds what polls cannot. */
+/** For a world that has stopped: two polls close gaps that moving pages may have left, and the sweep finds what polls cannot see. */
 const pollAndSweepAll = Effect.gen(function*() {
   const capture = yield* Capture
   const store = yield* Store
@@ -235,7 +238,7 @@ const pollAndSweepAll = Effect.gen(function*() {
   )
 })
 
-/** What happened is acted upon, what comes of that is read, and acted upon in turn. */
+/** Repeats until no event is new: plugins react to the events, and their writes are read and become events. */
 const runUntilIdle = Effect.gen(function*() {
   const plugins = yield* PluginAdmin
   const store = yield* Store
@@ -246,12 +249,12 @@ const runUntilIdle = Effect.gen(function*() {
     yield* pollAndSweepAll
     return (yield* store.logRange).newest === newest
   })
-  yield* Effect.repeat(react, { until: (rested) => rested, times: 5 })
+  yield* Effect.repeat(react, { until: (isIdle) => isIdle, times: 5 })
 })
 
-const countsOf = (writings: PluginWrites): Summary["plugins"] =>
+const countsOf = (writes: PluginWrites): Summary["plugins"] =>
   Object.fromEntries(
-    [...Map.groupBy(writings, ({ plugin }) => plugin)].map(([plugin, own]) => [
+    [...Map.groupBy(writes, ({ plugin }) => plugin)].map(([plugin, own]) => [
       plugin,
       Object.fromEntries(
         [...Map.groupBy(own, ({ request }) => request.write)].map(([write, equal]) => [write, equal.length])
@@ -286,10 +289,10 @@ const check = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
   const truth = truthOf(world)
   const { mutations } = world
   const missing = Object.keys(mutations).filter((kind) => mutations[kind] === 0)
-  const left = new Set([...pending, ...findUndecided(world, fold.records, pending)])
-  const found = [
+  const excluded = new Set([...pending, ...findUndecided(world, fold.records, pending)])
+  const differences = [
     ...fold.violations,
-    ...findDifferences(fold.records, truth, (stream, id) => left.has(`${stream}/${id}`))
+    ...findDifferences(fold.records, truth, (stream, id) => excluded.has(`${stream}/${id}`))
   ]
   lags.sort((a, b) => a - b)
   return {
@@ -297,11 +300,11 @@ const check = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
     detection_seconds: lags.length === 0 ? null : { p50: quantile(lags, 0.5), p95: quantile(lags, 0.95) },
     mutations,
     check: {
-      passed: found.length === 0 && missing.length === 0,
+      passed: differences.length === 0 && missing.length === 0,
       compared: sizeOf(truth),
       pending: pending.size,
       missing,
-      differences: found.slice(0, 10)
+      differences: differences.slice(0, 10)
     }
   }
 })
@@ -323,21 +326,26 @@ const summaryText = ({ check, detection_seconds: lag, events, mutations, plugins
     ),
     `  pending        ${number(check.pending)} records wait for confirmation and are left out of the check`,
     check.passed
-      ? paint("green", `  check          holds: all events folded equal the world's ${number(check.compared)} records`)
-      : paint("red", "  check          FAILS"),
-    ...check.missing.map((kind) => `    no "${kind}" ever happened`),
+      ? paint(
+        "green",
+        `  check          passed: the events reproduce all ${number(check.compared)} records of the world`
+      )
+      : paint("red", "  check          FAILED"),
+    ...check.missing.map((kind) => `    the mutation "${kind}" never happened`),
     ...check.differences.map(({ id, stream, why }) => `    ${stream} ${id}: ${why}`)
   ].join("\n")
 
-/** Runs the demo to its end; fails when the closing check does not hold. */
+/** Runs the demo to its end. Fails if the final check fails. */
 export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
   const startedAt = yield* Clock.currentTimeMillis
   const capture = yield* Capture
-  const reading = yield* Effect.forkChild(capture.run)
+  const capturing = yield* Effect.forkChild(capture.run)
   const watching = Effect.andThen(options.json ? Effect.never : watch(options), Effect.never)
-  yield* Effect.raceFirst(Effect.raceFirst(watching, Fiber.join(reading)), options.until)
-  if (!options.json) yield* printLine("\nClosing check: the world is frozen, every stream polled twice and swept …")
-  yield* Fiber.interrupt(reading)
+  yield* Effect.raceFirst(Effect.raceFirst(watching, Fiber.join(capturing)), options.until)
+  if (!options.json) {
+    yield* printLine("\nFinal check: the world is stopped, and every stream is polled twice and swept …")
+  }
+  yield* Fiber.interrupt(capturing)
   yield* options.settle
   yield* runUntilIdle
   const summary: Summary = {
@@ -350,7 +358,7 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
   yield* printLine(options.json ? JSON.stringify(summary) : summaryText(summary))
   if (summary.check.passed) return
   return yield* new CheckFailed({
-    message: "the closing check does not hold",
-    hint: `this is a defect of Rollcall; please report it with the summary above and seed ${options.seed}`
+    message: "the final check failed: the events do not reproduce the simulated world",
+    hint: `this is a bug in Rollcall; please report it with the summary above and seed ${options.seed}`
   })
 })

@@ -1,4 +1,4 @@
-/** `rollcall demo`: the whole service over a simulated world, with two of the plugins that come along. */
+/** `rollcall demo`: runs the whole service over a simulated world, with two of the bundled plugins. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -22,10 +22,10 @@ import { json, seed } from "../Flags.ts"
 import { awaitShutdownSignal, withTerminalErrors } from "../Process.ts"
 import type { PluginWrites } from "./Demo.ts"
 
-/** How much of the world's life fits into a demo. */
+/** Records per integration and speed of the simulated world. */
 const demoWorld = { records: 1500, speed: 60 }
 
-/** The demo is configured as any other run, only more closely watching. */
+/** The demo is configured like any other run, with shorter intervals. */
 const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: string) =>
   loadEnvironment.pipe(
     Effect.provideService(
@@ -46,8 +46,8 @@ const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: stri
   )
 
 /**
- * Lets every kind of mutation that has not happened yet happen once, in the world at rest; and a record vanish in any case,
- * which only the closing sweep can find: an earlier one may have been back before anybody looked.
+ * Stops the world and then makes each kind of mutation happen once that has not happened yet. A record is hard-deleted in
+ * any case, because only the final sweep can find that: an earlier hard-deleted record may have returned before a sweep.
  */
 const applyMissingMutations = Effect.fnUntraced(function*({ freeze, integrations, world }: SandboxHandle) {
   yield* freeze
@@ -57,11 +57,11 @@ const applyMissingMutations = Effect.fnUntraced(function*({ freeze, integrations
   }
 })
 
-/** The package's own plugins, by the name under which everybody imports them. */
+/** Loads a bundled plugin by its public import name. */
 const loadBundledPlugin = (name: string): Effect.Effect<Plugin<unknown>> =>
   Effect.map(Effect.promise(() => import(`rollcall/plugins/${name}`)), ({ default: plugin }) => plugin)
 
-/** Two plugins, in the integration that has both sides. */
+/** Two plugins, configured for the integration that has both an ATS and an HRIS. */
 const demoPlugins = Effect.fnUntraced(function*({ ids, integrations: [integration = ""] }: SandboxHandle) {
   const [welcomeNewHire, stageTags] = yield* Effect.all([
     loadBundledPlugin("welcome-new-hire"),
@@ -94,20 +94,20 @@ const demoPlugins = Effect.fnUntraced(function*({ ids, integrations: [integratio
   ]
 })
 
-/** Of plugins that write different things. */
+/** The plugin that sends a write. This works because the two plugins use different writes. */
 const pluginByWrite = (plugins: ReadonlyArray<Plugin<unknown>>) => (write: WriteName): string =>
   plugins.find(({ definition }) => definition.needs?.writes?.includes(write))?.name ?? "a plugin"
 
 export const demo = Command.make("demo", {
   for: Flag.String("for").pipe(
-    Flag.filterMap(parseShortDuration, (text) => `"${text}" is no length of time; write 20s or "20 seconds"`),
-    Flag.withDescription('End after this long, such as 20s or "2 minutes", instead of on Ctrl-C'),
+    Flag.filterMap(parseShortDuration, (text) => `"${text}" is not a duration; write 20s or "20 seconds"`),
+    Flag.withDescription('Stop after this duration, such as 20s or "2 minutes" (default: run until Ctrl-C)'),
     Flag.withMetavar("duration"),
     Flag.optional
   ),
   seed,
   json
-}, ({ for: length, json, seed }) =>
+}, ({ for: duration, json, seed }) =>
   Effect.gen(function*() {
     const Demo = yield* Effect.promise(() => import("./Demo.ts"))
     if (!json) yield* Demo.printIntroduction(seed)
@@ -118,20 +118,20 @@ export const demo = Command.make("demo", {
     const { input, settings } = yield* demoSettings(sandbox, directory)
     const plugins = yield* demoPlugins(sandbox)
     const writes: PluginWrites = []
-    const enough = Option.isNone(length)
+    const stop = Option.isNone(duration)
       ? awaitShutdownSignal
-      : Effect.raceFirst(awaitShutdownSignal, Effect.sleep(length.value))
+      : Effect.raceFirst(awaitShutdownSignal, Effect.sleep(duration.value))
     const watched = Effect.gen(function*() {
       const { url } = yield* Server.Server
       const client = yield* ApiClient.make({ url, token: null })
       const settle = applyMissingMutations(sandbox)
-      yield* Demo.run({ world: sandbox.world, writes, settle, client, url, seed, until: enough, json })
+      yield* Demo.run({ world: sandbox.world, writes, settle, client, url, seed, until: stop, json })
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
     yield* Effect.gen(function*() {
       const plan = { ...(yield* resolveConfig(settings, input)), plugins }
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
     }).pipe(Effect.provide(Layer.provide(Demo.recordWrites(writes, pluginByWrite(plugins)), sourceLayer(settings))))
   }).pipe(Effect.scoped, withTerminalErrors)).pipe(
-    Command.withDescription("Watch a simulated HR world being turned into change events"),
-    Command.withExamples([{ command: "rollcall demo --for 20s", description: "Watch it for twenty seconds" }])
+    Command.withDescription("Run Rollcall over a simulated HR world and show the change events"),
+    Command.withExamples([{ command: "rollcall demo --for 20s", description: "Run the demo for twenty seconds" }])
   )

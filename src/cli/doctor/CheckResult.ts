@@ -1,4 +1,4 @@
-/** What a check found, and how the API is asked for it: with patience, and a verdict for each way to refuse. */
+/** The result of one check of the doctor, and a request to the unified API as a check, with a time limit. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -9,11 +9,11 @@ export interface CheckResult {
   readonly check: string
   readonly status: "ok" | "warning" | "problem"
   readonly message: string
-  /** What to do about it. */
+  /** The next action for the operator; null if the check passes. */
   readonly hint: string | null
 }
 
-/** One question may take so long, its retries included. */
+/** The time limit of one request, including its retries. */
 const requestTimeout = Duration.seconds(15)
 
 const makeResult = (status: "warning" | "problem", check: string, message: string, hint: string): CheckResult => ({
@@ -26,31 +26,31 @@ export const ok = (check: string, message: string): CheckResult => ({ check, sta
 export const warning = (check: string, message: string, hint: string) => makeResult("warning", check, message, hint)
 export const problem = (check: string, message: string, hint: string) => makeResult("problem", check, message, hint)
 
-/** What keeps a whole account from being read. */
+/** Errors that affect every request to an account. */
 export const accountErrors: ReadonlySet<SourceError["reason"]["_tag"]> = new Set([
   "Unauthorized",
   "Transient",
   "Unreadable"
 ])
-/** What blocks one stream, and needs nobody to act. */
+/** Errors of one stream that need no action: they pass without help, or the tool does not offer the model. */
 export const harmlessErrors: ReadonlySet<SourceError["reason"]["_tag"]> = new Set([
   "NotReady",
   "RateLimited",
   "Unsupported"
 ])
 
-const unreachableHint = "Check the account's address and the network in between, or try again later"
+const unreachableHint = "Check the URL of the account and the network between, or try again later"
 
-/** The answer, or what its lack means. */
+/** Sends a request. Returns its response, or the check result that its failure means. */
 export const checkRequest = <A>(
   check: string,
-  question: Effect.Effect<A, SourceError>,
-  verdictOf: (tag: SourceError["reason"]["_tag"]) => "warning" | "problem"
+  request: Effect.Effect<A, SourceError>,
+  statusOf: (tag: SourceError["reason"]["_tag"]) => "warning" | "problem"
 ): Effect.Effect<Result.Result<A, CheckResult>> =>
-  question.pipe(
+  request.pipe(
     Effect.mapError(({ reason }) =>
       makeResult(
-        verdictOf(reason._tag),
+        statusOf(reason._tag),
         check,
         reason.message,
         reason._tag === "Transient" ? unreachableHint : reason.hint
@@ -58,7 +58,10 @@ export const checkRequest = <A>(
     ),
     Effect.timeoutOrElse({
       duration: requestTimeout,
-      orElse: () => Effect.fail(problem(check, `no answer within ${Duration.format(requestTimeout)}`, unreachableHint))
+      orElse: () =>
+        Effect.fail(
+          problem(check, `the API did not respond within ${Duration.format(requestTimeout)}`, unreachableHint)
+        )
     }),
     Effect.result
   )

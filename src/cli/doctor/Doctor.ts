@@ -1,13 +1,13 @@
 /**
- * Finds out, before anything is started or while it runs, what would keep Rollcall from working, and says what to do.
- * Hides in which order things are asked and what each answer means for an operator.
+ * Checks, before the start or while Rollcall runs, for problems that would keep it from working, and says how to fix them.
+ * Hides the order of the checks and what each response means for an operator.
  *
  * Invariants
- * 1. Nothing is written, and nobody's ownership is taken
+ * 1. The checks write nothing and do not take ownership of the store
  *
  * Gotchas
- * - An account that does not answer, or refuses the key, is told once: its integrations are not asked then.
- * - Each model is asked for what changed since now: the smallest question that shows permission and support.
+ * - An account that does not answer or refuses the key is reported once, and its integrations are not checked.
+ * - Each model is asked for changes since now. That is the smallest request that shows permission and support.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -36,31 +36,31 @@ interface Integration {
 }
 
 export interface KafkaInspection {
-  /** Topics that are missing and can be made. */
+  /** Topics that are missing and can be created. */
   readonly missing: ReadonlyArray<string>
-  /** Topics of which some partitions stay unused. */
+  /** Topics with partitions that are not used. */
   readonly unusedPartitions: ReadonlyArray<
     { readonly topic: string; readonly partitions: number; readonly used: number }
   >
-  /** Why this store would not be let to publish, and what to do; null when it would. */
+  /** Why this store is not allowed to publish, and what to do; null if it is allowed. */
   readonly blocker: { readonly message: string; readonly hint: string } | null
-  /** Why what Kafka holds cannot be of this store; null when it is. */
+  /** Why the events in Kafka cannot come from this store; null if they do. */
   readonly divergence: string | null
 }
 
 export interface DoctorInput {
-  /** Names and base addresses. */
+  /** Name → base URL. */
   readonly accounts: Readonly<Record<string, { readonly url: string }>>
   readonly integrations: ReadonlyArray<Integration>
   readonly store: {
     readonly name: string
-    /** Absent where it is not on this machine's disk. */
+    /** Absent if the store is not a file on this machine. */
     readonly file?: string
     readonly inspect: Effect.Effect<{ readonly exists: boolean; readonly locked: boolean }, StoreError>
   }
-  /** Where the operating API listens. */
+  /** The address on which the operating API listens. */
   readonly http: { readonly host: string; readonly port: number }
-  /** null without Kafka. */
+  /** null if Kafka is not configured. */
   readonly kafka: {
     readonly brokers: ReadonlyArray<string>
     readonly inspect: Effect.Effect<KafkaInspection, SinkError | StoreError, Source>
@@ -97,17 +97,17 @@ const checkConfiguration = ({ accounts, integrations }: DoctorInput): CheckResul
 const checkAccountAccess = Effect.fnUntraced(function*(name: string, url: string) {
   const { read } = yield* Source
   const check = `account ${name}`
-  const catalogue = yield* checkRequest(
+  const catalog = yield* checkRequest(
     check,
     read({ account: name, integration: null, read: "tools", params: { category: "ats" }, priority: "poll" }).pipe(
       Effect.catchTag("Invalid", Effect.die)
     ),
     (tag) => accountErrors.has(tag) ? "problem" : "warning"
   )
-  return Result.getOrElse(Result.map(catalogue, () => ok(check, `${url} answers and takes the key`)), identity)
+  return Result.getOrElse(Result.map(catalog, () => ok(check, `${url} answers and accepts the key`)), identity)
 })
 
-/** How far this machine's clock is ahead of the API's, ms; `Date` names the second that is running. */
+/** How far this machine's clock is ahead of the API's, ms. Adds 500 ms because the header `Date` is cut to whole seconds. */
 const skewOf = ({ duration, requestedAt, serverTime }: Page): number | null =>
   serverTime === null ? null : requestedAt + duration / 2 - (serverTime + 500)
 
@@ -115,14 +115,14 @@ const checkStream = Effect.fnUntraced(function*({ account, id: integration }: In
   const { page } = yield* Source
   const check = `stream ${integration}/${model}`
   const updatedAfter = yield* Clock.currentTimeMillis
-  const answer = yield* checkRequest(
+  const response = yield* checkRequest(
     check,
     page({ account, integration, model, priority: "poll", cursor: null, updatedAfter, ids: null }),
     (tag) => harmlessErrors.has(tag) ? "warning" : "problem"
   )
-  return Result.match(answer, {
-    onFailure: (finding) => ({ finding, skew: null }),
-    onSuccess: (page) => ({ finding: ok(check, "can be read"), skew: skewOf(page) })
+  return Result.match(response, {
+    onFailure: (result) => ({ result, skew: null }),
+    onSuccess: (page) => ({ result: ok(check, "can be read"), skew: skewOf(page) })
   })
 })
 
@@ -137,35 +137,35 @@ const checkClock = (account: string, skews: ReadonlyArray<number>): ReadonlyArra
       : warning(
         check,
         `is ${Duration.format(size)} ${skew > 0 ? "ahead of" : "behind"} the API's`,
-        "Synchronise this machine's clock (NTP); nothing is lost by it, but times in events and delays are wrong"
+        "Synchronize this machine's clock (NTP); no change is lost, but times in events and measured delays are wrong"
       )
   ]
 }
 
-const checkIntegrations = Effect.fnUntraced(function*(patient: DoctorInput, name: string) {
-  const integrations = patient.integrations.filter(({ account }) => account === name)
+const checkIntegrations = Effect.fnUntraced(function*(input: DoctorInput, name: string) {
+  const integrations = input.integrations.filter(({ account }) => account === name)
   const discovered = yield* discoverModels(integrations.filter(({ models }) => models === "auto"))
   const streams = integrations.flatMap((integration) => {
     const models = integration.models === "auto" ? discovered.get(integration.id) : integration.models
     return (models?.filter(isStreamModel) ?? streamModels).map((model) => ({ integration, model }))
   })
-  const left = [...discovered].flatMap(([id, models]) => {
+  const unsupported = [...discovered].flatMap(([id, models]) => {
     const others = streamModels.filter((model) => !models.includes(model))
     return others.length === 0 ? [] : [ok(`integration ${id}`, `its tool does not offer ${others.join(", ")}`)]
   })
-  const answers = yield* Effect.forEach(streams, ({ integration, model }) => checkStream(integration, model), {
+  const checked = yield* Effect.forEach(streams, ({ integration, model }) => checkStream(integration, model), {
     concurrency: 8
   })
-  const skews = answers.map(({ skew }) => skew).filter((skew) => skew !== null)
-  return [...left, ...answers.map(({ finding }) => finding), ...checkClock(name, skews)]
+  const skews = checked.map(({ skew }) => skew).filter((skew) => skew !== null)
+  return [...unsupported, ...checked.map(({ result }) => result), ...checkClock(name, skews)]
 })
 
-const checkAccountAndIntegrations = Effect.fnUntraced(function*(patient: DoctorInput, name: string, url: string) {
+const checkAccountAndIntegrations = Effect.fnUntraced(function*(input: DoctorInput, name: string, url: string) {
   const own = yield* checkAccountAccess(name, url)
   if (own.status === "problem") return [own]
-  const ids = patient.integrations.flatMap(({ account, id }) => account === name ? [id] : [])
-  const reads = yield* PluginChecks.checkReads(patient.plugins, name, ids)
-  return [own, ...(yield* checkIntegrations(patient, name)), ...reads]
+  const ids = input.integrations.flatMap(({ account, id }) => account === name ? [id] : [])
+  const reads = yield* PluginChecks.checkReads(input.plugins, name, ids)
+  return [own, ...(yield* checkIntegrations(input, name)), ...reads]
 })
 
 // ---- store, disk, port, Kafka -------------------------------------------------------------------------------------
@@ -175,8 +175,15 @@ const checkStore = ({ inspect, name }: DoctorInput["store"]) =>
     onFailure: ({ reason }) => problem("store", `${name} cannot be used`, reason.hint),
     onSuccess: ({ exists, locked }) =>
       locked
-        ? problem("store", `${name} is locked by another program`, "End what holds it, such as a shell or a backup")
-        : ok("store", exists ? `${name} can be read and written` : `${name} holds no store yet, and one can be made`)
+        ? problem(
+          "store",
+          `${name} is locked by another program`,
+          "Stop the program that locks it, such as a shell or a backup"
+        )
+        : ok(
+          "store",
+          exists ? `${name} can be read and written` : `there is no store at ${name} yet; it will be created`
+        )
   })
 
 const checkDisk = (file: string) =>
@@ -186,12 +193,12 @@ const checkDisk = (file: string) =>
     const { bavail, bsize } = await statfs(directory)
     const free = bavail * bsize
     const message = `${Math.floor(free / mebibyte).toLocaleString("en")} MiB are free in ${directory}`
-    const hint = "Make room: a store that cannot grow stops reading and publishing"
+    const hint = "Free disk space: if the store cannot grow, Rollcall stops reading and publishing"
     if (free < freeSpace.least) return [problem("disk", message, hint)]
     return [free < freeSpace.enough ? warning("disk", message, hint) : ok("disk", message)]
   })
 
-/** Listens for a moment. A running Rollcall has its port rightly, so that a taken one is no problem by itself. */
+/** Listens on the port for a moment. A running Rollcall process uses its port, so a port in use is only a warning. */
 const checkPort = ({ host, port }: DoctorInput["http"]) =>
   Effect.callback<CheckResult>((resume) => {
     const server = createServer()
@@ -201,7 +208,7 @@ const checkPort = ({ host, port }: DoctorInput["http"]) =>
       const hint = "choose another with ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT, or http in the configuration file"
       resume(Effect.succeed(
         taken
-          ? warning("http", `${address} is in use`, `If it is not by Rollcall itself, ${hint}`)
+          ? warning("http", `${address} is in use`, `If another program than Rollcall uses it, ${hint}`)
           : problem("http", `${address} cannot be listened on: ${error.message}`, hint)
       ))
     })
@@ -211,9 +218,10 @@ const checkPort = ({ host, port }: DoctorInput["http"]) =>
     )
   })
 
-const adopt = "Bring back the store that published last, or stop Rollcall and run `rollcall store adopt`"
-const widenedHint =
-  "So each record's events stay in order. To use all of them, stop Rollcall and run `rollcall store adopt`, which publishes everything anew"
+const adoptHint = "Restore the store that published last, or stop Rollcall and run `rollcall store adopt`"
+const unusedPartitionsHint =
+  "This keeps the events of each record in order. To use all partitions, stop Rollcall and run `rollcall store " +
+  "adopt`, which publishes every record again"
 
 const checkKafka = ({ brokers, inspect }: NonNullable<DoctorInput["kafka"]>) =>
   Effect.match(inspect, {
@@ -221,34 +229,34 @@ const checkKafka = ({ brokers, inspect }: NonNullable<DoctorInput["kafka"]>) =>
     onSuccess: ({ divergence, missing, blocker, unusedPartitions }) => [
       missing.length === 0
         ? ok("kafka", `${brokers.join(",")} answers and has every topic`)
-        : ok("kafka", `${brokers.join(",")} answers; topics that will be made: ${missing.join(", ")}`),
+        : ok("kafka", `${brokers.join(",")} answers; missing topics that will be created: ${missing.join(", ")}`),
       ...unusedPartitions.map(({ partitions, topic, used }) =>
-        warning("kafka", `topic ${topic} has ${partitions} partitions, of which ${used} are used`, widenedHint)
+        warning("kafka", `topic ${topic} has ${partitions} partitions, of which ${used} are used`, unusedPartitionsHint)
       ),
       ...(blocker === null ? [] : [problem("kafka", blocker.message, blocker.hint)]),
       ...(divergence === null
         ? []
-        : [problem("kafka", `holds what this store did not publish: ${divergence}`, adopt)])
+        : [problem("kafka", `has events that this store did not publish: ${divergence}`, adoptHint)])
     ]
   })
 
-// ---- the whole ----------------------------------------------------------------------------------------------------
+// ---- all checks ---------------------------------------------------------------------------------------------------
 
-/** The groups in which findings are told, each as soon as it is complete. */
-const checkGroups = (patient: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyArray<CheckResult>, never, Source>> => [
-  Effect.succeed([checkConfiguration(patient)]),
-  Effect.succeed(PluginChecks.checkConfigurations(patient.plugins)),
-  ...Object.entries(patient.accounts).map(([name, { url }]) => checkAccountAndIntegrations(patient, name, url)),
-  Effect.map(checkStore(patient.store), (finding) => [finding]),
-  ...(patient.store.file === undefined ? [] : [checkDisk(patient.store.file)]),
-  Effect.map(checkPort(patient.http), (finding) => [finding]),
-  ...(patient.kafka === null ? [] : [checkKafka(patient.kafka)])
+/** The groups in which results are reported, each as soon as it is complete. */
+const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyArray<CheckResult>, never, Source>> => [
+  Effect.succeed([checkConfiguration(input)]),
+  Effect.succeed(PluginChecks.checkConfigurations(input.plugins)),
+  ...Object.entries(input.accounts).map(([name, { url }]) => checkAccountAndIntegrations(input, name, url)),
+  Effect.map(checkStore(input.store), (result) => [result]),
+  ...(input.store.file === undefined ? [] : [checkDisk(input.store.file)]),
+  Effect.map(checkPort(input.http), (result) => [result]),
+  ...(input.kafka === null ? [] : [checkKafka(input.kafka)])
 ]
 
-/** Something is wrong; what has been told. */
+/** At least one check found a problem; the problems are already reported. */
 export class ProblemsFound extends Schema.TaggedError<ProblemsFound>()("ProblemsFound", { problems: Schema.Number }) {
   override get message(): string {
-    return this.problems === 1 ? "there is a problem" : `there are ${this.problems} problems`
+    return this.problems === 1 ? "1 check found a problem" : `${this.problems} checks found problems`
   }
 }
 
@@ -264,27 +272,27 @@ interface Options {
   readonly json: boolean
 }
 
-/** Tells line by line, or as one JSON object; fails if anything is wrong. */
+/** Prints the results line by line, or as one JSON object. Fails if there is a problem. */
 const report = Effect.fnUntraced(function*<R>(
   groups: ReadonlyArray<Effect.Effect<ReadonlyArray<CheckResult>, never, R>>,
   { json }: Options
 ): Effect.fn.Return<void, ProblemsFound, R> {
-  const findings: Array<CheckResult> = []
+  const results: Array<CheckResult> = []
   for (const group of groups) {
-    const found = yield* group
-    findings.push(...found)
-    if (!json && found.length > 0) yield* print(found.map(resultLine).join("\n"))
+    const finished = yield* group
+    results.push(...finished)
+    if (!json && finished.length > 0) yield* print(finished.map(resultLine).join("\n"))
   }
-  const problems = findings.filter(({ status }) => status === "problem").length
-  if (json) yield* print(JSON.stringify({ ok: problems === 0, checks: findings }))
+  const problems = results.filter(({ status }) => status === "problem").length
+  if (json) yield* print(JSON.stringify({ ok: problems === 0, checks: results }))
   if (problems > 0) yield* new ProblemsFound({ problems })
 })
 
-/** Asks for everything. */
-export const runChecks = (patient: DoctorInput, options: Options): Effect.Effect<void, ProblemsFound, Source> =>
-  report(checkGroups(patient), options)
+/** Runs all checks. */
+export const runChecks = (input: DoctorInput, options: Options): Effect.Effect<void, ProblemsFound, Source> =>
+  report(checkGroups(input), options)
 
-/** With a faulty configuration nothing else can be asked for. */
+/** Reports the faults of an invalid configuration, which make all other checks impossible. */
 export const reportInvalidConfig = (
   faults: ReadonlyArray<ConfigurationFault>,
   options: Options

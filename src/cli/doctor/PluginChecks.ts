@@ -1,11 +1,11 @@
 /**
- * The part of the doctor that looks at plugins: whether each is configured wherever it is on, and has the permissions it
- * declares.
+ * The doctor's checks of plugins: is each plugin configured in every integration in which it is on, and are its declared
+ * reads permitted.
  *
  * Gotchas
- * - A plugin may ask other integrations than those where it is on (a hire is in an ATS, the employee form in an HRIS): its
- *   reads are tried in each, and where one is not offered means nothing.
- * - Whether a write is permitted only a write shows: its permission is named, not tried.
+ * - A plugin may read from other integrations than those in which it is on (the hire is in an ATS, the employee form in an
+ *   HRIS). So its reads are tried in every integration, and it is not a problem if some do not offer them.
+ * - Only a write shows whether writes are permitted, so the check names the permission of a write and does not try it.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -22,7 +22,7 @@ export interface Needs {
 }
 
 export interface Plugins {
-  /** Where each is on, and what is missing there. */
+  /** The integrations in which each plugin is on, with the fault of its configuration there. */
   readonly used: ReadonlyArray<{
     readonly plugin: string
     readonly integration: string
@@ -39,12 +39,14 @@ const describeWritePermissions = ({ plugin, writes }: Needs): ReadonlyArray<Chec
   return [...Map.groupBy(named, ({ permission }) => permission)].map(([permission, group]) =>
     ok(
       `plugin ${plugin}`,
-      `needs permission "${permission}" enabled, for ${group.map(({ write }) => write).join(", ")}; only a write shows`
+      `needs the permission "${permission}" for ${
+        group.map(({ write }) => write).join(", ")
+      }; not checked, because only a write would show it`
     )
   )
 }
 
-/** All that needs nobody to be asked. */
+/** The checks that send no request. */
 export const checkConfigurations = ({ needs, used }: Plugins): ReadonlyArray<CheckResult> => [
   ...used.map(({ fault, integration, plugin }) => {
     const check = `plugin ${plugin} in ${integration}`
@@ -53,24 +55,24 @@ export const checkConfigurations = ({ needs, used }: Plugins): ReadonlyArray<Che
   ...needs.flatMap(describeWritePermissions)
 ]
 
-/** What an integration can be asked for as it is; attachments are an application's. */
+/** Reads that need no id. Attachments are not among them, because they belong to an application. */
 const checkableReads = ["employeeForm", "assessmentPackages"] as const
 type CheckableRead = (typeof checkableReads)[number]
 
-/** null: it is not offered there. */
+/** null if the integration does not offer the read. */
 const checkRead = Effect.fnUntraced(
   function*(plugin: string, account: string, integration: string, read: CheckableRead) {
     const source = yield* Source
     const check = `plugin ${plugin} in ${integration}`
-    const question = source.read({ account, integration, read, params: {}, priority: "poll" }).pipe(
+    const request = source.read({ account, integration, read, params: {}, priority: "poll" }).pipe(
       Effect.as(true),
       Effect.catchTag("Invalid", Effect.die),
       Effect.catchReason("SourceError", "Unsupported", () => Effect.succeed(false))
     )
-    const answer = yield* checkRequest(check, question, (tag) => harmlessErrors.has(tag) ? "warning" : "problem")
-    return Result.match(answer, {
+    const response = yield* checkRequest(check, request, (tag) => harmlessErrors.has(tag) ? "warning" : "problem")
+    return Result.match(response, {
       onSuccess: (offered) => offered ? ok(check, `${read} can be read`) : null,
-      onFailure: (finding) => ({ ...finding, message: `${read}: ${finding.message}` })
+      onFailure: (result) => ({ ...result, message: `${read}: ${result.message}` })
     })
   }
 )
@@ -79,32 +81,34 @@ const describeUncheckedRead = (plugin: string, read: ReadName): ReadonlyArray<Ch
   const permission = permissions[read]
   return permission === null
     ? []
-    : [ok(`plugin ${plugin}`, `needs permission "${permission}" enabled, for ${read}; not tried`)]
+    : [ok(`plugin ${plugin}`, `needs the permission "${permission}" for ${read}; not checked`)]
 }
 
-/** Tries what plugins read, in every integration of an account. */
+/** Tries the declared reads of all plugins in every integration of an account. */
 export const checkReads = Effect.fnUntraced(function*(
   { needs, used }: Plugins,
   account: string,
   integrations: ReadonlyArray<string>
 ): Effect.fn.Return<ReadonlyArray<CheckResult>, never, Source> {
-  const findings: Array<CheckResult> = []
+  const results: Array<CheckResult> = []
   for (const { plugin, read } of needs.flatMap(({ plugin, reads }) => reads.map((read) => ({ plugin, read })))) {
     const name = checkableReads.find((name) => name === read)
     if (name === undefined) {
-      findings.push(...describeUncheckedRead(plugin, read))
+      results.push(...describeUncheckedRead(plugin, read))
       continue
     }
-    const answers = yield* Effect.forEach(integrations, (id) => checkRead(plugin, account, id, name), {
+    const responses = yield* Effect.forEach(integrations, (id) => checkRead(plugin, account, id, name), {
       concurrency: 8
     })
-    const offered = answers.filter((answer) => answer !== null)
-    findings.push(...offered)
+    const offered = responses.filter((response) => response !== null)
+    results.push(...offered)
     if (offered.length > 0 || !used.some((use) => use.plugin === plugin && integrations.includes(use.integration))) {
       continue
     }
-    const nobody = `no integration of account ${account} offers ${read}`
-    findings.push(warning(`plugin ${plugin}`, nobody, "Connect one that does, or switch the plugin off here"))
+    const message = `no integration of account ${account} offers ${read}`
+    results.push(
+      warning(`plugin ${plugin}`, message, "Connect an integration that offers it, or switch the plugin off")
+    )
   }
-  return findings
+  return results
 })

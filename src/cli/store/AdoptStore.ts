@@ -1,9 +1,10 @@
 /**
- * `store adopt`: shows what adopting the store would do, asks, does it. Hides how one makes sure that it is meant.
+ * `store adopt`: shows what adopting the store would do, asks for confirmation, and adopts it. Hides how the confirmation
+ * is obtained.
  *
  * Gotchas
- * - A process that still runs is refused, and fenced if it could not be seen: it cannot commit any more, but what it
- *   serves until then carries the identity that it knew.
+ * - The command refuses to run while a process answers at the configured address. A process that it cannot see is fenced:
+ *   it can no longer commit, but until it notices, its responses carry the old generation.
  */
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
@@ -12,18 +13,18 @@ import * as StoreAdoption from "../../capture/commit/StoreAdoption.ts"
 import type { SinkCheckpoint, SinkError } from "../../publish/Sink.ts"
 import { print } from "../Flags.ts"
 
-/** Adopting was not begun. */
+/** The store was not adopted; nothing was changed. */
 export class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", {
   message: Schema.String,
   hint: Schema.String
 }) {}
 
 export interface AdoptOptions {
-  /** What it is called. */
+  /** Name of the store, without secrets. */
   readonly store: string
-  /** What Kafka holds of this store; null without Kafka. */
+  /** The last position that Kafka has from this store; null if Kafka is not configured. */
   readonly published: Effect.Effect<SinkCheckpoint | null, SinkError> | null
-  /** Where a process answers that uses the store; null if none does. */
+  /** URL of a running process that answers at the configured address; null if none answers. */
   readonly running: Effect.Effect<string | null>
   readonly processingOf: StoreAdoption.ProcessingOf
   readonly yes: boolean
@@ -35,14 +36,14 @@ const count = (number: number, one: string, many = `${one}s`) =>
 
 const planText = (store: string, plan: StoreAdoption.Plan, published: SinkCheckpoint | null): string =>
   [
-    `store        ${store}`,
-    `generation      ${plan.from} becomes ${plan.to}`,
+    `store         ${store}`,
+    `generation    ${plan.from} becomes ${plan.to}`,
     ...(published === null
       ? []
-      : [`in kafka     generation ${published.generation} up to position ${published.position}`]),
-    `anew         ${count(plan.live, "live record")} of ${count(plan.streams, "stream")}, each as created, version 1`,
-    `kept         watermarks, ${count(plan.pending, "pending row")}, ${count(plan.quarantined, "quarantined row")}`,
-    `given up     the log up to position ${plan.newest}: readers that stand there are told to begin anew`
+      : [`in Kafka      generation ${published.generation} up to position ${published.position}`]),
+    `republished   ${count(plan.live, "live record")} of ${count(plan.streams, "stream")}, each as created, version 1`,
+    `kept          watermarks, ${count(plan.pending, "pending row")}, ${count(plan.quarantined, "quarantined row")}`,
+    `discarded     the event log up to position ${plan.newest}; readers with a position in it must start over`
   ].join("\n")
 
 const askConfirmation = Prompt.run(Prompt.Confirm({ message: "Adopt this store?", initial: false })).pipe(
@@ -54,22 +55,25 @@ export const adopt = Effect.fn("Adopt.run")(
     const url = yield* running
     if (url !== null) {
       return yield* new NotAdopted({
-        message: `a Rollcall answers at ${url}`,
-        hint: "Stop it, and every other one that uses this store; nothing was changed."
+        message: `a Rollcall process is running at ${url}; nothing was changed`,
+        hint: "Stop it and every other process that uses this store."
       })
     }
     const published = options.published === null ? null : yield* options.published
     const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
     if (!json) yield* print(planText(store, plan, published))
-    const meant = yes || (!json && process.stdin.isTTY && (yield* askConfirmation))
-    if (!meant) {
-      return yield* new NotAdopted({ message: "nothing was changed", hint: "Say --yes to do it." })
+    const confirmed = yes || (!json && process.stdin.isTTY && (yield* askConfirmation))
+    if (!confirmed) {
+      return yield* new NotAdopted({
+        message: "not confirmed, so nothing was changed",
+        hint: "Pass --yes to adopt the store."
+      })
     }
     yield* StoreAdoption.adopt(plan, processingOf)
     yield* print(
       json
         ? JSON.stringify({ store, published, ...plan })
-        : `adopted: start Rollcall, which publishes generation ${plan.to}`
+        : `the store is adopted: start Rollcall, which publishes generation ${plan.to}`
     )
   }
 )

@@ -1,4 +1,4 @@
-/** How plugins, dry runs and dead letters look on a terminal. Pure. */
+/** The terminal output for plugins, dry runs and dead letters. Pure. */
 import type {
   DeadLetterDetailView,
   DeadLetterView,
@@ -39,11 +39,13 @@ const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>
     )
   )
 
-/** What is wrong for all of them comes first. */
+/** Problems that affect all plugins come first. */
 export const pluginListText = ({ delivering, items, writes }: PluginList): string =>
   [
-    ...(writes === "on" ? [] : ["writes of all plugins are stopped: rollcall plugins resume-writes"]),
-    ...(delivering.reason === null ? [] : [`delivering is ${delivering.state}: ${delivering.reason}`]),
+    ...(writes === "on"
+      ? []
+      : ["the writes of all plugins are stopped; resume them with `rollcall plugins resume-writes`"]),
+    ...(delivering.reason === null ? [] : [`delivery to plugins is ${delivering.state}: ${delivering.reason}`]),
     items.length === 0 ? "no plugin is configured" : pluginTable(items)
   ].join("\n")
 
@@ -84,11 +86,11 @@ export const replayText = (replay: ReplayView): string => {
   return [
     ...results.map(dryRunResultText),
     `${paint("bold", "dry run")}, nothing was written: ${where}: ${formatCount(results.length)} of ${
-      formatCount(deliveries)
+      formatPlural(deliveries, "delivery", "deliveries")
     } tried, ` +
     `${formatPlural(writes, "write")}, ${formatPlural(failing, "failure")}` +
-    (omitted === 0 ? "" : `; ${formatCount(omitted)} more: --limit tries more of them`) +
-    (writes > 0 ? "" : "; what is journaled already is not written again, --fresh shows it")
+    (omitted === 0 ? "" : `; ${formatCount(omitted)} not tried: raise --limit to try more`) +
+    (writes > 0 ? "" : "; writes that are already done are not repeated, --fresh shows them")
   ].join("\n")
 }
 
@@ -106,7 +108,7 @@ const describeFailure = ({ message, reason, refusal }: DeadLetterView): string =
 
 export const deadLetterTable = (letters: ReadonlyArray<DeadLetterView>): string =>
   table(
-    ["ID", "PLUGIN", "HANDLER", "INTEGRATION", "OF", "DIED", "ATTEMPTS", "PARKED", "WHY"],
+    ["ID", "PLUGIN", "HANDLER", "INTEGRATION", "DELIVERY", "FAILED", "ATTEMPTS", "PARKED", "REASON"],
     letters.map((letter) => [
       String(letter.id),
       letter.plugin,
@@ -133,17 +135,17 @@ const attemptText = (
 
 const stepText = ({ begun_at, done, step, write }: DeadLetterDetailView["journal"][number]): string =>
   `  ${step}${write === null ? "" : ` (${write})`}: ${
-    done ? "done, not done again" : `begun ${begun_at}, nobody knows what became of it`
+    done ? "done, will not be repeated" : `started ${begun_at}, outcome unknown`
   }`
 
 const outcomeStates: Readonly<Record<OutcomeView["state"], string>> = {
   unknown: "outcome unknown",
-  unsent: "not sent: an operator said that such a write happened, with other content",
-  running: "the attempt that sent it is under way",
-  answered: "an operator answered for it"
+  unsent: "not sent, because an operator reported that the same write happened with other content",
+  running: "the attempt that sent it is still running",
+  answered: "resolved by an operator"
 }
 
-/** A write or step of unknown outcome: what it was, and where to look. */
+/** A write or step of unknown outcome, and where an operator can see whether it happened. */
 export const outcomeText = (one: OutcomeView): string =>
   [
     `${paint("yellow", one.outcome)}: ${one.write ?? `step "${one.step}"`}: ${outcomeStates[one.state]}`,
@@ -161,15 +163,16 @@ const openText = (one: OutcomeView): string =>
     ])
   ].join("\n")
 
-export const deadLetterDetailText = (story: DeadLetterDetailView): string =>
+export const deadLetterDetailText = (detail: DeadLetterDetailView): string =>
   [
-    deadLetterTable([story]),
-    ...story.failed_attempts.map(attemptText),
-    story.journal.length === 0
-      ? "nothing is journaled: sent again, it begins anew"
-      : ["journaled:", ...story.journal.map(stepText)].join("\n"),
-    ...story.outcomes.map(openText),
-    `send it again: rollcall deadletters redrive --id ${story.id}   give it up: rollcall deadletters discard --id ${story.id}`
+    deadLetterTable([detail]),
+    ...detail.failed_attempts.map(attemptText),
+    detail.journal.length === 0
+      ? "the journal is empty: if it is sent again, the handler starts from its first step"
+      : ["journaled:", ...detail.journal.map(stepText)].join("\n"),
+    ...detail.outcomes.map(openText),
+    `send it again: rollcall deadletters redrive --id ${detail.id}   discard it: rollcall deadletters discard ` +
+    `--id ${detail.id}`
   ].join("\n\n")
 
 export const planText = ({ count, parked, plan, shares, unknown }: PlanView): string =>
@@ -184,7 +187,7 @@ export const planText = ({ count, parked, plan, shares, unknown }: PlanView): st
       ...(unknown === 0 ? [] : [
         `${
           formatCount(unknown)
-        } of them have a write or step of unknown outcome: \`rollcall deadletters show <id>\` says ` +
-        "where to look, `resolve` takes the answer"
+        } of them have a write or step of unknown outcome: \`rollcall deadletters show <id>\` shows where to check it, ` +
+        "`rollcall deadletters resolve <id>` records the result"
       ])
     ].join("\n\n")

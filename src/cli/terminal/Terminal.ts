@@ -1,12 +1,12 @@
 /**
- * How events, streams and progress look on a terminal. Pure: text in colors, which are left away where they mean nothing.
+ * The terminal output for events, streams and progress. Pure: returns text, with colors if standard output shows them.
  */
 import { styleText } from "node:util"
 import type { IntegrationView } from "../../http/Api.ts"
 import type { HoldView } from "../../http/holds/HoldApi.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
 
-/** What the screen needs of an event as the HTTP API gives it. */
+/** The properties of an event of the HTTP API that the terminal output uses. */
 export interface EventView {
   readonly model: string
   readonly id: string
@@ -25,7 +25,6 @@ export interface EventView {
 
 type Color = "green" | "yellow" | "red" | "gray" | "cyan" | "bold"
 
-/** Colors unless `NO_COLOR` is set or standard output is no terminal. */
 /** A write of a plugin. */
 export interface WriteView {
   /** Our clock, ms. */
@@ -34,6 +33,7 @@ export interface WriteView {
   readonly request: { readonly write: string; readonly body: unknown }
 }
 
+/** Adds colors unless `NO_COLOR` is set or standard output is not a terminal. */
 export const paint = (color: Color, text: string): string => styleText(color, text, { stream: process.stdout })
 
 // ---- names --------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ const person = (value: unknown): string | null => {
   return first === null ? last : last === null ? first : `${first} ${last.slice(0, 1)}.`
 }
 
-/** Whom or what a record is about, for people. */
+/** A name for a record that people understand: of its person, its own, or else its id. */
 const recordTitle = (record: unknown, id: string): string =>
   person(valueAt(record, "candidate")) ?? person(valueAt(record, "application", "candidate")) ??
     person(valueAt(record, "reviewee")) ??
@@ -69,7 +69,7 @@ const formatValue = (value: unknown): string => {
   return truncate(String(value), 32)
 }
 
-/** `Screening → Interview`: an id's change is told by the name beside it. */
+/** `Screening → Interview`: for a changed id, shows the name next to the id. */
 const describeTransition = (event: EventView): string | null => {
   const moved = event.transitions.find((transition) => transition.name === "stage_changed")
   if (moved !== undefined) {
@@ -82,7 +82,7 @@ const describeTransition = (event: EventView): string | null => {
 
 const isMember = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** `interviews title Case study → Culture talk`: members of arrays stand by id in a path, which tells people nothing. */
+/** `interviews title Case study → Culture talk`. The ids of array items are left out of the path: they mean nothing to people. */
 const describeChange = (event: EventView): string => {
   const [first, ...others] = event.changes
   if (first === undefined) return "changed"

@@ -1,4 +1,4 @@
-/** The part of the operating API's contract that is about dead letters: what they tell, how they are sent again or given up. */
+/** The contract of the operating API for dead letters: their details, and how to redrive, discard and resolve them. */
 import * as Duration from "effect/Duration"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
@@ -14,7 +14,7 @@ export const DeadLetterView = Schema.Struct({
   plugin: Schema.String,
   handler: Schema.String,
   integration: Schema.String,
-  /** null: a tick, or the record is erased. */
+  /** null for a tick, and if the record was erased. */
   event: Schema.NullOr(Schema.Struct({
     id: Schema.String,
     model: Model,
@@ -22,17 +22,17 @@ export const DeadLetterView = Schema.Struct({
     version: Schema.Number,
     kind: Schema.Literals(["created", "updated", "deleted"])
   })),
-  /** Of the event, or behind the tick. */
+  /** Position of the event; for a tick, the position after which it fired. */
   position: Schema.String,
-  /** Of a tick: when it was due. */
+  /** Ticks only: when the tick was due. */
   scheduled_at: Instant,
   ...failureFields,
   attempts: Schema.Number,
   created_at: Schema.String,
   died_at: Schema.String,
-  /** Deliveries of the same record that wait behind it. */
+  /** Number of deliveries of the same record that wait behind it. */
   parked: Schema.Number,
-  /** It has a journal of its own. */
+  /** Whether it was sent again with a new journal. */
   fresh: Schema.Boolean
 }).annotate({
   examples: [{
@@ -50,7 +50,7 @@ export const DeadLetterView = Schema.Struct({
     position: "k3v9-1-10482",
     scheduled_at: null,
     reason: "Permanent",
-    message: "createEmployee: the form wants what the application does not have",
+    message: "createEmployee: the form requires a field that the application does not have",
     refusal: "Invalid",
     faults: [{ path: "/body/properties/start_date", rule: "required", message: "is required" }],
     attempts: 1,
@@ -62,31 +62,34 @@ export const DeadLetterView = Schema.Struct({
 })
 export type DeadLetterView = typeof DeadLetterView.Type
 
-/** A write or step of unknown outcome, and what to do about it. */
+/** A write or step whose outcome is unknown, and how to resolve it. */
 export const OutcomeView = Schema.Struct({
-  outcome: Schema.String.annotate({ description: "Names it as it is shown here; `POST …/resolve` wants it" }),
+  outcome: Schema.String.annotate({
+    description: "Identifies the outcome in its current state; pass it to `POST …/resolve`"
+  }),
   /**
-   * `unsent`: asked for with other content than a write that an operator said happened. `running`: the attempt that sent
-   * it is under way. `answered`: by an operator; it can be corrected until a handler is given the answer.
+   * `unsent`: not sent, because an operator reported that the same write happened with other content. `running`: the
+   * attempt that sent it is still running. `answered`: an operator resolved it; the resolution can be corrected until a
+   * handler has used it.
    */
   state: Schema.Literals(["unknown", "unsent", "running", "answered"]),
   step: Schema.String,
-  /** null: a step that is no write of the unified API. */
+  /** Name of the write; null for a step that is not a write to the unified API. */
   write: Schema.NullOr(Schema.String),
   method: Schema.NullOr(Schema.String),
-  /** With the ids in it. null: a step, or begun by an earlier version. */
+  /** Path of the request, with its ids; null for a step, and for a write that an earlier version started. */
   path: Schema.NullOr(Schema.String),
   integration: Schema.NullOr(Schema.String),
   sent_at: Instant,
-  /** The delivery that sent it, by now perhaps settled: what is done once per record may be an earlier one's. */
+  /** The delivery that sent it. It may be an earlier, settled delivery if the step is done once per record. */
   delivery: Schema.Number,
-  /** The model whose records come to show it; null: nothing that is read does. */
+  /** The model whose records show the effect of the write; null if no model that Rollcall reads shows it. */
   visible_in: Schema.NullOr(Model),
-  /** The first record that Rollcall saw showing it. */
+  /** The first record in which Rollcall saw the effect. */
   seen: Schema.NullOr(Schema.Struct({ model: Model, record: Schema.String, at: Schema.String })),
-  /** Where to look, in words. */
+  /** Where an operator can see whether it happened, as text. */
   where_to_look: Schema.String,
-  /** Commands that give the one answer or the other. */
+  /** The command for each of the two resolutions. */
   commands: Schema.Struct({ happened: Schema.String, did_not_happen: Schema.String })
 }).annotate({
   examples: [{
@@ -101,7 +104,7 @@ export const OutcomeView = Schema.Struct({
     delivery: 17,
     visible_in: null,
     seen: null,
-    where_to_look: "Nothing that Rollcall reads shows this: look in the system that workday:acme connects.",
+    where_to_look: "No model that Rollcall reads shows this write: look in the system that workday:acme connects.",
     commands: {
       happened: "rollcall deadletters resolve 17 --outcome 5c1f0a9e2b7d --happened --id <id>",
       did_not_happen: "rollcall deadletters resolve 17 --outcome 5c1f0a9e2b7d --did-not-happen"
@@ -117,7 +120,7 @@ export const DeadLetterDetailView = Schema.Struct({
     started_at: Schema.String,
     failed_at: Schema.String,
     ...failureFields,
-    /** What it asked the API, or anybody. */
+    /** Requests of the attempt, to the unified API or to any other server. */
     requests: Schema.Array(Schema.Struct({
       what: Schema.String,
       integration: Schema.NullOr(Schema.String),
@@ -125,16 +128,16 @@ export const DeadLetterDetailView = Schema.Struct({
       outcome: Schema.Literals(["done", "refused", "unknown"])
     }))
   })),
-  /** What is not done again when this is sent again. */
+  /** The journaled steps. A step that is done is not repeated when the dead letter is sent again. */
   journal: Schema.Array(Schema.Struct({
     step: Schema.String,
-    /** Name of the write, if it was one. */
+    /** Name of the write; null for a step that is not a write. */
     write: Schema.NullOr(Schema.String),
-    /** False: begun, and nobody knows what became of it. */
+    /** false: it was started, and its outcome is unknown. */
     done: Schema.Boolean,
     begun_at: Schema.String
   })),
-  /** What must be answered for before it goes on. */
+  /** The outcomes that an operator must resolve before the delivery can continue. */
   outcomes: Schema.Array(OutcomeView)
 })
 export type DeadLetterDetailView = typeof DeadLetterDetailView.Type
@@ -150,12 +153,14 @@ const QueryFields = {
 
 const FilterFields = {
   ...QueryFields,
-  ids: Schema.optionalKey(Schema.Array(Schema.Finite).annotate({ description: "Only these of them" }))
+  ids: Schema.optionalKey(Schema.Array(Schema.Finite).annotate({ description: "Only dead letters with these ids" }))
 }
 
 const PlannedFields = {
   ...FilterFields,
-  plan: Schema.String.annotate({ description: "`plan` as `POST /v1/deadletters/plan` gave it for the same filter" })
+  plan: Schema.String.annotate({
+    description: "The `plan` that `POST /v1/deadletters/plan` returned for the same filter"
+  })
 }
 
 const shareFields = {
@@ -166,11 +171,13 @@ const shareFields = {
 }
 
 export const PlanView = Schema.Struct({
-  plan: Schema.String.annotate({ description: "Stands for exactly these letters, as they died" }),
+  plan: Schema.String.annotate({ description: "Identifies exactly these dead letters in their current state" }),
   count: Schema.Number,
   parked: Schema.Number,
   unknown: Schema.Number.annotate({
-    description: "Letters with a write or step of unknown outcome: answer with `POST …/resolve`, or they die again"
+    description:
+      "Number of dead letters with a write or step of unknown outcome: resolve them with `POST …/resolve`, or " +
+      "they fail again"
   }),
   shares: Schema.Array(Schema.Struct(shareFields))
 }).annotate({
@@ -189,9 +196,9 @@ export const DiscardView = Schema.Struct({ count: Schema.Number })
 export const ResolveView = Schema.Struct({
   outcome: Schema.String,
   happened: Schema.Boolean,
-  /** The dead letter is tried again: nothing else of it is without an answer. */
+  /** Whether the dead letter is sent again, because this was its last unresolved outcome. */
   redriven: Schema.Boolean,
-  /** Outcomes that still have no answer. */
+  /** Number of outcomes that are still unresolved. */
   remaining: Schema.Number
 })
 
@@ -208,20 +215,24 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     error: StoreUnavailable
   }).annotate(
     OpenApi.Description,
-    "Deliveries that were given up, oldest first. `since` and `until` are about when they died."
+    "Lists deliveries that failed for good, oldest first. `since` and `until` filter by the time of the failure."
   ),
   HttpApiEndpoint.get("show", "/v1/deadletters/:id", {
     params: { id: PositiveInt },
     success: DeadLetterDetailView,
     error: [NotFound, StoreUnavailable]
-  }).annotate(OpenApi.Description, "One with its whole story: each attempt, what it asked for, what is journaled."),
+  }).annotate(
+    OpenApi.Description,
+    "Shows one dead letter with its attempts, their requests, its journal and its unknown outcomes."
+  ),
   HttpApiEndpoint.post("plan", "/v1/deadletters/plan", {
     payload: Schema.Struct(FilterFields),
     success: PlanView,
     error: [NotFound, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Counts what a filter means, and names exactly that. Changes nothing. 404 if one of `ids` is not there, or not of the filter."
+    "Counts the dead letters that match a filter, and returns a `plan` that identifies exactly these. Changes " +
+      "nothing. 404 if one of `ids` does not exist or does not match the filter."
   ),
   HttpApiEndpoint.post("redrive", "/v1/deadletters/redrive", {
     payload: Schema.Struct({
@@ -233,32 +244,40 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     error: [Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Sends what was planned again, evenly `over` a time, a week at most, with what was journaled unless `fresh`. 409 if other " +
-      "letters match by now, and with `fresh` if the outcome of a write or step of one of them is unknown. Cut short, the rest is dead as before: plan again."
+    "Sends the planned dead letters again, spread evenly `over` a duration of at most a week. Each uses its journal " +
+      "unless `fresh` is true. 409 if other dead letters match the filter by now, and with `fresh` if one of them " +
+      "has a write or step of unknown outcome. If the request is interrupted, the remaining ones stay dead letters: " +
+      "make a new plan."
   ),
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(PlannedFields),
     success: DiscardView,
     error: [Conflict, StoreUnavailable]
-  }).annotate(OpenApi.Description, "Gives what was planned up for good; what waits behind it goes on."),
+  }).annotate(
+    OpenApi.Description,
+    "Discards the planned dead letters for good. Deliveries that wait behind them continue."
+  ),
   HttpApiEndpoint.post("resolve", "/v1/deadletters/:id/resolve", {
     params: { id: PositiveInt },
     payload: Schema.Struct({
-      outcome: Schema.String.annotate({ description: "`outcome` as `GET /v1/deadletters/{id}` shows it" }),
+      outcome: Schema.String.annotate({ description: "The `outcome` that `GET /v1/deadletters/{id}` returned" }),
       happened: Schema.Boolean,
       id: Schema.optionalKey(
-        Schema.String.annotate({ description: "The unified API's id of what the write created; only if it happened" })
+        Schema.String.annotate({
+          description: "The unified API's id of the object that the write created; only with `happened: true`"
+        })
       ),
       result: Schema.optionalKey(
-        Schema.Json.annotate({ description: "All that the write answered, or the step gave back, in place of `id`" })
+        Schema.Json.annotate({ description: "The complete result of the write or step, in place of `id`" })
       )
     }).annotate({ examples: [{ outcome: "5c1f0a9e2b7d", happened: true, id: "8Xi6iZrwusZqJmDGXs49GBmJ" }] }),
     success: ResolveView,
     error: [NotFound, ResolutionMalformed, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Says of a write or step of unknown outcome whether it happened. If it did, it gets its result, which the handler goes " +
-      "on with; if not, it is forgotten, and done again. With the last answer the dead letter is tried again. 409 if the " +
-      "outcome is not open any more, or the attempt that sent it is under way."
+    "Records whether a write or step of unknown outcome happened. If it happened, the handler continues with the " +
+      "given result. If not, its journal entry is deleted, and it is done again. After the last resolution the dead " +
+      "letter is sent again. 409 if the outcome is no longer unresolved, or if the attempt that sent it is still " +
+      "running."
   )
 )

@@ -1,4 +1,4 @@
-/** Dead letters over HTTP: what was given up, why, and what people decide about it, all of it or by a counted plan. */
+/** Handlers for dead letters: list and show them, redrive or discard them by plan, and resolve unknown outcomes. */
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -44,25 +44,25 @@ const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
   }
 }
 
-/** Where an operator can find out whether it happened. */
+/** Describes where an operator can see whether the write or step happened. */
 const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep): string => {
   const where = target === null ? "the other system" : `the system that ${target.integration} connects`
   if (write === null) {
-    return `Only the handler knows what this step does: look where it does it, or ask whoever wrote it.`
+    return `Only the code of the handler shows what this step does: read it, or ask the author of the plugin.`
   }
   const { visibleIn } = writes[write]
-  if (visibleIn === null) return `Nothing that Rollcall reads shows this: look in ${where}.`
+  if (visibleIn === null) return `No model that Rollcall reads shows this write: look in ${where}.`
   const model = visibleIn.path === ""
     ? `a record of ${visibleIn.model}`
     : `${visibleIn.path} of a record of ${visibleIn.model}`
-  if (shownBy !== null) return `Rollcall has seen it in ${shownBy.model}/${shownBy.id}: look whether that is it.`
-  return `It would show as ${model}; Rollcall has not seen it there, which proves nothing: look in ${where}.`
+  if (shownBy !== null) return `Rollcall has seen it in ${shownBy.model}/${shownBy.id}: check whether it is this write.`
+  return `It would appear as ${model}. Rollcall has not seen it there, which proves nothing: look in ${where}.`
 }
 
 const outcomeOf = (letter: number, step: UnresolvedStep): OutcomeView => {
   const { begunAt, delivery, name, shownBy, state, target, write } = step
   const command = `rollcall deadletters resolve ${letter} --outcome ${name}`
-  // of what a write created, the record that shows it is it; else it shows in another one
+  // if the write creates a record, the record in which it was seen is the created one; otherwise it is only the changed one
   const created = write !== null && writes[write].visibleIn?.path === "" ? shownBy?.id ?? "" : ""
   const id = /^[\w.:-]+$/.test(created) ? created : "<id>"
   return {
@@ -87,10 +87,10 @@ const outcomeOf = (letter: number, step: UnresolvedStep): OutcomeView => {
 
 const notFound = (id: number) =>
   new NotFound({
-    detail: `there is no dead letter ${id}: rollcall deadletters list, or GET /v1/deadletters, shows them`
+    detail: `dead letter ${id} does not exist: \`rollcall deadletters list\` or GET /v1/deadletters lists them`
   })
 
-/** Times as the query has them, in ms. */
+/** Converts the times of the query to milliseconds. */
 const filterOf = <F extends { readonly since?: DateTime.Utc; readonly until?: DateTime.Utc }>(
   { since, until, ...filter }: F
 ) => ({
@@ -162,9 +162,9 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         Effect.map((count) => ({ count })),
         Effect.catchTags({ PlanOutdated: toConflict, StoreError: FeedHandlers.toStoreUnavailable })
       ))
-    .handle("resolve", ({ params: { id }, payload: { outcome, ...said } }) =>
-      UnknownOutcomes.resolve(id, outcome, said).pipe(
-        Effect.map(({ left }) => ({ outcome, happened: said.happened, redriven: left === 0, remaining: left })),
+    .handle("resolve", ({ params: { id }, payload: { outcome, ...report } }) =>
+      UnknownOutcomes.resolve(id, outcome, report).pipe(
+        Effect.map(({ left }) => ({ outcome, happened: report.happened, redriven: left === 0, remaining: left })),
         Effect.catchTags({
           DeadLetterNotFound: () =>
             Effect.fail(notFound(id)),

@@ -1,15 +1,15 @@
 /**
- * The way in for consumers over HTTP: the event log as pages and as a stream, and the current records of a stream.
- * Hides positions, how a reader waits for news, and that stored text is spliced into answers without being parsed.
+ * The handlers for consumers: the event log as pages and as a stream of server-sent events, and the current records of a
+ * stream. Hides positions, how a reader waits for new events, and that stored text is copied into responses unparsed.
  *
  * Invariants
- * 1. A reader that continues from `next`, `id` or `position` misses no event, whatever it filters by   (I1, I5, R4)
- * 2. A position that cannot be continued without a gap is answered with 410, never with what happens to be there: also one of
- *    a log that was restored from an older copy and has grown past it with other events   (X14, X18)
+ * 1. A reader that resumes from `next`, `id` or `position` misses no event, for any filter   (I1, I5, R4)
+ * 2. If a position cannot be resumed without a gap, the response is 410 and never a list of other events. This includes a log
+ *    that was restored from an older copy and has since grown beyond the position with other events   (X14, X18)
  *
  * Gotchas
- * - The newest position is read *before* the rows: a filtered page that is not full then proves that nothing up to
- *   there is missing, so `next` moves on although no event matched.
+ * - The newest position is read *before* the rows. A filtered page that is not full then proves that no event up to that
+ *   position is missing, so `next` advances although no event matched.
  */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -30,7 +30,7 @@ import { Api } from "../Api.ts"
 import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "../Problem.ts"
 import * as ResponsePage from "./ResponsePage.ts"
 
-/** A silent connection is closed by proxies after 30 to 60 seconds. */
+/** Proxies close a connection without traffic after 30 to 60 seconds. */
 const heartbeat = "15 seconds"
 const defaultLimit = 100
 
@@ -39,26 +39,26 @@ interface Filter {
   readonly model?: string | undefined
 }
 
-const startOverHint = "read GET /v1/records for the current state and continue from its position, or leave `after` away"
+const startOverHint = "read the current state from GET /v1/records and continue from its position, or omit `after`"
 
-/** Fails where the log cannot be continued from `place`. Gives the chain there. */
+/** Returns the chain at the position. Fails if the log cannot be resumed from there. */
 const requireContinuable = Effect.fnUntraced(function*({ chain, position }: LogPlace) {
   const { chains: [found = null], newest, oldest } = yield* (yield* Store).chains([position])
   const gone = (detail: string) => new PositionGone({ detail, hint: startOverHint })
   if (position > newest) {
-    return yield* gone("the log ends before this position: the store was restored from an older copy")
+    return yield* gone("the event log ends before this position: the store was restored from an older copy")
   }
-  if (position < oldest - 1) return yield* gone("what follows this position is no longer kept")
+  if (position < oldest - 1) return yield* gone("the events after this position are no longer retained")
   if (chain !== null && chain !== found) {
-    return yield* gone("the log holds other events up to this position: the store was restored from an older copy")
+    return yield* gone("the event log has other events up to this position: the store was restored from an older copy")
   }
   return found ?? genesis
 })
 
-/** Where a reader resumes, proven to be a place of this log. */
+/** The position from which a reader resumes; its chain is checked against this log. */
 type ResumePoint = Pick<LogEntry, "position" | "chain">
 
-/** The place of a position given by a reader. */
+/** Resolves the `after` of a request. */
 const resolveResumePoint = Effect.fnUntraced(function*(after: string | undefined) {
   const store = yield* Store
   if (after === undefined || after === "latest") {
@@ -69,7 +69,7 @@ const resolveResumePoint = Effect.fnUntraced(function*(after: string | undefined
   }
   const place = parsePosition(store.identity, after)
   if (place === "malformed") {
-    return yield* new PositionMalformed({ detail: "give back a position as Rollcall gave it, or `latest`" })
+    return yield* new PositionMalformed({ detail: "pass a position exactly as Rollcall returned it, or `latest`" })
   }
   if (place === "foreign") {
     return yield* new PositionGone({
@@ -85,7 +85,7 @@ interface LogPage {
   readonly next: ResumePoint
 }
 
-/** Where another copy of the store took its place between rows that were read, all are read once more. */
+/** Reads a page of the log. If another copy of the store replaced it between two queries, the whole page is read once more. */
 const readLog = (
   after: ResumePoint,
   limit: number,
@@ -104,7 +104,7 @@ const readLog = (
           Effect.sync(() => ends.push(...some.slice(-1)))),
       textOf
     )
-    // asked behind the rows: what was pruned while they were read is missing among them
+    // checked after the rows are read: rows that were pruned meanwhile would be missing from the page
     yield* requireContinuable(after)
     const { chains } = yield* store.chains(ends.map(({ position }) =>
       position
@@ -120,17 +120,17 @@ const readLog = (
   })
 
 /**
- * Why a filter lets nothing through, in words; null when there is a stream of it. That is no fault: whoever begins before
- * an integration is added gets its first event.
+ * Why no event matches a filter, as text; null if a stream matches it. This is not an error: a reader that starts before an
+ * integration is added gets its first event.
  */
 const explainEmptyFilter = Effect.fnUntraced(function*({ integration, model }: Filter) {
   const store = yield* Store
-  const isMet = (yield* store.streams).some((key) =>
+  const matchesStream = (yield* store.streams).some((key) =>
     (integration ?? key.integration) === key.integration && (model ?? key.model) === key.model
   )
-  if (isMet || (integration ?? model) === undefined) return null
-  const what = JSON.stringify([integration, model].filter((name) => name !== undefined).join("/"))
-  return `nothing was ever read of ${what}: unless it is yet to come, look at GET /v1/streams for what there is`
+  if (matchesStream || (integration ?? model) === undefined) return null
+  const filter = JSON.stringify([integration, model].filter((name) => name !== undefined).join("/"))
+  return `no stream matches ${filter}: GET /v1/streams lists the streams; an event appears once such a stream is added`
 })
 
 // ---- GET /v1/events -----------------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ const eventPage = Effect.fnUntraced(function*(after: ResumePoint, limit: number,
 })
 
 /**
- * Server-sent events from after a position on, without end. The next rows are read when the reader has taken these: a
- * slow one holds back only itself, and is cut off where the log was pruned before it came (I1).
+ * An endless stream of server-sent events after a position. The next rows are read when the reader has received the ones
+ * before. So a slow reader delays only itself, and its stream ends if the log is pruned beyond its position (I1).
  */
 const eventStream = Effect.fnUntraced(function*(after: ResumePoint, limit: number, filter: Filter) {
   const store = yield* Store
@@ -158,9 +158,9 @@ const eventStream = Effect.fnUntraced(function*(after: ResumePoint, limit: numbe
       if (texts.length > 0) return Effect.succeed([texts.join(""), next])
       return store.awaitLog(next.position).pipe(
         Effect.timeoutOption(heartbeat),
-        // The id moves a filtering reader on in the log although nothing matched: it would be too old one day.
+        // The id advances a reader with a filter although no event matched; otherwise its position would expire.
         Effect.map((news) => [
-          Option.isSome(news) ? "" : `: nothing new\nid: ${idOf(next)}\n\n`,
+          Option.isSome(news) ? "" : `: no new event\nid: ${idOf(next)}\n\n`,
           next
         ])
       )
@@ -180,7 +180,7 @@ const eventStream = Effect.fnUntraced(function*(after: ResumePoint, limit: numbe
 
 // ---- GET /v1/records ----------------------------------------------------------------------------------------------
 
-/** Where a reader of records stands: the position of its first page and the last record it has. */
+/** The page token of a reader of records: the position of its first page and the last record that it received. */
 const formatPageToken = (position: string, id: string): string => `${position}~${Buffer.from(id).toString("base64url")}`
 
 const parsePageToken = (text: string): { readonly position: string; readonly id: string } => {
@@ -193,19 +193,21 @@ type CurrentRow = Effect.Success<ReturnType<Store["Service"]["records"]>>["recor
 const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | undefined, limit: number) {
   const store = yield* Store
   if ((yield* store.stream(key)) === null) {
-    return yield* new NotFound({ detail: "no such stream: rollcall streams list, or GET /v1/streams, shows them" })
+    return yield* new NotFound({
+      detail: "this stream does not exist: `rollcall streams list` or GET /v1/streams lists the streams"
+    })
   }
-  const bookmark = after === undefined ? null : parsePageToken(after)
-  if (bookmark !== null) {
-    yield* bookmark.id === ""
-      ? new PositionMalformed({ detail: "give back `next` as it was given" })
-      : resolveResumePoint(bookmark.position)
+  const token = after === undefined ? null : parsePageToken(after)
+  if (token !== null) {
+    yield* token.id === ""
+      ? new PositionMalformed({ detail: "pass `next` exactly as it was returned" })
+      : resolveResumePoint(token.position)
   }
-  let first = bookmark?.position ?? ""
+  let first = token?.position ?? ""
   const { full, rows, texts } = yield* ResponsePage.fill(
     limit,
     (last, count) =>
-      Effect.map(store.records(key, last?.id ?? bookmark?.id ?? null, count), ({ chain, position, records }) => {
+      Effect.map(store.records(key, last?.id ?? token?.id ?? null, count), ({ chain, position, records }) => {
         first ||= formatPosition(store.identity, position, chain)
         return records
       }),
@@ -220,13 +222,13 @@ const json = (text: string) => HttpServerResponse.text(text, { contentType: "app
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
-/** Answers 503. An outage of the store is logged where it is noticed, once; what else is wrong with it is logged here. */
+/** Answers 503. An outage of the store is logged once, where it is detected. Other store errors are logged here. */
 export const toStoreUnavailable = (error: StoreError) =>
   Effect.fail(new StoreUnavailable({ detail: error.reason.hint })).pipe(
     error.reason.retryable ?
-      (answer) => answer :
+      (response) => response :
       Effect.tapError(() =>
-        Effect.annotateLogs(Effect.logError("request failed for want of the store"), { error: error.message })
+        Effect.annotateLogs(Effect.logError("request failed: store error"), { error: error.message })
       )
   )
 

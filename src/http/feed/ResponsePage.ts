@@ -1,26 +1,26 @@
 /**
- * One page of rows as they are sent: bounded in rows and in bytes. Hides that rows are read in small portions, so that
- * a page of large ones is never held whole in memory only to be cut.
+ * One page of rows in a response, limited in rows and in bytes. Hides that rows are read in small batches, so that a page
+ * of large rows is never loaded completely and then cut.
  *
  * Invariants
- * 1. A page is never empty where there is a row: one always fits
- * 2. What does not fit is read again by the next page: a page ends after the last row that it holds   (I1, I9)
+ * 1. If there is a row, the page has at least one, whatever its size
+ * 2. A page ends after its last row, so a row that does not fit is read again for the next page   (I1, I9)
  */
 import * as Effect from "effect/Effect"
 
-/** A page of a thousand ordinary rows is far below it. */
+/** A page of a thousand ordinary rows is far smaller. */
 const maxBytes = 8 * 1024 * 1024
-/** Rows of one query: what is read and may not fit. */
+/** Rows per query; small, because rows that do not fit are read in vain. */
 const queryRows = 25
 
 export interface ResponsePage<Row> {
   readonly rows: ReadonlyArray<Row>
   readonly texts: ReadonlyArray<string>
-  /** Whether it ends for its size: more rows may be there. */
+  /** Whether the page ended at a limit, so that more rows may follow. */
   readonly full: boolean
 }
 
-/** Reads rows behind a last one, undefined at first, until `limit` of them or `mostBytes` of their texts are there. */
+/** Reads rows after the last one (undefined for the first query) until the page has `limit` rows or `maxBytes` of text. */
 export const fill = Effect.fnUntraced(function*<Row, E, R>(
   limit: number,
   read: (last: Row | undefined, count: number) => Effect.Effect<ReadonlyArray<Row>, E, R>,

@@ -1,4 +1,4 @@
-/** The part of the operating API's contract that is about holds: what waits for a decision, and the decision. */
+/** The contract of the operating API for holds: changes that wait for an operator's decision, and the decision. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
@@ -15,17 +15,17 @@ export const HoldView = Schema.Struct({
   model: Model,
   kind: Schema.Literals(["deletes", "restores", "scope"]),
   state: HoldState,
-  /** In words. */
+  /** Why the changes are held, as text. */
   reason: Schema.String,
-  /** Of a scope hold: JSON Pointers that keep their published values; `*` is any member of an array. */
+  /** Scope holds only: JSON Pointers that keep their published values; `*` means every item of an array. */
   paths: Schema.Array(Schema.String),
   opened_at: Schema.String,
   decided_at: Instant,
-  /** Held now. */
+  /** Records that are held now. */
   records: Schema.Number,
-  /** Released since it was approved. */
+  /** Records that were released since the hold was approved. */
   released: Schema.Number,
-  /** Why an approval is not carried out yet, and when it will be, in words; null where nothing is in its way. */
+  /** Why an approved hold is not released yet, and when it will be, as text; null if nothing delays it. */
   waiting_reason: Schema.NullOr(Schema.String)
 })
 export type HoldView = typeof HoldView.Type
@@ -34,7 +34,7 @@ export type HoldView = typeof HoldView.Type
 const HeldRecord = Schema.Struct({
   id: Schema.String,
   status: Schema.Literals(["held", "rejected"]),
-  /** Why it counts as deleted, if it does. */
+  /** Why the record counts as deleted; null if it does not. */
   reason: Schema.NullOr(Schema.String),
   changed_at: Instant,
   detected_at: Schema.String
@@ -60,7 +60,7 @@ export const holds = HttpApiGroup.make("holds").add(
     error: StoreUnavailable
   }).annotate(
     OpenApi.Description,
-    "Changes that the guard keeps back, newest first. Without `state` those that are neither approved nor cancelled."
+    "Lists the holds of the guard, newest first. Without `state`: those that are neither approved nor cancelled."
   ),
   HttpApiEndpoint.get("show", "/v1/holds/:id", {
     params: holdId,
@@ -78,9 +78,10 @@ export const holds = HttpApiGroup.make("holds").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Publishes what is held, as `origin: backfill` if asked for. `silent=true`, for a scope hold: publishes nothing, the " +
-      "records count as they are now shown. The answer comes at once; the hold is `approving` until all is published. That is " +
-      "soon, of a paused or blocked stream too; of one that is not read any more, once it is read again: `waiting_reason` says so."
+    "Publishes the held changes, with `origin=backfill` as backfill events. `silent=true` (scope holds only) " +
+      "accepts the new content without publishing events. The response comes at once, and the hold is `approving` " +
+      "until all its changes are published. This also works for a paused or blocked stream. If the stream is no " +
+      "longer read, the changes are published once it is read again, and `waiting_reason` says so."
   ),
   HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
     params: holdId,
@@ -88,6 +89,7 @@ export const holds = HttpApiGroup.make("holds").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Publishes nothing; the records stay listed as rejected and are not asked about again until they are seen otherwise."
+    "Rejects the hold; its changes stay unpublished. The records stay listed as rejected and cause no new hold " +
+      "until their content changes again."
   )
 )

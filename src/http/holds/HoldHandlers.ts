@@ -1,8 +1,9 @@
 /**
- * Holds over HTTP: what the guard keeps back, and the decisions of people about it. Every decision is a line of the log.
+ * Handlers for holds: list them, and record the operator's decision. Every decision is logged.
  *
  * Gotchas
- * - A decision is written to the store; whoever reads the stream carries it out. So it can be taken while nothing is read.
+ * - A decision is written to the store, and the process that reads the stream carries it out. So an operator can decide
+ *   while the stream is not read.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -21,7 +22,9 @@ const find = Effect.fnUntraced(function*(id: number) {
   const store = yield* Store
   const hold = yield* store.hold(id)
   return hold ??
-    (yield* new NotFound({ detail: `there is no hold ${id}: rollcall holds list, or GET /v1/holds, shows them` }))
+    (yield* new NotFound({
+      detail: `hold ${id} does not exist: \`rollcall holds list\` or GET /v1/holds lists the holds`
+    }))
 })
 
 const viewOf = Effect.fnUntraced(function*(hold: ListedHold) {
@@ -30,11 +33,11 @@ const viewOf = Effect.fnUntraced(function*(hold: ListedHold) {
 })
 
 const alreadyDecidedHints: Readonly<Record<Hold["state"], string>> = {
-  open: "look at it again",
-  rejected: "it stays so until it is approved, or its records are seen otherwise",
-  approving: "what is approved cannot be taken back",
-  approved: "what is approved cannot be taken back",
-  cancelled: "nothing is left of it: its records were seen as they are published"
+  open: "show the hold again and decide",
+  rejected: "it stays rejected until it is approved, or until its records change again",
+  approving: "an approval cannot be undone",
+  approved: "an approval cannot be undone",
+  cancelled: "it has no records left: each was seen again with its published content"
 }
 
 const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Store["Service"]["decide"]>[1]) {
@@ -43,12 +46,12 @@ const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Stor
   if (decision.state === "approving" && decision.release.silent && before.kind !== "scope") {
     return yield* new Conflict({
       detail: "only a scope hold can be approved silently",
-      hint: "deletes and restores are published, or rejected"
+      hint: "approve this hold without silent, or reject it"
     })
   }
   if (!(yield* store.decide(id, decision, yield* Clock.currentTimeMillis))) {
     const { state } = yield* find(id)
-    return yield* new Conflict({ detail: `hold ${id} is ${state} already`, hint: alreadyDecidedHints[state] })
+    return yield* new Conflict({ detail: `hold ${id} is already ${state}`, hint: alreadyDecidedHints[state] })
   }
   yield* Effect.logInfo(decision.state === "rejected" ? "hold rejected" : "hold approved").pipe(Effect.annotateLogs({
     hold: id,

@@ -1,10 +1,9 @@
 /**
- * What operators do with integrations over HTTP: which there are, adding and removing them. Hides how requests are read
- * and refusals answered.
+ * Handlers for integrations: list, add and remove them. Hides how request bodies are decoded and refusals are answered.
  *
  * Gotchas
- * - The body of an addition is not decoded by its schema, which says one fault after the other: it is checked like the
- *   configuration, with all faults at once and the names that exist.
+ * - The body of an addition is not decoded by its schema, because a schema reports only the first fault. It is checked like
+ *   the configuration, which reports all faults and lists the known names.
  */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -22,26 +21,26 @@ import { toStoreUnavailable } from "../feed/FeedHandlers.ts"
 import { Conflict, type Fault, IntegrationInvalid, NotFound } from "../Problem.ts"
 import { integrationView, overview } from "../status/Overview.ts"
 
-/** Turns a body into what is to be added, or says all that is wrong with it. */
+/** Turns a request body into the settings of an integration, or returns every fault of the body. */
 export type IntegrationValidator = (
   body: unknown
 ) => Result.Result<IntegrationSettings, { readonly faults: ReadonlyArray<Fault> }>
 
 const invalid = (faults: ReadonlyArray<Fault>) =>
   new IntegrationInvalid({
-    detail: `the body has ${faults.length === 1 ? "a fault" : `${faults.length} faults`}`,
+    detail: `the body has ${faults.length === 1 ? "an error" : `${faults.length} errors`}`,
     faults
   })
 
 const notJson: Fault = {
   where: "body",
-  message: "is no JSON",
+  message: "is not JSON",
   hint: "Send an object with Content-Type: application/json"
 }
 
 const viewOf = Effect.fnUntraced(function*(integration: IntegrationState) {
   const [view] = integrationView(integration, (yield* overview).streams)
-  return view ?? (yield* Effect.die(new Error(`${integration.id} was erased by what was to show it`)))
+  return view ?? (yield* Effect.die(new Error(`${integration.id} was erased by the request that should return it`)))
 })
 
 const toConflict = ({ hint, message }: IntegrationRefused) => new Conflict({ detail: message, hint })

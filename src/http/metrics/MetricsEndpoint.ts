@@ -1,10 +1,11 @@
 /**
- * The text of `/metrics`: what the process counted itself, and the state of every stream and plugin as the store has it.
+ * The text of `/metrics`: the metrics that this process counts, and gauges for the state of every stream and plugin in the
+ * store.
  *
  * Gotchas
- * - Those gauges are made anew for each scrape, in a registry of their own: a stream or a block that went away
- *   leaves no series behind that stands still for ever.
- * - A stream without a watermark is infinitely stale, so that an alarm on freshness sees it.
+ * - The gauges are built for each scrape in a new registry, so a stream or a block that is gone leaves no series behind
+ *   with its last value.
+ * - A stream without a watermark has infinite freshness, so that an alert on freshness includes it.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -18,40 +19,42 @@ import { OverviewCache } from "../status/OverviewCache.ts"
 const freshness = Metric.gauge("rollcall_stream_freshness_seconds", {
   description: "Seconds between now and the watermark up to which the stream is complete"
 })
-const live = Metric.gauge("rollcall_records_live", { description: "Records that exist, as last published" })
-const pending = Metric.gauge("rollcall_pending_changes", { description: "Changes observed and not yet published" })
+const live = Metric.gauge("rollcall_records_live", { description: "Published records that are not deleted" })
+const pending = Metric.gauge("rollcall_pending_changes", { description: "Observed changes that are not published yet" })
 const quarantined = Metric.gauge("rollcall_quarantined_records", {
-  description: "Unreadable records that were set aside"
+  description: "Records that could not be decoded and are kept in the quarantine"
 })
 const staleRecords = Metric.gauge("rollcall_stale_records", {
-  description: "Records to be re-read because content they repeat was seen changed elsewhere"
+  description: "Records to be fetched again because they contain content of another record that has changed"
 })
-const blocked = Metric.gauge("rollcall_stream_blocked", { description: "1 while the stream cannot be read" })
+const blocked = Metric.gauge("rollcall_stream_blocked", {
+  description: "1 while the stream is blocked and cannot be read"
+})
 const openHolds = Metric.gauge("rollcall_holds_open", {
-  description: "Waves of changes that the guard keeps back until someone decides"
+  description: "Holds of the guard that wait for an operator's decision"
 })
 
 const lag = Metric.gauge("rollcall_delivery_lag_events", {
-  description: "Events of the log that no deliveries were made of yet"
+  description: "Events of the log for which the handler's deliveries are not made yet"
 })
 const backlog = Metric.gauge("rollcall_delivery_backlog", {
-  description: "Deliveries that are due, under way (running), or waiting for their next try or for another one"
+  description: "Deliveries that are due, running, or waiting for their next attempt or for an earlier delivery"
 })
 const oldest = Metric.gauge("rollcall_delivery_oldest_seconds", {
   description: "Age of the oldest delivery that is neither settled nor dead"
 })
 const dead = Metric.gauge("rollcall_dead_letters", {
-  description: "Deliveries that were given up and wait for a person"
+  description: "Deliveries that failed for good and wait for an operator"
 })
 const circuitOpen = Metric.gauge("rollcall_handler_circuit_open", {
-  description: "1 while a handler that failed for one record after the other is only probed"
+  description: "1 while a handler that failed for several records in a row is only probed"
 })
 const stopped = Metric.gauge("rollcall_plugin_writes_stopped", {
-  description: "1 while an operator keeps all plugins from writing to the API"
+  description: "1 while an operator has stopped the writes of all plugins to the API"
 })
 
 const unavailable = Metric.gauge("rollcall_store_unavailable_seconds", {
-  description: "How long the store has not answered or not been written to; 0 while it is well"
+  description: "How long the store has not answered or not accepted writes; 0 while it is available"
 })
 
 const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: PluginList) {
@@ -95,7 +98,7 @@ const updateStoreGauge = Effect.gen(function*() {
   yield* Metric.update(unavailable, found === null ? 0 : Math.max(0, now - found.since) / 1000)
 })
 
-/** Prometheus text format. While the store does not answer: streams and plugins as they were last read. */
+/** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
 export const renderMetrics = Effect.gen(function*() {
   const { overview, plugins } = yield* OverviewCache
   const own = yield* PrometheusMetrics.format()

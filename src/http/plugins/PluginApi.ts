@@ -1,4 +1,4 @@
-/** The part of the operating API's contract that is about plugins: their state and switches, and replays. */
+/** The contract of the operating API for plugins: their state, their switches, and replays. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
@@ -9,19 +9,19 @@ import { Instant, Model } from "../Schemas.ts"
 
 const HandlerView = Schema.Struct({
   handler: Schema.String,
-  /** null of one that the configuration no longer has. */
+  /** null if the configuration no longer has the handler. */
   trigger: Schema.NullOr(Schema.Struct({ kind: Schema.Literals(["event", "batch", "tick"]), of: Schema.String })),
-  /** Up to here of the log its deliveries are made; null before its first. */
+  /** Deliveries exist for every event up to this position; null before the first one. */
   position: Schema.NullOr(Schema.String),
   lag_events: Schema.Number,
   running: Schema.Number,
-  /** For their next try, their turn, or for what is dead before them. */
+  /** Deliveries that wait for their next attempt, for a free slot, or for a dead letter before them. */
   waiting: Schema.Number,
   due: Schema.Number,
   dead: Schema.Number,
-  /** When the oldest of those was made that are not dead. */
+  /** When the oldest delivery that is neither settled nor dead was made. */
   oldest_at: Instant,
-  /** So many records failed one after another that it is only probed until one succeeds. */
+  /** Set if too many records failed one after another: the handler is then only probed until one delivery succeeds. */
   circuit_open: Schema.NullOr(Schema.Struct({ until: Schema.String, failures: Schema.Number }))
 })
 
@@ -33,8 +33,8 @@ export const PluginView = Schema.Struct({
   integrations: Schema.Array(Schema.Struct({
     integration: Schema.String,
     /**
-     * `unconfigured`: its deliveries wait until it is configured. `removed`: the integration is not configured any more,
-     * its deliveries wait until it is added again.
+     * `unconfigured`: the plugin lacks configuration here; deliveries wait until it has it. `removed`: the integration is no
+     * longer configured; deliveries wait until it is added again.
      */
     state: Schema.Literals(["on", "off", "unconfigured", "removed"]),
     reason: Schema.NullOr(Schema.String)
@@ -67,7 +67,7 @@ export type PluginView = typeof PluginView.Type
 export const PluginList = Schema.Struct({
   items: Schema.Array(PluginView),
   next: Schema.Null,
-  /** `stopped`: no plugin writes to the API; what wants to waits. */
+  /** `stopped`: no plugin may write to the API; deliveries that need to write wait. */
   writes: Schema.Literals(["on", "stopped"]),
   delivering: Schema.Struct({
     state: Schema.Literals(["starting", "running", "waiting", "stopped"]),
@@ -80,7 +80,7 @@ export const UnconfirmedList = Schema.Struct({
   items: Schema.Array(Schema.Struct({
     integration: Schema.String,
     model: Model,
-    /** Where it was looked for: a record, or all of a candidate or a job. */
+    /** Where the effect was searched for: a record, or all records of a candidate or a job. */
     record: Schema.String,
     write: Schema.String,
     plugin: Schema.String,
@@ -95,19 +95,25 @@ export type UnconfirmedList = typeof UnconfirmedList.Type
 const ReplayRequest = Schema.Struct({
   handler: Schema.String,
   from: Schema.optionalKey(
-    Schema.String.annotate({ description: "Position of the first event, or a time; without it the oldest kept" })
+    Schema.String.annotate({
+      description: "Position of the first event, or a time (default: the oldest retained event)"
+    })
   ),
   to: Schema.optionalKey(
-    Schema.String.annotate({ description: "Position of the last event, or a time before which it is; without it now" })
+    Schema.String.annotate({
+      description: "Position of the last event, or the time before which events are replayed (default: now)"
+    })
   ),
   integration: Schema.optionalKey(Schema.String),
-  dryRun: Schema.optionalKey(Schema.Boolean.annotate({ description: "Write nothing; say what would be written" })),
+  dryRun: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Write nothing, and return the writes that would be sent" })
+  ),
   fresh: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "With a journal of its own: what was done once is done again" })
+    Schema.Boolean.annotate({ description: "Use a new journal, so that steps that are already done are done again" })
   ),
   limit: Schema.optionalKey(
     Schema.Finite.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 })).annotate({
-      description: "Of a dry run: at most so many deliveries; 100 without it"
+      description: "Dry runs only: maximum number of deliveries to try (default: 100)"
     })
   )
 }).annotate({
@@ -123,7 +129,7 @@ const ReplayRequest = Schema.Struct({
 export const failureFields = {
   reason: Schema.Literals(failureReasons),
   message: Schema.String,
-  /** Of `Permanent`: what refused. */
+  /** For the reason `Permanent`: the kind of refusal. */
   refusal: Schema.NullOr(Schema.String),
   faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String }))
 }
@@ -139,21 +145,21 @@ export const ReplayView = Schema.Struct({
   dry_run: Schema.Boolean,
   plugin: Schema.String,
   handler: Schema.String,
-  /** Made, or that would be. */
+  /** Number of deliveries that were made or, in a dry run, would be made. */
   deliveries: Schema.Number,
   from: Schema.String,
   to: Schema.String,
-  /** Of a dry run. */
+  /** Dry runs only. */
   results: Schema.Array(Schema.Struct({
     integration: Schema.String,
     position: Schema.String,
     /** `<model>/<id>` */
     records: Schema.Array(Schema.String),
     requests: Schema.Array(DryRunRequest),
-    /** null: it would settle. */
+    /** null if the delivery would succeed. */
     failure: Schema.NullOr(Schema.Struct(failureFields))
   })),
-  /** Left out of a dry run, being too many. */
+  /** Number of deliveries that a dry run left out because of its limit. */
   omitted: Schema.Number
 }).annotate({
   examples: [{
@@ -186,7 +192,8 @@ const switchEndpoint = { params: plugin, query: { integration: Schema.optionalKe
 export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.get("list", "/v1/plugins", { success: PluginList, error: StoreUnavailable }).annotate(
     OpenApi.Description,
-    "Every plugin with its handlers, how far each is, what waits and what is dead; and where it is on."
+    "Lists every plugin: its handlers with their position, waiting deliveries and dead letters, and the " +
+      "integrations in which it is on."
   ),
   HttpApiEndpoint.get("show", "/v1/plugins/:plugin", {
     params: plugin,
@@ -204,13 +211,14 @@ export const plugins = HttpApiGroup.make("plugins").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Everywhere, or in one integration. What is under way is finished; everything else waits, in order, and nothing is lost."
+    "Switches the plugin off everywhere or in one integration. Running deliveries are finished; all others wait in " +
+      "order, and none is lost."
   ),
   HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreUnavailable] })
     .annotate(
       OpenApi.Description,
-      "The one switch that keeps all plugins from writing to the API. Deliveries that want to write wait; what handlers send " +
-        "to others goes on."
+      "Stops the writes of all plugins to the API. Deliveries that need to write wait; requests of handlers to " +
+        "other servers continue."
     ),
   HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", {
     success: UnconfirmedList,
@@ -218,7 +226,8 @@ export const plugins = HttpApiGroup.make("plugins").add(
   })
     .annotate(
       OpenApi.Description,
-      "Writes of the last week that should show in a model that is read, and that two complete sweeps did not find: the newest hundred."
+      "Lists the newest hundred writes of the last week whose effect should appear in a model that Rollcall reads, " +
+        "but was not found by two complete sweeps."
     ),
   HttpApiEndpoint.post("resume", "/v1/plugins/writes/resume", {
     success: PluginList,
@@ -231,8 +240,8 @@ export const plugins = HttpApiGroup.make("plugins").add(
     error: [ReplayMalformed, NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Delivers a stretch of the log to one handler again, behind what waits for the same records. The journal is shared with " +
-      "the first time unless `fresh`: what was done once stays done. With `dryRun` the handler runs at once, writes nothing, " +
-      "and the answer says what it would have written."
+    "Delivers a range of the event log to one handler again, behind waiting deliveries of the same records. Unless " +
+      "`fresh` is true, the journal of the first delivery is used, so completed steps are not repeated. With " +
+      "`dryRun` the handler runs at once without writing, and the response lists the writes that it would have sent."
   )
 )

@@ -1,4 +1,4 @@
-/** Plugins over HTTP: how they are, their switches and replays. What is refused becomes a problem. */
+/** Handlers for plugins: their state, switches and replays. Refusals become problem responses. */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import {
@@ -79,7 +79,7 @@ const switchWrites = (on: boolean) =>
     Effect.catchTags({ PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)), StoreError: toUnavailable })
   )
 
-/** L2: writes that were never seen. */
+/** L2: writes whose effect was never seen. */
 const unconfirmed = Effect.gen(function*() {
   const store = yield* Store
   const found = yield* store.unconfirmedWrites(maxUnconfirmed)
@@ -108,23 +108,23 @@ export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
     .handle("resume", () => switchWrites(true))
     .handle(
       "replay",
-      ({ params, payload: { dryRun = false, fresh = false, limit = defaultDryRunLimit, ...stretch } }) =>
+      ({ params, payload: { dryRun = false, fresh = false, limit = defaultDryRunLimit, ...range } }) =>
         Effect.gen(function*() {
           const plugins = yield* PluginAdmin
           const { identity } = yield* Store
-          const asked = { ...params, ...stretch, fresh }
-          const { from, to, deliveries, ...found } = dryRun
-            ? yield* plugins.dryRun({ ...asked, limit })
-            : { ...(yield* plugins.replay(asked)), results: [], omitted: 0 }
+          const request = { ...params, ...range, fresh }
+          const { from, to, deliveries, ...outcome } = dryRun
+            ? yield* plugins.dryRun({ ...request, limit })
+            : { ...(yield* plugins.replay(request)), results: [], omitted: 0 }
           return {
             dry_run: dryRun,
             plugin: params.plugin,
-            handler: stretch.handler,
+            handler: range.handler,
             deliveries,
             from: formatPosition(identity, from),
             to: formatPosition(identity, to),
-            results: found.results.map((one) => ({ ...one, position: formatPosition(identity, one.position) })),
-            omitted: found.omitted
+            results: outcome.results.map((one) => ({ ...one, position: formatPosition(identity, one.position) })),
+            omitted: outcome.omitted
           }
         }).pipe(Effect.catchTags({ PluginRequestError: toReplayProblem, StoreError: toUnavailable }))
     ))

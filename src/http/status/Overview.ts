@@ -1,10 +1,10 @@
 /**
- * What is going on, read from the store: every stream with its counts, every integration, and what is not ready.
- * The HTTP API, the metrics, the status page and readiness all show this one picture. Streams that are no longer
- * configured are left out, and so is what is derived: nobody reads them, and nobody should be woken for them.
+ * The state of the process, read from the store: every stream with its counts, every integration, open holds and the
+ * readiness checks. The HTTP API, the metrics, the status page and readiness all use this overview. Streams that are no
+ * longer configured and derived streams are left out: they are not read, so they must not raise an alert.
  *
  * Gotchas
- * - A blocked stream counts as started: one customer's broken connection must not fail a rollout.
+ * - A blocked stream counts as started, because the broken connection of one customer must not fail a rollout.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import type { StreamView } from "../streams/StreamApi.ts"
 export interface Overview {
   readonly streams: ReadonlyArray<StreamView>
   readonly integrations: ReadonlyArray<IntegrationView>
-  /** Those that wait for a decision, newest first. */
+  /** Holds that wait for a decision, newest first. */
   readonly holds: ReadonlyArray<HoldView>
 }
 
@@ -45,10 +45,10 @@ const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: num
   }
 }
 
-/** An approval is carried out by whoever reads the stream; nobody reads one that is retired. */
+/** The process that reads a stream releases its approved holds. A retired stream is not read, so its holds wait. */
 const waitingReason = (hold: ListedHold, stream: StreamState | null): string | null =>
   hold.state === "approving" && stream?.retired === true
-    ? `${streamName(hold)} is not read any more; once it is configured or added again, the approval is carried out`
+    ? `${streamName(hold)} is no longer read; its changes are released once it is configured or added again`
     : null
 
 export const holdView = (listed: ListedHold, stream: StreamState | null): HoldView => {
@@ -72,7 +72,7 @@ export const holdView = (listed: ListedHold, stream: StreamState | null): HoldVi
 
 const maxHolds = 1_000
 
-/** None of one that was erased. */
+/** An empty list if the integration was erased. */
 export const integrationView = (
   integration: IntegrationState,
   streams: ReadonlyArray<StreamView>
@@ -97,7 +97,10 @@ export const integrationView = (
   }]
 }
 
-/** Age of the watermark on the clock it was read from: against ours, one that is ahead would hide a stream that stands (W4). */
+/**
+ * Age of the watermark by the clock of the API server, from which the watermark comes. Measured by our own clock, a server
+ * clock that runs ahead would hide a stream that makes no progress (W4).
+ */
 const freshnessOf = ({ clockOffsets, watermark }: StreamState, now: number): number | null =>
   watermark === null ? null : Math.max(0, (now + (knownOffset(clockOffsets) ?? 0) - watermark) / 1000)
 
@@ -105,9 +108,9 @@ const read = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
-  const standing = yield* store.streamsAtPosition
-  const position = formatPosition(store.identity, standing.position, standing.chain)
-  const states = standing.streams.filter((state) => state.retired !== true && isReadable(state))
+  const snapshot = yield* store.streamsAtPosition
+  const position = formatPosition(store.identity, snapshot.position, snapshot.chain)
+  const states = snapshot.streams.filter((state) => state.retired !== true && isReadable(state))
   const streams = states.map((state): StreamView => {
     const stream = streamName(state)
     const count = counts.get(stream)
@@ -147,7 +150,7 @@ const read = Effect.gen(function*() {
 
 export const overview = Effect.flatMap(Store, ({ batchReads }) => batchReads(read))
 
-/** One thing that readiness depends on. `problem`: null when it is well, else why not. */
+/** A dependency of readiness. `problem`: why it is not ready; null if it is ready. */
 export interface Dependency {
   readonly name: string
   readonly problem: Effect.Effect<string | null>
@@ -158,17 +161,17 @@ const hasStarted = (stream: StreamView): boolean =>
 
 const describeWaiting = (stream: StreamView): string =>
   stream.failing === null
-    ? `${stream.stream} waits for its first answer`
+    ? `${stream.stream} waits for its first response from the API`
     : `${stream.stream} failed ${stream.failing.count} times since ${stream.failing.since}: ${stream.failing.message}`
 
-/** Why the store cannot be used and since when, in words; null while it answers. */
+/** Why the store cannot be used and since when, as text; null while the store answers. */
 export const outageText = (outage: Outage | null): string | null =>
   outage === null ? null : `${outage.message}, since ${instant(outage.since)}; ${outage.hint}`
 
 /**
- * The store, the streams, then the given ones; each with its reason. `seen`: the overview, as it was last read where the
- * store does not answer. That it takes long to read from a large store, or on a slow disk, is no reason: whether the store
- * answers is for `Store.outage` to say.
+ * Checks the store, the streams and then the given dependencies. `cached`: the overview, or the last one that was read if
+ * the store does not answer. A slow read (a large store, a slow disk) does not make the store unready: only
+ * `Store.outage` decides whether the store answers.
  */
 export const checkReadiness = Effect.fnUntraced(function*(
   cached: Effect.Effect<{ readonly value: Overview; readonly stale: StoreError | null }, StoreError>,

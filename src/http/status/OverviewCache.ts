@@ -1,15 +1,15 @@
 /**
- * What the store shows, for requests that must be answered whether it answers or not: read anew for each, or, where that
- * takes too long or fails, as it was last read.
+ * Serves the overview and the plugin list to requests that must be answered even if the store does not answer. Each request
+ * reads from the store again; if that read fails or takes too long, the request gets the last value that was read.
  *
  * Invariants
- * 1. Nobody waits longer than `patience`, and while a reading hangs nobody waits at all   (X10)
- * 2. What is read anew shows everything that was committed before it was asked for
+ * 1. No request waits longer than `readTimeout`. While a read hangs, requests do not wait at all   (X10)
+ * 2. A fresh value contains everything that was committed before the request
  *
  * Gotchas
- * - Nothing is there to be shown before the first reading has ended: whoever serves begins after it.
- * - A reading that takes too long is not interrupted: a statement that is interrupted is waited for. It ends by its own
- *   limit, and what it finds is remembered.
+ * - There is no value before the first read has finished, so the server starts listening after it.
+ * - A read that takes too long is not interrupted, because interrupting waits for the running SQL statement. The read ends
+ *   at the statement's own time limit, and its result is kept.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -32,18 +32,18 @@ import { type Overview, overview } from "./Overview.ts"
 const readTimeout = Duration.millis(700)
 const readTimeoutNanos = Duration.toNanosUnsafe(readTimeout)
 
-/** How often the first reading is looked for. */
+/** How often the first read is awaited: every 100 ms, together with the read timeout about 5 s. */
 const warmUpSchedule = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 43 }))
 
 export interface Cached<A> {
   readonly value: A
-  /** When it was read; our clock, ms. */
+  /** When the value was read; our clock, ms. */
   readonly at: number
-  /** Why it was not read anew; null when it was. */
+  /** Why the value is not fresh; null if it was read for this request. */
   readonly stale: StoreError | null
 }
 
-/** What is read, or was; fails where it was never read. */
+/** The fresh or the last value; fails if no value was ever read. */
 type CachedRead<A> = Effect.Effect<Cached<A>, StoreError>
 
 const timedOut = new StoreError({
@@ -53,18 +53,18 @@ const timedOut = new StoreError({
 export const makeCachedRead = Effect.fnUntraced(function*<A, R>(read: Effect.Effect<A, StoreError, R>) {
   const scope = yield* Scope.Scope
   const context = yield* Effect.context<R>()
-  /** When those under way began; nanoseconds of a clock that is never set. */
-  const running = new Set<{ readonly begunAt: bigint }>()
-  let last: { readonly value: A; readonly at: number; readonly begunAt: bigint } | null = null
+  /** Start times of the running reads; nanoseconds of the monotonic clock. */
+  const running = new Set<{ readonly startedAt: bigint }>()
+  let last: { readonly value: A; readonly at: number; readonly startedAt: bigint } | null = null
 
-  const begin = (at: number, begunAt: bigint) => {
-    const one = { begunAt }
+  const start = (at: number, startedAt: bigint) => {
+    const one = { startedAt }
     running.add(one)
     return read.pipe(
       Effect.provideContext(context),
       Effect.tap((value) =>
         Effect.sync(() => {
-          if (last === null || last.begunAt <= begunAt) last = { value, at, begunAt }
+          if (last === null || last.startedAt <= startedAt) last = { value, at, startedAt }
         })
       ),
       Effect.ensuring(Effect.sync(() => running.delete(one))),
@@ -72,24 +72,24 @@ export const makeCachedRead = Effect.fnUntraced(function*<A, R>(read: Effect.Eff
     )
   }
 
-  const orLast = (why: StoreError): CachedRead<A> =>
+  const orLast = (error: StoreError): CachedRead<A> =>
     Effect.suspend(() =>
-      last === null ? Effect.fail(why) : Effect.succeed({ value: last.value, at: last.at, stale: why })
+      last === null ? Effect.fail(error) : Effect.succeed({ value: last.value, at: last.at, stale: error })
     )
 
   const get: CachedRead<A> = Effect.gen(function*() {
     const at = yield* Clock.currentTimeMillis
     const now = yield* Clock.monotonicTimeNanos
-    if ([...running].some(({ begunAt }) => now - begunAt > readTimeoutNanos)) return yield* orLast(timedOut)
-    const answer = yield* Effect.timeoutOption(Fiber.await(yield* begin(at, now)), readTimeout)
-    if (Option.isNone(answer)) return yield* orLast(timedOut)
-    if (Exit.isSuccess(answer.value)) return { value: answer.value.value, at, stale: null }
-    return yield* Effect.catch(Effect.failCause(answer.value.cause), orLast)
+    if ([...running].some(({ startedAt }) => now - startedAt > readTimeoutNanos)) return yield* orLast(timedOut)
+    const result = yield* Effect.timeoutOption(Fiber.await(yield* start(at, now)), readTimeout)
+    if (Option.isNone(result)) return yield* orLast(timedOut)
+    if (Exit.isSuccess(result.value)) return { value: result.value.value, at, stale: null }
+    return yield* Effect.catch(Effect.failCause(result.value.cause), orLast)
   })
   return get
 })
 
-/** Once it was read, for nobody is to be told of a silent store because the first reading takes its time; or after 5 s. */
+/** Returns `get` after its first read, or after 5 s, so that a slow first read is not reported as a store that does not answer. */
 export const warmUp = <A>(get: CachedRead<A>): Effect.Effect<CachedRead<A>> =>
   get.pipe(
     Effect.retry({ while: (error) => error === timedOut, schedule: warmUpSchedule }),
@@ -97,7 +97,7 @@ export const warmUp = <A>(get: CachedRead<A>): Effect.Effect<CachedRead<A>> =>
     Effect.as(get)
   )
 
-/** Of a stream whose watermark stands still, freshness goes on growing. */
+/** Adds the age of a cached overview to the freshness of its streams, which grows while the watermark does not move. */
 const withCurrentFreshness = ({ streams, ...rest }: Overview, millis: number): Overview => ({
   ...rest,
   streams: streams.map((stream) => ({
@@ -117,10 +117,10 @@ export class OverviewCache extends Context.Service<OverviewCache, {
       return OverviewCache.of({
         overview: Effect.flatMap(
           read,
-          (seen) =>
+          (cached) =>
             Effect.map(
               Clock.currentTimeMillis,
-              (now) => ({ ...seen, value: withCurrentFreshness(seen.value, Math.max(0, now - seen.at)) })
+              (now) => ({ ...cached, value: withCurrentFreshness(cached.value, Math.max(0, now - cached.at)) })
             )
         ),
         plugins: yield* warmUp(yield* makeCachedRead(PluginHandlers.list))

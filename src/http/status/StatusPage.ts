@@ -1,4 +1,4 @@
-/** The page at `/`: every stream and plugin at a glance, without script, made anew every five seconds. */
+/** The page at `/`: the state of every stream and plugin, without scripts, reloaded by the browser every five seconds. */
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { HoldView } from "../holds/HoldApi.ts"
 import type { PluginList, PluginView } from "../plugins/PluginApi.ts"
@@ -21,10 +21,10 @@ const cellsOf = (cells: ReadonlyArray<string>, numbers: ReadonlyArray<string>): 
 
 const row = (stream: StreamView): string => {
   const pending = Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)
-  const fresh = stream.freshness_seconds === null ? "–" : `${Math.round(stream.freshness_seconds)} s`
-  const reading = stream.progress === null ? "" : `${stream.progress.kind}: ${stream.progress.records} records`
-  const cells = [stream.integration, stream.model, condition(stream), reading]
-  const numbers = [String(stream.records_live), String(pending), String(stream.quarantined), fresh]
+  const freshness = stream.freshness_seconds === null ? "–" : `${Math.round(stream.freshness_seconds)} s`
+  const progress = stream.progress === null ? "" : `${stream.progress.kind}: ${stream.progress.records} records`
+  const cells = [stream.integration, stream.model, condition(stream), progress]
+  const numbers = [String(stream.records_live), String(pending), String(stream.quarantined), freshness]
   return cellsOf(cells, numbers)
 }
 
@@ -45,19 +45,21 @@ const handlerRows = (plugin: PluginView): ReadonlyArray<string> =>
 const pluginsOf = ({ delivering, items, writes }: PluginList): string => {
   if (items.length === 0) return ""
   const warnings = [
-    ...(writes === "on" ? [] : ["writes of all plugins are stopped"]),
-    ...(delivering.reason === null ? [] : [`delivering is ${delivering.state}: ${delivering.reason}`])
+    ...(writes === "on"
+      ? []
+      : ["The writes of all plugins are stopped; resume them with `rollcall plugins resume-writes`"]),
+    ...(delivering.reason === null ? [] : [`Delivery to plugins is ${delivering.state}: ${delivering.reason}`])
   ]
   return `<h2>Plugins</h2>
 ${warnings.map((warning) => `<p><strong>${escape(warning)}</strong></p>`).join("\n")}<table>
-<thead><tr><th>plugin<th>handler<th>state<th class="n">behind<th class="n">running<th class="n">due<th class="n">waiting<th class="n">dead</tr></thead>
+<thead><tr><th>plugin<th>handler<th>state<th class="n">lag (events)<th class="n">running<th class="n">due<th class="n">waiting<th class="n">dead</tr></thead>
 <tbody>${items.flatMap(handlerRows).join("\n")}</tbody>
 </table>
 `
 }
 
 const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
-  holds.length === 0 ? "" : `<h2>Waiting for a decision</h2>
+  holds.length === 0 ? "" : `<h2>Holds that wait for a decision</h2>
 <ul>${
     holds.map(({ id, reason, records, stream }) =>
       `<li><a href="/v1/holds/${id}">hold ${id}</a> · ${escape(stream)} · ${records} records: ${escape(reason)}`
@@ -68,7 +70,7 @@ const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
 export const statusPage = (
   { holds, streams }: Overview,
   plugins: PluginList,
-  /** Why the store does not answer; what is shown is then as it was last read. */
+  /** Why the store does not answer; the page then shows the data that was last read. null while the store answers. */
   outage: string | null
 ): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.html(`<!doctype html>
@@ -87,8 +89,14 @@ export const statusPage = (
 <p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
 <a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> ·
 <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
-${outage === null ? "" : `<p><strong>Shown as last read: ${escape(outage)}</strong></p>`}${holdsOf(holds)}<table>
-<thead><tr><th>integration<th>model<th>condition<th>reading<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">fresh</tr></thead>
+${
+    outage === null
+      ? ""
+      : `<p><strong>The store does not answer, so this page shows the data that was last read: ${
+        escape(outage)
+      }</strong></p>`
+  }${holdsOf(holds)}<table>
+<thead><tr><th>integration<th>model<th>condition<th>progress<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">freshness</tr></thead>
 <tbody>${streams.map(row).join("\n")}</tbody>
 </table>
 ${pluginsOf(plugins)}`)

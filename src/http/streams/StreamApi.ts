@@ -1,4 +1,4 @@
-/** The part of the operating API's contract that is about streams: how each stands, what can be done to it, and its audit. */
+/** The contract of the operating API for streams: their state, the commands to them, and the audit. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
@@ -9,13 +9,13 @@ import { Instant, Model, page } from "../Schemas.ts"
 
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
-  /** The list is read again where it changed, or Rollcall was restarted, while it was read. */
+  /** Starts at 1. The list is read in another pass if it changed, or Rollcall was restarted, during the pass before. */
   pass: Schema.Number,
   records: Schema.Number,
   pages: Schema.Number,
   started_at: Schema.String,
   records_per_second: Schema.Number,
-  /** null during a backfill: the API does not say how much there is. */
+  /** null during a backfill, because the API does not report the number of records. */
   seconds_left: Schema.NullOr(Schema.Number)
 })
 
@@ -29,18 +29,18 @@ export const StreamView = Schema.Struct({
   failing: Schema.NullOr(Schema.Struct({ count: Schema.Number, message: Schema.String, since: Schema.String })),
   watermark: Instant,
   generation: Schema.Number,
-  /** Every change up to then is in the log or pending; null before the backfill is complete. Never earlier than it was. */
+  /** Every change up to this time is in the log or pending; null before the backfill is complete. Never moves backwards. */
   complete_to: Instant,
-  /** Of the log: what made that so lies at or before it. */
+  /** Position of the log: every event that `complete_to` counts on is at or before it. */
   position: Schema.String,
-  /** Now − watermark, seconds; null until the first answer. */
+  /** Now − watermark, seconds; null until the first response of the API. */
   freshness_seconds: Schema.NullOr(Schema.Number),
   records_live: Schema.Number,
   pending: Schema.Record(Schema.String, Schema.Number),
   quarantined: Schema.Number,
-  /** Records to be re-read because content they repeat was seen changed elsewhere. */
+  /** Records to be fetched again because they contain content of another record that has changed. */
   stale_records: Schema.Number,
-  /** What polls are answered: the changes, everything (`updated_after` is ignored) or nothing (it finds nothing). */
+  /** The rows that polls return: the changes, everything (the API ignores `updated_after`) or nothing (the filter matches no row). */
   polls_return: Schema.Literals(["changes", "everything", "nothing"]),
   progress: Schema.NullOr(SweepProgress),
   last_poll_at: Instant,
@@ -48,17 +48,17 @@ export const StreamView = Schema.Struct({
 })
 export type StreamView = typeof StreamView.Type
 
-/** `as_of`: when this was read from the store; while the store does not answer, it is as it was last read. */
+/** `as_of`: when the list was read from the store. While the store does not answer, the last list that was read is returned. */
 const StreamList = Schema.Struct({ ...page(StreamView).fields, as_of: Schema.String })
 
-/** What is published of a stream beside what the API shows. Ids only, never content. */
+/** The differences between the published records of a stream and the API. Contains ids only, never content. */
 export const AuditView = Schema.Struct({
   stream: Schema.String,
   read: Schema.Number,
   pending: Schema.Record(Schema.String, Schema.Number),
   quarantined: Schema.Number,
   differing: Schema.Number,
-  /** The first thousand. */
+  /** At most one thousand. */
   differences: Schema.Array(Schema.Struct({
     id: Schema.String,
     what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
@@ -78,14 +78,14 @@ export const streams = HttpApiGroup.make("streams").add(
 
 export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("command", "/v1/streams/:integration/:model/:command", {
-    params: { integration: Schema.String, model: Model, kind: Schema.Literals(streamCommands) },
+    params: { integration: Schema.String, model: Model, command: Schema.Literals(streamCommands) },
     success: StreamView,
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Answers at once with the stream as it is now; what has to be read is read after the page under way. `pause` keeps the " +
-      "stream as it is until `resume`, which also tries a blocked one at once. `sweep` begins a full reading anew, `backfill` " +
-      "one after which nothing that it found counts as new."
+    "Returns the current state of the stream at once; reading starts after the page that is being read. `pause` " +
+      "stops reading the stream until `resume`, which also retries a blocked stream at once. `sweep` starts a new " +
+      "sweep. `backfill` starts a sweep whose events have the origin backfill."
   ),
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
     params: { integration: Schema.String, model: Model },
@@ -94,8 +94,8 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Sets the watermark back: the next poll reads from there, less the margin. What it meets and is published already " +
-      "makes no event. `complete_to` stays as it is."
+    "Moves the watermark back: the next poll reads from that time, minus the overlap. Changes that are already " +
+      "published cause no event. `complete_to` does not change."
   ),
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: Model },
@@ -103,6 +103,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     error: [NotFound, SourceUnavailable, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Reads the whole stream and compares it with what its events add up to; publishes nothing. Answers when it is done."
+    "Reads the whole stream and compares it with its published records. Publishes nothing. Responds when the " +
+      "audit is finished."
   )
 )

@@ -1,4 +1,4 @@
-/** The acts on streams over HTTP: what an operator asks for is done by capture, refusals become problems. */
+/** Handlers for commands to streams: passes them to capture and turns refusals into problem responses. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -16,12 +16,12 @@ const notFound = (key: StreamKey): NotFound => {
   const { integration, model } = key
   if (!isDerived(model)) {
     return new NotFound({
-      detail: `there is no stream ${streamName(key)}: rollcall streams list, or GET /v1/streams, shows them`
+      detail: `stream ${streamName(key)} does not exist: \`rollcall streams list\` or GET /v1/streams lists the streams`
     })
   }
   const { from } = derivedRegistry[model]
   return new NotFound({
-    detail: `${model} is not read, it is derived from ${from}: ask for ${streamName({ integration, model: from })}`
+    detail: `${model} is not read but derived from ${from}: use stream ${streamName({ integration, model: from })}`
   })
 }
 
@@ -30,7 +30,7 @@ const find = (key: StreamKey, { streams }: Overview) => {
   return view === undefined ? Effect.fail(notFound(key)) : Effect.succeed(view)
 }
 
-/** The stream as it is now; fails within a second where the store does not answer. */
+/** The current state of the stream. Fails within a second if the store does not answer. */
 export const viewOf = (key: StreamKey) =>
   Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
     Effect.flatMap(({ stale, value }) => stale === null ? Effect.succeed(value) : Effect.fail(stale)),
@@ -52,7 +52,7 @@ const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCo
 
 export const layer = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
   handlers
-    .handle("command", ({ params: { kind, ...key } }) => runCommand(key, { kind }))
+    .handle("command", ({ params: { command, ...key } }) => runCommand(key, { kind: command }))
     .handle("rewind", ({ params, payload }) =>
       runCommand(params, { kind: "rewind", to: DateTime.toEpochMillis(payload.to) }))
     .handle("audit", ({ params }) =>

@@ -13,7 +13,7 @@ const missing = noBroker ?? Kcat.missing
 
 type Start = (...args: ConstructorParameters<typeof Program>) => Program
 
-/** What happens meanwhile. */
+/** Changes that happen between the backup and its restore. */
 const kinds = ["applied", "renamed_tag", "stage_moved", "applied"]
 
 const begin = async (directory: string, start: Start) => {
@@ -57,7 +57,7 @@ const recordsOf = async (environment: Record<string, string>, start: Start) => {
   return records
 }
 
-/** What a consumer holds that reads a topic from its beginning and drops what progress calls void. */
+/** The records of a consumer that reads a topic from its beginning and drops the generations that progress declares void. */
 const folded = Effect.fnUntraced(function*(brokers: ReadonlyArray<string>, topic: string) {
   interface Known {
     readonly generation: number
@@ -82,16 +82,16 @@ const folded = Effect.fnUntraced(function*(brokers: ReadonlyArray<string>, topic
 
 describe("store adopt", () => {
   it(
-    "without --yes and without a terminal shows what it would do, and does nothing",
+    "without --yes and without a terminal it shows the plan and changes nothing",
     () =>
       inDirectory(async (directory, start) => {
         const { environment } = await begin(directory, start)
         assert.strictEqual((await run(["start", "--once"], environment)).code, 0)
-        const asked = await run(["store", "adopt"], environment)
-        assert.strictEqual(asked.code, 1)
-        assert.match(asked.stdout, /^generation {6}1 becomes \d+$/m)
-        assert.match(asked.stdout, /^anew {9}\d+ live records of 2 streams/m)
-        assert.include(asked.stderr, "--yes")
+        const unconfirmed = await run(["store", "adopt"], environment)
+        assert.strictEqual(unconfirmed.code, 1)
+        assert.match(unconfirmed.stdout, /^generation {4}1 becomes \d+$/m)
+        assert.match(unconfirmed.stdout, /^republished {3}\d+ live records of 2 streams/m)
+        assert.include(unconfirmed.stderr, "--yes")
         const done = await run(["store", "adopt", "--yes", "--json"], environment)
         assert.strictEqual(done.code, 0, done.stderr)
         const plan: { readonly from: number; readonly to: number } = JSON.parse(done.stdout)
@@ -101,22 +101,22 @@ describe("store adopt", () => {
     60_000
   )
 
-  it("is refused while a process answers, and where there is no store", () =>
+  it("is refused while a process answers, and if there is no store", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await begin(directory, start)
       const none = await run(["store", "adopt", "--yes"], environment)
       assert.strictEqual(none.code, 1)
-      assert.include(none.stderr, "holds no store")
+      assert.include(none.stderr, "there is no store at")
       const service = start(["start"], environment)
       await service.says(/"message":"started"/, "stderr")
       const refused = await run(["store", "adopt", "--yes"], environment)
       assert.strictEqual(refused.code, 1)
-      assert.include(refused.stderr, "a Rollcall answers")
+      assert.include(refused.stderr, "a Rollcall process is running")
       assert.strictEqual((await service.stop()).code, 0)
     }), 60_000)
 
   it(
-    "positions of the old generation get 410 with a hint, and the records of the new one are there",
+    "positions of the old generation get 410 with a hint, and the new generation has all records",
     () =>
       inDirectory(async (directory, start) => {
         const { environment } = await begin(directory, start)
@@ -158,7 +158,7 @@ describe("store adopt", () => {
 describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     it.effect(
-      "X14: a restored store stops the relay, doctor says why, and once adopted a consumer ends with the truth",
+      "a restored store stops the relay, doctor reports why, and after adoption a consumer has the current records (X14)",
       () =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker
@@ -180,7 +180,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               assert.include(stopped.stderr, "rollcall store adopt")
               const sick = await run(["doctor"], kafka)
               assert.strictEqual(sick.code, 1)
-              assert.match(sick.stdout, /problem {2}kafka: holds what this store did not publish/)
+              assert.match(sick.stdout, /problem {2}kafka: has events that this store did not publish/)
 
               const adopted = await run(["store", "adopt", "--yes"], kafka)
               assert.strictEqual(adopted.code, 0, adopted.stderr)
@@ -198,7 +198,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
     )
 
     it.effect(
-      "a new store on topics that another one published to stops, doctor says so before it is made, and adopted it ends with the truth (X14)",
+      "a new store stops on topics of another store, doctor warns before it is created, and after adoption a consumer has the current records (X14)",
       () =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker
@@ -221,7 +221,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
                 sick.stdout,
                 /problem {2}kafka: the topics were written by another store.*does not exist yet/
               )
-              // of a store that cannot be read nothing is known that could be compared
+              // a store that cannot be read gives nothing to compare
               const unreadable = join(directory, "unreadable.db")
               writeFileSync(unreadable, "no database ".repeat(1_000))
               const unknown = await run(["doctor"], { ...first, ROLLCALL_STORE: `sqlite:${unreadable}` })
@@ -230,7 +230,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               assert.notInclude(unknown.stdout, "problem  kafka")
               const stopped = await run(["start", "--once"], lost)
               assert.strictEqual(stopped.code, 1)
-              assert.include(stopped.stderr, `"message":"new store made","store":"${file}"`)
+              assert.include(stopped.stderr, `"message":"store created","store":"${file}"`)
               for (const remedy of ["rollcall store adopt", "ROLLCALL_TOPIC"]) assert.include(stopped.stderr, remedy)
               const service = start(["start"], lost)
               await service.says(/publishing stopped/, "stderr")
@@ -256,7 +256,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
     )
 
     it.effect(
-      "topics that hold records of which nothing is written down are refused (X14)",
+      "topics with records that no checkpoint covers are refused (X14)",
       () =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker

@@ -69,7 +69,7 @@ describe("usage", () => {
       "soon"
     ]]
   ) {
-    it(`\`${args.join(" ")}\` is wrong usage: exit 2, said on standard error`, async () => {
+    it(`\`${args.join(" ")}\` is wrong usage: exit code 2, reported on standard error`, async () => {
       const { code, stderr } = await run(args)
       assert.strictEqual(code, 2)
       assert.isNotEmpty(stderr)
@@ -79,7 +79,7 @@ describe("usage", () => {
 })
 
 describe("start", () => {
-  it("with a missing configuration tells every fault in one line of the log and exits 1", async () => {
+  it("with a missing configuration logs every fault in one line and exits 1", async () => {
     const { code, stderr } = await run(["start"], { ROLLCALL_MODELS: "ats.tags", ROLLCALL_HTTP_PORT: "none" })
     assert.strictEqual(code, 1)
     assert.lengthOf(lines(stderr), 1)
@@ -91,7 +91,7 @@ describe("start", () => {
     assert.include(message, `Did you mean "ats.tag"?`)
   })
 
-  it("a port that is taken ends it with what to do, and without a stack", () =>
+  it("a port in use ends the process with a hint and without a stack", () =>
     inDirectory(async (directory) => {
       const other = createServer().listen(0, "127.0.0.1")
       await new Promise((resolve) => other.once("listening", resolve))
@@ -104,12 +104,12 @@ describe("start", () => {
       })
       other.close()
       assert.strictEqual(code, 1)
-      assert.include(stderr, `127.0.0.1 port ${port} is taken`)
+      assert.include(stderr, `127.0.0.1 port ${port} is in use`)
       assert.include(stderr, "ROLLCALL_HTTP_PORT")
       assert.notMatch(stderr, /^ +at /m)
     }))
 
-  it("a second one with the same configuration ends for the port, and takes nothing over from the first", () =>
+  it("a second process with the same configuration ends because of the port and takes nothing over from the first", () =>
     inDirectory(async (directory, start) => {
       const file = join(directory, "rollcall.db")
       const port = String(await freePort())
@@ -126,11 +126,11 @@ describe("start", () => {
       assert.isNotEmpty(before)
       const { code, stderr } = await run(["start"], environment)
       assert.strictEqual(code, 1)
-      assert.include(stderr, `port ${port} is taken`)
+      assert.include(stderr, `port ${port} is in use`)
       assert.deepStrictEqual(epochs(), before)
     }))
 
-  it("a store that cannot be opened ends it with what to do", () =>
+  it("a store that cannot be opened ends the process with a hint", () =>
     inDirectory(async (directory) => {
       const { code, stderr } = await run(["start"], {
         ...account,
@@ -141,7 +141,7 @@ describe("start", () => {
       assert.include(JSON.parse(lines(stderr).at(-1)!).message, "does not exist")
     }))
 
-  it("serves its first request within 1.5 seconds of work", () =>
+  it("serves its first request within 1.5 seconds of CPU time", () =>
     inDirectory(async (directory, start) => {
       const port = await freePort()
       const service = start(["start"], {
@@ -155,7 +155,7 @@ describe("start", () => {
       assert.isBelow(service.worked(), 1500)
     }))
 
-  it("logs facts as JSON lines, drains on SIGTERM although a reader comes at that moment, and exits 0", () =>
+  it("logs facts as JSON lines, drains on SIGTERM although a reader connects at that moment, and exits 0", () =>
     inDirectory(async (directory, start) => {
       const { api, environment, key } = await sandboxed(start, directory, "60")
       const service = start(["start"], environment)
@@ -171,7 +171,7 @@ describe("start", () => {
       assert.notInclude(stderr, key)
     }))
 
-  it("--once reads everything, publishes it and exits 0", () =>
+  it("--once reads every stream, publishes the changes and exits 0", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const { code, stderr } = await start(["start", "--once"], environment).ended
@@ -181,7 +181,7 @@ describe("start", () => {
       assert.isAbove(last.events, 40)
     }))
 
-  it("--once exits 1 and names the stream when the key is refused, and never tells the key", () =>
+  it("--once exits 1 and names the stream if the key is refused, and never prints the key", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const { code, stderr } = await start(["start", "--once"], {
@@ -197,16 +197,16 @@ describe("start", () => {
 })
 
 describe("status and tail", () => {
-  it("say that nothing runs and what to do, and exit 1", async () => {
+  it("report that no process runs, with a hint, and exit 1", async () => {
     const environment = { ROLLCALL_HTTP_PORT: String(await freePort()) }
     for (const command of ["status", "tail"]) {
       const { code, stderr } = await run([command], environment)
       assert.strictEqual(code, 1)
-      assert.match(stderr, /no Rollcall answers at http:\/\/127\.0\.0\.1:\d+\n.*rollcall start/)
+      assert.match(stderr, /no Rollcall process answers at http:\/\/127\.0\.0\.1:\d+\n.*rollcall start/)
     }
   })
 
-  it("show the streams and the events of the running process, with its token", () =>
+  it("show the streams and events of the running process, using its token", () =>
     inDirectory(async (directory, start) => {
       const { api, environment, key, url } = await sandboxed(start, directory)
       const guarded = { ...environment, ROLLCALL_HTTP_TOKEN: "letmein", ROLLCALL_MODELS: "ats.tag" }
@@ -244,7 +244,7 @@ describe("status and tail", () => {
 
 describe("integrations", () => {
   it(
-    "are added and removed while the process runs, and a refusal is told with what to do, exit 1",
+    "are added and removed while the process runs; a refusal has a hint and exit code 1",
     () =>
       inDirectory(async (directory, start) => {
         const { environment } = await sandboxed(start, directory)
@@ -267,7 +267,7 @@ describe("integrations", () => {
         assert.include(again.stderr, "remove it first")
         const wrong = await cli("add", "sandbox:other", "--models", "ats.tags", "--interval", "soon")
         assert.strictEqual(wrong.code, 1)
-        assert.match(wrong.stderr, /Did you mean "ats\.tag"\?[\s\S]*"soon" is no length of time/)
+        assert.match(wrong.stderr, /Did you mean "ats\.tag"\?[\s\S]*"soon" is not a duration/)
 
         const listed = await cli("list")
         assert.match(
@@ -278,7 +278,7 @@ describe("integrations", () => {
         assert.strictEqual(removed.code, 0, removed.stderr)
         await service.says(/integration erased/, "stderr")
         assert.deepStrictEqual(JSON.parse((await cli("list", "--json")).stdout), [])
-        assert.strictEqual((await cli("remove", id)).code, 2, "what becomes of the records is not guessed")
+        assert.strictEqual((await cli("remove", id)).code, 2, "--data is required")
         assert.strictEqual((await service.stop()).code, 0)
       }),
     60_000
@@ -286,7 +286,7 @@ describe("integrations", () => {
 })
 
 describe("sandbox", () => {
-  it("--json prints one line with address, key, integrations and ids, serves, and ends with 0", () =>
+  it("--json prints one line with URL, key, integrations and ids, serves, and exits 0", () =>
     inDirectory(async (_, start) => {
       const sandbox = start(["sandbox", "--port", "0", "--key", "k", "--records", "10", "--json"])
       const line = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
@@ -302,7 +302,7 @@ describe("sandbox", () => {
       assert.lengthOf(lines(stdout), 1)
     }))
 
-  it("a port that is taken is told, exit 1", () =>
+  it("a port in use is reported, with exit code 1", () =>
     inDirectory(async (_, start) => {
       const first = start(["sandbox", "--port", "0", "--records", "5", "--json"])
       const { url } = JSON.parse((await first.says(/^\{.*\}$/m))[0])
@@ -314,7 +314,7 @@ describe("sandbox", () => {
 })
 
 describe("demo", () => {
-  it("--for 5s --json prints one object, its check holds, and it exits 0", async () => {
+  it("--for 5s --json prints one object, its check passes, and it exits 0", async () => {
     const { code, stderr, stdout } = await run(["demo", "--for", "5s", "--json", "--seed", "3"])
     assert.strictEqual(code, 0, stdout + stderr)
     assert.lengthOf(lines(stdout), 1)
@@ -326,7 +326,7 @@ describe("demo", () => {
     assert.isAbove(summary.records_read, summary.check.compared)
   })
 
-  it("shows what it does within a second of work, events within ten, and on Ctrl-C the summary", () =>
+  it("shows an introduction within a second of CPU time, events within ten seconds, and a summary on Ctrl-C", () =>
     inDirectory(async (_, start) => {
       const began = performance.now()
       const demo = start(["demo"])
@@ -337,7 +337,7 @@ describe("demo", () => {
       assert.isBelow(performance.now() - began, 10_000)
       const { code, stdout } = await demo.stop("SIGINT")
       assert.strictEqual(code, 0, stdout)
-      assert.match(stdout, /check +holds/)
+      assert.match(stdout, /check +passed/)
       assert.notInclude(stdout, "\x1b[")
     }))
 })

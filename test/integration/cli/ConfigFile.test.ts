@@ -25,7 +25,7 @@ const file = (directory: string, config: string, name = "rollcall.config.ts") =>
   )
 
 describe("rollcall.config.ts", () => {
-  it("configures two accounts, each with its own address and key, read into one store", () =>
+  it("configures two accounts, each with its own URL and key, that are read into one store", () =>
     inDirectory(async (directory, start) => {
       const eu = await sandbox(start, "eu-k3y", "--integrations", "1")
       const us = await sandbox(start, "us-k3y", "--integrations", "2", "--seed", "2")
@@ -67,7 +67,7 @@ describe("rollcall.config.ts", () => {
       assert.strictEqual((await service.stop()).code, 0)
     }))
 
-  it("discovery: of two integrations each is read for what its tool offers, and --once is content", () =>
+  it("discovery: each of two integrations is read for the models of its tool, and --once succeeds", () =>
     inDirectory(async (directory, start) => {
       const { integrations, url } = await sandbox(start, "k", "--integrations", "2")
       const environment = {
@@ -82,7 +82,7 @@ describe("rollcall.config.ts", () => {
       assert.deepStrictEqual(left.map(({ integration }) => integration), [...integrations])
     }))
 
-  it("discovery: a catalogue that is not there delays the start by seconds at most, and every model is tried", () =>
+  it("discovery: a missing tool catalog delays the start by seconds at most, and every model is tried", () =>
     inDirectory(async (directory, start) => {
       const began = performance.now()
       const service = start(["start"], {
@@ -99,7 +99,7 @@ describe("rollcall.config.ts", () => {
       assert.strictEqual((await service.stop()).code, 0)
     }))
 
-  it(`"rollcall" is the running program, wherever the file stands and whatever is installed beside it`, () =>
+  it(`"rollcall" is the running program, independent of the folder of the file and the packages installed there`, () =>
     inDirectory(async (directory, start) => {
       const config = `{ accounts: { eu: { url: "https://e.example.com/v1", key: secret("NOT_SET") } } }`
       const folders = ["bare", "linked", "other"].map((name) => join(directory, name))
@@ -119,7 +119,7 @@ describe("rollcall.config.ts", () => {
       assert.include(elsewhere.stderr, "elsewhere.ts, accounts.eu.key")
     }))
 
-  it(`a plugin's "effect" is ours, wherever it stands and whatever is installed beside it`, () =>
+  it(`a plugin imports our "effect", independent of its folder and the packages installed there`, () =>
     inDirectory(async (directory, start) => {
       for (const name of ["bare", "other"]) {
         const folder = join(directory, name)
@@ -154,10 +154,10 @@ describe("rollcall.config.ts", () => {
       ["that is not there", null, "does not exist"],
       ["with an error in it", "export default {", ", at my.config.ts:1"],
       ["that throws", "throw new Error('no region')", "cannot be loaded: no region"],
-      ["without a default export", "export const config = {}", "exports nothing as default"]
+      ["without a default export", "export const config = {}", "has no default export"]
     ] as const
   ) {
-    it(`a file ${sentence} is told with what to do, and without a stack`, () =>
+    it(`a file ${sentence} is reported with a hint and without a stack`, () =>
       inDirectory(async (directory) => {
         const path = join(directory, "my.config.ts")
         if (text !== null) writeFileSync(path, text)
@@ -171,7 +171,7 @@ describe("rollcall.config.ts", () => {
       }))
   }
 
-  it("tells status and tail where the operating API is", () =>
+  it("gives status and tail the address of the operating API", () =>
     inDirectory(async (directory, start) => {
       const port = await freePort()
       const account = `{ eu: { url: "http://127.0.0.1:9/v1", key: secret("K") } }`

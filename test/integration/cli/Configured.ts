@@ -6,10 +6,10 @@ import { freePort, type Program } from "./Program.ts"
 
 export type Start = (...args: ConstructorParameters<typeof Program>) => Program
 
-/** Where Effect is, for a project that writes its plugins with it. */
+/** The folder of Effect, for a project that writes its plugins with it. */
 const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))
 
-/** A sandbox, and a configuration beside it that names these plugins. */
+/** A sandbox, and a configuration file with these plugins. */
 export const configured = async (start: Start, directory: string, plugins: string) => {
   const sandbox = start(["sandbox", "--port", "0", "--records", "10", "--speed", "0", "--integrations", "1", "--json"])
   const { integrations: [id], url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])

@@ -1,10 +1,10 @@
-/** Handlers that would end the process, in the real program: the process lives on, or its deaths are few. */
+/** Handlers that would end the process, in the real program: the process survives, or it dies only a few times. */
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
 import { configured, type Start } from "./Configured.ts"
 import { inDirectory } from "./Program.ts"
 
-/** Each tag that is read is delivered to both; the first that the poison one is given does it harm. */
+/** Each tag is delivered to both handlers; the poison handler fails on its first delivery. */
 const beside = (poison: string, options = "") => `
   Plugin.make("healthy").on("ats.tag.created", { origins: ["backfill"] }, Plugin.async(async (event) => {
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -45,7 +45,7 @@ const leftIn = (file: string): number => {
   }
 }
 
-/** Starts `start --once` again after each death, as a supervisor does, until it ends by itself. */
+/** Runs `start --once` again after each crash, like a supervisor, until the process ends normally. */
 const supervised = async (
   start: Start,
   directory: string,
@@ -87,12 +87,12 @@ const contained = [
     /thrown in a timer or a callback/
   ],
   ["process.exit", `process.exit(3)`, /process\.exit was called/],
-  ["process.exit, and the throw of it caught", `try { process.exit(3) } catch {}`, /process\.exit was called/]
+  ["process.exit whose exception is caught", `try { process.exit(3) } catch {}`, /process\.exit was called/]
 ] as const
 
 describe("a handler that would end the process", () => {
   it.concurrent.each(contained)(
-    "%s fails its attempt only, and the process lives on   (L20)",
+    "%s fails only its attempt, and the process survives (L20)",
     (_, poison, words) =>
       inDirectory(async (directory, start) => {
         const { environment } = await configured(start, directory, beside(poison))
@@ -108,7 +108,7 @@ describe("a handler that would end the process", () => {
   )
 
   it(
-    "an Effect that leaves a throw in a timer behind fails too, while it runs   (L20)",
+    "an Effect fails if a timer that it started throws while it runs (L20)",
     () =>
       inDirectory(async (directory, start) => {
         const { environment } = await configured(
@@ -130,7 +130,7 @@ describe("a handler that would end the process", () => {
   )
 
   it(
-    "what comes up after the attempt has ended is logged with plugin and handler, and ends nothing   (L20)",
+    "an error after the end of the attempt is logged with plugin and handler, and does not end the process (L20)",
     () =>
       inDirectory(async (directory, start) => {
         const { api, environment } = await configured(
@@ -150,7 +150,7 @@ describe("a handler that would end the process", () => {
     60_000
   )
 
-  it("what a dry run leaves behind fails the dry run only   (L20)", () =>
+  it("an uncaught error of a dry run fails only the dry run (L20)", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await configured(
         start,
@@ -167,7 +167,7 @@ describe("a handler that would end the process", () => {
     }), 60_000)
 
   it(
-    "an error that belongs to no attempt ends the process, and the last line of the log says so   (L20)",
+    "an error that belongs to no attempt ends the process, and the last log line reports it (L20)",
     () =>
       inDirectory(async (directory, start) => {
         const { environment } = await configured(start, directory, beside(""))
@@ -185,14 +185,14 @@ describe("a handler that would end the process", () => {
   )
 })
 
-describe("a delivery with which the process ends", () => {
+describe("a delivery that ends the process", () => {
   it.concurrent.each(
     [
       ["process.abort", `process.abort()`],
       ["SIGKILL", `process.kill(process.pid, "SIGKILL")`]
     ] as const
   )(
-    "by %s is run alone after three deaths, then a dead letter; all others are delivered   (L21)",
+    "by %s runs alone after three crashes and then becomes a dead letter; all others are delivered (L21)",
     (_, poison) =>
       inDirectory(async (directory, start) => {
         const { environment } = await configured(start, directory, beside(poison))

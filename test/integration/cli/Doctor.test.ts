@@ -32,7 +32,7 @@ const examined = async (environment: Readonly<Record<string, string>>) => {
 }
 
 describe("doctor", () => {
-  it("in good weather finds every part well, in a line each, exits 0 and leaves nothing behind", () =>
+  it("prints one ok line per check, exits 0 and leaves nothing behind if there is no problem", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const { code, stderr, stdout } = await run(["doctor"], environment)
@@ -53,7 +53,7 @@ describe("doctor", () => {
       assert.deepStrictEqual(readdirSync(directory), [])
     }))
 
-  it("I10: beside a running process changes nothing, and the process goes on", () =>
+  it("changes nothing while a process runs, and that process continues (I10)", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const port = String(await freePort())
@@ -69,7 +69,7 @@ describe("doctor", () => {
       assert.notMatch(stderr, /owns|Fenced/)
     }))
 
-  it("tells every fault of the configuration, and looks at nothing else", async () => {
+  it("reports every fault of the configuration and checks nothing else", async () => {
     const { findings, ok } = await examined({ ROLLCALL_API_URL: "https://api.example.com", ROLLCALL_MODELS: "x" })
     assert.isFalse(ok)
     const messages = findings.map(({ message }) => message)
@@ -79,7 +79,7 @@ describe("doctor", () => {
     }
   })
 
-  it("tells a refused key once, and still looks at store and Kafka", () =>
+  it("reports a refused key once and still checks the store and Kafka", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const { findings, of, ok } = await examined({
@@ -97,21 +97,21 @@ describe("doctor", () => {
       assert.strictEqual(findings.filter(({ status }) => status === "problem").length, 3)
     }))
 
-  it("tells an integration that is not there, and a model that is not offered", () =>
+  it("reports an integration that does not exist and a model that is not offered", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const { of } = await examined({
         ...environment,
-        ROLLCALL_INTEGRATIONS: "greenhouse:acme,nobody:here",
+        ROLLCALL_INTEGRATIONS: "greenhouse:acme,unknown:acme",
         ROLLCALL_MODELS: "ats.tag,hris.skill"
       })
       assert.strictEqual(of("stream greenhouse:acme/ats.tag")[0]?.status, "ok")
       assert.strictEqual(of("stream greenhouse:acme/hris.skill")[0]?.status, "warning")
-      assert.strictEqual(of("stream nobody:here/ats.tag")[0]?.status, "problem")
-      assert.include(of("stream nobody:here/ats.tag")[0]?.hint, "integration id")
+      assert.strictEqual(of("stream unknown:acme/ats.tag")[0]?.status, "problem")
+      assert.include(of("stream unknown:acme/ats.tag")[0]?.hint, "integration id")
     }))
 
-  it("C1: tells a permission that is missing, and where to enable it", () =>
+  it("reports a missing permission and where to enable it (C1)", () =>
     inDirectory(async (directory, start) => {
       const { environment, url } = await sandboxed(start, directory)
       await fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
@@ -128,7 +128,7 @@ describe("doctor", () => {
       assert.strictEqual(of("stream greenhouse:acme/ats.offer")[0]?.status, "ok")
     }))
 
-  it("tells a port that another program has, as a warning: it may be Rollcall itself", () =>
+  it("reports a port in use as a warning, because Rollcall itself may use it", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const taken = createServer().listen(0, "127.0.0.1")
@@ -140,17 +140,17 @@ describe("doctor", () => {
       assert.include(of("http")[0]?.hint, "ROLLCALL_HTTP_PORT")
     }))
 
-  // the one file system that is full on every Linux
-  it.skipIf(!existsSync("/proc/self"))("X10: tells a disk that is full", () =>
+  // the one file system without free space on every Linux
+  it.skipIf(!existsSync("/proc/self"))("reports a full disk (X10)", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const { of, ok } = await examined({ ...environment, ROLLCALL_STORE: "sqlite:/proc/rollcall.db" })
       assert.isFalse(ok)
       assert.deepInclude(of("disk")[0], { status: "problem", message: "0 MiB are free in /proc" })
-      assert.include(of("disk")[0]?.hint, "Make room")
+      assert.include(of("disk")[0]?.hint, "Free disk space")
     }))
 
-  it("tells an address that answers with something else, and one that does not answer at all", () =>
+  it("reports a URL with another server and a URL that does not answer", () =>
     inDirectory(async (directory) => {
       const environment = {
         ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
@@ -168,7 +168,7 @@ describe("doctor", () => {
       assert.include(elsewhere.of("account")[0]?.message, "an HTML page")
     }))
 
-  it("W4: tells a clock that differs from the API's as a warning", () =>
+  it("reports a clock that differs from the API's as a warning (W4)", () =>
     inDirectory(async (directory) => {
       const server = createServer((request, response) => {
         const data = request.url?.includes("/tools/") ? { tools: [] } : { next: null, results: [], packages: [] }
@@ -191,7 +191,7 @@ describe("doctor", () => {
       assert.match(of("clock")[0]?.message ?? "", /^is (1m 59s|2m( 1s)?) behind the API's$/)
     }))
 
-  it("tells a file that is no store", () =>
+  it("reports a file that is not a store", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
       const file = join(directory, "notes.txt")

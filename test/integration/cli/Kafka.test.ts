@@ -11,7 +11,7 @@ const missing = noBroker ?? Kcat.missing
 
 describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
-    it.effect("--once ends when every event of the log is in Kafka, each exactly once", () =>
+    it.effect("--once ends after every event of the log is in Kafka exactly once", () =>
       Effect.gen(function*() {
         const { brokers } = yield* Broker
         const { code, events, stderr } = yield* Effect.promise(() =>

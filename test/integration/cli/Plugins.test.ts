@@ -7,7 +7,7 @@ const old = `{ origins: ["backfill"] }`
 const last = (stderr: string) => JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
 
 describe("start with plugins", () => {
-  it("--once delivers what it read, and exits 0", () =>
+  it("--once delivers the events of its run and exits 0", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await configured(
         start,
@@ -21,7 +21,7 @@ describe("start with plugins", () => {
       assert.isAbove(stdout.split("\n").filter((line) => line === "ats.tag").length, 3)
     }))
 
-  it("--once exits 1 and says what is not delivered: what waits for its next try, and what died", () =>
+  it("--once exits 1 and reports waiting deliveries and new dead letters", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await configured(
         start,
@@ -34,12 +34,12 @@ describe("start with plugins", () => {
       )
       const { code, stderr } = await start(["start", "--once"], environment, directory).ended
       assert.strictEqual(code, 1)
-      assert.match(stderr, /plugin failing, dead: of its deliveries .*\d+ are dead letters now/)
-      assert.match(stderr, /plugin failing, late: of its deliveries \d+ wait/)
+      assert.match(stderr, /plugin failing, dead: .*\d+ deliver(y|ies) became (a )?dead letters?/)
+      assert.match(stderr, /plugin failing, late: \d+ deliver(y is|ies are) waiting/)
       assert.match(last(stderr).message, /not everything was read, published and delivered/)
     }))
 
-  it("SIGTERM lets a running handler finish, and begins nothing new", () =>
+  it("SIGTERM lets a running handler finish and starts no other", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await configured(
         start,
@@ -55,24 +55,27 @@ describe("start with plugins", () => {
       await service.says(/began/)
       const { code, stderr, stdout } = await service.stop()
       assert.strictEqual(code, 0, stderr)
-      const said = stdout.trimEnd().split("\n")
-      assert.strictEqual(said.filter((word) => word === "began").length, said.filter((word) => word === "ended").length)
-      assert.isBelow(said.length, 6)
+      const printed = stdout.trimEnd().split("\n")
+      assert.strictEqual(
+        printed.filter((word) => word === "began").length,
+        printed.filter((word) => word === "ended").length
+      )
+      assert.isBelow(printed.length, 6)
     }))
 })
 
 describe("doctor with plugins", () => {
   const examined = async (start: Start, environment: Readonly<Record<string, string>>, directory: string) => {
     const { stdout } = await start(["doctor", "--json"], environment, directory).ended
-    const { checks: findings, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
-    const of = (check: string) => findings.filter((finding) => finding.check.startsWith(check))
+    const { checks, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
+    const of = (check: string) => checks.filter((result) => result.check.startsWith(check))
     return { ok, of }
   }
   const needy = `Plugin.make("needy", {
     needs: { reads: ["employeeForm", "attachments"], writes: ["addTag", "removeTag", "createEmployee", "addResultLink"] }
   }).on("ats.tag.created", {}, () => Effect.void)`
 
-  it("names the permissions that only a write shows, and tries the reads that can be tried", () =>
+  it("names the permissions that only a write would show, and tries the reads that need no id", () =>
     inDirectory(async (directory, start) => {
       const { environment, faults, id } = await configured(start, directory, needy)
       const well = await examined(start, environment, directory)
@@ -80,10 +83,10 @@ describe("doctor with plugins", () => {
       const messages = well.of("plugin needy").map(({ message, status }) => `${status} ${message}`)
       assert.deepStrictEqual(messages, [
         "ok is configured",
-        `ok needs permission "Manage tags" enabled, for addTag, removeTag; only a write shows`,
-        `ok needs permission "Create and manage employees" enabled, for createEmployee; only a write shows`,
+        `ok needs the permission "Manage tags" for addTag, removeTag; not checked, because only a write would show it`,
+        `ok needs the permission "Create and manage employees" for createEmployee; not checked, because only a write would show it`,
         "ok employeeForm can be read",
-        `ok needs permission "Read document attachments" enabled, for attachments; not tried`
+        `ok needs the permission "Read document attachments" for attachments; not checked`
       ])
       await faults([{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", endpoint: "employeeForm" }])
       const ill = await examined(start, environment, directory)
@@ -92,7 +95,7 @@ describe("doctor with plugins", () => {
       assert.match(refused?.message ?? "", /^employeeForm: /)
     }))
 
-  it("tells what a plugin is not told, where, and that nothing starts so", () =>
+  it("reports the missing configuration of a plugin and where, and start refuses it", () =>
     inDirectory(async (directory, start) => {
       const { environment, id } = await configured(
         start,
@@ -123,12 +126,12 @@ describe("a plugin with faults", () => {
     /handler "ats\.tag\.deleted": the handler is missing/
   ]
 
-  it("is named with each of them by the doctor, and nothing starts   (L23)", () =>
+  it("is reported by doctor with each fault, and start refuses it (L23)", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await configured(start, directory, faulty)
       const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
-      const { findings }: { readonly findings: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
-      const problems = findings.filter(({ status }) => status === "problem")
+      const { checks }: { readonly checks: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
+      const problems = checks.filter(({ status }) => status === "problem")
       const texts = problems.map(({ hint, message }) => `${message} ${hint}`)
       assert.strictEqual(texts.length, faults.length, texts.join("\n"))
       for (const [index, fault] of faults.entries()) assert.match(texts[index] ?? "", fault)
@@ -138,7 +141,7 @@ describe("a plugin with faults", () => {
       for (const fault of faults) assert.match(last(begun.stderr).message, fault)
     }))
 
-  it("that are none: plain async functions are handlers as they are   (L23)", () =>
+  it("is not one with plain async functions as handlers (L23)", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await configured(
         start,
@@ -154,12 +157,12 @@ describe("a plugin with faults", () => {
 })
 
 describe("the help", () => {
-  it("of plugins and dead letters names what there is, with examples", async () => {
+  it("of plugins and dead letters names the commands and flags, with examples", async () => {
     const helps = {
       plugins: ["new", "list", "show", "on", "off", "stop-writes", "resume-writes", "replay"],
       deadletters: ["list", "show", "plan", "redrive", "discard", "resolve"],
-      "plugins replay": ["--from", "--to", "--integration", "--dry-run", "--fresh", "--limit", "Then do it"],
-      "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Many, gently"]
+      "plugins replay": ["--from", "--to", "--integration", "--dry-run", "--fresh", "--limit", "Replay; steps"],
+      "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Send many again, spread"]
     }
     await Promise.all(
       Object.entries(helps).map(async ([command, words]) => {

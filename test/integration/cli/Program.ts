@@ -1,5 +1,5 @@
 /**
- * Runs the command line as a user does: as a process of its own, from the bin.
+ * Runs the command line like a user does: as a separate process, from the bin.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -27,7 +27,7 @@ export class Program {
   stderr = ""
   readonly ended: Promise<Ended>
 
-  /** Only the given environment, and what a process needs to run. */
+  /** The given environment and the variables that every process needs. */
   constructor(
     args: ReadonlyArray<string>,
     environment: Readonly<Record<string, string>> = {},
@@ -41,7 +41,7 @@ export class Program {
     this.ended = once(this.process, "close").then(([code]) => ({ code, stdout: this.stdout, stderr: this.stderr }))
   }
 
-  /** Waits until it has printed that, and gives what matched. */
+  /** Waits until the output matches, and returns the match. */
   async says(pattern: RegExp, where: "stdout" | "stderr" = "stdout"): Promise<RegExpMatchArray> {
     let over = false
     void this.ended.then(() => over = true)
@@ -54,8 +54,8 @@ export class Program {
   }
 
   /**
-   * How long it has been at work, ms: the time it had a processor, so that other work on the machine does not count;
-   * where that cannot be known, the time since it began.
+   * The CPU time of the process, ms, so that other work on the machine does not count. If it is unknown, the time since
+   * the start.
    */
   worked(): number {
     const stat = `/proc/${this.process.pid}/stat`
@@ -64,7 +64,7 @@ export class Program {
     return (user + system) * clockTick
   }
 
-  /** Asks it to stop and waits for the end. */
+  /** Sends SIGTERM and waits for the end. */
   stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended> {
     this.process.kill(signal)
     return this.ended
@@ -74,7 +74,7 @@ export class Program {
 export const run = (args: ReadonlyArray<string>, environment?: Readonly<Record<string, string>>): Promise<Ended> =>
   new Program(args, environment).ended
 
-/** Runs `use` with a directory that is removed afterwards, and ends the programs it started. */
+/** Runs `use` with a temporary directory, then ends the programs that it started and removes the directory. */
 export const inDirectory = async <A>(
   use: (directory: string, start: (...args: ConstructorParameters<typeof Program>) => Program) => Promise<A>
 ): Promise<A> => {
@@ -93,7 +93,7 @@ export const inDirectory = async <A>(
   }
 }
 
-/** A port that nobody listens on now. */
+/** A port that is free now. */
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
@@ -103,7 +103,7 @@ export const freePort = async (): Promise<number> => {
   return port
 }
 
-/** A sandbox of one integration and the environment that reads it. */
+/** A sandbox with one integration, and the environment variables to read it. */
 export const sandboxed = async (
   start: (args: ReadonlyArray<string>) => Program,
   directory: string,

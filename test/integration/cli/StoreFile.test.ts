@@ -1,4 +1,4 @@
-/** A running service whose SQLite file goes away, or changes, under it. */
+/** A running service whose SQLite file is removed or changed. */
 import { assert, describe, it } from "@effect/vitest"
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -9,7 +9,7 @@ const models = { ROLLCALL_MODELS: "ats.tag" }
 /** ms */
 const soon = 15_000
 
-/** Ends every thread but the first once there is a file `end`. */
+/** Ends every thread except the main thread once the file `end` exists. */
 const endingThreads = `
 import { existsSync } from "node:fs"
 import { isMainThread } from "node:worker_threads"
@@ -30,7 +30,7 @@ describe("a service whose database thread", () => {
     return service
   }
 
-  it("ends without being asked to stops at once and says why (X2)", () =>
+  it("ends unexpectedly stops at once and reports why (X2)", () =>
     inDirectory(async (directory, start) => {
       const service = await begun(directory, start)
       writeFileSync(join(directory, "end"), "")
@@ -40,7 +40,7 @@ describe("a service whose database thread", () => {
       assert.notInclude(stderr, "Erika")
     }), 60_000)
 
-  it("has other work to do stops when it is told to (X2)", () =>
+  it("is busy stops on SIGTERM (X2)", () =>
     inDirectory(async (directory, start) => {
       const service = await begun(directory, start)
       assert.strictEqual((await service.stop()).code, 0)
@@ -56,7 +56,7 @@ describe("a service whose database file", () => {
     }]
   ] as const
   for (const [what, happens] of cases) {
-    it(`${what} stops at once and says why (X22)`, () =>
+    it(`${what} stops at once and reports why (X22)`, () =>
       inDirectory(async (directory, start) => {
         const { environment } = await sandboxed(start, directory)
         const service = start(["start"], { ...environment, ...models, ROLLCALL_INTERVAL: "1 hour" })
@@ -71,7 +71,7 @@ describe("a service whose database file", () => {
   }
 
   it(
-    "was changed while it was closed stops before it publishes what is not right, and says why (X23)",
+    "was changed while it was closed stops before it publishes wrong events, and reports why (X23)",
     () =>
       inDirectory(async (directory, start) => {
         const { environment, api } = await sandboxed(start, directory)

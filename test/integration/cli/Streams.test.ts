@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { freePort, inDirectory, run, sandboxed } from "./Program.ts"
 
 describe("streams", () => {
-  it("acts on the streams of the running process and audits them; 1 if one differs, 2 for wrong usage", () =>
+  it("sends commands to the streams of the running process and audits them; exit code 1 if one differs, 2 for wrong usage", () =>
     inDirectory(async (directory, start) => {
       const { api, environment, key, url } = await sandboxed(start, directory)
       const own = { ...environment, ROLLCALL_MODELS: "ats.tag" }
@@ -14,7 +14,7 @@ describe("streams", () => {
       assert.match((await run(["streams", "show", name], own)).stdout, /^watermark +2\d{3}-/m)
       const same = await run(["streams", "audit", name], own)
       assert.strictEqual(same.code, 0, same.stderr)
-      assert.match(same.stdout, /: \d+ rows read, 0 differ$/m)
+      assert.match(same.stdout, /: \d+ records read, 0 differ$/m)
 
       assert.match((await run(["streams", "pause", name], own)).stdout, /paused/)
       const refused = await run(["streams", "poll", name], own)
@@ -47,7 +47,7 @@ describe("streams", () => {
 
       const unknown = await run(["streams", "show", "sandbox:everything/ats.offer"], own)
       assert.strictEqual(unknown.code, 1)
-      assert.match(unknown.stderr, /there is no stream sandbox:everything\/ats\.offer/)
+      assert.match(unknown.stderr, /stream sandbox:everything\/ats\.offer does not exist/)
       assert.strictEqual((await run(["streams", "show", "ats.tag"], own)).code, 2)
       const misspelt = await run(["streams", "show", "sandbox:everything/ats.tags"], own)
       assert.match(misspelt.stderr, /model: Expected .*"ats.tag"/)

@@ -17,7 +17,7 @@ const names = (body: { events: ReadonlyArray<{ subject: string; data: { version:
   body.events.map((event) => `${event.subject} v${event.data.version}`)
 
 describe("GET /v1/events", () => {
-  it.live("pages in the order of the log, `next` leads on and is given at the end too", () =>
+  it.live("lists pages in the order of the log, and `next` is present on the last page too", () =>
     Effect.gen(function*() {
       yield* stream()
       for (const id of ["a", "b", "c"]) yield* write(id, `{"id":"${id}"}`)
@@ -31,7 +31,7 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${third.body.next}`)).body), ["a v2"])
     }).pipe(using()))
 
-  it.live("an empty log gives a position to continue from", () =>
+  it.live("an empty log returns a position to continue from", () =>
     Effect.gen(function*() {
       const { body } = yield* ask("/v1/events")
       yield* stream()
@@ -39,7 +39,7 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${body.next}`)).body), ["a v1"])
     }).pipe(using()))
 
-  it.live("events are CloudEvents with the stored text spliced in, number for number", () =>
+  it.live("events are CloudEvents that contain the stored text, with unchanged numbers", () =>
     Effect.gen(function*() {
       yield* stream()
       yield* write("a", `{"id":"a","salary":1.10,"big":12345678901234567890}`)
@@ -56,7 +56,7 @@ describe("GET /v1/events", () => {
       assert.strictEqual(body.next, event.position)
     }).pipe(using()))
 
-  it.live("a filtered reader moves on in the log although nothing matches", () =>
+  it.live("a reader with a filter advances in the log although no event matches", () =>
     Effect.gen(function*() {
       const other = { integration: "workday:acme", model: "hris.skill" } as const
       yield* stream()
@@ -69,7 +69,7 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names((yield* ask("/v1/events?model=hris.skill&limit=2")).body), ["s0 v1", "s1 v1"])
     }).pipe(using()))
 
-  it.live("a filter that nothing can come through says so, and is none any more once there is something", () =>
+  it.live("a filter that matches no stream returns a hint until such a stream is added", () =>
     Effect.gen(function*() {
       yield* stream()
       yield* write("a", "{}")
@@ -81,9 +81,9 @@ describe("GET /v1/events", () => {
           ["model=ats.offer", "ats.offer"]
         ] as const
       ) {
-        assert.match(yield* hintOf(query), new RegExp(`nothing was ever read of "${what}": .*GET /v1/streams`))
+        assert.match(yield* hintOf(query), new RegExp(`no stream matches "${what}": .*GET /v1/streams`))
         const { text } = yield* listen({}, `?${query}`, (text) => text.endsWith("\n\n"))
-        assert.match(text, new RegExp(`^: connected; nothing was ever read of "${what}": .*\n\n$`))
+        assert.match(text, new RegExp(`^: connected; no stream matches "${what}": .*\n\n$`))
       }
       for (const query of ["", "integration=greenhouse:acme", "model=ats.tag&after=latest"]) {
         assert.isUndefined(yield* hintOf(query), query)
@@ -92,7 +92,7 @@ describe("GET /v1/events", () => {
       assert.isUndefined(yield* hintOf("model=ats.offer"))
     }).pipe(using()))
 
-  it.live("I9: a page holds at most 8 MiB, or one event that is larger; nothing is skipped", () =>
+  it.live("a page has at most 8 MiB or one larger event, and no event is skipped (I9)", () =>
     Effect.gen(function*() {
       const other = { integration: "workday:acme", model: "hris.skill" } as const
       yield* stream()
@@ -116,7 +116,7 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual((yield* pagesOf("")).flat(), sizes.flatMap((_, index) => [`r${index}`, `s${index}`]))
     }).pipe(using()))
 
-  it.live("`latest` skips what there is and nothing of what comes", () =>
+  it.live("`latest` skips the existing events and none of the later ones", () =>
     Effect.gen(function*() {
       yield* stream()
       yield* write("a", "{}")
@@ -126,7 +126,7 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${body.next}`)).body), ["b v1"])
     }).pipe(using()))
 
-  it.live("bad queries are 400 problems that name the parameter", () =>
+  it.live("an invalid query is a 400 problem that names the parameter", () =>
     Effect.gen(function*() {
       for (
         const [query, parameter] of [["limit=0", "limit"], ["limit=1001", "limit"], ["limit=x", "limit"], [
@@ -142,7 +142,7 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual([status, body.type], [400, "urn:rollcall:problem:position-malformed"])
     }).pipe(using()))
 
-  it.live("a foreign position, one beyond the log and a pruned one are 410 with what to do", () =>
+  it.live("a foreign position, one beyond the log and a pruned one are 410 with a hint", () =>
     Effect.gen(function*() {
       const store = yield* Store
       yield* stream()
@@ -168,7 +168,7 @@ describe("GET /v1/events", () => {
     }).pipe(using()))
 })
 
-/** The API over a store whose log is pruned as far as may be when it is read. */
+/** The API over a store whose log is pruned as far as possible while it is read. */
 const overtaken = Layer.provideMerge(
   Running.server(),
   Layer.effect(
@@ -182,7 +182,7 @@ const overtaken = Layer.provideMerge(
   ).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
 )
 
-/** The API over a store that counts the pages of the log that are read, and knows how long the longest may be. */
+/** The API over a store that counts the pages of the log that are read, and limits their length. */
 class PagesRead extends Context.Service<PagesRead, { count: number; longest: number }>()("test/PagesRead") {
   static readonly layer = Layer.effectContext(Effect.gen(function*() {
     const pages = { count: 0, longest: 0 }
@@ -199,7 +199,7 @@ class PagesRead extends Context.Service<PagesRead, { count: number; longest: num
   )
 }
 
-/** Reads server-sent events until `enough` says so. */
+/** Reads server-sent events until `enough` returns true. */
 const listen = Effect.fnUntraced(function*(
   headers: Record<string, string>,
   query: string,
@@ -229,7 +229,7 @@ describe("a log that is pruned while it is read", () => {
     for (const content of ["1", "2", "3"]) yield* write("a", content, { detectedAt: 1 })
   })
 
-  it.live("I1: a page that would begin behind a gap is 410", () =>
+  it.live("a page that would start after a gap is 410 (I1)", () =>
     Effect.gen(function*() {
       yield* written
       const { body, status } = yield* ask("/v1/events")
@@ -237,25 +237,25 @@ describe("a log that is pruned while it is read", () => {
       assert.deepStrictEqual(names((yield* ask("/v1/events")).body), ["a v3"])
     }).pipe(Effect.provide(overtaken), Effect.scoped))
 
-  it.live("I1: a stream ends before the gap, and is 410 for who comes back", () =>
+  it.live("a stream ends before the gap, and resuming it is 410 (I1)", () =>
     Effect.gen(function*() {
       yield* written
       const { store: id, generation } = (yield* Store).identity
-      const reading = yield* Effect.exit(listen({}, "", (text) => subjects(text).length > 0))
-      assert.isTrue(Exit.isFailure(reading))
+      const listening = yield* Effect.exit(listen({}, "", (text) => subjects(text).length > 0))
+      assert.isTrue(Exit.isFailure(listening))
       assert.strictEqual((yield* listen({ "last-event-id": `${id}-${generation}-0` }, "", () => false)).status, 410)
     }).pipe(Effect.provide(overtaken), Effect.scoped))
 })
 
 describe("GET /v1/events as a stream", () => {
-  it.live("sends what there is, then what comes, each with its position as id", () =>
+  it.live("sends the existing events, then new ones, each with its position as id", () =>
     Effect.gen(function*() {
       yield* stream()
       yield* write("a", "{}")
-      const reading = yield* Effect.forkChild(listen({}, "", (text) => subjects(text).length === 2))
+      const listening = yield* Effect.forkChild(listen({}, "", (text) => subjects(text).length === 2))
       yield* Effect.sleep("100 millis")
       yield* write("b", "{}")
-      const { text, type } = yield* Fiber.join(reading)
+      const { text, type } = yield* Fiber.join(listening)
       assert.strictEqual(type, "text/event-stream; charset=utf-8")
       assert.deepStrictEqual(subjects(text), ["a", "b"])
       assert.deepStrictEqual(
@@ -264,37 +264,40 @@ describe("GET /v1/events as a stream", () => {
       )
     }).pipe(using()))
 
-  it.live("Last-Event-ID goes on where the reader stopped and wins over `after`", () =>
+  it.live("Last-Event-ID resumes where the reader stopped and takes precedence over `after`", () =>
     Effect.gen(function*() {
       yield* stream()
       for (const id of ["a", "b", "c"]) yield* write(id, "{}")
       const { body } = yield* ask("/v1/events?limit=2")
-      const { text } = yield* listen({ "last-event-id": body.next }, "?after=latest", (text) =>
-        subjects(text).length === 1)
+      const { text } = yield* listen(
+        { "last-event-id": body.next },
+        "?after=latest",
+        (text) => subjects(text).length === 1
+      )
       assert.deepStrictEqual(subjects(text), ["c"])
     }).pipe(using()))
 
-  it.live("a position that is gone is a 410 problem, not an empty stream", () =>
+  it.live("a position that is no longer retained is a 410 problem, not an empty stream", () =>
     Effect.gen(function*() {
       const { status, type } = yield* listen({ "last-event-id": "other-1-7" }, "", () => false)
       assert.deepStrictEqual([status, type], [410, "application/problem+json"])
     }).pipe(using()))
 
-  it.effect("a silent stream is kept alive by comments that move a filtering reader on", () =>
+  it.effect("comments keep a stream without events alive and advance a reader with a filter", () =>
     Effect.gen(function*() {
       yield* stream()
       yield* write("a", "{}")
-      const reading = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("id: ")))
-      while (reading.pollUnsafe() === undefined) {
+      const listening = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("id: ")))
+      while (listening.pollUnsafe() === undefined) {
         yield* TestClock.adjust("15 seconds")
         yield* TestClock.withLive(Effect.sleep("20 millis"))
       }
-      const { text } = yield* Fiber.join(reading)
-      assert.match(text, /^: connected.*\n\n(: nothing new\nid: \S+\n\n)+$/)
+      const { text } = yield* Fiber.join(listening)
+      assert.match(text, /^: connected.*\n\n(: no new event\nid: \S+\n\n)+$/)
       assert.deepStrictEqual(ids(text).at(-1), (yield* ask("/v1/events?after=latest")).body.next)
     }).pipe(using()))
 
-  it.live("I9: a reader that does not read holds back only itself", () =>
+  it.live("a reader that does not read delays only itself (I9)", () =>
     Effect.gen(function*() {
       const total = 60
       yield* stream()
@@ -312,7 +315,7 @@ describe("GET /v1/events as a stream", () => {
     }).pipe(Effect.provide(PagesRead.layer)))
 })
 
-it.live("I9: a long page is read in portions: rows that are large are not all in memory at once", () =>
+it.live("a long page is read in batches, so that large rows are not all in memory at once (I9)", () =>
   Effect.gen(function*() {
     yield* stream()
     for (let i = 0; i < 60; i++) yield* write(`r${i}`, "{}")
@@ -329,7 +332,7 @@ interface RecordPage {
 }
 
 describe("GET /v1/records", () => {
-  it.live("R4: every page gives the position of the first, a follower from there misses no change", () =>
+  it.live("every page returns the position of the first page, and a reader that follows from there misses no change (R4)", () =>
     Effect.gen(function*() {
       yield* stream()
       for (const id of ["a", "b", "c"]) yield* write(id, `{"v":1}`)
@@ -346,7 +349,7 @@ describe("GET /v1/records", () => {
       assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${last.position}`)).body), ["a v2", "d v1"])
     }).pipe(using()))
 
-  it.live("I9: a page holds at most 8 MiB, or one record that is larger; `next` is null on the last alone", () =>
+  it.live("a page has at most 8 MiB or one larger record, and `next` is null only on the last page (I9)", () =>
     Effect.gen(function*() {
       yield* stream()
       for (const [index, size] of [5, 2, 9, 1].entries()) {
@@ -374,7 +377,7 @@ describe("GET /v1/records", () => {
       assert.deepStrictEqual([status, type], [404, "application/problem+json"])
     }).pipe(using()))
 
-  it.live("a bookmark that is none is 400, one of another log 410, a missing parameter 400", () =>
+  it.live("an invalid page token is 400, one of another log 410, a missing parameter 400", () =>
     Effect.gen(function*() {
       yield* stream()
       const path = "/v1/records?integration=greenhouse:acme&model=ats.tag"

@@ -1,4 +1,4 @@
-/** Holds over HTTP and on the command line, as the person who is paged meets them. */
+/** Holds over HTTP and on the command line, as an operator on call uses them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Server from "../../../src/http/Server.ts"
@@ -15,7 +15,7 @@ const post = Effect.fnUntraced(function*(path: string, headers: Record<string, s
   return { status: response.status, body: yield* Effect.promise(() => response.json()) }
 })
 
-/** A live stream with an open hold of three deletes and one of a switched field. */
+/** A live stream with an open hold of three deletes and an open hold of a switched-off field. */
 const held = Effect.gen(function*() {
   yield* stream({ phase: "live" })
   const store = yield* Store
@@ -35,7 +35,7 @@ const held = Effect.gen(function*() {
 })
 
 describe("GET /v1/holds", () => {
-  it.live("I11: lists what waits for a decision, and each record by id alone", () =>
+  it.live("lists the holds that wait for a decision, with records by id only (I11)", () =>
     Effect.gen(function*() {
       const { deletes, scope } = yield* held
       const { body, text } = yield* ask("/v1/holds")
@@ -69,7 +69,7 @@ describe("GET /v1/holds", () => {
       assert.strictEqual((yield* ask("/v1/holds/seven")).status, 400)
     }).pipe(using()))
 
-  it.live("the status page and the metrics show open holds, readiness does not mind them", () =>
+  it.live("the status page and the metrics show open holds, and readiness ignores them", () =>
     Effect.gen(function*() {
       const { deletes } = yield* held
       assert.include((yield* ask("/")).text, `hold ${deletes}</a> · greenhouse:acme/ats.tag · 3 records`)
@@ -83,7 +83,7 @@ describe("GET /v1/holds", () => {
 })
 
 describe("deciding", () => {
-  it.live("an approval and a rejection are each taken once; what cannot be decided so is a conflict", () =>
+  it.live("an approval and a rejection are each accepted once; an impossible decision is a conflict", () =>
     Effect.gen(function*() {
       const { deletes, scope } = yield* held
       const store = yield* Store
@@ -97,18 +97,19 @@ describe("deciding", () => {
       assert.deepStrictEqual([approved.status, approved.body.state], [200, "approving"])
       assert.deepStrictEqual((yield* store.hold(scope))?.release, { origin: "backfill", silent: true })
       const again = yield* post(`/v1/holds/${scope}/approve`)
-      assert.deepStrictEqual([again.status, again.body.detail], [409, `hold ${scope} is approving already`])
+      assert.deepStrictEqual([again.status, again.body.detail], [409, `hold ${scope} is already approving`])
       assert.strictEqual((yield* post("/v1/holds/77/approve")).status, 404)
       assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve?origin=poll`)).status, 400)
     }).pipe(using()))
 
   it.live(
-    "D6: what is approved of a stream that nobody reads is written down, and what it waits for is said",
+    "an approved hold of a stream that is not read is stored and shows why it waits (D6)",
     () =>
       Effect.gen(function*() {
         const { deletes, scope } = yield* held
         yield* stream({ retired: true })
-        const waits = "greenhouse:acme/ats.tag is not read any more; once it is configured or added again"
+        const waits =
+          "greenhouse:acme/ats.tag is no longer read; its changes are released once it is configured or added again"
         const { body, status } = yield* post(`/v1/holds/${deletes}/approve`)
         assert.deepStrictEqual([status, body.state], [200, "approving"])
         assert.include(body.waiting_reason, waits)
@@ -123,14 +124,17 @@ describe("deciding", () => {
         const holds = (...args: ReadonlyArray<string>) =>
           Effect.promise(() => run(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
         assert.include((yield* holds("list")).stdout, waits)
-        assert.include((yield* holds("approve", String(scope))).stdout, `is approved, which is written down: ${waits}`)
+        assert.include(
+          (yield* holds("approve", String(scope))).stdout,
+          `is approved and will be released later: ${waits}`
+        )
         yield* stream({ retired: false })
         assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason)
       }).pipe(using()),
     60_000
   )
 
-  it.live("a web page of another origin cannot decide, our own can", () =>
+  it.live("a web page of another origin cannot decide, a page of our own origin can", () =>
     Effect.gen(function*() {
       const { deletes } = yield* held
       const { url } = yield* Server.Server
@@ -142,7 +146,7 @@ describe("deciding", () => {
 })
 
 describe("rollcall holds", () => {
-  it.live("lists, shows and decides; 1 for what failed, 2 for wrong usage", () =>
+  it.live("lists, shows and decides; exit code 1 for a failure, 2 for wrong usage", () =>
     Effect.gen(function*() {
       const { deletes, scope } = yield* held
       const { url } = yield* Server.Server
@@ -161,13 +165,13 @@ describe("rollcall holds", () => {
       const status = yield* Effect.promise(() => run(["status"], { ROLLCALL_HTTP_PORT: new URL(url).port }))
       assert.match(status.stdout, /waiting for a decision:\n.*\n.*scope/)
 
-      assert.match((yield* holds("reject", String(deletes))).stdout, /is rejected: 3 records stay listed/)
+      assert.match((yield* holds("reject", String(deletes))).stdout, /is rejected: 3 records stay unpublished/)
       const after = yield* holds("approve", String(deletes))
-      assert.match(after.stdout, /is approved: 0 records are released, 3 are to follow/)
+      assert.match(after.stdout, /is approved: 0 records are released, 3 follow/)
       const approved = yield* holds("approve", String(scope), "--silent", "--json")
       assert.strictEqual(JSON.parse(approved.stdout).state, "approving")
       const twice = yield* holds("approve", String(scope))
-      assert.deepStrictEqual([twice.code, twice.stderr.includes("is approving")], [1, true])
+      assert.deepStrictEqual([twice.code, twice.stderr.includes("is already approving")], [1, true])
       assert.strictEqual((yield* holds("show", "77")).code, 1)
       assert.strictEqual((yield* holds("show", "all")).code, 2)
       assert.strictEqual((yield* holds("decide")).code, 2)

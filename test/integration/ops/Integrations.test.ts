@@ -22,7 +22,7 @@ const post = Effect.fnUntraced(function*(path: string, body: unknown, headers: R
 const list = Effect.map(ask("/v1/integrations"), ({ body }) => body.items)
 const acme = "greenhouse:acme"
 
-/** Reads what is added while the test asks. */
+/** Reads the added integrations while the test runs. */
 const reading = <A, E>(test: Effect.Effect<A, E, Capture | Store | Server.Server>, options?: Options) =>
   Effect.gen(function*() {
     const { run } = yield* Capture
@@ -32,7 +32,7 @@ const reading = <A, E>(test: Effect.Effect<A, E, Capture | Store | Server.Server
 const soon = Schedule.spaced("20 millis")
 
 describe("POST /v1/integrations", () => {
-  it.live("adds one, which is listed, read within a second, and audited", () => {
+  it.live("adds an integration, which is listed, read within a second, and recorded as an operator action", () => {
     const api = Scripted.make()
     api.put(0, { id: "a" })
     const test = Effect.gen(function*() {
@@ -70,7 +70,7 @@ describe("POST /v1/integrations", () => {
     return reading(test, { api })
   })
 
-  it.live("one with candidates has their records and events, and no stream of theirs that is polled", () => {
+  it.live("an integration with candidates has their records and events, but no polled stream for them", () => {
     const api = Scripted.make()
     api.put(0, { id: "a", candidate: { id: "c", first_name: "Ada" } })
     const test = Effect.gen(function*() {
@@ -94,7 +94,7 @@ describe("POST /v1/integrations", () => {
     return reading(test, { api })
   })
 
-  it.live("one with a long id can be acted on and removed like any other", () =>
+  it.live("an integration with a long id accepts commands and can be removed", () =>
     reading(Effect.gen(function*() {
       const id = `greenhouse:${"%".repeat(244)}`
       const path = encodeURIComponent(id)
@@ -104,7 +104,7 @@ describe("POST /v1/integrations", () => {
       assert.strictEqual((yield* post(`/v1/integrations/${path}/remove`, { data: "keep" })).status, 200)
     })))
 
-  it.live("tells everything that is wrong with it at once, and the names that exist", () =>
+  it.live("reports every fault of the body at once, with the known names", () =>
     Effect.gen(function*() {
       const { body, status } = yield* post("/v1/integrations", {
         id: "acme",
@@ -117,7 +117,7 @@ describe("POST /v1/integrations", () => {
       assert.deepInclude(body, {
         status,
         type: "urn:rollcall:problem:integration-invalid",
-        detail: "the body has 6 faults"
+        detail: "the body has 6 errors"
       })
       assert.strictEqual(status, 400)
       const faults = new Map<string, { message: string; hint: string }>(
@@ -137,7 +137,7 @@ describe("POST /v1/integrations", () => {
     }).pipe(using()))
 
   for (const [text, where] of [["{", "body"], ["[]", "body"], ["{}", "body, id"], ["null", "body"]] as const) {
-    it.live(`${text} is a problem with its place`, () =>
+    it.live(`${text} is a problem that names its location`, () =>
       Effect.gen(function*() {
         const { body, status } = yield* post("/v1/integrations", text)
         assert.strictEqual(status, 400)
@@ -145,7 +145,7 @@ describe("POST /v1/integrations", () => {
       }).pipe(using()))
   }
 
-  it.live("a page of another site cannot make a browser here post", () =>
+  it.live("a page of another site cannot make a local browser post", () =>
     Effect.gen(function*() {
       const added = (origin: string) => post("/v1/integrations", { id: acme }, { origin, "content-type": "text/plain" })
       assert.strictEqual((yield* added("https://attacker.example")).status, 403)
@@ -159,7 +159,7 @@ describe("POST /v1/integrations", () => {
 describe("POST /v1/integrations/{id}/remove", () => {
   const remove = (id: string, data: unknown) => post(`/v1/integrations/${encodeURIComponent(id)}/remove`, data)
 
-  it.live("keeps what there is, or erases it", () => {
+  it.live("keeps the records or erases them", () => {
     const api = Scripted.make()
     api.put(0, { id: "a" })
     const test = Effect.gen(function*() {
@@ -184,14 +184,14 @@ describe("POST /v1/integrations/{id}/remove", () => {
     return reading(test, { api })
   })
 
-  it.live("a long id is found by its path as it is in the list", () =>
+  it.live("an integration with a long id is found by the id that the list shows", () =>
     Effect.gen(function*() {
       const integration = `workday:${"ä".repeat(300)}`
       yield* stream({}, { integration, model: "ats.tag" })
       assert.strictEqual((yield* ask(`/v1/streams/${encodeURIComponent(integration)}/ats.tag`)).status, 200)
     }).pipe(using()))
 
-  it.live("wants to be told what becomes of the records, and leaves declared ones alone", () =>
+  it.live("requires `data`, and refuses to remove a declared integration", () =>
     Effect.gen(function*() {
       yield* post("/v1/integrations", { id: acme })
       for (const body of [{}, { data: "all" }, { data: "keep", more: 1 }]) {

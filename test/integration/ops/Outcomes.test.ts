@@ -1,4 +1,4 @@
-/** Writes of unknown outcome over HTTP and on the command line: what operators are shown, and what their answers do. */
+/** Writes of unknown outcome over HTTP and on the command line: the details that operators see, and the effect of a resolution. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { WriteName } from "../../../src/api/Writes.ts"
@@ -10,7 +10,7 @@ import { hooked } from "../../unit/source/Hooked.ts"
 import { run } from "../cli/Program.ts"
 import { ask, post, stream, using, write } from "./Running.ts"
 
-/** Creates an application for each tag; the API answers nothing. `applied`: what the handler went on with. */
+/** Creates an application for each tag; the API does not answer. `applied`: the results with which the handler continued. */
 const silent = () => {
   const sent: Array<string> = []
   const applied: Array<string> = []
@@ -35,7 +35,7 @@ const silent = () => {
   return { sent, applied, options }
 }
 
-/** So many dead letters, by number, once there are. */
+/** Waits for this many dead letters and returns them by id. */
 const dead = (count: number): Effect.Effect<ReadonlyArray<number>, never, Server.Server> =>
   Effect.gen(function*() {
     for (;;) {
@@ -53,7 +53,7 @@ const one = Effect.gen(function*() {
 })
 
 describe("POST /v1/deadletters/{id}/resolve", () => {
-  it.live("L5, I11: takes an operator's answer for what the dead letter shows, without personal data", () => {
+  it.live("accepts an operator's resolution of an outcome that the dead letter shows without personal data (L5, I11)", () => {
     const { applied, options, sent } = silent()
     return Effect.gen(function*() {
       const id = yield* one
@@ -114,7 +114,7 @@ describe("POST /v1/deadletters/{id}/resolve", () => {
 
 describe("rollcall deadletters resolve", () => {
   it.live(
-    "shows what was sent and asks, or does what is named; 1 for what failed",
+    "shows the sent write and asks, or resolves the given outcome; exit code 1 for a failure",
     () => {
       const { applied, options, sent } = silent()
       return Effect.gen(function*() {
@@ -134,12 +134,12 @@ describe("rollcall deadletters resolve", () => {
           "1 of them have a write or step of unknown outcome"
         )
         const neither = yield* rollcall("deadletters", "resolve", id)
-        assert.deepStrictEqual([neither.code, neither.stderr.includes("one of --happened and --did-not-happen")], [
+        assert.deepStrictEqual([neither.code, neither.stderr.includes("either --happened or --did-not-happen")], [
           1,
           true
         ])
         const unsure = yield* rollcall("deadletters", "resolve", id, "--happened", "--id", "A1")
-        assert.deepStrictEqual([unsure.code, /Say --outcome \w+ to answer/.test(unsure.stderr)], [1, true])
+        assert.deepStrictEqual([unsure.code, /Pass --outcome \w+ to confirm/.test(unsure.stderr)], [1, true])
         assert.include(unsure.stdout, "createApplication: outcome unknown")
         const json = yield* rollcall("deadletters", "resolve", id, "--happened", "--result", "{")
         assert.deepStrictEqual([json.code, json.stderr.includes("--result is not JSON")], [1, true])
@@ -150,7 +150,7 @@ describe("rollcall deadletters resolve", () => {
         while (applied.length === 0) yield* Effect.sleep("20 millis")
         assert.deepStrictEqual([applied, sent.length], [["A1"], 1])
         const gone = yield* rollcall("deadletters", "resolve", id, "--happened", "--id", "A1", "--yes")
-        assert.deepStrictEqual([gone.code, gone.stderr.includes(`there is no dead letter ${id}`)], [1, true])
+        assert.deepStrictEqual([gone.code, gone.stderr.includes(`dead letter ${id} does not exist`)], [1, true])
         const help = (yield* rollcall("deadletters", "resolve", "--help")).stdout
         for (const word of ["--happened", "--did-not-happen", "--id", "--result", "--outcome", "--yes", "--json"]) {
           assert.include(help, word)

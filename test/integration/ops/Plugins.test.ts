@@ -1,4 +1,4 @@
-/** Plugins and dead letters over HTTP and on the command line, delivered to by the real engine, as who is paged meets them. */
+/** Plugins and dead letters over HTTP and on the command line, with the real delivery engine, as an operator on call uses them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import * as Running from "./Running.ts"
 
 const { ask, post, stream, using, write } = Running
 
-/** Fails for good for records whose name begins so, and does what it does with the others. */
+/** Fails for good for records whose name begins with a prefix, and handles all others. */
 const picky = (done: Array<string> = [], broken: { is: boolean } = { is: true }) =>
   Plugin.make("picky")
     .on("ats.tag.created", {}, (event) =>
@@ -26,14 +26,14 @@ const picky = (done: Array<string> = [], broken: { is: boolean } = { is: true })
     .every("1 day", { as: "daily" }, () => Effect.void)
     .with({ from: "oldest" })
 
-/** Everything in the log is delivered, as far as it goes. */
+/** Waits until every event of the log is delivered, parked or dead. */
 const delivered = Effect.gen(function*() {
   const store = yield* Store
   const { awaitDrained } = yield* PluginAdmin.PluginAdmin
   yield* awaitDrained((yield* store.logRange).newest)
 })
 
-/** Three records, of which two are dead letters. */
+/** Three records; the deliveries of two of them are dead letters. */
 const died = Effect.gen(function*() {
   yield* stream({ phase: "live" })
   for (const id of ["good", "bad1", "bad2"]) yield* write(id, `{"name":"s3cret"}`)
@@ -47,11 +47,11 @@ const auditOf = Effect.gen(function*() {
     .toReversed()
 })
 
-/** A position without the digest that proves the log up to it. */
+/** A position without its chain. */
 const unproven = (position: string): string => position.split("-").slice(0, 3).join("-")
 
 describe("GET /v1/plugins", () => {
-  it.live("shows every handler: how far it is, what waits and what is dead; and where the plugin is on", () =>
+  it.live("shows the position, waiting deliveries and dead letters of every handler, and where the plugin is on", () =>
     Effect.gen(function*() {
       yield* died
       const { body } = yield* ask("/v1/plugins")
@@ -81,7 +81,7 @@ describe("GET /v1/plugins", () => {
       )
     }).pipe(using({ plugins: [picky()] })))
 
-  it.live("without plugins there is an empty list, and nothing to switch", () =>
+  it.live("without plugins the list is empty and a switch is refused", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual((yield* ask("/v1/plugins")).body.items, [])
       assert.deepStrictEqual((yield* ask("/v1/deadletters")).body, { items: [], next: null })
@@ -92,7 +92,7 @@ describe("GET /v1/plugins", () => {
       assert.strictEqual((yield* post("/v1/plugins/writes/stop")).status, 404)
     }).pipe(using()))
 
-  it.live("where a plugin is not configured its deliveries wait, and it is said what is missing", () =>
+  it.live("deliveries wait in an integration in which the plugin is not configured, and the missing configuration is shown", () =>
     Effect.gen(function*() {
       yield* stream({ phase: "live" })
       yield* write("a", "{}")
@@ -132,7 +132,7 @@ describe("GET /v1/plugins", () => {
 })
 
 describe("switches", () => {
-  it.live("a plugin that is off gets nothing and loses nothing; each switch is written down", () => {
+  it.live("a plugin that is off gets no delivery and loses none; each switch is recorded as an operator action", () => {
     const done: Array<string> = []
     return Effect.gen(function*() {
       yield* stream({ phase: "live" })
@@ -153,7 +153,7 @@ describe("switches", () => {
     }).pipe(using({ plugins: [picky(done)] }))
   })
 
-  it.live("a plugin is switched off for one integration; what is off in the configuration cannot be switched on", () =>
+  it.live("a plugin is switched off in one integration; one that the configuration switches off cannot be switched on", () =>
     Effect.gen(function*() {
       yield* stream({ phase: "live" })
       yield* stream({ phase: "live" }, { integration: "lever:acme", model: "ats.tag" })
@@ -170,7 +170,7 @@ describe("switches", () => {
       assert.include(nowhere.body.detail, "there is no integration lever:other")
     }).pipe(using({ plugins: [picky().with({ integrations: { "lever:acme": false } })] })))
 
-  it.live("one switch stops the writes of all plugins, over restarts, until it is set back", () =>
+  it.live("one switch stops the writes of all plugins, also after restarts, until it is reversed", () =>
     Effect.gen(function*() {
       const stopped = yield* post("/v1/plugins/writes/stop")
       assert.deepStrictEqual([stopped.status, stopped.body.writes], [200, "stopped"])
@@ -182,7 +182,7 @@ describe("switches", () => {
 })
 
 describe("GET /v1/deadletters", () => {
-  it.live("I11: lists what was given up and why, by filter and in pages, without content; and tells the story of each", () =>
+  it.live("lists dead letters by filter and in pages, and shows the details of each, without content (I11)", () =>
     Effect.gen(function*() {
       const [first, second] = yield* died
       const { body, text } = yield* ask("/v1/deadletters?limit=1")
@@ -217,7 +217,7 @@ describe("GET /v1/deadletters", () => {
 })
 
 describe("a plan", () => {
-  it.live("counts exactly what is then done; what changed meanwhile is a conflict and nothing is done", () => {
+  it.live("counts exactly the dead letters that a redrive affects; if they changed meanwhile, it is a conflict and nothing is done", () => {
     const broken = { is: true }
     const done: Array<string> = []
     return Effect.gen(function*() {
@@ -252,7 +252,7 @@ describe("a plan", () => {
     }).pipe(using({ plugins: [picky(done, broken)] }))
   })
 
-  it.live("names the letters that were asked for and are not there, or not of the filter", () =>
+  it.live("names the requested dead letters that do not exist or do not match the filter", () =>
     Effect.gen(function*() {
       const [first] = yield* died
       for (const filter of [{ ids: [first, 77, 78] }, { ids: [first], reason: "Defect" }]) {
@@ -263,7 +263,7 @@ describe("a plan", () => {
       }
     }).pipe(using({ plugins: [picky()] })))
 
-  it.live("what died again meanwhile is not what was planned", () =>
+  it.live("a dead letter that failed again meanwhile is not part of the plan", () =>
     Effect.gen(function*() {
       const [first] = yield* died
       const plan = (yield* post("/v1/deadletters/plan", { ids: [first] })).body
@@ -273,7 +273,7 @@ describe("a plan", () => {
       assert.strictEqual((yield* post("/v1/deadletters/discard", { ids: [first], plan: plan.plan })).status, 409)
     }).pipe(using({ plugins: [picky()] })))
 
-  it.live("spreads a redrive over a time, in order", () =>
+  it.live("spreads a redrive over a duration, in order", () =>
     Effect.gen(function*() {
       yield* died
       const { plan } = (yield* post("/v1/deadletters/plan")).body
@@ -281,12 +281,12 @@ describe("a plan", () => {
       assert.strictEqual(body.count, 2)
       assert.strictEqual(Date.parse(body.to) - Date.parse(body.from), 300_000)
       yield* delivered
-      // the first is dead again already, the second waits for its moment
+      // the first has already failed again, the second waits until it is due
       const [{ handlers: [handler] }] = (yield* ask("/v1/plugins")).body.items
       assert.deepStrictEqual([handler.dead, handler.due + handler.waiting], [1, 1])
     }).pipe(using({ plugins: [picky()] })))
 
-  it.live("discards what was planned, and what was parked behind it goes on", () => {
+  it.live("discards the planned dead letters, and deliveries parked behind them continue", () => {
     const done: Array<string> = []
     return Effect.gen(function*() {
       const [first] = yield* died
@@ -306,7 +306,7 @@ describe("a plan", () => {
 })
 
 describe("a replay", () => {
-  it.live("delivers a stretch of the log to one handler again, by positions or times", () => {
+  it.live("delivers a range of the log to one handler again, by positions or times", () => {
     const done: Array<string> = []
     return Effect.gen(function*() {
       yield* stream({ phase: "live" })
@@ -332,7 +332,7 @@ describe("a replay", () => {
     }).pipe(using({ plugins: [picky(done)] }))
   })
 
-  it.live("refuses what is no stretch of this log, and says what would be", () =>
+  it.live("refuses a range that is not in this log, and says which range is", () =>
     Effect.gen(function*() {
       yield* stream({ phase: "live" })
       yield* write("a", "{}")
@@ -365,7 +365,7 @@ describe("a replay", () => {
 
 describe("rollcall plugins, rollcall deadletters", () => {
   it.live(
-    "show, switch, plan, redrive and discard; 1 for what failed, 2 for wrong usage",
+    "show, switch, plan, redrive and discard; exit code 1 for a failure, 2 for wrong usage",
     () =>
       Effect.gen(function*() {
         const [first, second] = yield* died
@@ -382,15 +382,18 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.match((yield* rollcall("plugins", "on", "picky", "--integration", "greenhouse:acme")).stdout, /^picky/m)
         assert.strictEqual(
           (yield* rollcall("plugins", "stop-writes")).stdout,
-          "no plugin writes to the API from now on\n"
+          "the writes of all plugins are stopped\n"
         )
         assert.match((yield* rollcall("status")).stdout, /writes of all plugins are stopped.*\n.*\n.*picky/)
-        assert.strictEqual((yield* rollcall("plugins", "resume-writes")).stdout, "plugins may write to the API again\n")
+        assert.strictEqual(
+          (yield* rollcall("plugins", "resume-writes")).stdout,
+          "the writes of all plugins are resumed\n"
+        )
         const unknown = yield* rollcall("plugins", "show", "pickle")
         assert.deepStrictEqual([unknown.code, unknown.stderr.includes("the plugins are picky")], [1, true])
         const dry = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--dry-run")
         assert.match(dry.stdout, /ats.tag\/bad1 in greenhouse:acme.*\n +would fail: Permanent: the receiver refuses it/)
-        assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 tried, 0 writes, 2 failures/)
+        assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 deliveries tried, 0 writes, 2 failures/)
         assert.strictEqual((yield* rollcall("plugins", "replay", "picky")).code, 2)
 
         assert.match((yield* rollcall("deadletters", "list")).stdout, /bad1 v1 .* Permanent: the receiver refuses it/)
@@ -403,12 +406,15 @@ describe("rollcall plugins, rollcall deadletters", () => {
           assert.include(unknown.stderr, "no dead letter matches 77")
         }
         const unsure = yield* rollcall("deadletters", "discard", "--id", String(first))
-        assert.deepStrictEqual([unsure.code, /Say --plan [0-9a-f]+ to do exactly this/.test(unsure.stderr)], [1, true])
+        assert.deepStrictEqual(
+          [unsure.code, /Pass --plan [0-9a-f]+ to confirm exactly this plan/.test(unsure.stderr)],
+          [1, true]
+        )
         const stale = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
         assert.strictEqual(stale.stdout, "2 sent again\n")
         assert.match(
           (yield* rollcall("deadletters", "discard", "--id", String(second), "--yes")).stdout,
-          /^1 given up/m
+          /^1 discarded/m
         )
         const gone = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
         assert.deepStrictEqual([gone.code, gone.stderr.includes("the plan is outdated")], [1, true])

@@ -1,4 +1,4 @@
-/** Readers of the HTTP API whose positions are of another copy of the store than the one that answers. */
+/** Readers of the HTTP API whose positions come from another copy of the store than the one that answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -23,7 +23,7 @@ const over = <A, E>(
   body: Effect.Effect<A, E, Layer.Success<ReturnType<typeof Running.layer>>>
 ) => Effect.scoped(Effect.provide(body, Layer.provideMerge(Running.server(), Sqlite.layer({ file }))))
 
-/** Positions that readers have of a log of a, b, c, d, and a copy made after b: it went on with `later`. */
+/** Positions of readers in a log of a, b, c, d; and a copy of the store, made after b, that continued with `later`. */
 const restored = Effect.fnUntraced(function*(later: ReadonlyArray<string>) {
   const path = yield* folder
   const [first, copy] = [join(path, "first.db"), join(path, "copy.db")]
@@ -54,16 +54,16 @@ const statuses = Effect.fnUntraced(function*(positions: ReadonlyArray<string>) {
 })
 
 describe("a position of another copy of the store", () => {
-  it.live("X18: is 410 where the log grew past it with other events, as page, as stream and as bookmark; X14: where it did not", () =>
+  it.live("is 410 for pages, streams and page tokens if the log grew past it with other events (X18), and if it did not (X14)", () =>
     Effect.gen(function*() {
       const { after, bookmark, copy } = yield* restored(["x", "y", "z"])
       yield* over(
         copy,
         Effect.gen(function*() {
-          // what both copies hold can be continued
+          // a position in the part that both copies share can be resumed
           assert.deepStrictEqual(yield* statuses(after), [200, 200, 410, 410])
           const { body } = yield* ask(`/v1/events?after=${after[3]}`)
-          assert.match(body.detail, /holds other events up to this position/)
+          assert.match(body.detail, /has other events up to this position/)
           assert.match(body.hint, /GET \/v1\/records/)
           const { url } = yield* Server.Server
           const streamed = yield* Effect.promise(() =>
@@ -87,7 +87,7 @@ describe("a position of another copy of the store", () => {
       )
     }).pipe(Effect.scoped))
 
-  it.live("X14: is continued where the log found out the same again", () =>
+  it.live("can be resumed if the log recorded the same events again (X14)", () =>
     Effect.gen(function*() {
       const { after, copy } = yield* restored(["c", "d", "e"])
       yield* over(
@@ -100,7 +100,7 @@ describe("a position of another copy of the store", () => {
       )
     }).pipe(Effect.scoped))
 
-  it.live("a page of which another copy answered the first rows is read again, so that none is skipped (X14)", () =>
+  it.live("a page whose first rows come from another copy is read again, so that no event is skipped (X14)", () =>
     Effect.gen(function*() {
       let isExchanged = false
       const exchanged = Layer.effect(

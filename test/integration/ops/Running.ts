@@ -1,5 +1,5 @@
 /**
- * The operating API over a store in memory, on a free port, with what tests need to fill the one and ask the other.
+ * The operating API over a store in memory, on a free port, with functions that fill the store and send requests.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Duration from "effect/Duration"
@@ -31,18 +31,18 @@ const minute = Duration.minutes(1)
 export interface Options {
   readonly token?: string
   readonly port?: number
-  /** What is read. */
+  /** The streams that are read. */
   readonly api?: Scripted.ScriptedApi
   readonly dependencies?: ReadonlyArray<Dependency>
-  /** Delivered to by the real engine. */
+  /** Plugins, with the real delivery engine. */
   readonly plugins?: ReadonlyArray<Plugin<unknown>>
-  /** What the API does with their writes; it offers none by default. */
+  /** The response of the API to writes of plugins; by default it supports no writes. */
   readonly write?: Source["Service"]["write"]
 }
 
 const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
 
-/** Nothing is configured: what is read was added. */
+/** Without configured integrations: every integration is added at run time. */
 export const control = (api: Scripted.ScriptedApi) =>
   Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.defaultProcessing })
     .pipe(
@@ -65,7 +65,7 @@ const delivering = (
     Layer.provide(NodeHttpClient.layerNodeHttp)
   )
 
-/** The API over whatever store is provided. */
+/** The API over the provided store. */
 export const server = (
   { api = Scripted.make(), dependencies = [], plugins = [], port = 0, token, write }: Options = {}
 ) =>
@@ -96,7 +96,7 @@ const connected: IntegrationState = {
   state: "active"
 }
 
-/** Registers a stream, changed as given. */
+/** Registers a stream with these changes to its state. */
 export const stream = Effect.fnUntraced(function*(
   change: Partial<StreamState> = {},
   { integration, model }: { readonly integration: string; readonly model: IncrementalModel } = key
@@ -157,7 +157,7 @@ export const write = Effect.fnUntraced(function*(
     }))
 })
 
-/** Asks the server for an act. */
+/** Sends a POST request to the server. */
 export const post = Effect.fnUntraced(function*(path: string, body: unknown = {}) {
   const { url } = yield* Server.Server
   const headers = { "content-type": "application/json" }
@@ -176,7 +176,7 @@ export const ask = Effect.fnUntraced(function*(path: string, headers: Record<str
   return { status: response.status, type, text, body: type.includes("json") ? JSON.parse(text) : null }
 })
 
-/** Builds a server of its own for one test. */
+/** Builds a separate server for one test. */
 export const using =
   (options?: Options) =>
   <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Deliveries | PluginAdmin.PluginAdmin | Server.Server>) =>

@@ -25,7 +25,7 @@ const promtool = (() => {
 describe("the token", () => {
   const paths = ["/v1/events", "/v1/streams", "/v1/records", "/metrics", "/openapi.json", "/docs", "/", "/elsewhere"]
 
-  it.live("I11: guards every path but /health/*", () =>
+  it.live("guards every path except /health/* (I11)", () =>
     Effect.gen(function*() {
       for (const path of paths) {
         for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: "letmein" }]) {
@@ -42,7 +42,7 @@ describe("the token", () => {
       }
     }).pipe(using({ token: "letmein" })))
 
-  it.live("without one a page that was made to ask under a foreign name gets nothing", () =>
+  it.live("without a token a request under a foreign host name gets no data", () =>
     Effect.gen(function*() {
       const { url } = yield* Server.Server
       const status = (host: string) =>
@@ -63,12 +63,12 @@ describe("readiness", () => {
     reasons: body.checks.filter((check: { ok: boolean }) => !check.ok).map((check: { reason: string }) => check.reason)
   }))
 
-  it.live("waits for the first answer of every stream and says why it does not come", () =>
+  it.live("waits for the first response of every stream and says why there is none", () =>
     Effect.gen(function*() {
       yield* stream()
       assert.deepStrictEqual(yield* ready, {
         status: 503,
-        reasons: ["greenhouse:acme/ats.tag waits for its first answer"]
+        reasons: ["greenhouse:acme/ats.tag waits for its first response from the API"]
       })
       yield* stream({ failing: { count: 3, message: "no answer", since: 0 } })
       assert.deepStrictEqual((yield* ready).reasons, [
@@ -78,7 +78,7 @@ describe("readiness", () => {
       assert.deepStrictEqual(yield* ready, { status: 200, reasons: [] })
     }).pipe(using()))
 
-  it.live("C1: a blocked stream counts as started, and is named", () =>
+  it.live("a blocked stream counts as started and is named (C1)", () =>
     Effect.gen(function*() {
       yield* stream({
         blocked: { reason: "permission", code: null, message: "not allowed", since: 0 }
@@ -92,18 +92,22 @@ describe("readiness", () => {
       })
     }).pipe(using()))
 
-  it.live("fails as a problem when something else it depends on does", () =>
+  it.live("fails with a problem response if another dependency fails", () =>
     Effect.gen(function*() {
       const { body, type } = yield* ask("/health/ready")
-      assert.deepStrictEqual([type, body.status, body.detail], ["application/problem+json", 503, "Kafka is away"])
-    }).pipe(using({ dependencies: [{ name: "kafka", problem: Effect.succeed("Kafka is away") }] })))
+      assert.deepStrictEqual([type, body.status, body.detail], [
+        "application/problem+json",
+        503,
+        "Kafka is unavailable"
+      ])
+    }).pipe(using({ dependencies: [{ name: "kafka", problem: Effect.succeed("Kafka is unavailable") }] })))
 })
 
 describe("GET /metrics", () => {
   const counted = Metric.counter("rollcall_tests_total", { description: "Counted by this process", incremental: true })
 
   it.live.each([[3 * 86_400_000, "ahead of"], [-120_000, "behind"]] as const)(
-    "W4: a stream is as fresh as the service's clock says, which is %i ms (%s) ours",
+    "the freshness of a stream uses the API's clock, which is %i ms (%s) ours (W4)",
     ([offset]) =>
       Effect.gen(function*() {
         yield* stream({
@@ -116,7 +120,7 @@ describe("GET /metrics", () => {
       }).pipe(using())
   )
 
-  it.live("shows every stream as the store has it, beside what the process counted", () =>
+  it.live("shows the state of every stream in the store, and the counters of the process", () =>
     Effect.gen(function*() {
       yield* Metric.update(counted, 2)
       yield* stream({ phase: "live", watermark: Date.now() - 90_000 })
@@ -139,7 +143,7 @@ describe("GET /metrics", () => {
       assert.notInclude((yield* ask("/metrics")).text, "rollcall_stream_blocked{")
     }).pipe(using()))
 
-  it.live.skipIf(!promtool)("promtool finds nothing to say about it", () =>
+  it.live.skipIf(!promtool)("promtool reports no error", () =>
     Effect.gen(function*() {
       yield* Metric.update(counted, 1)
       yield* stream({ blocked: { reason: "key", code: null, message: "no", since: 0 } })
@@ -149,7 +153,7 @@ describe("GET /metrics", () => {
     }).pipe(using()))
 })
 
-describe("what is going on", () => {
+describe("the overview", () => {
   it.live("GET /v1/streams and /v1/integrations list state, counts and progress", () =>
     Effect.gen(function*() {
       yield* stream({ phase: "live", watermark: 0 })
@@ -185,19 +189,19 @@ describe("what is going on", () => {
       })
     }).pipe(using()))
 
-  it.live("who asks for the stream of a derived model is told which one it is derived from", () =>
+  it.live("a request for the stream of a derived model names the model that it is derived from", () =>
     Effect.gen(function*() {
       yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.application" })
       const path = "/v1/streams/greenhouse:acme/ats.candidate"
       for (const { body, status } of [yield* ask(path), yield* post(`${path}/audit`), yield* post(`${path}/poll`)]) {
         assert.deepStrictEqual([status, body.type], [404, "urn:rollcall:problem:not-found"])
-        assert.include(body.detail, "derived from ats.application: ask for greenhouse:acme/ats.application")
+        assert.include(body.detail, "derived from ats.application: use stream greenhouse:acme/ats.application")
       }
       const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
-      assert.match(body.detail, /^there is no stream greenhouse:acme\/ats\.offer: .*GET \/v1\/streams/)
+      assert.match(body.detail, /^stream greenhouse:acme\/ats\.offer does not exist: .*GET \/v1\/streams/)
     }).pipe(using()))
 
-  it.live("a reading under way is shown with its rate, and with the time left where the number of records is known", () =>
+  it.live("a running sweep is shown with its rate, and with the time left if the number of records is known", () =>
     Effect.gen(function*() {
       const balance = { read: 1, unchanged: 1, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
       const sweep: Run = {
@@ -224,7 +228,7 @@ describe("what is going on", () => {
       assert.closeTo(again.seconds_left, 20, 4)
     }).pipe(using()))
 
-  it.live("the page at / shows each stream and escapes what the API said", () =>
+  it.live("the page at / shows each stream and escapes text of the API", () =>
     Effect.gen(function*() {
       yield* stream({ blocked: { reason: "inactive", code: null, message: "<b>gone</b>", since: 0 } })
       const { text, type } = yield* ask("/")
@@ -282,7 +286,7 @@ describe("what is going on", () => {
     return { status: response.status, allow, length, type, text: yield* Effect.promise(() => response.text()) }
   })
 
-  it.live("an unknown path is a 404 problem, whatever it is asked with and however it is spelled", () =>
+  it.live("an unknown path is a 404 problem for every method and spelling", () =>
     Effect.gen(function*() {
       for (const method of ["GET", "HEAD", "POST", "PROPFIND"]) {
         for (const path of ["/v2/events", "/v1/%", "/v1/streams/%E0%A4%A/ats.tag"]) {
@@ -292,7 +296,7 @@ describe("what is going on", () => {
       }
     }).pipe(using()))
 
-  it.live("a wrong method on a known path is a 405 problem that names those it takes", () =>
+  it.live("a wrong method on a known path is a 405 problem that names the allowed methods", () =>
     Effect.gen(function*() {
       const taken = {
         "/v1/events": "GET, HEAD",
@@ -314,26 +318,26 @@ describe("what is going on", () => {
       assert.deepStrictEqual((yield* asked("HEAD", "/v1/holds/7/approve")).status, 405)
     }).pipe(using()))
 
-  it.live("a request that does not fit is told each fault with its place, and what to do next", () =>
+  it.live("an invalid request is a problem that lists each fault with its location and a hint", () =>
     Effect.gen(function*() {
-      const told = (answer: { readonly status: number; readonly body: any }) => {
+      const problemOf = (answer: { readonly status: number; readonly body: any }) => {
         const { body: { detail, errors, hint, type }, status } = answer
         assert.deepStrictEqual([status, type], [400, "urn:rollcall:problem:request-malformed"])
         return { detail, hint, paths: errors.map(({ path }: { path: ReadonlyArray<string> }) => path.join(".")) }
       }
-      assert.deepStrictEqual(told(yield* ask("/v1/events?limit=5000")), {
+      assert.deepStrictEqual(problemOf(yield* ask("/v1/events?limit=5000")), {
         detail: "in the query, limit: Expected a value between 1 and 1000",
-        hint: "correct that; GET /docs describes GET /v1/events",
+        hint: "correct the request; GET /docs describes GET /v1/events",
         paths: ["query.limit"]
       })
-      const act = told(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
-      assert.match(act.detail, /^in the path, command: Expected "pause" \| /)
-      assert.include(act.hint, "POST /v1/streams/:integration/:model/:command")
-      const which = told(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
-      assert.deepStrictEqual([which.detail, which.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
+      const command = problemOf(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
+      assert.match(command.detail, /^in the path, command: Expected "pause" \| /)
+      assert.include(command.hint, "POST /v1/streams/:integration/:model/:command")
+      const filter = problemOf(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
+      assert.deepStrictEqual([filter.detail, filter.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
     }).pipe(using()))
 
-  it.live("a body that is no JSON is a 415 problem that says what to send", () =>
+  it.live("a body that is not JSON is a 415 problem with a hint", () =>
     Effect.gen(function*() {
       const { url } = yield* Server.Server
       const path = `${url}/v1/streams/greenhouse:acme/ats.tag/rewind`
@@ -366,7 +370,7 @@ describe("what is going on", () => {
 })
 
 describe("the server", () => {
-  it.live("a port that is taken is told with what to do", () =>
+  it.live("a port in use is an error with a hint", () =>
     Effect.gen(function*() {
       const other = createServer()
       yield* Effect.promise(() => new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve)))
@@ -377,11 +381,11 @@ describe("the server", () => {
         Effect.ensuring(Effect.sync(() => other.close()))
       )
       assert(error._tag === "ServerError")
-      assert.strictEqual(error.message, `127.0.0.1 port ${port} is taken`)
+      assert.strictEqual(error.message, `127.0.0.1 port ${port} is in use`)
       assert.match(error.hint, /ROLLCALL_HTTP_PORT/)
     }))
 
-  it.live("closes within two seconds although a reader hangs on the stream", () =>
+  it.live("closes within two seconds although a reader keeps its stream open", () =>
     Effect.gen(function*() {
       const reader = yield* Effect.gen(function*() {
         const { url } = yield* Server.Server

@@ -1,6 +1,6 @@
 /**
- * What `npm publish` would send, installed in an empty folder and used there. Nothing is fetched: the tarball is unpacked
- * as npm does it, its dependencies are links to those of this clone.
+ * Installs the tarball of `npm publish` in an empty folder and uses it there. Nothing is downloaded: the tarball is unpacked
+ * like npm does it, and its dependencies are links to the ones of this clone.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -20,7 +20,7 @@ const environment = {
   ...process.env,
   PATH: `${dirname(process.execPath)}${delimiter}${join(modules, ".bin")}${delimiter}${process.env["PATH"]}`
 }
-/** What a command says, both streams, and how it ended. */
+/** The output of a command, from both streams, and its exit code. */
 const said = (command: string, args: ReadonlyArray<string>, cwd = folder) => {
   const { status, stderr, stdout } = spawnSync(command, args, { cwd, env: environment, encoding: "utf8" })
   return { status, text: `${stdout}${stderr}` }
@@ -39,7 +39,7 @@ export default defineConfig({
   ${more}
 })
 `
-/** The examples of a page, each a program. */
+/** The examples of a page; each is a program. */
 const examplesOf = (page: string) =>
   [...readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = ""], at) => ({
     name: `${page.replace(/\W/g, "-")}${at}.ts`,
@@ -92,14 +92,14 @@ describe("the npm package", () => {
     for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail"]) assert.include(text, command)
   })
 
-  it("holds what is built, templates and no sources", () => {
+  it("contains the compiled code and the templates, and no sources", () => {
     const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
     assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "templates"])
     const files = readdirSync(join(home, "dist"), { recursive: true, encoding: "utf8" })
     assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])
   })
 
-  it("rollcall plugins new makes a plugin that passes its test; it, the guide's and the readers' examples type-check; nothing is overwritten", () => {
+  it("rollcall plugins new creates a plugin that passes its test, the examples of the guide and of the readers type-check, and no file is overwritten", () => {
     for (const [name, ...flags] of [["tag-hires"], ["tag-hires-too", "--effect"]] as const) {
       const made = said("npx", ["rollcall", "plugins", "new", name, ...flags])
       assert.strictEqual(made.status, 0, made.text)
@@ -123,7 +123,7 @@ describe("the npm package", () => {
     for (const { code, name } of guide) writeFileSync(join(folder, name), code)
     const shown = said("tsc", ["--project", "."])
     assert.strictEqual(shown.status, 0, shown.text)
-    // the last of the guide is a test of the plugin that it begins with
+    // the last example of the guide tests the plugin of its first example
     const last = said("node", ["--test", guide.findLast(({ code }) => code.includes("node:test"))?.name ?? ""])
     assert.strictEqual(last.status, 0, last.text)
     for (const { name } of guide) rmSync(join(folder, name))
@@ -132,12 +132,12 @@ describe("the npm package", () => {
     writeFileSync(plugin, "mine")
     const again = said("npx", ["rollcall", "plugins", "new", "tag-hires"])
     assert.strictEqual(again.status, 1)
-    assert.match(again.text, /is there already/)
+    assert.match(again.text, /already exists/)
     assert.strictEqual(readFileSync(plugin, "utf8"), "mine")
     rmSync(join(folder, "plugins"), { recursive: true })
   })
 
-  it("rollcall sandbox serves, and rollcall start reads it by a rollcall.config.ts", async () => {
+  it("rollcall start reads from rollcall sandbox with a rollcall.config.ts", async () => {
     const sandbox = new Program(
       ["sandbox", "--port", "0", "--records", "10", "--integrations", "1", "--json"],
       {},
@@ -160,7 +160,7 @@ describe("the npm package", () => {
     }
   })
 
-  it("types a rollcall.config.ts and the examples of the pages, and sees a fault in them", () => {
+  it("type-checks a rollcall.config.ts and the examples of the pages, and reports an error in them", () => {
     const good = said("tsc", ["--project", "."])
     assert.strictEqual(good.status, 0, good.text)
     writeFileSync(join(folder, "faulty.ts"), config('sweepInterval: "1 hour", retention: "7 fortnights"'))
@@ -181,13 +181,13 @@ describe("the npm package", () => {
   })
 })
 
-describe("the shipped plugins", () => {
+describe("the bundled plugins", () => {
   const faces = shipped.map((name) => `import * as ${name.replaceAll("-", "_")} from "rollcall/plugins/${name}"`)
   const values = shipped.map((name) => name.replaceAll("-", "_"))
   const program = `${faces.join("\n")}
 console.log(JSON.stringify([${values.join()}].flatMap((face) => "default" in face ? [face.default.name] : Object.keys(face))))
 `
-  it("are each found in the package, under the name of their folder", () => {
+  it("are each in the package, under the name of their folder", () => {
     writeFileSync(join(folder, "shipped.mjs"), program)
     const { status, text } = said(process.execPath, ["shipped.mjs"])
     assert.strictEqual(status, 0, text)
@@ -196,7 +196,7 @@ console.log(JSON.stringify([${values.join()}].flatMap((face) => "default" in fac
 })
 
 describe("a clone", () => {
-  it("runs its sources, whatever was built of them before", () => {
+  it("runs its sources even if compiled code is present", () => {
     const clone = join(folder, "clone")
     for (const path of ["bin", "package.json"]) cpSync(join(root, path), join(clone, path), { recursive: true })
     symlinkSync(join(root, "src"), join(clone, "src"))
@@ -206,7 +206,7 @@ describe("a clone", () => {
     assert.strictEqual(status, 0, text)
   })
 
-  it("rollcall plugins new makes a plugin of the house", () => {
+  it("rollcall plugins new creates a plugin with the imports of a clone", () => {
     const clone = join(folder, "house")
     for (const path of ["bin", "package.json", "tsconfig.json", "templates"]) {
       cpSync(join(root, path), join(clone, path), { recursive: true })

@@ -57,7 +57,7 @@ const assertLog = (service: Service, cause: RegExp) => {
   const log = service.log()
   assert.strictEqual(occurrences(log, "store unavailable"), 1, log)
   assert.strictEqual(occurrences(log, "store available again"), 1, log)
-  assert.strictEqual(occurrences(log, "request failed for want of the store"), 0, log)
+  assert.strictEqual(occurrences(log, "request failed: store error"), 0, log)
   assert.match(log, cause)
 }
 

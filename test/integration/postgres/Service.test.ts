@@ -100,7 +100,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
           })
         const { host, pathname } = new URL(settings.DATABASE_URL)
         const before = yield* rollcall("doctor")
-        assert.include(before.text, `postgres://${host}${pathname} holds no store yet, and one can be made`)
+        assert.include(before.text, `there is no store at postgres://${host}${pathname} yet; it will be created`)
         assert.strictEqual(
           (yield* Server.say(settings.DATABASE_URL, "SELECT to_regnamespace('rollcall') IS NULL AS untouched")).rows[0]
             ?.["untouched"],

@@ -22,7 +22,7 @@ const faults = (environment: Record<string, string>) =>
   )
 
 describe("Config", () => {
-  it.effect("an account is all it needs, the rest has the documented defaults", () =>
+  it.effect("only an account is required, and all other settings have the documented defaults", () =>
     Effect.gen(function*() {
       const value = yield* settings({ ROLLCALL_INTEGRATIONS: "greenhouse:acme, personio:7" })
       assert.deepStrictEqual(value.integrations.map((integration) => integration.id), ["greenhouse:acme", "personio:7"])
@@ -49,7 +49,7 @@ describe("Config", () => {
     [{ ROLLCALL_STORE: "sqlite:x.db", DATABASE_URL: "postgres://me:p4ss@db/feed" }, "x.db"]
   ] as const
   for (const [variables, name] of databases) {
-    it.effect(`I11: ${JSON.stringify(variables)} is a store called ${name}`, () =>
+    it.effect(`${JSON.stringify(variables)} is a store named ${name} (I11)`, () =>
       Effect.gen(function*() {
         const { store } = yield* settings(variables)
         assert.strictEqual(store.name, name)
@@ -79,51 +79,51 @@ describe("Config", () => {
 
   const table: ReadonlyArray<[variable: string, value: string, message: RegExp, hint: RegExp]> = [
     ["ROLLCALL_API_URL", "", /is not set/, /ends in \/v1/],
-    ["ROLLCALL_API_URL", "api.example.com/v1", /no http or https address/, /https:/],
-    ["ROLLCALL_API_URL", "ftp://api.example.com/v1", /no http or https address/, /https:/],
+    ["ROLLCALL_API_URL", "api.example.com/v1", /not an http or https URL/, /https:/],
+    ["ROLLCALL_API_URL", "ftp://api.example.com/v1", /not an http or https URL/, /https:/],
     ["ROLLCALL_API_URL", "https://api.example.com/v2", /does not end in \/v1/, /\/v1/],
-    ["ROLLCALL_API_URL", "https://me:pw@api.example.com/v1", /more than an address/, /\/v1/],
+    ["ROLLCALL_API_URL", "https://me:pw@api.example.com/v1", /contains a user name/, /\/v1/],
     ["ROLLCALL_API_KEY", "", /is not set/, /API key/],
     ["ROLLCALL_CURSOR_PARAMETER", "page token", /cannot be the name of the cursor/, /letters/],
-    ["ROLLCALL_CURSOR_PARAMETER", "ids", /cannot be the name of the cursor/, /no other parameter/],
-    ["ROLLCALL_CURSOR_PARAMETER", "job_ids", /cannot be the name of the cursor/, /no other parameter/],
-    ["ROLLCALL_INTEGRATIONS", "greenhouse", /"greenhouse" is no integration id/, /<tool>:<identifier>/],
-    ["ROLLCALL_INTEGRATIONS", "greenhouse:名前", /"greenhouse:名前" is no integration id/, /plain ASCII/],
-    ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Leave one/],
-    ["ROLLCALL_MODELS", "hris.payslips", /"hris.payslips" is no model/, /Did you mean "hris.payslip"\?/],
+    ["ROLLCALL_CURSOR_PARAMETER", "ids", /cannot be the name of the cursor/, /another list parameter/],
+    ["ROLLCALL_CURSOR_PARAMETER", "job_ids", /cannot be the name of the cursor/, /another list parameter/],
+    ["ROLLCALL_INTEGRATIONS", "greenhouse", /"greenhouse" is not an integration id/, /<tool>:<identifier>/],
+    ["ROLLCALL_INTEGRATIONS", "greenhouse:名前", /"greenhouse:名前" is not an integration id/, /plain ASCII/],
+    ["ROLLCALL_INTEGRATIONS", "a:1,a:1", /more than once/, /Keep only one/],
+    ["ROLLCALL_MODELS", "hris.payslips", /"hris.payslips" is not a model/, /Did you mean "hris.payslip"\?/],
     [
       "ROLLCALL_MODELS",
       "ats.candidate,ats.tag",
-      /found in "ats.application", which is not named/,
+      /derived from "ats.application", but not/,
       /Add ats.application/
     ],
-    ["ROLLCALL_STORE", "postgres://u:p4ss@db", /no address of a database/, /postgres:/],
-    ["ROLLCALL_STORE", "postgres://u:p4ss@db:port/x", /no address of a database/, /postgres:/],
-    ["ROLLCALL_STORE", "postgres://u:p4ss@db/x?sslmode=p4ss", /an sslmode that there is not/, /require, verify-ca/],
-    ["DATABASE_URL", "postgres://u:p4ss@db/x?sslmode=require&sslmode=p4ss", /an sslmode/, /disable/],
-    ["DATABASE_URL", "postgres://u:p4ss@db/x?ssl=true", /asks for ssl/, /sslmode=require/],
+    ["ROLLCALL_STORE", "postgres://u:p4ss@db", /names no database/, /postgres:/],
+    ["ROLLCALL_STORE", "postgres://u:p4ss@db:port/x", /names no database/, /postgres:/],
+    ["ROLLCALL_STORE", "postgres://u:p4ss@db/x?sslmode=p4ss", /an unknown sslmode/, /require, verify-ca/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?sslmode=require&sslmode=p4ss", /an unknown sslmode/, /disable/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?ssl=true", /has the parameter ssl/, /sslmode=require/],
     ["DATABASE_URL", "postgres://u:p4ss@db/x?schema=hr", /names a schema/, /schema "rollcall"/],
-    ["DATABASE_URL", "postgres://u:p4%ss@db/x", /a % that begins no code/, /%25/],
-    ["DATABASE_URL", "postgres:///x?host=/run&port=p4ss", /a port that is none/, /65535/],
-    ["DATABASE_URL", "postgres://u@db/x?connect_timeout=p4ss", /a connect_timeout that is none/, /seconds/],
-    ["ROLLCALL_STORE", "./rollcall.db", /names no store/, /sqlite:<file>/],
-    ["DATABASE_URL", "mysql://u:p4ss@db/x", /names no store/, /postgres:/],
-    ["ROLLCALL_INTERVAL", "0 seconds", /no length of time/, /30 seconds/],
-    ["ROLLCALL_SWEEP_INTERVAL", "6h", /no length of time/, /6 hours/],
-    ["ROLLCALL_CONFIRM_INTERVAL", "-1 minute", /no length of time/, /unit/],
-    ["ROLLCALL_OVERLAP_MIN", "5", /no length of time/, /unit/],
-    ["ROLLCALL_RETRY_BASE", "Infinity", /no length of time/, /unit/],
-    ["ROLLCALL_HTTP_PORT", "70000", /is no port/, /65535/],
-    ["ROLLCALL_LOG_LEVEL", "loud", /not known/, /debug/],
-    ["ROLLCALL_LOG_FORMAT", "xml", /not known/, /json/],
-    ["KAFKA_BROKERS", "kafka://broker", /is no broker/, /host:port/],
-    ["KAFKA_SSL", "yes", /not known/, /true/],
-    ["KAFKA_SASL_MECHANISM", "gssapi", /not known/, /scram-sha-512/],
-    ["ROLLCALL_TOPIC", "rollcall.{modell}", /no topic template/, /\{model\}/],
-    ["ROLLCALL_KAFKA_TRANSACTIONS", "maybe", /not known/, /off/]
+    ["DATABASE_URL", "postgres://u:p4%ss@db/x", /a % that is not followed/, /%25/],
+    ["DATABASE_URL", "postgres:///x?host=/run&port=p4ss", /an invalid port/, /65535/],
+    ["DATABASE_URL", "postgres://u@db/x?connect_timeout=p4ss", /an invalid connect_timeout/, /seconds/],
+    ["ROLLCALL_STORE", "./rollcall.db", /is not a store URL/, /sqlite:<file>/],
+    ["DATABASE_URL", "mysql://u:p4ss@db/x", /is not a store URL/, /postgres:/],
+    ["ROLLCALL_INTERVAL", "0 seconds", /is not a duration/, /30 seconds/],
+    ["ROLLCALL_SWEEP_INTERVAL", "6h", /is not a duration/, /6 hours/],
+    ["ROLLCALL_CONFIRM_INTERVAL", "-1 minute", /is not a duration/, /unit/],
+    ["ROLLCALL_OVERLAP_MIN", "5", /is not a duration/, /unit/],
+    ["ROLLCALL_RETRY_BASE", "Infinity", /is not a duration/, /unit/],
+    ["ROLLCALL_HTTP_PORT", "70000", /is not a port/, /65535/],
+    ["ROLLCALL_LOG_LEVEL", "loud", /not allowed/, /debug/],
+    ["ROLLCALL_LOG_FORMAT", "xml", /not allowed/, /json/],
+    ["KAFKA_BROKERS", "kafka://broker", /is not a broker address/, /host:port/],
+    ["KAFKA_SSL", "yes", /not allowed/, /true/],
+    ["KAFKA_SASL_MECHANISM", "gssapi", /not allowed/, /scram-sha-512/],
+    ["ROLLCALL_TOPIC", "rollcall.{modell}", /is not a topic template/, /\{model\}/],
+    ["ROLLCALL_KAFKA_TRANSACTIONS", "maybe", /not allowed/, /off/]
   ]
   for (const [variable, value, message, hint] of table) {
-    it.effect(`${variable}=${value || "(empty)"} is told with what to do`, () =>
+    it.effect(`${variable}=${value || "(empty)"} is a fault with a hint`, () =>
       Effect.gen(function*() {
         const found = (yield* faults({ [variable]: value })).find((fault) => fault.where === variable)
         assert.match(found?.message ?? "none", message)
@@ -132,13 +132,13 @@ describe("Config", () => {
       }))
   }
 
-  it.effect("half of the Kafka login is a fault for each missing part", () =>
+  it.effect("an incomplete Kafka login is a fault for each missing part", () =>
     Effect.gen(function*() {
       const found = yield* faults({ KAFKA_BROKERS: "b:9092", KAFKA_SASL_USERNAME: "u" })
       assert.deepStrictEqual(found.map((fault) => fault.where), ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_PASSWORD"])
     }))
 
-  it.effect("I11: secrets are redacted in the value and in every message", () =>
+  it.effect("secrets are redacted in the value and in every message (I11)", () =>
     Effect.gen(function*() {
       const value = yield* settings({
         KAFKA_BROKERS: "b1:9092,[::1]:9093",

@@ -12,7 +12,7 @@ const eu = { url: "https://eu.example.com/v1", key: secret("EU_KEY") }
 const us = { url: "https://us.example.com/v1/", key: secret("US_KEY") }
 const greenhouse = { id: "greenhouse:acme" }
 
-/** As if a file exported that; `EU_KEY` and `US_KEY` are set. */
+/** The configuration of a file that exports this value, with `EU_KEY` and `US_KEY` set. */
 const both = (value: unknown, variables: Record<string, string> = {}) =>
   loadEnvironment.pipe(
     Effect.map((input) => {
@@ -31,7 +31,7 @@ const both = (value: unknown, variables: Record<string, string> = {}) =>
   )
 
 describe("Config from a file", () => {
-  it.effect("accounts have their own addresses and keys, integrations their own models and intervals", () =>
+  it.effect("accounts have their own URLs and keys, and integrations their own models and intervals", () =>
     Effect.gen(function*() {
       const value = Result.getOrThrow(
         yield* both({
@@ -92,7 +92,7 @@ describe("Config from a file", () => {
       assert.notMatch(JSON.stringify(value), /s3cret/)
     }))
 
-  it.effect("the environment wins, for every integration alike", () =>
+  it.effect("the environment takes precedence, for every integration", () =>
     Effect.gen(function*() {
       const value = Result.getOrThrow(
         yield* both({
@@ -125,7 +125,7 @@ describe("Config from a file", () => {
       assert.deepStrictEqual([value.kafka?.topic, value.kafka?.state, value.kafka?.brokers], ["file", true, ["b:1"]])
     }))
 
-  it.effect("the only account is everybody's, and a key alone adds none", () =>
+  it.effect("every integration uses the only account, and a key alone adds no account", () =>
     Effect.gen(function*() {
       const value = Result.getOrThrow(
         yield* both({ accounts: { eu }, integrations: [greenhouse] }, { ROLLCALL_API_KEY: "k" })
@@ -134,7 +134,7 @@ describe("Config from a file", () => {
       assert.strictEqual(value.integrations[0]!.account, "eu")
     }))
 
-  it.effect("faults of file and environment are reported at once, each with its place", () =>
+  it.effect("faults of the file and the environment are reported at once, each with its location", () =>
     Effect.gen(function*() {
       const result = yield* both(
         { accounts: { eu: { ...eu, url: "eu" } }, integrations: [{ ...greenhouse, interval: "soon" }] },
@@ -156,14 +156,19 @@ describe("Config from a file", () => {
   const table: ReadonlyArray<[value: unknown, where: string, message: RegExp, hint: RegExp]> = [
     [[], "", /is a list/, /object/],
     ["x", "", /is a string/, /object/],
-    [{ acounts: {} }, "acounts", /not known/, /accounts/],
+    [{ acounts: {} }, "acounts", /is unknown/, /accounts/],
     [{ accounts: [] }, "accounts", /is a list/, /object/],
     [{ accounts: { eu: {} } }, "accounts.eu.url", /is not set/, /\/v1/],
     [{ accounts: { eu: {} } }, "accounts.eu.key", /is not set/, /API key/],
     [{ accounts: { default: {} } }, "accounts.default.key", /is not set/, /API key/],
-    [{ accounts: { eu: { ...eu, url: 5 } } }, "accounts.eu.url", /is a number/, /text/],
-    [{ accounts: { "e-u": { ...eu, url: "x" } } }, `accounts["e-u"].url`, /no http/, /\/v1/],
-    [{ accounts: { eu: { ...eu, key: "pl4in-s3cret" } } }, "accounts.eu.key", /is written out/, /secret\("NAME"\)/],
+    [{ accounts: { eu: { ...eu, url: 5 } } }, "accounts.eu.url", /is a number/, /a string/],
+    [{ accounts: { "e-u": { ...eu, url: "x" } } }, `accounts["e-u"].url`, /not an http/, /\/v1/],
+    [
+      { accounts: { eu: { ...eu, key: "pl4in-s3cret" } } },
+      "accounts.eu.key",
+      /must not contain the secret/,
+      /secret\("NAME"\)/
+    ],
     [
       { accounts: { eu: { ...eu, key: secret("NO_KEY") } } },
       "accounts.eu.key",
@@ -173,8 +178,8 @@ describe("Config from a file", () => {
     [{ ...account, integrations: {} }, "integrations", /is an object/, /list/],
     [{ ...account, integrations: ["a:1"] }, "integrations[0]", /is a string/, /object/],
     [{ ...account, integrations: [{}] }, "integrations[0].id", /is not set/, /<tool>:<identifier>/],
-    [{ ...account, integrations: [{ id: "acme" }] }, "integrations[0].id", /no integration id/, /<tool>/],
-    [{ ...account, integrations: [greenhouse, greenhouse] }, "integrations[1].id", /more than once/, /Leave/],
+    [{ ...account, integrations: [{ id: "acme" }] }, "integrations[0].id", /not an integration id/, /<tool>/],
+    [{ ...account, integrations: [greenhouse, greenhouse] }, "integrations[1].id", /more than once/, /Keep/],
     [
       { ...account, integrations: [{ ...greenhouse, account: "uk" }] },
       "integrations[0].account",
@@ -186,7 +191,7 @@ describe("Config from a file", () => {
     [
       { ...account, integrations: [{ ...greenhouse, models: ["ats.tags"] }] },
       "integrations[0].models[0]",
-      /no model/,
+      /not a model/,
       /"ats.tag"/
     ],
     [
@@ -195,19 +200,29 @@ describe("Config from a file", () => {
       /a string/,
       /list/
     ],
-    [{ ...account, integrations: [{ ...greenhouse, interval: 60 }] }, "integrations[0].interval", /a number/, /text/],
+    [
+      { ...account, integrations: [{ ...greenhouse, interval: 60 }] },
+      "integrations[0].interval",
+      /a number/,
+      /a string/
+    ],
     [
       { ...account, integrations: [{ ...greenhouse, backfill: "none" }] },
       "integrations[0].backfill",
-      /not known/,
+      /not allowed/,
       /publish, fill/
     ],
-    [{ ...account, integrations: [{ ...greenhouse, every: "1 s" }] }, "integrations[0].every", /not known/, /interval/],
-    [{ ...account, models: { "hris.payslips": {} } }, `models["hris.payslips"]`, /no model/, /hris.payslip"/],
+    [
+      { ...account, integrations: [{ ...greenhouse, every: "1 s" }] },
+      "integrations[0].every",
+      /is unknown/,
+      /interval/
+    ],
+    [{ ...account, models: { "hris.payslips": {} } }, `models["hris.payslips"]`, /not a model/, /hris.payslip"/],
     [
       { ...account, models: { "ats.tag": { remoteData: "keep" } } },
       `models["ats.tag"].remoteData`,
-      /not known/,
+      /not allowed/,
       /carry/
     ],
     [
@@ -219,7 +234,7 @@ describe("Config from a file", () => {
     [
       { ...account, models: { "ats.tag": { redact: { "/id": "drop" } } } },
       `models["ats.tag"].redact["/id"]`,
-      /their id/,
+      /id of the record/,
       /Leave/
     ],
     [
@@ -228,19 +243,24 @@ describe("Config from a file", () => {
       /needs a key/,
       /ROLLCALL_REDACT_KEY/
     ],
-    [{ ...account, guard: { deletes: 1 } }, "guard.deletes", /not known/, /count/],
+    [{ ...account, guard: { deletes: 1 } }, "guard.deletes", /is unknown/, /count/],
     [{ ...account, guard: { share: 20 } }, "guard.share", /out of range/, /from 0 to 1/],
-    [{ ...account, guard: { count: "many" } }, "guard.count", /a string/, /from 1 on/],
-    [{ ...account, plugins: [{}] }, "plugins[0]", /no plugin/, /Plugin\.make/],
-    [{ ...account, plugins: [Plugin.make("idle")] }, "plugins[0]", /handles nothing/, /\.on/],
-    [{ ...account, plugins: [quiet, quiet] }, "plugins[1]", /"quiet" is there twice/, /another name/],
-    [{ ...account, store: "postgres://u:pl4in-s3cret@h/d" }, "store", /holds a password/, /secret\("DATABASE_URL"\)/],
-    [{ ...account, retention: "long" }, "retention", /no length/, /unit/],
-    [{ ...account, http: { port: 70000 } }, "http.port", /no port/, /65535/],
-    [{ ...account, http: { token: "pl4in-s3cret" } }, "http.token", /written out/, /secret/],
+    [{ ...account, guard: { count: "many" } }, "guard.count", /a string/, /at least 1/],
+    [{ ...account, plugins: [{}] }, "plugins[0]", /not a plugin/, /Plugin\.make/],
+    [{ ...account, plugins: [Plugin.make("idle")] }, "plugins[0]", /has no handler/, /\.on/],
+    [{ ...account, plugins: [quiet, quiet] }, "plugins[1]", /"quiet" is listed twice/, /Rename/],
+    [
+      { ...account, store: "postgres://u:pl4in-s3cret@h/d" },
+      "store",
+      /contains a password/,
+      /secret\("DATABASE_URL"\)/
+    ],
+    [{ ...account, retention: "long" }, "retention", /not a duration/, /unit/],
+    [{ ...account, http: { port: 70000 } }, "http.port", /not a port/, /65535/],
+    [{ ...account, http: { token: "pl4in-s3cret" } }, "http.token", /must not contain/, /secret/],
     [{ ...account, kafka: { topic: "t" } }, "kafka.brokers", /no broker/, /KAFKA_BROKERS/],
     [{ ...account, kafka: { brokers: "b:1" } }, "kafka.brokers", /a string/, /list/],
-    [{ ...account, kafka: { brokers: ["b:1"], ssl: "yes" } }, "kafka.ssl", /not known/, /true/],
+    [{ ...account, kafka: { brokers: ["b:1"], ssl: "yes" } }, "kafka.ssl", /not allowed/, /true/],
     [{ ...account, kafka: { brokers: ["b:1"], state: 1 } }, "kafka.state", /a number/, /true or false/],
     [
       { ...account, kafka: { brokers: ["b:1"], sasl: { username: "u" } } },
@@ -248,10 +268,10 @@ describe("Config from a file", () => {
       /not set/,
       /together/
     ],
-    [{ ...account, log: { level: "loud" } }, "log.level", /not known/, /debug/]
+    [{ ...account, log: { level: "loud" } }, "log.level", /not allowed/, /debug/]
   ]
   for (const [value, path, message, hint] of table) {
-    it.effect(`${JSON.stringify(value)} is told with its place and what to do`, () =>
+    it.effect(`${JSON.stringify(value)} is a fault with its location and a hint`, () =>
       Effect.gen(function*() {
         const result = yield* both(value)
         const where = path === "" ? fileName : `${fileName}, ${path}`
@@ -264,7 +284,7 @@ describe("Config from a file", () => {
       }))
   }
 
-  it.effect("what a file that cannot be loaded says is not called missing", () =>
+  it.effect("settings are not reported as missing if the file cannot be loaded", () =>
     Effect.gen(function*() {
       const fault = { where: fileName, message: "cannot be loaded", hint: "Correct it" }
       const result = yield* loadEnvironment.pipe(

@@ -20,7 +20,7 @@ const found = (secret: SecretValue | string | undefined): SecretValue =>
   typeof secret === "object" ? secret : assert.fail(`no secret: ${secret}`)
 
 describe("a secret", () => {
-  it.effect("is the variable's value, or that of the file which its _FILE names, without the line's end", () =>
+  it.effect("is the value of the variable, or of the file that its _FILE names, without the line break", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "key")
       writeFileSync(file, "from-file\n")
@@ -30,7 +30,7 @@ describe("a secret", () => {
       assert.strictEqual(Redacted.value(mounted.initial), "from-file")
     }))
 
-  it.effect("is as its file is now, and while the file is being exchanged as it was", () =>
+  it.effect("is the current content of its file, or the previous one while the file is being replaced", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "key")
       writeFileSync(file, "one")
@@ -47,7 +47,7 @@ describe("a secret", () => {
       assert.strictEqual(yield* now, "three")
     }))
 
-  it.effect("in two places, in none, or in a file that cannot be read is said in words", () =>
+  it.effect("that is set twice, not set, or in an unreadable file has a reason as text", () =>
     Effect.gen(function*() {
       const missing = join(yield* directory, "nothing")
       assert.isUndefined(yield* apiKey({ ROLLCALL_API_KEY: "" }))
@@ -57,7 +57,7 @@ describe("a secret", () => {
       )
       assert.match(
         String(yield* apiKey({ ROLLCALL_API_KEY_FILE: missing })),
-        /nothing, which is empty or cannot be read/
+        /nothing, and that file is empty or cannot be read/
       )
     }))
 })

@@ -5,11 +5,11 @@ import * as HttpClient from "effect/http/HttpClient"
 import { TestClock } from "effect/testing"
 import * as ApiClient from "../../../src/cli/ApiClient.ts"
 
-/** It takes connections, as a frozen process does, and says nothing. */
+/** A server that accepts connections and does not answer, like a suspended process. */
 const frozen = HttpClient.make(() => Effect.never)
 
 describe("Client", () => {
-  it.effect("a process that is frozen is asked for half a minute, then somebody is told", () =>
+  it.effect("a suspended process is an error after half a minute", () =>
     Effect.gen(function*() {
       const client = yield* ApiClient.make({ url: "http://127.0.0.1:8477", token: null })
       const asked = yield* Effect.forkChild(Effect.flip(client.streams))
@@ -17,6 +17,6 @@ describe("Client", () => {
       assert.isUndefined(asked.pollUnsafe())
       yield* TestClock.adjust("1 second")
       const { message } = yield* Fiber.join(asked)
-      assert.strictEqual(message, "what listens at http://127.0.0.1:8477 does not answer")
+      assert.strictEqual(message, "the process at http://127.0.0.1:8477 accepts connections but does not answer")
     }).pipe(Effect.provideService(HttpClient.HttpClient, frozen)))
 })

@@ -1,4 +1,4 @@
-/** What a request that fails for want of the store logs. */
+/** The log lines of a request that fails because of the store. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"

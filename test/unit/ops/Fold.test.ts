@@ -42,13 +42,13 @@ const against = (
     .map(({ id, why }) => `${id} ${why}`)
 
 describe("Fold", () => {
-  it("what the events leave behind equals the world", () => {
+  it("the folded events equal the world", () => {
     const events = [event(1, "created", { id: "1", name: "a" }), event(2, "updated", { id: "1", name: "b" })]
     assert.deepStrictEqual(against(events, { 1: { id: "1", name: "b" } }), [])
     assert.deepStrictEqual(against([...events, event(3, "deleted", null)], {}), [])
   })
 
-  it("volatile fields, remote data at any depth and the order of arrays do not count", () => {
+  it("volatile fields, remote data at any depth and the order of arrays are ignored", () => {
     const ours = {
       id: "1",
       changed_at: "x",
@@ -66,34 +66,34 @@ describe("Fold", () => {
     assert.deepStrictEqual(against([event(1, "created", ours)], { 1: theirs }), [])
   })
 
-  it("the order of ordered_options counts", () => {
+  it("the order of ordered_options is compared", () => {
     const options = (...ids: ReadonlyArray<string>) => ({ ordered_options: ids.map((id) => ({ id })) })
     assert.deepStrictEqual(against([event(1, "created", options("a", "b"))], { 1: options("b", "a") }), [
       "1 differs in ordered_options"
     ])
   })
 
-  it("a lost update, a lost create and a lost delete are each found, without telling values", () => {
+  it("a lost update, a lost create and a lost delete are each found, without showing values", () => {
     const found = against([event(1, "created", { name: "secret" }, "1"), event(1, "created", {}, "2")], {
       1: { name: "other" },
       3: {}
     })
     assert.deepStrictEqual(found, [
       "1 differs in name",
-      "2 the events say it exists, the world has it not",
-      "3 the world has it, no event told of it"
+      "2 exists according to the events, but not in the world",
+      "3 exists in the world, but no event reports it"
     ])
   })
 
-  it("what is listed as pending is left out", () => {
+  it("pending records are left out", () => {
     assert.deepStrictEqual(against([event(1, "created", {}, "2")], {}, ["2"]), [])
   })
 
-  it("I3, I4: versions with a gap and kinds out of turn are told", () => {
+  it("versions with a gap and kinds in a wrong order are violations (I3, I4)", () => {
     const fold = folded(event(1, "created", {}), event(3, "updated", {}), event(4, "created", {}))
     assert.deepStrictEqual(fold.violations.map(({ why }) => why), [
-      "version 3 came where 2 was due",
-      `"created" came for a record that is there`
+      "expected version 2, got version 3",
+      `got "created" for a record that already exists`
     ])
   })
 })

@@ -5,7 +5,7 @@ import * as Redacted from "effect/Redacted"
 import { stripVTControlCharacters } from "node:util"
 import * as Logging from "../../../src/telemetry/Logging.ts"
 
-/** What an effect writes to standard error under a logger. */
+/** The text that an effect writes to standard error with this logger. */
 const written = (options: Parameters<typeof Logging.layer>[0], effect: Effect.Effect<void>) =>
   Effect.gen(function*() {
     const listeners = process.listeners("warning")
@@ -28,7 +28,7 @@ const json = { level: "info", format: "json" } as const
 const pretty = { level: "info", format: "pretty" } as const
 
 describe("Logging", () => {
-  it.effect("a fact is one line of JSON with its data beside it", () =>
+  it.effect("a fact is one line of JSON with its data", () =>
     Effect.gen(function*() {
       const text = yield* written(json, Effect.annotateLogs(Effect.logInfo("page committed"), { stream: "a", rows: 3 }))
       assert.deepStrictEqual(JSON.parse(text), {
@@ -41,18 +41,18 @@ describe("Logging", () => {
       assert.strictEqual(text.indexOf("\n"), text.length - 1)
     }))
 
-  it.effect("for people it is one line too", () =>
+  it.effect("a fact is one line in the pretty format too", () =>
     Effect.gen(function*() {
       const text = yield* written(pretty, Effect.annotateLogs(Effect.logWarning("page late"), { rows: 3 }))
       assert.match(text, /^\d\d:\d\d:\d\d WARN {2}page late {2}rows=3\n$/)
     }))
 
-  it.effect("what is below the level is not written", () =>
+  it.effect("lines below the level are not written", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* written(json, Effect.logDebug("detail")), "")
     }))
 
-  it.effect("an expected failure is its message without a stack, a defect has one, in JSON as one field", () =>
+  it.effect("an expected failure is logged without a stack, and a defect with a stack, in JSON as one field", () =>
     Effect.gen(function*() {
       const failed = yield* written(json, Effect.logError("gave up", Cause.fail(new Error("no answer"))))
       assert.deepInclude(JSON.parse(failed), { message: "gave up", error: "no answer" })
@@ -62,7 +62,7 @@ describe("Logging", () => {
       assert.strictEqual(died.indexOf("\n"), died.length - 1)
     }))
 
-  it.effect("I11: a secret is redacted wherever it stands", () =>
+  it.effect("a secret is redacted in messages and data (I11)", () =>
     Effect.gen(function*() {
       const key = Redacted.make("s3cret")
       for (const options of [json, pretty]) {
@@ -73,7 +73,7 @@ describe("Logging", () => {
       }
     }))
 
-  it.effect("Node's own warnings are lines of the log, those of kafkajs' timers are left out", () =>
+  it.effect("Node's own warnings are log lines, and the timer warnings of kafkajs are left out", () =>
     Effect.gen(function*() {
       const warn = (name: string) =>
         Effect.sync(() => process.emit("warning", Object.assign(new Error("something"), { name })))

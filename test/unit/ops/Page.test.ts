@@ -4,7 +4,7 @@ import * as ResponsePage from "../../../src/http/feed/ResponsePage.ts"
 
 const mebibyte = 1024 * 1024
 
-/** Numbers from 0 on, below `end`; each is so large as `sizeOf` says. */
+/** Numbers from 0 to below `end`; `sizeOf` gives the size of each. */
 const pageOf = (end: number, limit: number, sizeOf: (row: number) => number, asked: Array<number> = []) =>
   ResponsePage.fill(
     limit,
@@ -17,7 +17,7 @@ const pageOf = (end: number, limit: number, sizeOf: (row: number) => number, ask
   ).pipe(Effect.map(({ full, rows }) => ({ full, rows: rows.length })))
 
 describe("a page", () => {
-  it.effect("ends with its rows, and is full when as many as asked for are there", () =>
+  it.effect("ends after the last row, and is full if it has as many rows as requested", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* pageOf(0, 100, () => 2), { full: false, rows: 0 })
       assert.deepStrictEqual(yield* pageOf(60, 100, () => 2), { full: false, rows: 60 })
@@ -25,7 +25,7 @@ describe("a page", () => {
       assert.deepStrictEqual(yield* pageOf(1_000, 100, () => 2), { full: true, rows: 100 })
     }))
 
-  it.effect("I9: is full before it is larger than 8 MiB, in bytes; one row always fits", () =>
+  it.effect("is full before it exceeds 8 MiB, and always has at least one row (I9)", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* pageOf(9, 100, () => mebibyte), { full: true, rows: 8 })
       assert.deepStrictEqual(yield* pageOf(8, 100, () => mebibyte), { full: false, rows: 8 })
@@ -33,7 +33,7 @@ describe("a page", () => {
       assert.deepStrictEqual(yield* pageOf(1, 100, () => 9 * mebibyte), { full: false, rows: 1 })
     }))
 
-  it.effect("I9: is read in portions, no further than it is filled", () =>
+  it.effect("is read in batches, and not beyond its last row (I9)", () =>
     Effect.gen(function*() {
       const asked: Array<number> = []
       yield* pageOf(1_000, 60, () => 2, asked)

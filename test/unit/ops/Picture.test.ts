@@ -1,4 +1,4 @@
-/** What requests are given while the store is slow, hangs or fails. */
+/** The values that requests get while the store is slow, hangs or fails. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -13,7 +13,7 @@ const failure = new StoreError({
   reason: new Unavailable({ operation: "overview", cause: new StoreFault("full", "here") })
 })
 
-/** A store whose value counts readings, and how the next ones go. */
+/** A store whose value counts the reads, and a function that sets the behavior of the next read. */
 const scripted = Effect.gen(function*() {
   let readings = 0
   let how: Effect.Effect<void, StoreError> = Effect.void
@@ -30,7 +30,7 @@ const scripted = Effect.gen(function*() {
   }
 })
 
-/** What it gives, and after how many ms. */
+/** The result, and after how many ms it came. */
 const timed = <A, E>(get: Effect.Effect<A, E>) =>
   Effect.gen(function*() {
     const begunAt = yield* Clock.currentTimeMillis
@@ -41,8 +41,8 @@ const timed = <A, E>(get: Effect.Effect<A, E>) =>
     return yield* Fiber.join(fiber)
   })
 
-describe("the picture of a store", () => {
-  it.effect("is read anew for each request while the store answers", () =>
+describe("the cached overview of a store", () => {
+  it.effect("is read again for each request while the store answers", () =>
     Effect.gen(function*() {
       const { get } = yield* scripted
       assert.deepStrictEqual(yield* get, { value: 1, at: 0, stale: null })
@@ -50,7 +50,7 @@ describe("the picture of a store", () => {
       assert.deepStrictEqual(yield* get, { value: 2, at: 5_000, stale: null })
     }))
 
-  it.effect("is the last one, within a second, while the store hangs, and nothing piles up (X10)", () =>
+  it.effect("is the last value, within a second, while the store hangs, and reads do not pile up (X10)", () =>
     Effect.gen(function*() {
       const { get, next, readings } = yield* scripted
       yield* get
@@ -71,7 +71,7 @@ describe("the picture of a store", () => {
       assert.deepInclude(yield* get, { value: 3, stale: null })
     }))
 
-  it.effect("is the last one with the reason while the store fails, and the reason where there is none", () =>
+  it.effect("is the last value with the error while the store fails, or the error if there is no value", () =>
     Effect.gen(function*() {
       const { get, next } = yield* scripted
       next(Effect.fail(failure))
@@ -82,7 +82,7 @@ describe("the picture of a store", () => {
       assert.deepStrictEqual(yield* get, { value: 2, at: 0, stale: failure })
     }))
 
-  it.effect("is not set back by a reading that began earlier and ended later", () =>
+  it.effect("is not replaced by a read that started earlier and ended later", () =>
     Effect.gen(function*() {
       const { get, next } = yield* scripted
       const slow = yield* Deferred.make<void>()
@@ -97,7 +97,7 @@ describe("the picture of a store", () => {
       assert.deepInclude(yield* get, { value: 2, at: 100 })
     }))
 
-  it.effect("is the newest one, and nothing piles up, when our clock is set back (W4)", () =>
+  it.effect("is the newest value, and reads do not pile up, if our clock is set back (W4)", () =>
     Effect.gen(function*() {
       const { get, next, readings } = yield* scripted
       const clock = yield* Clock.Clock
@@ -125,7 +125,7 @@ describe("the picture of a store", () => {
       assert.strictEqual(readings(), before)
     }))
 
-  it.effect("is there from the beginning although the first reading takes seconds, and is not waited for while it hangs (X10)", () =>
+  it.effect("is present from the start although the first read takes seconds, and requests do not wait while it hangs (X10)", () =>
     Effect.gen(function*() {
       const slow = yield* scripted
       slow.next(Effect.sleep("3 seconds"))

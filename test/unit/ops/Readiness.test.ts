@@ -1,4 +1,4 @@
-/** What `/health/ready` says of the store while the overview could not be read anew. */
+/** The store check of `/health/ready` while no fresh overview can be read. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { checkReadiness, type Overview } from "../../../src/http/status/Overview.ts"
@@ -25,7 +25,7 @@ describe("readiness of the store", () => {
       assert.deepStrictEqual(yield* checksOf(late, null), [{ name: "store", ok: true, reason: null }])
     }))
 
-  it.effect("names an outage and since when it lasts", () =>
+  it.effect("names an outage and its start", () =>
     Effect.gen(function*() {
       const [check] = yield* checksOf(late, { message: "the database does not answer", hint: "look at it", since: 0 })
       assert.deepStrictEqual(check, {
@@ -35,7 +35,7 @@ describe("readiness of the store", () => {
       })
     }))
 
-  it.effect("names what does not pass by itself although no outage is known", () =>
+  it.effect("names a permanent error although no outage is known", () =>
     Effect.gen(function*() {
       const [check] = yield* checksOf(new OlderCopy({ missing: 1 }), null)
       assert.isFalse(check?.ok)

@@ -22,7 +22,7 @@ const event = (part: Partial<EventView>): EventView => ({
 const shown = (part: Partial<EventView>) => stripVTControlCharacters(eventLine(event(part))).split(/ {2,}/).slice(1)
 
 describe("Screen", () => {
-  it("a move between stages is told by their names, with version and delay", () => {
+  it("a move between stages shows their names, the version and the delay", () => {
     const stage = (id: string, name: string) => ({
       current_stage: { id, name },
       candidate: { first_name: "Ada", last_name: "Lovelace" }
@@ -37,7 +37,7 @@ describe("Screen", () => {
     )
   })
 
-  it("a changed field is told with both values, a member of an array without its id", () => {
+  it("a changed field shows both values, and an array item is shown without its id", () => {
     const change = (path: string, before: unknown, after: unknown) => shown({ changes: [{ path, before, after }] })[2]
     assert.strictEqual(change("/company", "A", "B"), "company A → B")
     assert.strictEqual(change("/interviews/WKJ3yP4hv1CDH5xyMrtB1MBL/title", "A", null), "interviews title A → –")
@@ -45,7 +45,7 @@ describe("Screen", () => {
     assert.strictEqual(change("/offers/hb5T2SywyPeBJw8gsSbQjTWg", { id: "x" }, null), "offers removed")
   })
 
-  it("a delete says why and names the record as it was", () => {
+  it("a delete shows its reason and the name of the record before", () => {
     const before = { name: "on hold", changed_at: null }
     assert.deepStrictEqual(shown({ kind: "deleted", before, after: null, reason: "flagged", changed_at: null }), [
       "ats.application",
@@ -55,19 +55,19 @@ describe("Screen", () => {
     ])
   })
 
-  it("a record without any name is shown by its id, a long name is cut", () => {
+  it("a record without a name is shown by its id, and a long name is truncated", () => {
     assert.strictEqual(shown({ after: {} })[1], "BCtNL7SMpJvCqP7bV2yiUKBC")
     assert.strictEqual(shown({ after: { name: "x".repeat(80) } })[1], `${"x".repeat(23)}…`)
   })
 
-  it("the delay is known only where changed_at moved and the record is not old", () => {
+  it("the delay is shown only if changed_at moved and the event is not from a backfill", () => {
     assert.closeTo(lagOf(event({})) ?? NaN, 1.2, 0.001)
     assert.isNull(lagOf(event({ origin: "backfill" })))
     assert.isNull(lagOf(event({ changed_at: null })))
     assert.isNull(lagOf(event({ changed_at: "2026-01-01T00:00:00.000Z" })))
   })
 
-  it("progress shows records, rate and time left, and is done when all is read", () => {
+  it("progress shows records, rate and time left, and ends when every record is read", () => {
     assert.match(
       stripVTControlCharacters(progressLine("backfill", 2_000, 5_000, 2)),
       / 40 % {2}2,000 of 5,000 records {2}1,000\/s {2}3 s left$/

@@ -147,12 +147,12 @@ describe("Refresh", () => {
       apis["ats.application"].intercept = (request, answer) =>
         request.ids === null ? Effect.succeed(answer) : Effect.never
       yield* running(TestClock.adjust("3 minutes"))
-      const owed = Effect.map(store.counts, (counts) => counts.map((count) => count.stale))
-      assert.deepStrictEqual(yield* owed, [1, 0, 0])
+      const stale = Effect.map(store.counts, (counts) => counts.map((count) => count.stale))
+      assert.deepStrictEqual(yield* stale, [1, 0, 0])
       apis["ats.application"].intercept = (_, answer) => Effect.succeed(answer)
       yield* running(TestClock.adjust("3 minutes"))
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated refresh"])
-      assert.deepStrictEqual(yield* owed, [0, 0, 0])
+      assert.deepStrictEqual(yield* stale, [0, 0, 0])
     })))
 
   it.effect("a record whose content changes again during its refresh stays stale (N1)", () =>

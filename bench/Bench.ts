@@ -1,5 +1,5 @@
 /**
- * The service as every bench sets it up: one stream of applications, read from a page server, in a folder of its own.
+ * The setup of all benchmarks: the service with one stream of applications from a page server, in its own folder.
  */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -11,7 +11,7 @@ export interface Bench {
   readonly url: string
   /** SQLite file of the service. */
   readonly file: string
-  /** Starts the service; it reads the list at once, again a second after each reading, and does not poll. */
+  /** Starts the service: it reads the list immediately, and again a second after each run, and does not poll. */
   readonly service: () => Process
 }
 
@@ -22,7 +22,7 @@ export const settings = (file: string): Readonly<Record<string, string>> => ({
   ROLLCALL_LOG_FORMAT: "json"
 })
 
-/** Gives what it made back when `use` ends. */
+/** Stops the processes and removes the folder when `use` ends. */
 export const withBench = async <A>(records: number, use: (bench: Bench) => Promise<A>): Promise<A> => {
   const folder = await mkdtemp(join(tmpdir(), "rollcall-bench-"))
   const server = new Process("bench/PageServer.ts", [String(records)], "stdout")

@@ -1,8 +1,8 @@
 /**
- * Records/s of the real service over real HTTP, new (backfill) and unchanged (sweep), against the floor of the same run:
- * fetch and `JSON.parse` of the same pages and nothing else.
+ * Records/s of the real service over real HTTP, new (backfill) and unchanged (sweep), compared with a floor in the same run:
+ * fetch and `JSON.parse` of the same pages, nothing else.
  *
- * `node bench/Capture.ts [records] [runs]`, 50,000 and 3 unless told otherwise.
+ * `node bench/Capture.ts [records] [runs]`, default 50,000 and 3.
  */
 import { withBench } from "./Bench.ts"
 import { compareWithFloor, type Measurement } from "./Table.ts"
@@ -10,7 +10,7 @@ import { compareWithFloor, type Measurement } from "./Table.ts"
 const records = Number(process.argv[2] ?? 50_000)
 const runs = Number(process.argv[3] ?? 3)
 
-/** Reads the whole list page by page, as the plainest program would. */
+/** Reads the whole list page by page, in the simplest possible way. */
 const floor = async (url: string): Promise<Measurement> => {
   const startedAt = Date.now()
   const before = process.cpuUsage()
@@ -33,14 +33,19 @@ const run = () =>
     const bare = await floor(url)
     for (let i = 0; i < 2; i++) await server.line("run")
     const rollcall = service()
-    const reading = async (name: string, cpuBefore: number) => {
-      const begun = Number((await server.line("run")).text.split(" ")[1])
+    const measureRun = async (name: string, cpuBefore: number) => {
+      const startedAt = Number((await server.line("run")).text.split(" ")[1])
       const { at, cpuSeconds } = await rollcall.line(`${name} complete`)
-      return { rows: records, seconds: (at - begun) / 1000, cpuSeconds: cpuSeconds - cpuBefore, cpuAfter: cpuSeconds }
+      return {
+        rows: records,
+        seconds: (at - startedAt) / 1000,
+        cpuSeconds: cpuSeconds - cpuBefore,
+        cpuAfter: cpuSeconds
+      }
     }
-    const backfill = await reading("backfill", (await rollcall.line(`"started"`)).cpuSeconds)
-    const first = await reading("sweep", backfill.cpuAfter)
-    const second = await reading("sweep", first.cpuAfter)
+    const backfill = await measureRun("backfill", (await rollcall.line(`"started"`)).cpuSeconds)
+    const first = await measureRun("sweep", backfill.cpuAfter)
+    const second = await measureRun("sweep", first.cpuAfter)
     return { "fetch + JSON.parse": bare, "new (backfill)": backfill, "unchanged (sweep)": second }
   })
 

@@ -1,8 +1,8 @@
 /**
- * Deliveries/s to handlers that do nothing, over a SQLite file, against the floor of the same run: reading the log and
- * `JSON.parse` of what the events hold. Then how long deliveries take beside a plugin that sleeps, and without it.
+ * Deliveries/s to handlers that do nothing, from a SQLite file, compared with a floor in the same run: reading the log and
+ * `JSON.parse` of the events' content. Then the delay of deliveries, with and without a plugin that sleeps beside them.
  *
- * `node bench/Deliveries.ts [events] [runs]`, 20,000 and 3 unless told otherwise.
+ * `node bench/Deliveries.ts [events] [runs]`, default 20,000 and 3.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -24,7 +24,7 @@ const events = Number(process.argv[2] ?? 20_000)
 const runs = Number(process.argv[3] ?? 3)
 
 const key = { integration: "greenhouse:acme", model: "ats.application" } as const
-/** A record of common size. */
+/** Fills a record up to a typical size. */
 const filler = Array.from({ length: 40 }, (_, index) => ({ id: `f${index}`, label: "x".repeat(30) }))
 
 const withStore = <A>(body: Effect.Effect<A, unknown, Store | Layer.Success<ReturnType<typeof Sqlite.layer>>>) => {
@@ -54,8 +54,10 @@ const filling = Effect.gen(function*() {
 
 const engine = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
   DeliveryEngine.layer({ plugins, retention: Duration.days(7) }).pipe(
-    Layer.provide(Layer.succeed(Source, listsOnly(() => Effect.die("nothing is read here")))),
-    Layer.provide(Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.die("nothing is asked here"))))
+    Layer.provide(Layer.succeed(Source, listsOnly(() => Effect.die("this benchmark reads no API")))),
+    Layer.provide(
+      Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.die("this benchmark sends no HTTP request")))
+    )
   )
 
 const empty = (name: string) =>
@@ -92,7 +94,7 @@ const delivered = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
 const run = () =>
   withStore(Effect.gen(function*() {
     const { append } = yield* filling
-    for (let made = 0; made < events; made += 250) yield* append(250)
+    for (let appended = 0; appended < events; appended += 250) yield* append(250)
     yield* floor
     const floorOnce = yield* measured(events, floor)
     const one = yield* measured(events, delivered([empty("one")]))
@@ -104,7 +106,7 @@ const run = () =>
     }
   }))
 
-/** Delays of deliveries to two plugins, ms, while ten events come every 20 ms. */
+/** Delays of deliveries to two plugins, ms, while ten events are appended every 20 ms. */
 const delays = (others: ReadonlyArray<Plugin.Plugin<unknown>>) =>
   withStore(Effect.gen(function*() {
     const { append, store } = yield* filling
@@ -116,14 +118,14 @@ const delays = (others: ReadonlyArray<Plugin.Plugin<unknown>>) =>
         ))
     yield* Effect.scoped(Effect.gen(function*() {
       const built = yield* Layer.build(engine([timed("x"), timed("y"), ...others]))
-      for (let turn = 0; turn < 250; turn++) {
+      for (let round = 0; round < 250; round++) {
         yield* append(10)
         yield* Effect.sleep(20)
       }
       const { newest } = yield* store.logRange
       while (found.length < newest * 2) yield* Effect.sleep(50)
       found.sort((a, b) => a - b)
-      // whoever sleeps is not waited for
+      // the sleeping handler is not awaited
       process.stdout.write(
         `${others.length === 0 ? "alone" : "beside a sleeper"}: p50 ${found[Math.floor(found.length * 0.5)]} ms, ` +
           `p99 ${found[Math.floor(found.length * 0.99)]} ms, ${found.length} deliveries\n`

@@ -1,9 +1,9 @@
 /**
- * What people use today beside Rollcall, each alone with the same worlds and the same faulty API of the simulation, judged
- * by one judge.
+ * Compares Rollcall with common ways of polling: each reads the same worlds through the same faulty API of the simulation, alone, and
+ * the same judge scores them.
  *
- * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, 200 worlds unless told otherwise, from a random seed, which is printed;
- * `--report` writes the section "Beside the others" of docs/fidelity.md.
+ * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, default 200 worlds from a random seed, which is printed;
+ * `--report` writes the section "Comparison with other pollers" of docs/fidelity.md.
  */
 import { parseArgs } from "node:util"
 import { planOf } from "../test/simulation/plan/PlanGenerator.ts"
@@ -56,27 +56,29 @@ const ours = scores[contenders.indexOf(rollcall)]!
 const reasons = `Of Rollcall's ${ours.lost} lost changes: ${of(ours.lossCounts)}. Of its ${ours.ghosts} ghosts: ${
   of(ours.ghostCounts)
 }. \
-Of its ${ours.missedDeletes} missed deletes, ${ours.missedDeletesInEmptyLists} are of lists in which nothing is left.`
+Of its ${ours.missedDeletes} missed deletes, ${ours.missedDeletesInEmptyLists} are in lists that are empty.`
 const seconds = ((Date.now() - startedAt) / 1000).toFixed(0)
 console.log(`${worlds} worlds from seed ${from}, ${seconds} s\n\n${result}\n\n${reasons}`)
 
-const reading =
-  `Everybody reads through a client that tries again what may pass, nobody is killed, and the ideal reader looks at \
-everything once in an interval. *Lost*: a state that lasted an interval and was never told. *Wrong at the end*: after two \
-of the world's days of peace. *Ghost*: told and never true since what was told before. A delay runs from the moment a change can \
-be seen. Rollcall's waves of changes wait for somebody who comes by once in a sweep interval; what is gone from a list that ran empty \
-stays pending, for an empty list is also what a broken API shows.
+const explanation =
+  `All of them read through a client that retries transient errors, no process is killed, and the ideal reader \
+reads everything once per interval. *Lost*: a state that lasted an interval and was never reported. *Wrong at \
+the end*: the reported state differs after two of the world's days without faults. *Ghost*: a reported state \
+that the record did not have since the previous report. A delay is measured from the moment a change becomes \
+visible. An operator approves Rollcall's holds once per sweep interval. Records absent from a list that became \
+empty stay pending, because a broken API also returns an empty list.
 
-${reasons} *Held*, *pending*: it was seen and waited, for somebody to decide, or for the end of its reading, a confirm or a \
-re-read, until another state took its place: nothing that was seen is dropped, but only the newest is told. *Hidden by a \
-fault*: never handed out in a page that counts, while requests of its list failed or were answered wrongly. *For a sweep*: \
-not announced to polls, or later than the margin. *Mixed*: true but for properties left as they were told before, as Rollcall \
-does while a change of scope is held; such a mixture may look like an older state. *Older copy*: the API showed it again, with \
-nothing that tells it from the record having gone back.`
+${reasons} *Held*, *pending*: the state was read and waited, for an operator's decision, or for the end of its \
+run, a confirm or a refetch, until another state replaced it: a change that was read is never dropped, but only \
+the newest state is reported. *Hidden by a fault*: the state was never in a page that counts, while requests for \
+its list failed or returned wrong data. *For a sweep*: the change was not announced to polls, or came later than \
+their overlap. *Mixed*: correct except for properties that keep their previous values, as Rollcall does while a \
+scope change is held; such a mixture may look like an older state. *Older copy*: the API returned an older state \
+again, and nothing distinguishes it from the record having gone back.`
 if (values.report) {
   writeSection(
     "docs/fidelity.md",
-    "Beside the others",
-    `\`node bench/Fidelity.ts ${worlds} ${from} --report\`, ${seconds} s.\n\n${result}\n\n${reading}`
+    "Comparison with other pollers",
+    `\`node bench/Fidelity.ts ${worlds} ${from} --report\`, ${seconds} s.\n\n${result}\n\n${explanation}`
   )
 }

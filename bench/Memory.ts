@@ -1,7 +1,7 @@
 /**
  * Peak resident memory of the service process after a backfill and two sweeps of small and large streams.
  *
- * `node bench/Memory.ts [records …]`, 250, 10,000 and 200,000 unless told otherwise.
+ * `node bench/Memory.ts [records …]`, default 250, 10,000 and 200,000.
  */
 import { withBench } from "./Bench.ts"
 import { table } from "./Table.ts"

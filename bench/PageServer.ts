@@ -1,11 +1,11 @@
 /**
- * A process that serves one long list of applications and does next to nothing else, so that what reads it is measured
- * and not this. Argument: number of records. Prints its base address, then a line `run <ms>` for each full reading
- * that begins.
+ * A process that serves one long list of applications at minimal cost, so that a benchmark measures the reader
+ * and not the server. Argument: number of records. Prints its base address, then a line `run <ms>` at the start of each full
+ * run.
  *
  * Gotchas
- * - A page is one serialized page of the sandbox's world with other ids written into it: no memory per record.
- * - With `updated_after` or `ids` nothing is found: nothing ever changes here.
+ * - Every page is the same serialized page of the sandbox's world with other ids, so that records take no memory.
+ * - A request with `updated_after` or `ids` returns nothing, because nothing changes.
  */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -16,21 +16,23 @@ const records = Number(process.argv[2])
 const pages = Math.ceil(records / pageSize.max)
 const idLength = 24
 
-// more than a page of them, for some are deleted and would make no event
+// twice the page size, because some records are deleted and would not become events
 const world = World.make({ seed: 1, start: Date.now(), records: 2 * pageSize.max, speed: 0 })
 const rows = [...world.truth("sandbox:everything", "ats.application").values()].slice(0, pageSize.max)
   .map((row) => JSON.stringify(row))
 const opening = `{"status":"success","data":{"results":[`
 const body = Buffer.from(`${opening}${rows.join(",")}],"next":`)
-const places: Array<number> = []
+const idOffsets: Array<number> = []
 for (let at = Buffer.byteLength(opening), i = 0; i < rows.length; i++) {
-  places.push(at + `{"id":"`.length)
+  idOffsets.push(at + `{"id":"`.length)
   at += Buffer.byteLength(rows[i]!) + 1
 }
 
 const page = (number: number): Buffer => {
   const bytes = Buffer.from(body)
-  places.forEach((place, i) => bytes.write(`rec${number * pageSize.max + i}`.padEnd(idLength, "x"), place, "latin1"))
+  idOffsets.forEach((offset, i) =>
+    bytes.write(`rec${number * pageSize.max + i}`.padEnd(idLength, "x"), offset, "latin1")
+  )
   const next = number + 1 < pages ? `"${number + 1}"` : "null"
   return Buffer.concat([bytes, Buffer.from(`${next}},"warnings":[]}`)])
 }

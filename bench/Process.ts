@@ -1,8 +1,8 @@
 /**
- * A process under measurement, seen from outside: its lines, its CPU time, its peak memory.
+ * A measured process, observed from outside: its output lines, CPU time and peak memory.
  *
  * Gotchas
- * - CPU time comes from `/proc`, in hundredths of a second: Linux only, and nothing shorter than a second is measured.
+ * - CPU time comes from `/proc`, in hundredths of a second: it needs Linux, and times below a second are too inexact.
  */
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -13,7 +13,7 @@ export interface Line {
   readonly text: string
   /** Unix ms */
   readonly at: number
-  /** Of the process when the line arrived. */
+  /** CPU time of the process when the line arrived. */
   readonly cpuSeconds: number
 }
 
@@ -23,10 +23,10 @@ export class Process {
   readonly #child
   readonly #lines: Array<Line> = []
   readonly #ended: Promise<unknown>
-  #news = Promise.withResolvers<void>()
-  #over = false
+  #nextLine = Promise.withResolvers<void>()
+  #hasEnded = false
 
-  /** Runs a script of the repository with Node; `output` is where its lines are read. */
+  /** Runs a script of the repository with Node; `output` is the stream whose lines are read. */
   constructor(
     script: string,
     args: ReadonlyArray<string>,
@@ -42,24 +42,24 @@ export class Process {
     if (stream === null) throw new Error(`${output} is not read`)
     createInterface(stream).on("line", (text) => {
       this.#lines.push({ text, at: Date.now(), cpuSeconds: this.cpuSeconds })
-      this.#tell()
+      this.#notify()
     }).on("close", () => {
-      this.#over = true
-      this.#tell()
+      this.#hasEnded = true
+      this.#notify()
     })
   }
 
-  #tell(): void {
-    this.#news.resolve()
-    this.#news = Promise.withResolvers()
+  #notify(): void {
+    this.#nextLine.resolve()
+    this.#nextLine = Promise.withResolvers()
   }
 
-  /** The first line that holds this text and was not returned before. */
+  /** The first line that contains this text and was not returned before. */
   async line(text: string): Promise<Line> {
     for (;;) {
       for (let line; (line = this.#lines.shift()) !== undefined;) if (line.text.includes(text)) return line
-      if (this.#over) throw new Error(`the process ended without saying "${text}"`)
-      await this.#news.promise
+      if (this.#hasEnded) throw new Error(`the process ended before it printed "${text}"`)
+      await this.#nextLine.promise
     }
   }
 

@@ -1,8 +1,8 @@
 /**
- * Messages/s from the event log of the real service through a real broker, against the floor of the same run: bare
- * kafkajs that sends the same messages, already encoded, in transactions of the same size.
+ * Messages/s from the event log of the real service through a real broker, compared with a floor in the same run: plain
+ * kafkajs that sends the same encoded messages in transactions of the same size.
  *
- * `node bench/Relay.ts [records] [runs]`, 50,000 and 3 unless told otherwise. Needs what the Kafka tests need.
+ * `node bench/Relay.ts [records] [runs]`, default 50,000 and 3. Needs the same environment as the Kafka tests.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -19,13 +19,13 @@ import { compareWithFloor, type Measurement } from "./Table.ts"
 
 const records = Number(process.argv[2] ?? 50_000)
 const runs = Number(process.argv[3] ?? 3)
-/** What the relay puts into one transaction, and what a batch of a topic may hold by default. */
+/** The relay's batch size, and the default limit of a topic's batches in bytes. */
 const perTransaction = 500
 const batchBytes = 1_048_588
 
 type Transaction = ReadonlyArray<ReadonlyArray<KafkaMessage>>
 
-/** The log as the transactions in which the relay sends it. */
+/** The log, split into the transactions in which the relay sends it. */
 const transactionsOf = (file: string, topic: string): Promise<ReadonlyArray<Transaction>> =>
   Effect.gen(function*() {
     const store = Context.get(yield* Layer.build(Sqlite.layer({ file })), Store)
@@ -70,7 +70,7 @@ const floor = async (brokers: ReadonlyArray<string>, file: string): Promise<Meas
   return measured
 }
 
-/** The service without integrations: all it does is publish the log it has. */
+/** The service without integrations: it only publishes the existing log. */
 const relay = async (brokers: ReadonlyArray<string>, file: string): Promise<Measurement> => {
   const service = new Process("bin/rollcall.js", ["start"], "stderr", {
     ...settings(file),
@@ -93,7 +93,7 @@ const relay = async (brokers: ReadonlyArray<string>, file: string): Promise<Meas
   }
 }
 
-/** Everything the service found is one event each: nothing changes here. */
+/** Every record is one event, because nothing changes during the run. */
 const run = (brokers: ReadonlyArray<string>) =>
   withBench(records, async ({ file, service }): Promise<Record<string, Measurement>> => {
     const filling = service()

@@ -1,5 +1,5 @@
 /**
- * Measurements as a Markdown table: medians over runs, each row against the floor of the same run.
+ * Measurements as a Markdown table: medians over runs, each row compared with the floor of the same run.
  */
 export interface Measurement {
   readonly rows: number
@@ -21,7 +21,7 @@ export const table = (header: ReadonlyArray<string>, rows: ReadonlyArray<Readonl
 const rate = ({ rows, seconds }: Measurement) => rows / seconds
 const cpu = ({ cpuSeconds, rows }: Measurement) => (cpuSeconds / rows) * 100_000
 
-/** `runs`: what was measured, by name; the ratios are taken within a run, then their median. */
+/** `runs`: measurements by name; a ratio is computed within each run, then the median of the ratios. */
 export const compareWithFloor = (
   floor: string,
   unit: string,
@@ -30,14 +30,14 @@ export const compareWithFloor = (
   table(
     ["", `${unit}/s`, "rate / floor", "CPU s per 100k", "CPU / floor"],
     Object.keys(runs[0] ?? {}).map((name) => {
-      const over = (of: (measured: Measurement) => number) => median(runs.map((run) => of(run[name]!)))
+      const medianOf = (of: (measured: Measurement) => number) => median(runs.map((run) => of(run[name]!)))
       const ratio = (of: (measured: Measurement) => number) =>
         median(runs.map((run) => of(run[name]!) / of(run[floor]!)))
       return [
         name,
-        Math.round(over(rate)).toLocaleString("en"),
+        Math.round(medianOf(rate)).toLocaleString("en"),
         ratio(rate).toFixed(2),
-        over(cpu).toFixed(2),
+        medianOf(cpu).toFixed(2),
         ratio(cpu).toFixed(2)
       ]
     })

@@ -1,13 +1,13 @@
 /**
- * A year of a small steady world in virtual time: the real service, a store in a file, retention. What reading costs, and
- * what is kept, at the end of each month.
+ * A year of a small world with a constant rate of changes, in virtual time: the real service, a store in a file, retention. Measures
+ * the cost of requests and the amount of stored data at the end of each month.
  *
- * `node bench/Year.ts [changes a day] [--report]`, 8 unless told otherwise; `--report` writes the section "A year" of
+ * `node bench/Year.ts [changes a day] [--report]`, default 8; `--report` writes the section "A year" of
  * docs/benchmarks.md.
  *
  * Gotchas
- * - What the world remembers of its past for an oracle is thrown away every month: it is not the service's memory.
- * - A record that is deleted leaves the list at once: tombstones that the API keeps for ever are rows that it lists.
+ * - The world's history, which only an oracle needs, is dropped every month, so that it does not count as the service's memory.
+ * - A deleted record leaves the list immediately: tombstones that the API keeps forever would be rows that it lists.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -65,7 +65,7 @@ const setting: WorldSettings = {
   plugins: false,
   epilogue: "none"
 }
-/** As many come as go. */
+/** As many creates as deletes. */
 const mutationMix: ReadonlyArray<MutationKind> = [
   "edit",
   "edit",
@@ -124,7 +124,7 @@ Effect.runFork(
 setFlagsFromString("--expose_gc")
 const collect: () => void = runInNewContext("gc")
 
-/** What was true lately, and nothing older. */
+/** Drops all but the latest state of the world. */
 const dropHistory = () => {
   for (const { announced, byId, rows } of world.tables) {
     announced.length = 0
@@ -215,12 +215,12 @@ const result = table(
 )
 const seconds = ((Date.now() - startedAt) / 1000).toFixed(0)
 console.log(`${changesADay} changes a day, ${seconds} s, Node ${process.version}\n\n${result}`)
-const reading =
-  `${changesADay} changes a day to two streams of 100 records, polled every six hours and swept every day, faultless; \
+const explanation =
+  `${changesADay} changes a day to two streams of 100 records, polled every six hours and swept every day, without faults; \
 retention 7 days, as by default. \`heads\` holds a row for each id ever seen, \`events\` the log within retention and the \
 latest row of each record however old. The file is measured after its write-ahead log was written back; that log is at most \
 8 MB.`
 if (values.report) {
   const command = `\`\`\`\nnode bench/Year.ts ${changesADay} --report\n\`\`\``
-  writeSection("docs/benchmarks.md", "A year", `${command}\n\n${result}\n\n${reading}`)
+  writeSection("docs/benchmarks.md", "A year", `${command}\n\n${result}\n\n${explanation}`)
 }

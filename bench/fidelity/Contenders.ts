@@ -1,11 +1,11 @@
 /**
- * Lets one contender live through a world of the simulation: same plan, same faulty API, same times. Hides how the service,
- * a poller and an ideal reader are made to run there.
+ * Runs one contender in a world of the simulation: same plan, same faulty API, same times. Hides how the service,
+ * a poller and an ideal reader are run there.
  *
  * Gotchas
- * - Nobody is killed and no store or sink goes away here, whoever takes part: of our own troubles only the clock that is
- *   set remains. What dying processes lose is the simulation's question.
- * - A fault meets a number of requests, whoever makes them: more requests wear it out sooner.
+ * - No process is killed here, and no store or sink becomes unavailable: of the service's troubles only the changed clock
+ *   remains. The simulation itself tests what dying processes lose.
+ * - A fault applies to a number of requests of any kind: more requests end it sooner.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ import { LossAnalysis } from "./LossAnalysis.ts"
 import { day, type Listed, type Poller, readerOf } from "./Pollers.ts"
 import { RetryingApi } from "./RetryingApi.ts"
 
-/** What somebody said of a record; null: it is deleted. */
+/** A change that a contender reports; `record` null: deleted. */
 export interface ReportedChange {
   /** Server ms. */
   readonly at: number
@@ -34,21 +34,21 @@ interface Environment {
   readonly world: World
   readonly api: FaultyApi
   readonly setting: WorldSettings
-  /** Our clock − theirs, ms. */
+  /** The contender's clock minus the API's clock, ms. */
   readonly skew: () => number
-  readonly report: (table: Table, id: string, told: ReportedChange) => void
+  readonly report: (table: Table, id: string, change: ReportedChange) => void
 }
 
-/** Takes part in a world from its beginning. */
+/** Takes part in a world from its start. */
 export interface Contender {
   readonly name: string
-  readonly start: (around: Environment) => {
-    /** Somebody comes by, once in a sweep interval. */
-    readonly attend?: () => void
-    /** All is well again. */
-    readonly calm?: () => void
+  readonly start: (environment: Environment) => {
+    /** An operator visit, once per sweep interval. */
+    readonly visit?: () => void
+    /** Called when the faults have ended. */
+    readonly endFaults?: () => void
     readonly leave?: () => void
-    /** Requests it would need, where it makes none. */
+    /** The number of requests it would need, if it sends none. */
     readonly requests?: () => number
     readonly analysis?: LossAnalysis
   }
@@ -58,17 +58,17 @@ export interface Outcome {
   readonly world: World
   readonly setting: WorldSettings
   readonly reported: ReadonlyMap<Row, ReadonlyArray<ReportedChange>>
-  /** Said of records that there never were. */
+  /** Reports for records that never existed. */
   readonly unknownRecords: number
   readonly requests: number
   readonly start: number
-  /** Of who keeps one. */
+  /** Of a contender that has one. */
   readonly analysis: LossAnalysis | null
 }
 
 const start = Date.parse("2026-03-01T12:00:00Z")
 
-/** The world, and two of its days of peace. */
+/** Runs the world, and then two of its days without faults. */
 export const runWorld = ({ seed, setting, steps }: Plan, contender: Contender): Outcome => {
   const time = new VirtualTime(start)
   const world = new World(seed, setting, start)
@@ -82,15 +82,15 @@ export const runWorld = ({ seed, setting, steps }: Plan, contender: Contender): 
     api,
     setting,
     skew: () => skew,
-    report: (table, id, said) => {
+    report: (table, id, change) => {
       const row = table.byId.get(id)
       if (row === undefined) unknownRecords++
-      else reported.set(row, [...reported.get(row) ?? [], said])
+      else reported.set(row, [...reported.get(row) ?? [], change])
     }
   })
 
   let midway: Array<Mutation> = []
-  const happen = (step: Mutation, at: number) => {
+  const applyMutation = (step: Mutation, at: number) => {
     for (const mutation of [step.mutation, "edit", "create"] as const) {
       if (world.apply({ ...step, mutation }, at, time.now)) return
     }
@@ -98,31 +98,31 @@ export const runWorld = ({ seed, setting, steps }: Plan, contender: Contender): 
   const release = () => {
     const waiting = midway
     midway = []
-    for (const step of waiting) happen(step, time.now)
+    for (const step of waiting) applyMutation(step, time.now)
   }
   api.betweenPages = release
-  const take = (step: Step) => {
+  const applyStep = (step: Step) => {
     if ("fault" in step) api.addFault(step)
     else if ("trouble" in step) skew = step.trouble === "clock" ? Math.floor((step.value - 0.5) * 480_000) : skew
     else if (step.midway) midway.push(step)
-    else happen(step, start + step.at)
+    else applyMutation(step, start + step.at)
   }
   const end = start + setting.duration
-  const calm = () => {
+  const endFaults = () => {
     api.clearFaults()
     release()
-    participant.calm?.()
+    participant.endFaults?.()
   }
   const agenda = [
-    { at: end, act: calm },
+    { at: end, act: endFaults },
     { at: end + 2 * day(setting), act: () => participant.leave?.() },
     ...steps.map((step) => ({
       at: Math.min(end, start + step.at + ("mutation" in step && !step.midway ? step.lag : 0)),
-      act: () => take(step)
+      act: () => applyStep(step)
     })),
     ...Array.from({ length: Math.ceil(setting.duration / setting.sweepInterval) + 7 }, (_, visit) => ({
       at: start + (visit + 1) * setting.sweepInterval,
-      act: () => participant.attend?.()
+      act: () => participant.visit?.()
     }))
   ].sort((a, b) => a.at - b.at)
   for (const { act, at } of agenda) {
@@ -140,16 +140,16 @@ export const runWorld = ({ seed, setting, steps }: Plan, contender: Contender): 
   }
 }
 
-// ---- who takes part -----------------------------------------------------------------------------------------------
+// ---- contenders ---------------------------------------------------------------------------------------------------
 
-/** Looks at everything at each interval and is never refused: what the others are measured by. */
+/** Reads everything once per interval and never fails: the standard for the others. */
 export const ideal: Contender = {
   name: "ideal reader",
   start: ({ setting, report, time, world }) => {
     const known = new Map<Row, JsonObject>()
-    let looks = 0
-    const look = Effect.sync(() => {
-      looks++
+    let readCount = 0
+    const readAll = Effect.sync(() => {
+      readCount++
       for (const table of world.tables) {
         for (const row of table.byId.values()) {
           const before = known.get(row)
@@ -163,8 +163,8 @@ export const ideal: Contender = {
         }
       }
     })
-    Effect.runFork(Effect.forever(Effect.andThen(look, time.sleep(setting.interval))), { scheduler: time })
-    return { requests: () => looks * world.tables.length }
+    Effect.runFork(Effect.forever(Effect.andThen(readAll, time.sleep(setting.interval))), { scheduler: time })
+    return { requests: () => readCount * world.tables.length }
   }
 }
 
@@ -179,7 +179,7 @@ export const polling = (poller: Poller): Contender => ({
       const remove = (id: string) => {
         if (known.delete(id)) report(table, id, { at: time.now, kind: "deleted", record: null })
       }
-      const see = (row: Listed) => {
+      const accept = (row: Listed) => {
         if (row.remote_deleted_at !== null) return remove(row.id)
         const text = JSON.stringify(row)
         const before = known.get(row.id)
@@ -195,20 +195,20 @@ export const polling = (poller: Poller): Contender => ({
         const present = new Set(rows.map(({ id }) => id))
         for (const id of known.keys()) if (!present.has(id)) remove(id)
       }
-      const turn = poller.poll({ setting, read: readerOf(source, stream), see, deleteAbsent })
-      const run = Effect.forever(Effect.andThen(Effect.ignore(turn), Effect.sleep(setting.interval)))
+      const poll = poller.poll({ setting, read: readerOf(source, stream), accept, deleteAbsent })
+      const run = Effect.forever(Effect.andThen(Effect.ignore(poll), Effect.sleep(setting.interval)))
       Effect.runFork(run.pipe(Effect.provideService(Clock.Clock, clock)), { scheduler: time })
     }
     return {}
   }
 })
 
-/** The real service; whoever comes by lets through what it holds back, and in the end has it try what it left alone. */
+/** The real service. The operator approves all holds, and at the end polls the streams that were paused. */
 export const rollcall: Contender = {
   name: "**Rollcall**",
   start: ({ api, setting, skew, report, time, world }) => {
-    const backup = new SimulatedStore(time)
-    const store = backup.store
+    const simulatedStore = new SimulatedStore(time)
+    const store = simulatedStore.store
     const analysis = new LossAnalysis()
     api.onFault = (table) => analysis.requestFailed(table, time.now)
     const process: Process = new Process(1, {
@@ -239,14 +239,14 @@ export const rollcall: Contender = {
     process.start()
     return {
       analysis,
-      attend: () => {
+      visit: () => {
         const holds = time.run(store.holds({ states: ["open"], limit: 1_000 }), Infinity) ?? []
         for (const { id } of holds) {
           const decision = { state: "approving", release: { origin: null, silent: false } } as const
           time.run(process.within(store.decide(id, decision, time.now)), time.now + 1_000)
         }
       },
-      calm: () => {
+      endFaults: () => {
         for (const key of setting.streams) {
           const tried = process.capture?.execute(key, { kind: "poll" }) ?? Effect.void
           time.run(process.within(Effect.ignore(tried)), time.now + 1_000)
@@ -254,7 +254,7 @@ export const rollcall: Contender = {
       },
       leave: () => {
         process.stop()
-        backup.close()
+        simulatedStore.close()
       }
     }
   }

@@ -1,55 +1,56 @@
 /**
- * Holds what somebody told against what was true: one judge for all, who knows the world and nothing of how it was read.
+ * Compares the changes that a contender reported with the world. The same judge scores all contenders; it knows the world, not the
+ * way it was read.
  *
  * Invariants
- * 1. What was told of a record is matched, in order, with its states: each with the first that fits at or after the one
- *    before, and that had begun by then.
+ * 1. The reports of a record are matched with its states, in order: each with the first equal state at or after the
+ *    previous match that had started by the time of the report.
  *
  * Gotchas
- * - Only content counts: a state that differs from the one before in volatile timestamps, or in order, is the same.
- * - A live record with nothing left in it may be told as empty or as gone: both are right.
+ * - Only content counts: a state that differs from the previous one only in volatile timestamps or in order is the same.
+ * - A live record without any content may be reported as empty or as deleted: both are correct.
  */
 import { contentOf } from "../../test/simulation/oracle/Content.ts"
 import type { JsonObject, RecordState, Row, Table } from "../../test/simulation/world/World.ts"
 import type { Outcome, ReportedChange } from "./Contenders.ts"
 import { type GhostReason, ghostReasons, type LossReason, lossReasons } from "./LossAnalysis.ts"
 
-/** A time during which a record was the same. */
+/** A period during which a record did not change. */
 interface State {
   readonly from: number
-  /** Index of the first of what was shown. */
+  /** Index of the period's first state in the history. */
   readonly first: number
-  /** null: there was no record yet. */
+  /** null: the record did not exist yet. */
   readonly content: string | null
   readonly gone: boolean
-  /** Told with its content it is told rightly: it is there, or what it shows says that it is deleted, or nothing. */
+  /** A report with this content is correct: the record is live, or its content shows that it is deleted or empty. */
   readonly plain: boolean
 }
 
 export interface Score {
-  /** States there were, after the beginning, that lasted an interval. */
+  /** States after the start that lasted an interval. */
   states: number
-  /** Of those: never told. */
+  /** Of those: never reported. */
   lost: number
-  /** How that came, of who keeps a analysis. */
+  /** The reasons, for a contender with an analysis. */
   readonly lossCounts: Record<LossReason, number>
-  /** Records that are not, in the end, as they were told. */
+  /** Records whose last reported state is wrong at the end. */
   wrong: number
-  /** Of those: gone and told as there. */
+  /** Of those: deleted but reported as live. */
   missedDeletes: number
-  /** Of those: in a list in which nothing is left. */
+  /** Of those: in an empty list. */
   missedDeletesInEmptyLists: number
-  /** Told as there, and not true then nor since what was told before. */
+  /** Reported as live with a state that the record did not have since the previous report. */
   ghosts: number
-  /** How they came, of who keeps a analysis. */
+  /** The reasons, for a contender with an analysis. */
   readonly ghostCounts: Record<GhostReason, number>
-  /** Told as deleted, and there ever since what was told before. */
+  /** Reported as deleted although live ever since the previous report. */
   falseDeletes: number
-  /** Told as created once more, though never gone since. */
+  /** Reported as created again although never deleted since. */
   recreated: number
-  /** Updates in which nothing changed. */
+  /** Updates without a change. */
   emptyUpdates: number
-  /** ms from the beginning of a state until it was told. */
+  /** ms from the start of a state until its report. */
   readonly delays: Array<number>
   requests: number
 }
@@ -73,7 +74,7 @@ export const emptyScore = (): Score => ({
   requests: 0
 })
 
-/** What stands for a record before anything was told of it. */
+/** The state of a record before its first report. */
 const nothingReported: ReportedChange = { at: -Infinity, kind: "deleted", record: null }
 
 const isEmpty = ({ live, record }: RecordState): boolean =>
@@ -94,7 +95,7 @@ const statesOf = (row: Row): ReadonlyArray<State> => {
   return states
 }
 
-/** It was never so, but for what is left as it was told before. An old copy is no mixture. */
+/** The record never had this state; each property has a real or the previously reported value. An old copy is not a mixture. */
 const isMixed = ({ history }: Row, record: JsonObject, before: JsonObject): boolean => {
   const same = (from: JsonObject, name: string) =>
     contentOf({ [name]: record[name] ?? null }) === contentOf({ [name]: from[name] ?? null })
@@ -107,36 +108,38 @@ const isMixed = ({ history }: Row, record: JsonObject, before: JsonObject): bool
 }
 
 const judgeRecord = (score: Score, table: Table, row: Row, { analysis, setting, start, ...outcome }: Outcome): void => {
-  const told = outcome.reported.get(row) ?? []
+  const reports = outcome.reported.get(row) ?? []
   const states = statesOf(row)
-  const tells = (said: ReportedChange, state: State) =>
-    said.record === null ? state.gone : state.plain && state.content === contentOf(said.record)
-  /** What has been reached, and which states were told. */
-  let reached = 0
+  const matches = (report: ReportedChange, state: State) =>
+    report.record === null ? state.gone : state.plain && state.content === contentOf(report.record)
+  /** Index of the latest matched state, and the states that were reported. */
+  let latestMatch = 0
   let before: ReportedChange | null = null
   const reportedStates = new Set([0])
-  for (const said of told) {
-    const at = states.findIndex((state, index) => index >= reached && state.from <= said.at && tells(said, state))
-    const goneSince = states.some(({ from, gone }, index) => gone && index >= reached && from <= said.at)
-    if (said.kind === "created" && before !== null && !goneSince) score.recreated++
-    if (said.kind === "updated" && before?.record != null && contentOf(said.record!) === contentOf(before.record)) {
+  for (const report of reports) {
+    const at = states.findIndex((state, index) =>
+      index >= latestMatch && state.from <= report.at && matches(report, state)
+    )
+    const goneSince = states.some(({ from, gone }, index) => gone && index >= latestMatch && from <= report.at)
+    if (report.kind === "created" && before !== null && !goneSince) score.recreated++
+    if (report.kind === "updated" && before?.record != null && contentOf(report.record!) === contentOf(before.record)) {
       score.emptyUpdates++
     }
     const last = before?.record
-    before = said
+    before = report
     if (at < 0) {
-      if (said.record === null) {
+      if (report.record === null) {
         score.falseDeletes++
         continue
       }
       score.ghosts++
-      const mixed = last != null && isMixed(row, said.record, last)
-      if (analysis !== null) score.ghostCounts[analysis.ghostOf(table, row, said.record, said.at, mixed)]++
+      const mixed = last != null && isMixed(row, report.record, last)
+      if (analysis !== null) score.ghostCounts[analysis.ghostOf(table, row, report.record, report.at, mixed)]++
       continue
     }
-    reached = at
+    latestMatch = at
     const { from } = states[at]!
-    if (!reportedStates.has(at) && from >= start) score.delays.push(said.at - from)
+    if (!reportedStates.has(at) && from >= start) score.delays.push(report.at - from)
     reportedStates.add(at)
   }
   states.forEach(({ first, from }, index) => {
@@ -145,16 +148,16 @@ const judgeRecord = (score: Score, table: Table, row: Row, { analysis, setting, 
     if (from < start || until - from < setting.interval) return
     score.states++
     if (reportedStates.has(index)) return
-    // what stood there when it ended was as good
-    const lastReported = told.findLast(({ at }) => at <= until) ?? nothingReported
-    if (tells(lastReported, states[index]!)) return
+    // the state that was last reported before it ended counts as well
+    const lastReported = reports.findLast(({ at }) => at <= until) ?? nothingReported
+    if (matches(lastReported, states[index]!)) return
     score.lost++
     const shown = { first, end: next?.first ?? row.history.length }
     if (analysis !== null) score.lossCounts[analysis.lossOf(table, row, shown, from, until)]++
   })
   const last = states.at(-1)!
-  const asTold = tells(before ?? nothingReported, last)
-  if (asTold) return
+  const isCorrect = matches(before ?? nothingReported, last)
+  if (isCorrect) return
   score.wrong++
   if (!last.gone || before?.record == null) return
   score.missedDeletes++

@@ -1,9 +1,9 @@
 /**
- * What one contender was handed, what met its requests and what it kept back: enough to say of a state that was never told,
- * and of what was told and never so, how that came.
+ * Records the pages that one contender was served, the faults of its requests and its pending changes: enough to explain why a state
+ * was never reported, and why a reported state was never true.
  *
  * Gotchas
- * - The first reason that fits counts, in the order of `lossReasons`: what waits behind a hold may have met a fault as well.
+ * - The first matching reason counts, in the order of `lossReasons`: a change behind a hold may also have been hidden by a fault.
  */
 import { contentOf } from "../../test/simulation/oracle/Content.ts"
 import type { CommittedTransaction } from "../../test/simulation/service/Process.ts"
@@ -11,32 +11,32 @@ import type { ServedPage } from "../../test/simulation/world/FaultyApi.ts"
 import type { JsonObject, Row, Table } from "../../test/simulation/world/World.ts"
 
 export const lossReasons = [
-  /** It was seen, and waited for somebody to decide until another state took its place. */
+  /** The state was read, and waited for an operator until another state replaced it. */
   "held",
-  /** It was seen, and waited for the end of its reading, a confirm or a re-read. */
+  /** The state was read, and waited for the end of its run, a confirm or a refetch. */
   "pending",
-  /** It was never handed out, and meanwhile the API was asked and failed, or was left alone because it had. */
+  /** The state was never served, and meanwhile requests failed, or the stream was paused after a failure. */
   "hidden by a fault",
-  /** Nothing but a sweep could have shown it: not announced, or later than the margin; none came by. */
+  /** Only a sweep could have found the state: it was not announced, or later than the overlap; no sweep ran in time. */
   "for a sweep",
-  /** It was over before a poll came by and had read the list to its end. */
+  /** The state was over before a poll read the list to its end. */
   "between two polls",
   "unexplained"
 ] as const
 export type LossReason = (typeof lossReasons)[number]
 
 export const ghostReasons = [
-  /** True but for properties left as they were told before. */
+  /** Correct except for properties that keep their previously reported values. */
   "mixed",
-  /** The same, by the properties that a hold masks; what comes out is what the record was once. */
+  /** The same for properties that a hold masks; the result equals an earlier state of the record. */
   "mixed into an older state",
-  /** An older copy that the API handed out. */
+  /** An older copy that the API served. */
   "older copy",
   "unexplained"
 ] as const
 export type GhostReason = (typeof ghostReasons)[number]
 
-/** A time, ms, during which a record was pending. */
+/** A period, ms, during which a record was pending. */
 interface Wait {
   readonly from: number
   until: number
@@ -47,34 +47,34 @@ const without = (record: JsonObject, names: ReadonlySet<string>): string =>
   contentOf(Object.fromEntries(Object.entries(record).filter(([name]) => !names.has(name))))
 
 export class LossAnalysis {
-  readonly #handed = new Map<Row, Map<number, number>>()
-  /** States that were handed out when they were over. */
-  readonly #stale = new Map<Row, Array<number>>()
+  readonly #served = new Map<Row, Map<number, number>>()
+  /** States that were served when they were outdated. */
+  readonly #outdated = new Map<Row, Array<number>>()
   readonly #waits = new Map<Row, Array<Wait>>()
-  readonly #troubled = new Map<Table, Array<number>>()
-  /** Readings of lists, from when the first page was asked for until the last one was answered. */
+  readonly #failures = new Map<Table, Array<number>>()
+  /** Runs over a list, from the request for the first page to the response with the last one. */
   readonly #read = new Map<Table, Array<Omit<Wait, "held">>>()
-  /** Since when a stream is left alone, ms. */
+  /** Periods, ms, during which a stream was paused. */
   readonly #blocked = new Map<Table, Array<Wait>>()
   readonly #masked = new Map<Table, Set<string>>()
 
   pageServed({ copies, faults, request, requestedAt, table }: ServedPage, now: number): void {
-    // who is asked for by id vouches for others; a list that leads in a circle is given up before its page counts
+    // A response for ids does not count as a run; a list whose cursor leads back is abandoned before its page counts.
     if (request.ids !== null || faults.includes("cycle")) return
-    const reading = this.#read.get(table)?.at(-1)
-    if (request.cursor === null || reading === undefined) push(this.#read, table, { from: requestedAt, until: now })
-    else reading.until = now
+    const run = this.#read.get(table)?.at(-1)
+    if (request.cursor === null || run === undefined) push(this.#read, table, { from: requestedAt, until: now })
+    else run.until = now
     for (const { hasId, row, state } of copies) {
-      const handed = this.#handed.get(row) ?? new Map<number, number>()
-      this.#handed.set(row, handed)
-      if (hasId && !handed.has(state)) handed.set(state, now)
-      if (hasId && state < row.history.length - 1) push(this.#stale, row, state)
+      const served = this.#served.get(row) ?? new Map<number, number>()
+      this.#served.set(row, served)
+      if (hasId && !served.has(state)) served.set(state, now)
+      if (hasId && state < row.history.length - 1) push(this.#outdated, row, state)
     }
   }
 
-  /** A request met a fault. */
+  /** Called when a request has a fault. */
   requestFailed(table: Table, now: number): void {
-    push(this.#troubled, table, now)
+    push(this.#failures, table, now)
   }
 
   committed(table: Table, { after, before, holds, pending }: CommittedTransaction, now: number): void {
@@ -87,13 +87,13 @@ export class LossAnalysis {
       if (last !== undefined && last.until === Infinity) last.until = now
       if (waiting !== null) push(this.#waits, row, { from: now, until: Infinity, held: waiting.hold !== null })
     }
-    const was = before.blocked !== null || before.failing !== null
-    const is = after.blocked !== null || after.failing !== null
-    if (is && !was) push(this.#blocked, table, { from: now, until: Infinity, held: false })
-    if (was && !is) this.#blocked.get(table)!.at(-1)!.until = now
+    const wasPaused = before.blocked !== null || before.failing !== null
+    const isPaused = after.blocked !== null || after.failing !== null
+    if (isPaused && !wasPaused) push(this.#blocked, table, { from: now, until: Infinity, held: false })
+    if (wasPaused && !isPaused) this.#blocked.get(table)!.at(-1)!.until = now
   }
 
-  /** Why nothing was told of the states `first` to before `end`, which lasted `from` … `until`. */
+  /** Why the states from `first` to before `end`, which lasted `from` … `until`, were not reported. */
   lossOf(
     table: Table,
     row: Row,
@@ -104,24 +104,24 @@ export class LossAnalysis {
     const overlaps = (wait: Wait) => wait.from <= until && wait.until >= from
     const waits = (this.#waits.get(row) ?? []).filter(overlaps)
     if (waits.some(({ held }) => held)) return "held"
-    const handed = [...this.#handed.get(row) ?? []].some(([state, at]) =>
+    const served = [...this.#served.get(row) ?? []].some(([state, at]) =>
       state >= states.first && state < states.end && at <= until
     )
     if (waits.length > 0) return "pending"
-    const troubled = this.#troubled.get(table)?.some((at) => at >= from && at <= until) === true
-    if (!handed && (troubled || (this.#blocked.get(table) ?? []).some(overlaps))) {
+    const hasFailed = this.#failures.get(table)?.some((at) => at >= from && at <= until) === true
+    if (!served && (hasFailed || (this.#blocked.get(table) ?? []).some(overlaps))) {
       return "hidden by a fault"
     }
     const announced = table.announced.some(({ id, stamp, visibleAt }) =>
       id === row.id && visibleAt === from && visibleAt - stamp < 60_000
     )
-    if (!handed && !announced) return "for a sweep"
-    const read = this.#read.get(table)?.some((reading) => reading.from >= from && reading.until <= until) === true
-    if (!handed && !read) return "between two polls"
+    if (!served && !announced) return "for a sweep"
+    const read = this.#read.get(table)?.some((run) => run.from >= from && run.until <= until) === true
+    if (!served && !read) return "between two polls"
     return "unexplained"
   }
 
-  /** How a record came to be told, at this time, as it was not; `mixed`: it was so but for what was told before. */
+  /** Why a record was reported at this time with a wrong state; `mixed`: correct except for previously reported properties. */
   ghostOf(table: Table, row: Row, record: JsonObject, at: number, mixed: boolean): GhostReason {
     if (mixed) return "mixed"
     const content = contentOf(record)
@@ -133,7 +133,7 @@ export class LossAnalysis {
     if (masked.size > 0 && newer.some((state) => without(state.record, masked) === unmasked)) {
       return "mixed into an older state"
     }
-    return older.some((state) => this.#stale.get(row)?.includes(state)) ? "older copy" : "unexplained"
+    return older.some((state) => this.#outdated.get(row)?.includes(state)) ? "older copy" : "unexplained"
   }
 }
 

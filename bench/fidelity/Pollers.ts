@@ -1,52 +1,52 @@
 /**
- * What people write today to notice changes behind a list with `updated_after`: each poller small, as in its blog post, and
- * honest. Hides how they page.
+ * Common ways to detect changes in a list with `updated_after`: each poller is as small as in a typical blog post, and
+ * correct in itself. Hides how they page.
  *
  * Gotchas
- * - All of them keep what they last saw of each record and tell only what differs: better than most, so that what they
- *   get wrong is their idea and not their carelessness. Nobody kills them, and what they remember is never lost.
+ * - All of them keep the last state of each record and report only differences: better than most, so that their
+ *   errors come from their method and not from carelessness. They are never killed, and never lose what they remember.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Page, Source, SourceError } from "../../src/source/Source.ts"
 import type { WorldSettings } from "../../test/simulation/plan/Plan.ts"
 
-/** A row of the API, as far as a poller looks into it. */
+/** A row of the API, with the properties that a poller uses. */
 export interface Listed {
   readonly id: string
   readonly changed_at: string | null
   readonly remote_deleted_at: string | null
 }
 
-/** One list read to its end. */
+/** One list, read to its end. */
 interface ListRead {
   readonly rows: ReadonlyArray<Listed>
-  /** When its first request left: our clock; and the server's, by the `Date` of the first answer, if it has one. */
+  /** When the first request was sent: by the poller's clock, and by the server's, from the `Date` of the first response if it has one. */
   readonly ours: number
   readonly theirs: number
 }
 
-/** What a poller of one stream has to work with. */
+/** The tools of a poller for one stream. */
 export interface PollerContext {
   readonly setting: WorldSettings
-  /** The whole list, or what changed after a time, ms. */
+  /** Reads the whole list, or the changes after a time, ms. */
   readonly read: (updatedAfter: number | null) => Effect.Effect<ListRead, SourceError>
-  /** Takes a row for what its record now is. */
-  readonly see: (row: Listed) => void
-  /** Whatever is known and not among these rows is deleted. */
+  /** Accepts a row as the current state of its record. */
+  readonly accept: (row: Listed) => void
+  /** Deletes every known record that is not among these rows. */
   readonly deleteAbsent: (rows: ReadonlyArray<Listed>) => void
 }
 
 export interface Poller {
   readonly name: string
-  /** What is done at every interval; a failed turn is left to the next one. */
-  readonly poll: (desk: PollerContext) => Effect.Effect<void, SourceError>
+  /** Runs once per interval; a failed poll is not repeated before the next interval. */
+  readonly poll: (context: PollerContext) => Effect.Effect<void, SourceError>
 }
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-/** A list that never ends is given up. */
-const mostPages = 1_000
+/** A list that never ends is abandoned. */
+const maxPages = 1_000
 
 const isListed = (row: unknown): row is Listed =>
   typeof row === "object" && row !== null && "id" in row && typeof row.id === "string"
@@ -57,11 +57,11 @@ export const readerOf = (source: Source["Service"], stream: WorldSettings["strea
     const pages: Array<Page> = []
     let cursor: string | null = null
     do {
-      const asked = { ...stream, account: "default", priority: "poll", cursor, updatedAfter, ids: null } as const
-      const page: Page = yield* source.page(asked)
+      const request = { ...stream, account: "default", priority: "poll", cursor, updatedAfter, ids: null } as const
+      const page: Page = yield* source.page(request)
       pages.push(page)
       cursor = page.next
-    } while (cursor !== null && pages.length < mostPages)
+    } while (cursor !== null && pages.length < maxPages)
     const date = pages[0]!.serverTime
     return {
       rows: pages.flatMap(({ results }) => results.filter(isListed)),
@@ -72,15 +72,15 @@ export const readerOf = (source: Source["Service"], stream: WorldSettings["strea
 
 // ---- pollers ------------------------------------------------------------------------------------------------------
 
-const seeAll = ({ see }: PollerContext, rows: ReadonlyArray<Listed>) => rows.forEach(see)
+const acceptAll = ({ accept }: PollerContext, rows: ReadonlyArray<Listed>) => rows.forEach(accept)
 
 const newestTimestamp: Poller = {
   name: "newest timestamp",
-  poll: (desk) => {
+  poll: (context) => {
     let newest: number | null = null
     return Effect.gen(function*() {
-      const { rows } = yield* desk.read(newest)
-      seeAll(desk, rows)
+      const { rows } = yield* context.read(newest)
+      acceptAll(context, rows)
       for (const { changed_at } of rows) {
         if (changed_at !== null) newest = Math.max(newest ?? 0, Date.parse(changed_at))
       }
@@ -90,49 +90,51 @@ const newestTimestamp: Poller = {
 
 const lastRun: Poller = {
   name: "start of the last run",
-  poll: (desk) => {
+  poll: (context) => {
     let last: number | null = null
     return Effect.gen(function*() {
-      const { ours, rows } = yield* desk.read(last)
-      seeAll(desk, rows)
+      const { ours, rows } = yield* context.read(last)
+      acceptAll(context, rows)
       last = ours
     })
   }
 }
 
-/** By the server's clock and with an overlap; all else only in the full reading that comes every `fullEvery` ms. */
+/** Polls by the server's clock and with an overlap; reads the full list every `fullEvery` ms. */
 const overlapping = (name: string, fullEvery: (setting: WorldSettings) => number, complete: boolean): Poller => ({
   name,
-  poll: (desk) => {
+  poll: (context) => {
     let last: number | null = null
     let fullAt = -Infinity
     return Effect.gen(function*() {
       const isFull = (yield* Clock.currentTimeMillis) >= fullAt
-      const { ours, rows, theirs } = yield* desk.read(isFull || last === null ? null : last - desk.setting.overlapMin)
-      seeAll(desk, rows)
+      const { ours, rows, theirs } = yield* context.read(
+        isFull || last === null ? null : last - context.setting.overlapMin
+      )
+      acceptAll(context, rows)
       last = theirs
       if (!isFull) return
-      if (complete) desk.deleteAbsent(rows)
-      fullAt = ours + fullEvery(desk.setting)
+      if (complete) context.deleteAbsent(rows)
+      fullAt = ours + fullEvery(context.setting)
     })
   }
 })
 
 const snapshots = (name: string, every: (setting: WorldSettings) => number): Poller => ({
   name,
-  poll: (desk) => {
+  poll: (context) => {
     let dueAt = -Infinity
     return Effect.gen(function*() {
       if ((yield* Clock.currentTimeMillis) < dueAt) return
-      const { ours, rows } = yield* desk.read(null)
-      seeAll(desk, rows)
-      desk.deleteAbsent(rows)
-      dueAt = ours + every(desk.setting)
+      const { ours, rows } = yield* context.read(null)
+      acceptAll(context, rows)
+      context.deleteAbsent(rows)
+      dueAt = ours + every(context.setting)
     })
   }
 })
 
-/** A day of these worlds: sweeps come every six hours unless told otherwise. */
+/** A day of these worlds: by default a sweep comes every six hours. */
 export const day = ({ sweepInterval }: WorldSettings): number => 4 * sweepInterval
 const atEachSweep = ({ sweepInterval }: WorldSettings): number => sweepInterval
 

@@ -1,6 +1,6 @@
 /**
- * The faulty API behind a client that tries again what may pass, after as long as the API asks for: everybody has one, the
- * service too, where it is part of the adapter that the simulation leaves out.
+ * The faulty API behind a client that retries transient errors, after the time that the API requests. Every contender has such a
+ * client. The service has one too, but in the adapter that the simulation replaces.
  */
 import * as Effect from "effect/Effect"
 import { listsOnly, type Page, type Source, type SourceError } from "../../src/source/Source.ts"
@@ -8,12 +8,12 @@ import { FaultyApi, type ServedPage } from "../../test/simulation/world/FaultyAp
 
 const maxAttempts = 5
 
-const withRetries = (ask: Effect.Effect<Page, SourceError>, left = maxAttempts): Effect.Effect<Page, SourceError> =>
-  Effect.catch(ask, (error) => {
+const withRetries = (request: Effect.Effect<Page, SourceError>, left = maxAttempts): Effect.Effect<Page, SourceError> =>
+  Effect.catch(request, (error) => {
     const { reason } = error
     if (!reason.retryable || left === 1) return Effect.fail(error)
-    const told = "retryAfter" in reason ? reason.retryAfter : null
-    return Effect.andThen(Effect.sleep(told ?? 1_000 * 2 ** (maxAttempts - left)), withRetries(ask, left - 1))
+    const retryAfter = "retryAfter" in reason ? reason.retryAfter : null
+    return Effect.andThen(Effect.sleep(retryAfter ?? 1_000 * 2 ** (maxAttempts - left)), withRetries(request, left - 1))
   })
 
 export class RetryingApi extends FaultyApi {

@@ -1,11 +1,11 @@
-/** A day in a few lines. */
+/** The messages of the digest plugin. */
 import * as Testing from "#testing"
 import { assert, describe, it } from "@effect/vitest"
 import plugin from "./plugin.ts"
 
 const url = "https://chat.example/hooks/T0KEN"
 const used = (more: object = {}) => plugin.with({ values: { DIGEST_URL: url, ...more } })
-const taken: Testing.Setup = { http: () => ({ status: 200, body: "ok" }) }
+const accepting: Testing.Setup = { http: () => ({ status: 200, body: "ok" }) }
 
 const person = { first_name: "Zoë", last_name: "Berg" }
 const on = (day: number) => new Date(Date.UTC(2026, 0, day, 12))
@@ -16,11 +16,12 @@ const declined = (id: string, job: string | null) =>
 const opened = (id: string, name: string, detectedAt = on(1)) =>
   Testing.event("hris.staffing_entity.opened", { detectedAt, after: { id, name } })
 
-const told = ({ requests }: Testing.Result): ReadonlyArray<string> => requests.map(({ body }) => JSON.parse(body).text)
+const messages = ({ requests }: Testing.Result): ReadonlyArray<string> =>
+  requests.map(({ body }) => JSON.parse(body).text)
 
 describe("digest", () => {
-  it("tells the day in counts and titles, the most frequent first, and names nobody", async () => {
-    const testing = Testing.make(used(), taken)
+  it("the message lists counts and titles, the most frequent first, and no personal names", async () => {
+    const testing = Testing.make(used(), accepting)
     await testing.deliver([
       hired("a1", "Controller"),
       hired("a2", "Nurse"),
@@ -30,7 +31,7 @@ describe("digest", () => {
       opened("s1", "Warehouse Lead")
     ])
     const run = await testing.tick("digest")
-    assert.deepStrictEqual(told(run), [
+    assert.deepStrictEqual(messages(run), [
       "*sandbox:test, 2026-01-01*\n" +
       "• 3 hired: Nurse (2), Controller\n" +
       "• 2 declined: R&amp;D &lt;lead&gt;, untitled\n" +
@@ -39,40 +40,40 @@ describe("digest", () => {
     assert.notMatch(JSON.stringify([run.requests, run.logs]), /Zoë|Berg/)
   })
 
-  it("names those who were hired if it may", async () => {
-    const testing = Testing.make(used({ DIGEST_NAMES: true }), taken)
+  it("the message names hired people if DIGEST_NAMES is set", async () => {
+    const testing = Testing.make(used({ DIGEST_NAMES: true }), accepting)
     await testing.deliver([hired("a1", "Nurse"), hired("a2", "Nurse")])
-    assert.include(told(await testing.tick("digest"))[0], "• 2 hired: Nurse: Zoë Berg, Zoë Berg")
+    assert.include(messages(await testing.tick("digest"))[0], "• 2 hired: Nurse: Zoë Berg, Zoë Berg")
   })
 
-  it("T1: counts a hire once, however often it happened", async () => {
-    const testing = Testing.make(used(), taken)
+  it("an applicant who is hired twice counts as one hire (T1)", async () => {
+    const testing = Testing.make(used(), accepting)
     await testing.deliver([hired("a1", "Nurse"), hired("a1", "Nurse", on(1), 4)])
-    assert.include(told(await testing.tick("digest"))[0], "• 1 hired: Nurse")
+    assert.include(messages(await testing.tick("digest"))[0], "• 1 hired: Nurse")
   })
 
-  it("shows ten titles and how many more there are", async () => {
-    const testing = Testing.make(used(), taken)
+  it("a line shows ten titles and the number of further ones", async () => {
+    const testing = Testing.make(used(), accepting)
     await testing.deliver(Array.from({ length: 12 }, (_, at) => opened(`s${at}`, `Opening ${at}`)))
-    assert.match(told(await testing.tick("digest"))[0] ?? "", /^• 12 opened: Opening 0, .*Opening 9, and 2 more$/m)
+    assert.match(messages(await testing.tick("digest"))[0] ?? "", /^• 12 opened: Opening 0, .*Opening 9, and 2 more$/m)
   })
 
-  it("is silent about a day on which nothing happened, unless it is asked to tell", async () => {
-    assert.deepStrictEqual(told(await Testing.make(used(), taken).tick("digest")), [])
-    const [text] = told(await Testing.make(used({ DIGEST_EMPTY: true }), taken).tick("digest"))
+  it("no message is sent for a day without events, unless DIGEST_EMPTY is set", async () => {
+    assert.deepStrictEqual(messages(await Testing.make(used(), accepting).tick("digest")), [])
+    const [text] = messages(await Testing.make(used({ DIGEST_EMPTY: true }), accepting).tick("digest"))
     assert.strictEqual(text, "*sandbox:test, 2026-01-01*\nNothing happened.")
   })
 
-  it("L8: after days without a tick sends one message that spans them, and nothing twice", async () => {
-    const testing = Testing.make(used(), taken)
+  it("after days without a tick, one message covers all of them and repeats no event (L8)", async () => {
+    const testing = Testing.make(used(), accepting)
     await testing.deliver([hired("a1", "Nurse", on(1)), opened("s1", "Lead", on(2)), hired("a2", "Nurse", on(4))])
-    assert.deepStrictEqual(told(await testing.tick("digest")), [
+    assert.deepStrictEqual(messages(await testing.tick("digest")), [
       "*sandbox:test, 2026-01-01 to 2026-01-04*\n• 2 hired: Nurse (2)\n• 1 opened: Lead"
     ])
-    assert.deepStrictEqual(told(await testing.tick("digest")), [])
+    assert.deepStrictEqual(messages(await testing.tick("digest")), [])
   })
 
-  it("tries again while nobody takes it, and repeats the address in no failure", async () => {
+  it("a rejected message is sent again, and no failure contains the URL", async () => {
     const testing = Testing.make(used(), { http: [{ status: 500 }, "unreachable", { status: 200 }] })
     await testing.deliver(hired("a1", "Nurse"))
     assert.deepStrictEqual((await testing.tick("digest")).deliveries.map(({ attempts, state }) => [state, attempts]), [
@@ -85,15 +86,15 @@ describe("digest", () => {
     assert.notInclude(JSON.stringify([failure, logs]), "T0KEN")
   })
 
-  it("L4: cut off at any moment, the message arrives, and comes again only if its answer never came", async () => {
-    const testing = Testing.make(used(), taken)
+  it("after a crash at any point a message arrives, twice only if its response was lost (L4)", async () => {
+    const testing = Testing.make(used(), accepting)
     await testing.deliver([hired("a1", "Nurse"), opened("s1", "Lead")])
     const crashes = await testing.crashes({ tick: "digest" })
     assert.isAbove(crashes.length, 3)
     for (const { at, result } of crashes) {
       assert.isNull(result.failure, at)
-      assert.strictEqual(told(result).length, /nothing done with it|not kept/.test(at) ? 2 : 1, at)
-      assert.strictEqual(new Set(told(result)).size, 1, at)
+      assert.strictEqual(messages(result).length, /not processed|not recorded/.test(at) ? 2 : 1, at)
+      assert.strictEqual(new Set(messages(result)).size, 1, at)
     }
   })
 })

@@ -1,13 +1,13 @@
 /**
- * One message a day and integration: who was hired and declined for what, and what was opened. Hides how events become
- * a few lines.
+ * Sends one message per day and integration: the hires and declines by job, and the openings that were posted. Hides how
+ * events are summarized in a few lines.
  *
  * Invariants
- * 1. No personal data leaves unless `DIGEST_NAMES` is set
- * 2. One message per tick: an outage of days makes one that spans them   (L8)
+ * 1. The message contains no personal data unless `DIGEST_NAMES` is set
+ * 2. One message per tick: after an outage of several days, one message covers all of them   (L8)
  *
  * Gotchas
- * - A message whose answer never came may have arrived, and is sent again: better twice than not at all.
+ * - A message whose response was lost may have arrived. It is sent again: a duplicate is better than a lost message.
  */
 import * as Plugin from "#plugin"
 import * as Config from "effect/Config"
@@ -17,11 +17,11 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 
 const config = Config.all({
-  /** Takes `{"text": "…"}`, as incoming webhooks of Slack and many others do. */
+  /** Receives `{"text": "…"}`, the format of incoming webhooks of Slack and many other services. */
   url: Config.Redacted("DIGEST_URL"),
-  /** Whether those who were hired are named. */
+  /** Whether the message contains the names of hired people. */
   names: Config.Boolean("DIGEST_NAMES").pipe(Config.withDefault(false)),
-  /** Whether a day on which nothing happened is told. */
+  /** Whether a message is sent for a day without events. */
   empty: Config.Boolean("DIGEST_EMPTY").pipe(Config.withDefault(false))
 })
 
@@ -35,17 +35,17 @@ export interface DayEvents {
   readonly opened: ReadonlyArray<Opened>
 }
 
-const mostTitles = 10
+const maxTitles = 10
 
-/** What the receiver would take for its own markup. */
+/** Escapes the characters that the receiver would read as markup. */
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
-/** The last event of each record: who is hired twice in a day is one hire. */
+/** The last event of each record, so that a person who is hired twice in a day counts as one hire. */
 const perRecord = <E extends { readonly recordId: string }>(events: ReadonlyArray<E>): ReadonlyArray<E> => [
   ...new Map(events.map((event) => [event.recordId, event])).values()
 ]
 
-/** `3 hired: Nurse (2), Controller`; nothing for nothing. */
+/** A line such as `3 hired: Nurse (2), Controller`; no line if there are no events. */
 const line = <E extends { readonly recordId: string }>(
   what: string,
   events: ReadonlyArray<E>,
@@ -56,18 +56,18 @@ const line = <E extends { readonly recordId: string }>(
   if (records.length === 0) return []
   const byTitle = [...Map.groupBy(records, (event) => titleOf(event) ?? "untitled")]
     .sort(([, a], [, b]) => b.length - a.length)
-  const titles = byTitle.slice(0, mostTitles).map(([title, events]) => {
+  const titles = byTitle.slice(0, maxTitles).map(([title, events]) => {
     const names = events.map(nameOf).filter(Boolean)
     if (names.length > 0) return `${escaped(title)}: ${escaped(names.join(", "))}`
     return events.length > 1 ? `${escaped(title)} (${events.length})` : escaped(title)
   })
-  const more = byTitle.length > mostTitles ? [`and ${byTitle.length - mostTitles} more`] : []
+  const more = byTitle.length > maxTitles ? [`and ${byTitle.length - maxTitles} more`] : []
   return [`• ${records.length} ${what}: ${[...titles, ...more].join(", ")}`]
 }
 
 const dayOf = (date: Date): string => date.toISOString().slice(0, "2026-03-01".length)
 
-/** The days on which something happened; the tick's own if nothing did. */
+/** The first and the last day with events; the day of the tick if there are none. */
 const period = (tick: Plugin.Tick, times: ReadonlyArray<Date>): string => {
   const days = times.map(dayOf).sort()
   const from = days[0] ?? dayOf(tick.scheduledAt)
@@ -78,7 +78,7 @@ const period = (tick: Plugin.Tick, times: ReadonlyArray<Date>): string => {
 const nameOf = ({ after: { candidate } }: Hired): string =>
   [candidate?.first_name, candidate?.last_name].filter(Boolean).join(" ")
 
-/** The message; null if nothing happened. */
+/** The text of the message; null if there are no events. */
 export const messageOf = (
   tick: Plugin.Tick,
   { declined, hired, opened }: DayEvents,

@@ -1,4 +1,4 @@
-/** What a place among ratings is on a scale. */
+/** Levels on a skill's scale, by a rating's place and by name. */
 import { checkProficiency } from "#plugin"
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
@@ -11,7 +11,7 @@ const words = {
   ordered_options: [{ id: "a", name: "Beginner" }, { id: "b", name: "Advanced" }, { id: "c", name: "Expert" }]
 }
 
-describe("a level by place", () => {
+describe("levelAt", () => {
   const cases = [
     { scale: stars, levels: [0, 2, 3, 5] },
     { scale: percent, levels: [0, 100 / 3, 200 / 3, 100] },
@@ -19,7 +19,7 @@ describe("a level by place", () => {
     { scale: { type: "NUMERIC", min: 1, max: 2, step: 0.3 }, levels: [1, 1.3, 1.6, 1.9] }
   ]
   for (const { levels, scale } of cases) {
-    it(`of four ratings on ${JSON.stringify(scale)}`, () => {
+    it(`finds the levels of four ratings on ${JSON.stringify(scale)}`, () => {
       levels.forEach((level, place) => {
         const found = levelAt(scale, place, levels.length)
         if (typeof level === "number") assert.closeTo(Number(found), level, 1e-9)
@@ -28,7 +28,7 @@ describe("a level by place", () => {
     })
   }
 
-  it("is none on a scale without bounds or options, or among fewer than two ratings", () => {
+  it("returns null for a scale without bounds or options, and for fewer than two ratings", () => {
     assert.isNull(levelAt({ type: "NUMERIC", min: 1 }, 0, 4))
     assert.isNull(levelAt({ type: "SINGLE_SELECT", ordered_options: [] }, 1, 4))
     assert.isNull(levelAt({ type: "STARS" }, 1, 4))
@@ -40,18 +40,22 @@ describe("a level by place", () => {
   const step = Schema.NullOr(Schema.Finite.check(Schema.isBetween({ minimum: 0.01, maximum: 300 })))
   const count = Schema.Int.check(Schema.isBetween({ minimum: 2, maximum: 9 }))
 
-  it.prop("lies on the scale, whatever the scale", { bound, length, step, count }, ({ bound, count, length, step }) => {
-    const scale = { type: "NUMERIC", min: bound, max: bound + length, step }
-    for (let place = 0; place < count; place++) {
-      const level = levelAt(scale, place, count)
-      assert.isNotNull(level)
-      assert.isNull(checkProficiency(scale, level ?? ""))
+  it.prop(
+    "returns a valid level for every numeric scale",
+    { bound, length, step, count },
+    ({ bound, count, length, step }) => {
+      const scale = { type: "NUMERIC", min: bound, max: bound + length, step }
+      for (let place = 0; place < count; place++) {
+        const level = levelAt(scale, place, count)
+        assert.isNotNull(level)
+        assert.isNull(checkProficiency(scale, level ?? ""))
+      }
     }
-  })
+  )
 })
 
-describe("a level by name", () => {
-  it("is a number on a numeric scale, an option by id or name on the other", () => {
+describe("levelNamed", () => {
+  it("returns a number on a numeric scale, and an option by id or name on a scale of options", () => {
     assert.strictEqual(levelNamed(stars, "4"), 4)
     assert.isNull(levelNamed(stars, "Expert"))
     assert.isNull(levelNamed(stars, " "))

@@ -1,4 +1,4 @@
-/** Reviews that rate, openings that ask. */
+/** Skill ratings from reviews, and expected skills for openings. */
 import * as Testing from "#testing"
 import { assert, describe, it } from "@effect/vitest"
 import plugin from "./plugin.ts"
@@ -44,23 +44,23 @@ const expected = ({ writes }: Testing.Result) =>
   )
 
 describe("skill-sync", () => {
-  it("rates the reviewee's skills by the place of the rating, each on its own scale", async () => {
+  it("a rated review rates the reviewee's skills by the place of its rating, each skill on its own scale", async () => {
     assert.deepStrictEqual(ratedAs(await testing().deliver(rated("Exceeds"))), [["e1", "s1", 3], ["e1", "s2", "o2"]])
     assert.deepStrictEqual(ratedAs(await testing().deliver(rated("Below"))), [["e1", "s1", 0], ["e1", "s2", "o1"]])
   })
 
-  it("rates by name where a level is named", async () => {
+  it("a rating with a configured level gets that level", async () => {
     const named = testing({ SKILL_SYNC_SKILLS: "s1", SKILL_SYNC_LEVELS: { Meets: 5 } })
     assert.deepStrictEqual(ratedAs(await named.deliver(rated("Meets"))), [["e1", "s1", 5]])
   })
 
-  it("lets only those reviews count that it is told of", async () => {
+  it("only reviews of the configured types count", async () => {
     assert.deepStrictEqual((await testing().deliver(rated("Meets", "SELF"))).writes, [])
     const peers = testing({ SKILL_SYNC_REVIEW_TYPES: "PEER,SELF" })
     assert.strictEqual((await peers.deliver(rated("Meets", "SELF"))).writes.length, 2)
   })
 
-  it("sends nothing that is not on the scale, and names neither person nor rating", async () => {
+  it("a level that is not on the scale is not sent, and the failure names neither person nor rating", async () => {
     const faults: ReadonlyArray<[values: object, rating: string]> = [
       [{ SKILL_SYNC_LEVELS: { Meets: 6 } }, "Meets"],
       [{ SKILL_SYNC_LEVELS: { Meets: "high" } }, "Meets"],
@@ -76,7 +76,7 @@ describe("skill-sync", () => {
     }
   })
 
-  it("posts what an opening's title and groups ask for, the title first", async () => {
+  it("an opening gets the skills configured for its title and groups, and the title takes precedence", async () => {
     const run = await testing().deliver(
       opened({ name: "Senior Data-Engineer (EMEA)", groups: [{ id: "g1", name: "Support" }] })
     )
@@ -84,12 +84,12 @@ describe("skill-sync", () => {
     assert.deepStrictEqual((await testing().deliver(opened({ name: "Metadata Engineers" }))).writes, [])
   })
 
-  it("leaves what the opening has already", async () => {
+  it("a skill that the opening already has is not changed", async () => {
     const run = await testing().deliver(opened({ name: "Data Engineer", skills: [{ skill_id: "s1" }] }))
     assert.deepStrictEqual(expected(run), [["se1", "s2", "o2"]])
   })
 
-  it("L5: cut off at any moment, everything is sent in the end, and only what overwrites itself is sent again", async () => {
+  it("after a crash at any point every write is sent, and at most one write is sent twice (L5)", async () => {
     for (const event of [rated("Exceeds"), opened({ name: "Data Engineer" })]) {
       const once = await testing().deliver(event)
       for (const { at, result } of await testing().crashes(event)) {

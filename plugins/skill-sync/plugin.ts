@@ -1,13 +1,13 @@
 /**
- * Skills follow what the HR system decides: a review that is rated rates skills of the reviewee, an opening that is posted
- * gets the skills that its title and groups ask for. Hides what a rating or a level means on each skill's own scale.
+ * Derives skills from the HR system: a rated review rates skills of the reviewee, and a new opening gets the skills that are
+ * configured for its title and groups. Hides how a rating or a level maps to each skill's own scale.
  *
  * Invariants
- * 1. What is sent lies on the skill's scale
- * 2. An expectation that is there already is left as it is: somebody may have set it by hand
+ * 1. Every level that is sent is valid on the skill's scale
+ * 2. A skill that an opening already has is not changed: a person may have set its expectation by hand
  *
  * Gotchas
- * - The last review that was rated counts, whoever wrote it; hence only those of managers unless told otherwise.
+ * - The review that was rated last wins, regardless of its author. Therefore only reviews by managers count by default.
  */
 import * as Plugin from "#plugin"
 import * as Config from "effect/Config"
@@ -20,7 +20,7 @@ type Levels = typeof Levels.Type
 const none: Readonly<Record<string, Levels>> = {}
 const noLevels: Levels = {}
 
-/** Comma-separated. */
+/** A comma-separated list. */
 const list = (name: string, otherwise: ReadonlyArray<string>) =>
   Config.Array(Schema.Trim, name).pipe(Config.withDefault(otherwise))
 const table = (name: string) => Config.schema(Schema.Record(Schema.String, Levels), name).pipe(Config.withDefault(none))
@@ -28,31 +28,32 @@ const table = (name: string) => Config.schema(Schema.Record(Schema.String, Level
 const config = Config.all({
   /** Ids of the skills that a review rates. */
   skills: list("SKILL_SYNC_SKILLS", []),
-  /** Kinds of review that count. */
+  /** Types of the reviews that count. */
   reviewTypes: list("SKILL_SYNC_REVIEW_TYPES", ["MANAGER"]),
-  /** Rating → level; by its place among the review's own ratings, lowest first, where it is not named. */
+  /** Rating → level. A rating that is not listed maps by its place among the review's own ratings, lowest first. */
   levels: Config.Record(Schema.String, Schema.String, "SKILL_SYNC_LEVELS").pipe(Config.withDefault(noLevels)),
-  /** Words of an opening's title → skill → level; `true` for a skill without an expectation. */
+  /** Words in an opening's title → skill → level; `true` for a skill without an expected level. */
   titles: table("SKILL_SYNC_TITLES"),
-  /** The same by the name of one of its groups; a title outweighs it. */
+  /** Name of one of the opening's groups → skill → level; `titles` takes precedence. */
   groups: table("SKILL_SYNC_GROUPS")
 })
 
 /** The scale of a skill; null if it has none. */
 const scaleOf = Effect.fnUntraced(function*(id: string) {
   const skill = (yield* Plugin.Records.get("hris.skill", id)) ?? (yield* (yield* Plugin.Api).live("hris.skill", id))
-  if (skill === null) return yield* new Plugin.Permanent({ message: `there is no skill ${id}` })
+  if (skill === null) return yield* new Plugin.Permanent({ message: `skill ${id} does not exist` })
   return skill.proficiency_scale ?? null
 })
 
-/** The level and the scale it is checked against; fails where the scale has no such level. */
+/** The level and the scale that it is checked against; fails if the scale does not have the level. */
 const levelOnScale = Effect.fnUntraced(
   function*(skill: string, levelOn: (scale: Plugin.ProficiencyScale) => Level | null) {
     const scale = yield* scaleOf(skill)
     const level = scale === null ? null : levelOn(scale)
     if (scale === null || level === null) {
       return yield* new Plugin.Permanent({
-        message: `the scale of skill ${skill} has no such level, or does not say where it lies`
+        message:
+          `the level cannot be determined on the scale of skill ${skill}: check the configured level and the scale`
       })
     }
     return { level, scale }
@@ -81,7 +82,7 @@ type Opening = Plugin.RecordOf<"hris.staffing_entity">
 const normalizeWords = (text: string): string =>
   ` ${text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ")} `
 
-/** Skill → level, as far as the opening does not have the skill. */
+/** Skill → level, for the configured skills that the opening does not have yet. */
 const missingSkills = (
   opening: Opening,
   groups: Readonly<Record<string, Levels>>,
@@ -105,7 +106,7 @@ export default Plugin.make("skill-sync", { config, needs: { writes: ["rateSkill"
       const { reviewee, type } = event.after
       if (!reviewTypes.includes(type ?? "")) return
       const employee_id = reviewee?.id
-      if (employee_id == null) return yield* new Plugin.Permanent({ message: "the review does not say whose it is" })
+      if (employee_id == null) return yield* new Plugin.Permanent({ message: "the review names no reviewee" })
       const api = yield* Plugin.Api
       for (const skill_id of skills) {
         const { level, scale } = yield* levelOnScale(skill_id, levelOf(event, levels))

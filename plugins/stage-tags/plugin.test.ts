@@ -1,4 +1,4 @@
-/** Tags that follow stages. */
+/** Tags of candidates that follow the stages of their applications. */
 import * as Testing from "#testing"
 import { assert, describe, it } from "@effect/vitest"
 import plugin from "./plugin.ts"
@@ -25,7 +25,7 @@ const moved = (id: string, from: Stage, to: Stage, before: ReadonlyArray<string>
     after: at(id, to, { candidate })
   })
 }
-const carried = (testing: Testing.Testing, application = "a1") =>
+const liveTags = (testing: Testing.Testing, application = "a1") =>
   testing.live("ats.application", application)?.candidate?.tags?.map(({ name }) => name).sort()
 const writesOf = ({ writes }: Testing.Result) =>
   writes.map((done) =>
@@ -33,7 +33,7 @@ const writesOf = ({ writes }: Testing.Result) =>
   )
 
 describe("stage-tags", () => {
-  it("tags a new application's candidate, and nobody twice", async () => {
+  it("a new application's candidate is tagged, and not again for a stage with the same tag", async () => {
     const testing = Testing.make(plugin)
     const run = await testing.deliver(Testing.event("ats.application.created", { after: at("a1", applied) }))
     assert.deepStrictEqual(writesOf(run), ["addTag Stage: Applied"])
@@ -45,14 +45,14 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(writesOf(await testing.deliver(renamed)), [])
   })
 
-  it("changes the tag with the stage, and leaves other tags alone", async () => {
+  it("a move to another stage changes the stage tag and no other tag", async () => {
     const testing = Testing.make(plugin)
     const run = await testing.deliver(moved("a1", applied, interview, ["Stage: Applied"]))
     assert.deepStrictEqual(writesOf(run), ["addTag Stage: Interview", "removeTag Stage: Applied"])
-    assert.deepStrictEqual(carried(testing), ["Stage: Interview", "vip"])
+    assert.deepStrictEqual(liveTags(testing), ["Stage: Interview", "vip"])
   })
 
-  it("takes the tag away when the application is hired, declined or deleted", async () => {
+  it("the tag is removed when the application is hired, declined or deleted", async () => {
     const before = at("a1", applied, { candidate: { id: "c1", tags: tags("vip", "Stage: Applied") } })
     for (const outcome of ["HIRED", "DECLINED"]) {
       const closed = Testing.event("ats.application.updated", { before, after: { ...before, outcome } })
@@ -62,7 +62,7 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(deleted)), ["removeTag Stage: Applied"])
   })
 
-  it("keeps the tag of a stage in which another application of the candidate stands", async () => {
+  it("the tag of a stage stays while another application of the candidate is in that stage", async () => {
     const candidate = { id: "c1", tags: tags("Stage: Applied") }
     const other = at("a2", applied, { candidate })
     const testing = Testing.make(plugin, { records: [Testing.record("ats.application", other)] })
@@ -74,14 +74,14 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(writesOf(await testing.deliver(left)), ["removeTag Stage: Applied"])
   })
 
-  it("brings both up to date when an application is given to another candidate", async () => {
+  it("both candidates are updated when an application moves from one to the other", async () => {
     const before = at("a1", applied, { candidate: { id: "c1", tags: tags("Stage: Applied") } })
     const after = at("a1", applied, { candidate_id: "c2", candidate: { id: "c2", tags: [] } })
     const run = await Testing.make(plugin).deliver(Testing.event("ats.application.updated", { before, after }))
     assert.deepStrictEqual(run.writes.map(({ id, write }) => [write, id]), [["removeTag", "c1"], ["addTag", "c2"]])
   })
 
-  it("follows a table, by name or id, in which stages may share a tag or have none", async () => {
+  it("a table maps stages by name or id; stages may share a tag or have none", async () => {
     const table = plugin.with({ values: { STAGE_TAGS_TABLE: { Applied: "new", st2: "talking" } } })
     const run = await Testing.make(table).deliver(moved("a1", applied, interview, ["new", "Stage: Applied"]))
     assert.deepStrictEqual(writesOf(run), ["addTag talking", "removeTag new"])
@@ -89,22 +89,22 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(writesOf(await Testing.make(table).deliver(nowhere)), ["removeTag talking"])
   })
 
-  it("L1: is not called by what it does itself, nor by tags that others set", async () => {
+  it("a change of tags alone, by this plugin or by others, is not delivered (L1)", async () => {
     const before = at("a1", applied)
     const after = { ...before, candidate: { id: "c1", tags: tags("vip", "Stage: Applied") } }
     const run = await Testing.make(plugin).deliver(Testing.event("ats.application.updated", { before, after }))
     assert.deepStrictEqual(run.deliveries, [])
   })
 
-  it("leaves a deleted candidate alone", async () => {
+  it("a deleted candidate is not changed", async () => {
     const candidate = { id: "c1", remote_deleted_at: "2026-01-01T00:00:00.000Z", tags: [] }
     const event = Testing.event("ats.application.created", { after: at("a1", applied, { candidate }) })
     assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(event)), [])
   })
 
-  it("writes the tags of the stages that an application enters and leaves, whatever the API shows (L2)", async () => {
+  it("the tags of an entered and a left stage are written, regardless of what the API shows (L2)", async () => {
     const offer = { id: "st3", name: "Offer" }
-    // the list still shows the tag of the stage before the last one
+    // the API's list lags: it still shows the tag of the stage before the one that the application leaves
     const run = await Testing.make(plugin).deliver(moved("a1", interview, offer, ["Stage: Applied"], 3))
     assert.deepStrictEqual(writesOf(run), [
       "addTag Stage: Offer",
@@ -115,7 +115,7 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(writesOf(back), ["addTag Stage: Applied", "removeTag Stage: Interview"])
   })
 
-  it("asks for five minutes whether a tag that the API refuses to remove is gone, then gives up (L2)", async () => {
+  it("a tag that the API refuses to remove is checked for five minutes, then the delivery fails (L2)", async () => {
     const refused = (times: number): Testing.Setup => ({ faults: [{ on: "removeTag", fail: "Rejected", times }] })
     const event = moved("a1", applied, interview, ["Stage: Applied"])
     const still = await Testing.make(plugin, refused(1_000)).deliver(event)
@@ -127,7 +127,7 @@ describe("stage-tags", () => {
     assert.strictEqual((await Testing.make(plugin, denied).deliver(event)).deliveries[0]?.attempts, 1)
   })
 
-  it("L5: cut off at any moment, the candidate carries what they should, and only what was not answered is sent twice", async () => {
+  it("after a crash at any point the tags are right, and only an unrecorded write is sent twice (L5)", async () => {
     const event = moved("a1", applied, interview, ["Stage: Applied"])
     const crashes = await Testing.make(plugin).crashes(event)
     assert.isAbove(crashes.length, 5)
@@ -135,7 +135,7 @@ describe("stage-tags", () => {
       assert.isNull(result.failure, at)
       const sent = writesOf(result)
       assert.sameMembers([...new Set(sent)], ["addTag Stage: Interview", "removeTag Stage: Applied"], at)
-      assert.strictEqual(sent.length, /^(add|remove)Tag: done, its answer not kept$/.test(at) ? 3 : 2, at)
+      assert.strictEqual(sent.length, /^(add|remove)Tag: done, response not recorded$/.test(at) ? 3 : 2, at)
     }
   })
 })

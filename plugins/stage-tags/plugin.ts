@@ -1,15 +1,15 @@
 /**
- * A candidate carries the tags of the stages that their open applications stand in, and no others of ours. Hides how many
- * applications a candidate has, and which tags are there already.
+ * Gives each candidate the tags of the stages of their open applications, and removes other stage tags. Hides how many
+ * applications a candidate has, and which tags the candidate already has.
  *
  * Invariants
- * 1. What a candidate should carry follows from all their applications as they are now, not from the one that moved
- * 2. Tags that stand for no stage are never touched
+ * 1. A candidate's tags are computed from all their current applications, not only from the one that moved
+ * 2. Tags that do not belong to a stage are never changed
  *
  * Gotchas
- * - The API's lists lag behind writes. A tag that this plugin added for one event and has to remove for the next one is not
- *   shown yet, and one that it removed is shown still.
- * - Tagging changes the candidate that an application shows, which is none of the changes that are listened to: no loop.
+ * - The API's lists lag behind writes. A tag that this plugin added for one event and must remove for the next may not be in
+ *   the list yet, and a tag that it removed may still be in the list.
+ * - A tag changes the `candidate` property of an application. The plugin does not listen to that property, so there is no loop.
  */
 import * as Plugin from "#plugin"
 import * as Clock from "effect/Clock"
@@ -21,9 +21,9 @@ import * as Schema from "effect/Schema"
 const noTags: Readonly<Record<string, string>> = {}
 
 const config = Config.all({
-  /** Stage, by name or id, → tag. With a table, stages that are not in it have no tag. */
+  /** Stage (name or id) → tag. With a table, stages that are not in it have no tag. */
   tags: Config.Record(Schema.String, Schema.String, "STAGE_TAGS_TABLE").pipe(Config.withDefault(noTags)),
-  /** Without a table a tag is the name of its stage behind this; whatever begins so is ours. */
+  /** Without a table, a stage's tag is this prefix and the stage's name. Every tag with this prefix is taken for a stage tag. */
   prefix: Config.String("STAGE_TAGS_PREFIX").pipe(Config.withDefault("Stage: "))
 })
 type Settings = Config.Success<typeof config>
@@ -31,7 +31,7 @@ type Application = Plugin.RecordOf<"ats.application">
 
 const usesTable = ({ tags }: Settings): boolean => Object.keys(tags).length > 0
 
-const isOurs = (settings: Settings, tag: string): boolean =>
+const isStageTag = (settings: Settings, tag: string): boolean =>
   usesTable(settings) ? Object.values(settings.tags).includes(tag) : tag.startsWith(settings.prefix)
 
 const tagOf = (settings: Settings, { current_stage: stage, outcome }: Application): string | undefined => {
@@ -41,7 +41,7 @@ const tagOf = (settings: Settings, { current_stage: stage, outcome }: Applicatio
     : `${settings.prefix}${stage.name}`
 }
 
-/** The candidate as an application shows them now: polls do not notice a tag alone. */
+/** The candidate as the API returns them in an application now. The stored copy is not enough: polls miss changes of tags alone. */
 const currentCandidate = Effect.fnUntraced(function*(candidate: string, seen: Application) {
   const now = yield* (yield* Plugin.Api).live("ats.application", seen.id)
   return now?.candidate_id === candidate ? now.candidate ?? null : seen.candidate ?? null
@@ -50,15 +50,15 @@ const currentCandidate = Effect.fnUntraced(function*(candidate: string, seen: Ap
 const tagsOf = (shown: Application["candidate"]): ReadonlySet<string> =>
   new Set(shown?.tags?.flatMap(({ name }) => name ?? []))
 
-/** A second time changes nothing: no need to wait until the first must show. */
+/** Repeating the write changes nothing, so the plugin need not wait until the API shows the effect of the first one. */
 const repeatIfUnknown = { onUnknown: "repeat" } as const
 
-/** So long after a write the API's lists may still show what was before it. */
-const lag = { longest: Duration.minutes(5), ask: Duration.seconds(30) }
+/** `longest`: how long after a write the API's lists may still show the earlier state. `interval`: between checks. */
+const lag = { longest: Duration.minutes(5), interval: Duration.seconds(30) }
 
 /**
- * A refusal may mean that the tag is gone already, removed by an earlier event. Then the API stops showing it after a
- * while; if it does not, the refusal is the failure of this delivery.
+ * Removes a tag. A rejection may mean that an earlier event already removed it. In that case the tag disappears from the
+ * API's lists after a while; if it does not, the delivery fails with the rejection.
  */
 const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen: Application) {
   const api = yield* Plugin.Api
@@ -73,12 +73,12 @@ const remove = Effect.fnUntraced(function*(candidate: string, name: string, seen
           Clock.currentTimeMillis
         )
         const since = (yield* Clock.currentTimeMillis) - refusedAt
-        return yield* since < Duration.toMillis(lag.longest) ? Plugin.RateLimited.after(lag.ask) : failure
+        return yield* since < Duration.toMillis(lag.longest) ? Plugin.RateLimited.after(lag.interval) : failure
       }))
   )
 })
 
-/** The candidate's applications, and the tags that follow from them. */
+/** The candidate's applications, and the tags of their stages. */
 const wantedTagsOf = Effect.fnUntraced(function*(settings: Settings, candidate: string) {
   const applications = yield* Plugin.Records.applicationsOf(candidate)
   const wanted = applications.flatMap((application) => tagOf(settings, application) ?? [])
@@ -87,19 +87,19 @@ const wantedTagsOf = Effect.fnUntraced(function*(settings: Settings, candidate: 
 
 const Names = Schema.Array(Schema.String)
 
-/** A candidate whose application entered a stage or left one; tags of stages, null: of none. */
+/** A candidate whose application changed. `entered`, `left`: tags of the stages that it entered and left; null if there is none. */
 interface StageMove {
   readonly candidate: string
   readonly entered: string | null
   readonly left: string | null
-  /** As it showed the candidate last. */
+  /** The application that changed, with the candidate as it showed them last. */
   readonly application: Application
 }
 
-/** Brings the tags to what the applications say. */
+/** Writes the tags until they match the candidate's applications. */
 const settle = Effect.fnUntraced(function*(settings: Settings, { application, candidate, entered, left }: StageMove) {
   const api = yield* Plugin.Api
-  /** May have been added or removed a moment ago: written whatever the API shows. */
+  /** Tags that may have been added or removed a moment ago. They are written even if the API shows them as up to date. */
   const unsure = new Set(entered === null ? [] : [entered])
   for (let round = 0;; round++) {
     const { applications, wanted } = yield* wantedTagsOf(settings, candidate)
@@ -109,15 +109,15 @@ const settle = Effect.fnUntraced(function*(settings: Settings, { application, ca
     const has = tagsOf(shown)
     const add = wanted.filter((name) => !has.has(name) || unsure.has(name))
     const carried = new Set([...has, ...unsure, ...left === null ? [] : [left]])
-    const gone = [...carried].filter((name) => isOurs(settings, name) && !wanted.includes(name))
+    const gone = [...carried].filter((name) => isStageTag(settings, name) && !wanted.includes(name))
     const names = [...add, ...gone]
-    // what an attempt wrote that was cut off here may not be shown either
-    const begun = yield* Plugin.Journal.once(`round ${round} ${candidate}`, Names, Effect.succeed(names))
-    for (const name of begun) unsure.add(name)
-    if (begun.some((name) => !names.includes(name))) continue
+    // an earlier attempt that was interrupted here may have written these tags, and the API may not show that yet
+    const started = yield* Plugin.Journal.once(`round ${round} ${candidate}`, Names, Effect.succeed(names))
+    for (const name of started) unsure.add(name)
+    if (started.some((name) => !names.includes(name))) continue
     for (const name of add) yield* api.addTag(candidate, { tag: { name } }, repeatIfUnknown)
     for (const name of gone) yield* remove(candidate, name, seen)
-    // another application may have moved meanwhile, and its handler may have been quicker than this one
+    // another application of the candidate may have moved meanwhile, and its handler may have finished before this one
     const now = yield* wantedTagsOf(settings, candidate)
     if (now.wanted.join("\n") === wanted.join("\n")) return
   }

@@ -1,8 +1,8 @@
 /**
- * Signs what is sent as Standard Webhooks 1.0 has it: hides the form of secrets and what exactly is signed.
+ * Signs messages as Standard Webhooks 1.0 specifies. Hides the format of secrets, and which bytes are signed.
  *
  * Gotchas
- * - Each secret signs: while one replaces another, the receiver may hold either.
+ * - Every secret signs each message: during a rotation the receiver may have either the old or the new one.
  */
 import * as Mac from "effect/crypto/Mac"
 import * as SecureRandom from "effect/crypto/SecureRandom"
@@ -14,31 +14,31 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
 const prefix = "whsec_"
-const fewestBytes = 24
-const mostBytes = 64
+const minBytes = 24
+const maxBytes = 64
 
 const bytesOf = (secret: string): Uint8Array | null => {
   const bytes = secret.startsWith(prefix) ? Result.getOrNull(Base64.decode(secret.slice(prefix.length))) : null
-  return bytes !== null && bytes.length >= fewestBytes && bytes.length <= mostBytes ? bytes : null
+  return bytes !== null && bytes.length >= minBytes && bytes.length <= maxBytes ? bytes : null
 }
 
-/** `whsec_` and 24 to 64 bytes as base64. */
+/** A secret: `whsec_`, followed by 24 to 64 bytes as base64. */
 export const Secret = Schema.String.check(
   Schema.makeFilter((secret) => bytesOf(secret) !== null, {
-    expected: `${prefix} followed by ${fewestBytes} to ${mostBytes} bytes as base64`
+    expected: `${prefix} followed by ${minBytes} to ${maxBytes} bytes as base64`
   })
 )
 
 export interface Message {
   readonly id: string
-  /** Of this attempt, ms. */
+  /** Time of this attempt, ms. */
   readonly at: number
   readonly body: string
 }
 
 const layer = Mac.layerWebCrypto.pipe(Layer.provide(SecureRandom.layerWebCrypto))
 
-/** The three headers of a message; one signature by each secret, which must be a `Secret`. */
+/** The three headers of a message, with one signature per secret. Each secret must match `Secret`. */
 export const headersOf = Effect.fnUntraced(
   function*(
     { at, body, id }: Message,

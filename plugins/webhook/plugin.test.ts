@@ -1,4 +1,4 @@
-/** What is sent, verified by the package of those who wrote the rules; and what each answer leads to. */
+/** Messages of the webhook plugin, verified with the reference package of Standard Webhooks, and its handling of each response. */
 import * as Testing from "#testing"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -23,7 +23,7 @@ const updated = Testing.event("ats.application.updated", {
 })
 const deleted = Testing.event("ats.application.deleted", { version: 4, before: { id: "a1" } })
 
-/** As a receiver does; the clock of the kit stands elsewhere, so the age of a message is not looked at. */
+/** Verifies a request as a receiver does, except for its age: the clock of the test kit does not show the current time. */
 const verified = (secret: string, { body, headers }: Testing.Request): unknown => {
   const at = new Date(Number(headers["webhook-timestamp"]) * 1000)
   const wanted = new Webhook(secret).sign(headers["webhook-id"] ?? "", at, body)
@@ -33,7 +33,7 @@ const verified = (secret: string, { body, headers }: Testing.Request): unknown =
 const idsOf = ({ requests }: Testing.Result) => requests.map(({ headers }) => headers["webhook-id"])
 
 describe("webhook", () => {
-  it("sends a CloudEvent that each secret signs", async () => {
+  it("an event is sent as a CloudEvent that is signed with each secret", async () => {
     const { failure, requests } = await Testing.make(hook, { http: [{ status: 204 }] }).deliver(hired)
     assert.isNull(failure)
     const [request] = requests
@@ -53,7 +53,7 @@ describe("webhook", () => {
     assert.include(request.body, "Zoë")
   })
 
-  it("is what the package's own receiver takes, and no longer once a byte differs", async () => {
+  it("the reference receiver accepts a message, and rejects it if a byte of the body differs", async () => {
     const testing = Testing.make(hook, { http: [{ status: 204 }] })
     const [request] = (await testing.deliver(hired)).requests
     assert.isDefined(request)
@@ -65,7 +65,7 @@ describe("webhook", () => {
     assert.throws(() => new Webhook(old).verify(body.replace("hired", "fired"), sent))
   })
 
-  it("sends no content where only ids are wanted", async () => {
+  it("a message with the content option set to ids contains no record content", async () => {
     const thin = webhook({ url, secret: { secret: "HOOK" }, triggers: ["ats.application.hired"], content: "ids" })
       .with({ values: { HOOK: current } })
     const [request] = (await Testing.make(thin, { http: [{ status: 200 }] }).deliver(hired)).requests
@@ -73,7 +73,7 @@ describe("webhook", () => {
     assert.include(request?.body, '"transition":{"name":"hired"')
   })
 
-  it("keeps the order of a record over all triggers, and sends nothing past a message that failed for good", async () => {
+  it("a record's events are sent in order across all triggers, and not after a dead letter", async () => {
     const all = [hired, updated, deleted]
     const good = await Testing.make(hook, { http: () => ({ status: 200 }) }).deliver(all)
     assert.deepStrictEqual(idsOf(good), all.map(({ id }) => id))
@@ -81,8 +81,8 @@ describe("webhook", () => {
     assert.deepStrictEqual(bad.deliveries.map(({ state }) => state), ["done", "dead", "parked"])
   })
 
-  it("sends the same message again, as of now, until it is taken", async () => {
-    const answers: ReadonlyArray<Testing.MockResponse> = [
+  it("the same message is sent again, with a new timestamp, until the receiver accepts it", async () => {
+    const responses: ReadonlyArray<Testing.MockResponse> = [
       { status: 500 },
       { status: 301, headers: { location: "https://elsewhere.example" } },
       { status: 404 },
@@ -90,7 +90,7 @@ describe("webhook", () => {
       "response lost",
       { status: 200 }
     ]
-    const run = await Testing.make(hook, { http: answers }).deliver(hired)
+    const run = await Testing.make(hook, { http: responses }).deliver(hired)
     assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 6]])
     assert.deepStrictEqual(new Set(idsOf(run)).size, 1)
     assert.strictEqual(new Set(run.requests.map(({ body }) => body)).size, 1)
@@ -101,7 +101,7 @@ describe("webhook", () => {
     for (const request of run.requests) verified(current, request)
   })
 
-  it("waits as it is told, which costs no attempt", async () => {
+  it("a response with Retry-After delays the next attempt and does not count as one", async () => {
     const busy = Array.from({ length: 30 }, () => ({ status: 429, headers: { "retry-after": "120" } }))
     const run = await Testing.make(hook, {
       http: [...busy, { status: 503, headers: { "retry-after": "Thu, 01 Jan 2026 02:00:00 GMT" } }, { status: 200 }]
@@ -111,7 +111,7 @@ describe("webhook", () => {
     assert.deepStrictEqual(Duration.seconds((last ?? 0) - (first ?? 0)), Duration.hours(2))
   })
 
-  it("gives up after two and a half days, and names no more than the host", async () => {
+  it("a delivery becomes a dead letter after two and a half days, and its failure names only the host", async () => {
     const run = await Testing.make(hook, { http: () => ({ status: 500 }) }).deliver(hired)
     assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["dead", 18]])
     const times = run.requests.map(({ headers }) => Number(headers["webhook-timestamp"]))
@@ -120,7 +120,7 @@ describe("webhook", () => {
     assert.notMatch(JSON.stringify([run.failure, run.logs]), /secret-path|whsec|YWFh/)
   })
 
-  it("does not start with a secret that is none, and does not repeat it", async () => {
+  it("an invalid secret is rejected, and the message does not contain it", async () => {
     for (const secret of ["plain", "whsec_!!!", `whsec_${btoa("short")}`, `whsec_${btoa("x".repeat(65))}`]) {
       const testing = Testing.make(hook.with({ values: { HOOK: secret, HOOK_OLD: old } }))
       const message = await testing.deliver(hired).then(() => "started", String)
@@ -129,7 +129,7 @@ describe("webhook", () => {
     }
   })
 
-  it("L4: cut off at any moment, the message arrives, every time under the same id", async () => {
+  it("after a crash at any point the message arrives, each time with the same id (L4)", async () => {
     for (const { at, result } of await Testing.make(hook, { http: () => ({ status: 200 }) }).crashes(hired)) {
       assert.isNull(result.failure, at)
       assert.deepStrictEqual([...new Set(idsOf(result))], [hired.id], at)

@@ -1,12 +1,12 @@
 /**
- * Tells any URL what happened, as Standard Webhooks 1.0 asks for: hides the form of a message and what an answer means.
+ * Sends events to a URL in the format of Standard Webhooks 1.0. Hides the format of a message and the handling of responses.
  *
  * Invariants
- * 1. All messages of one record come one after another, a failed one holds up those behind it   (I5)
- * 2. The same event has the same `webhook-id` and the same body, however often it is sent
+ * 1. The messages of a record are sent one after another; a failed message delays the later ones   (I5)
+ * 2. The same event always has the same `webhook-id` and the same body, however often it is sent
  *
  * Gotchas
- * - An answer that was lost cannot be told from a message that was: the receiver drops ids it has seen.
+ * - A lost response looks the same as a lost message, so a message may arrive twice. Receivers ignore ids that they have seen.
  */
 import * as Plugin from "#plugin"
 import * as Clock from "effect/Clock"
@@ -16,19 +16,19 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Schema from "effect/Schema"
 import { headersOf, Secret } from "./Signature.ts"
 
-/** Names where a secret stands, as `secret("WEBHOOK_SECRET")` of "rollcall" does. */
+/** The name of a configuration value that contains a secret, as returned by `secret("WEBHOOK_SECRET")` of `rollcall`. */
 export interface SecretName {
   readonly secret: string
 }
 
 export interface Options<T extends Plugin.Trigger> {
-  /** Of the plugin, `webhook` by default: several that are used together need different ones. */
+  /** Name of the plugin; `webhook` by default. Several webhooks need different names. */
   readonly name?: string
   readonly url: string
-  /** `whsec_…`; several while one replaces another: each signs. */
+  /** A secret has the form `whsec_…`. During a rotation, list the old and the new one: each signs every message. */
   readonly secret: SecretName | ReadonlyArray<SecretName>
   readonly triggers: ReadonlyArray<T>
-  /** `full` (default): with the record before and after. `ids`: no content, the receiver asks for it. */
+  /** `full` (default): messages contain the record before and after. `ids`: no content; the receiver requests the record itself. */
   readonly content?: "full" | "ids"
 }
 
@@ -52,14 +52,14 @@ const dataOf = <T extends Plugin.Trigger>(event: Event<T>, content: "full" | "id
   cause: event.cause
 })
 
-/** A CloudEvent as JSON, with the `timestamp` that receivers of webhooks look for. */
+/** A CloudEvent as JSON, with the additional `timestamp` that Standard Webhooks receivers expect. */
 const bodyOf = <T extends Plugin.Trigger>(event: Event<T>, content: "full" | "ids"): string => {
   const time = event.detectedAt.toISOString()
-  const happened = "transition" in event ? event.transition.name : event.kind
+  const name = "transition" in event ? event.transition.name : event.kind
   return JSON.stringify({
     specversion: "1.0",
     id: event.id,
-    type: `rollcall.${event.model}.${happened}`,
+    type: `rollcall.${event.model}.${name}`,
     source: `/integrations/${event.integration}`,
     subject: event.recordId,
     time,
@@ -78,7 +78,7 @@ export const webhook = <const T extends Plugin.Trigger>(
   const secrets = names.map(({ secret }) => Config.schema(Schema.Redacted(Secret), secret))
   return Plugin.make(name, { config: Config.all(secrets) }).onAny(
     triggers,
-    // two and a half days, as the specification suggests
+    // attempts over two and a half days, as the specification suggests
     { as: "send", timeout: "30 seconds", attempts: 18, retry: { first: "5 seconds", longest: "12 hours" } },
     Effect.fn("Webhook.send")(function*(event, secrets) {
       const body = bodyOf(event, content)

@@ -1,4 +1,4 @@
-/** What a form is answered with, out of what. */
+/** Templates, and the answers to an employee form. */
 import type { EmployeeForm, FormField } from "#plugin"
 import { assert, describe, it } from "@effect/vitest"
 import { fillForm, fillTemplate } from "./FormFilling.ts"
@@ -31,7 +31,7 @@ const application = {
   custom_fields: { grade: 7, "a/b": "slash" }
 }
 
-describe("a text with placeholders", () => {
+describe("fillTemplate", () => {
   const cases: ReadonlyArray<readonly [text: string, value: unknown]> = [
     ["Nurse", "Nurse"],
     ["{/job/name}", "Nurse"],
@@ -46,7 +46,7 @@ describe("a text with placeholders", () => {
     ["{/candidate/email_addresses/0/email_address}", "jose@mail.example"]
   ]
   for (const [text, value] of cases) {
-    it(`${text} is ${String(value)}`, () => assert.strictEqual(fillTemplate(text, application), value))
+    it(`${text} becomes ${String(value)}`, () => assert.strictEqual(fillTemplate(text, application), value))
   }
 
   const nothing = [
@@ -57,16 +57,16 @@ describe("a text with placeholders", () => {
     "{/candidate/constructor}"
   ]
   for (const text of nothing) {
-    it(`${text} is nothing`, () => assert.isUndefined(fillTemplate(text, application)))
+    it(`${text} has no value`, () => assert.isUndefined(fillTemplate(text, application)))
   }
 
-  it("does not look for placeholders in what replaced one", () => {
+  it("placeholders in an inserted value are not replaced", () => {
     assert.strictEqual(fillTemplate("{/a} {/b}", { a: "{/b}", b: "x" }), "{/b} x")
   })
 })
 
-describe("a form", () => {
-  it("is answered by what its fields stand for", () => {
+describe("fillForm", () => {
+  it("a field is answered from the application by its unified key", () => {
     const answers = fillForm(
       form({
         given: text("first_name", true),
@@ -87,7 +87,7 @@ describe("a form", () => {
     })
   })
 
-  it("is answered as configured first, nested and in lists too", () => {
+  it("a configured answer takes precedence, in nested objects and lists too", () => {
     const answers = fillForm(
       form({
         title: text("job_title"),
@@ -117,12 +117,12 @@ describe("a form", () => {
 
   const elsewhere = { candidate: { location: { street_1: "Oudegracht 1", city: "Utrecht", country: "NL" } } }
 
-  it("is not answered by a guess that does not fit, nor by half an optional object", () => {
+  it("a default answer that does not fit and an incomplete optional object are left out", () => {
     const short: FormField = { type: "text", unified_key: "city", max_length: 3 }
     assert.deepStrictEqual(fillForm(form({ short, home: address(false) }), {}, elsewhere), {})
   })
 
-  it("shows what does not fit where it is required or configured, so that somebody is told", () => {
+  it("a value that does not fit is kept if it is required or configured, so that the check reports it", () => {
     const answers = fillForm(form({ home: address(true), grade: { type: "number" } }), { grade: "seven" }, elsewhere)
     assert.deepStrictEqual(answers, {
       home: { street: "Oudegracht 1", city: "Utrecht", country: "NL" },

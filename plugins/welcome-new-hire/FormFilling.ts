@@ -1,12 +1,12 @@
 /**
- * Answers to an employee form: hides what in an application stands for what the form asks, and how each field wants it.
+ * Fills in an employee form. Hides which property of an application answers each field, and the format of each field's value.
  *
  * Invariants
- * 1. What is configured is answered as configured; what is guessed and does not fit is left out, unless it is required
- * 2. An optional object that cannot be answered whole is left out
+ * 1. A configured answer is always used; a default answer that does not fit is left out, unless its field is required
+ * 2. An optional object that cannot be answered completely is left out
  *
  * Gotchas
- * - Forms differ by staffing entity: what is configured for a field that this form does not have is not used.
+ * - Forms differ by staffing entity: a configured answer for a field that this form does not have is ignored.
  */
 import { checkForm, type EmployeeForm, type FormField } from "#plugin"
 import { unescapeToken } from "effect/JsonPointer"
@@ -14,14 +14,14 @@ import type * as Schema from "effect/Schema"
 
 type Json = Schema.Json
 
-/** A text with placeholders by the form's keys; nested where the form is. */
+/** Form key → text with placeholders; nested like the form. */
 export interface FieldTemplates {
   readonly [key: string]: string | FieldTemplates
 }
 
 // ---- texts --------------------------------------------------------------------------------------------------------
 
-/** `{/pointer}`, or `{/pointer|handle}`; the pointer leads into the source. */
+/** `{/pointer}` or `{/pointer|handle}`; the JSON Pointer points into the source. */
 const placeholder = /\{(\/[^{}|]*)(\|handle)?\}/g
 const wholePlaceholder = /^\{(\/[^{}|]*)\}$/
 
@@ -31,11 +31,11 @@ const entry = (value: Json | undefined, name: string): Json | undefined => {
   return Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined
 }
 
-/** What stands at a JSON Pointer, in which `only` is the entry of a list of one; undefined: nothing. */
+/** The value at a JSON Pointer, in which `only` means the entry of a list with exactly one; undefined if there is none. */
 const valueAt = (source: Json, pointer: string): Json | undefined =>
   pointer.split("/").slice(1).map(unescapeToken).reduce<Json | undefined>(entry, source) ?? undefined
 
-/** Letters that are no base letter with an accent. */
+/** Letters that cannot be decomposed into a base letter and an accent. */
 const transliterations: Readonly<Record<string, string>> = {
   ß: "ss",
   æ: "ae",
@@ -48,7 +48,7 @@ const transliterations: Readonly<Record<string, string>> = {
   ı: "i"
 }
 
-/** As in an address: lower case, without accents, everything but letters and digits turned into hyphens. */
+/** A form for e-mail addresses: lower case, no accents, and hyphens in place of everything except letters and digits. */
 const slugOf = (text: string): string =>
   text.toLowerCase().normalize("NFKD").replaceAll(/\p{M}/gu, "")
     .replaceAll(/[^a-z0-9]/g, (letter) => transliterations[letter] ?? "-").replaceAll(/-+/g, "-").replaceAll(
@@ -57,25 +57,25 @@ const slugOf = (text: string): string =>
     )
 
 /**
- * The text with its placeholders replaced; what stands there as it is, if the text is one placeholder and no more.
- * Undefined if there is nothing for one of them.
+ * Replaces the placeholders of a text. If the text is exactly one placeholder, returns its value unconverted. Returns undefined
+ * if a placeholder has no value.
  */
 export const fillTemplate = (text: string, source: Json): Json | undefined => {
   const [, pointer] = wholePlaceholder.exec(text) ?? []
   if (pointer !== undefined) return valueAt(source, pointer)
-  let isWhole = true
+  let isComplete = true
   const result = text.replaceAll(placeholder, (_, pointer: string, handle?: string) => {
     const found = String(valueAt(source, pointer) ?? "")
     const value = handle === undefined ? found : slugOf(found)
-    isWhole &&= value !== ""
+    isComplete &&= value !== ""
     return value
   })
-  return isWhole ? result : undefined
+  return isComplete ? result : undefined
 }
 
 // ---- fields -------------------------------------------------------------------------------------------------------
 
-/** Where a field is answered from unless it is configured, by the unified employee's field that it stands for. */
+/** Default answers, by the `unified_key` of the field. */
 const defaultTemplates: Readonly<Record<string, string>> = {
   first_name: "{/candidate/first_name}",
   last_name: "{/candidate/last_name}",
@@ -94,7 +94,7 @@ const defaultTemplates: Readonly<Record<string, string>> = {
   country: "{/candidate/location/country}"
 }
 
-/** The value as this type of field takes it, or as it is, if that makes no sense. */
+/** Converts a value to the field's type; returns it unchanged if it cannot be converted. */
 const toFieldType = (field: FormField, value: Json | undefined): Json | undefined => {
   if (value === undefined) return undefined
   switch (field.type) {
@@ -105,10 +105,10 @@ const toFieldType = (field: FormField, value: Json | undefined): Json | undefine
     case "number":
       return typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : value
     case "single_select": {
-      const meant = String(value).toLowerCase()
+      const lowerCaseValue = String(value).toLowerCase()
       const { entries } = "options" in field && field.options != null ? field.options : { entries: null }
       const option = entries?.find(({ id, label, remote_id, unified_value }) =>
-        [id, unified_value, remote_id, label].some((name) => name?.toLowerCase() === meant)
+        [id, unified_value, remote_id, label].some((name) => name?.toLowerCase() === lowerCaseValue)
       )
       return option?.id ?? value
     }
@@ -146,6 +146,6 @@ const formAnswers = (
     })
   )
 
-/** What is sent for a form. `source`: the application, with its `offer` and the `staffing_entity` beside. */
+/** The answers to send for a form. `source`: the application, with the additional properties `offer` and `staffing_entity`. */
 export const fillForm = (form: EmployeeForm, given: FieldTemplates, source: Json) =>
   formAnswers(form.properties, given, source)

@@ -1,4 +1,4 @@
-/** A hire, from the application to the link on it, and every moment at which it can be cut off. */
+/** A hire, from the application to the link on it, with a crash at every possible point. */
 import type { EmployeeForm } from "#plugin"
 import * as Testing from "#testing"
 import { assert, describe, it } from "@effect/vitest"
@@ -52,7 +52,7 @@ const used = (more: object = {}) => plugin.with({ values: { ...values, ...more }
 const namesOf = ({ writes }: Testing.Result) => writes.map(({ write }) => write)
 
 describe("welcome-new-hire", () => {
-  it("creates the employee by the form, uploads the files that are wanted, links the application", async () => {
+  it("a hire creates the employee with the form, uploads the configured files, and links the application", async () => {
     const run = await Testing.make(used(), setting).deliver(hired(2))
     assert.isNull(run.failure)
     const document = (id: string, data: string) => ({
@@ -91,39 +91,39 @@ describe("welcome-new-hire", () => {
     ])
   })
 
-  it("T1: hired, put back and hired again makes one employee, one link, each document once", async () => {
+  it("an applicant who is hired twice becomes one employee, with one link and no duplicate document (T1)", async () => {
     const testing = Testing.make(used(), setting)
     await testing.deliver(hired(2))
     assert.deepStrictEqual(namesOf(await testing.deliver(hired(4))), [])
   })
 
-  it("L5: cut off at any moment, nothing is done twice; what nobody can know is a dead letter", async () => {
+  it("after a crash at any point nothing is done twice, and an unknown outcome is a dead letter (L5)", async () => {
     const crashes = await Testing.make(used(), setting).crashes(hired(2))
     assert.isAbove(crashes.length, 20)
     for (const { at, result } of crashes) {
       assert.isAtMost(namesOf(result).filter((name) => name === "createEmployee").length, 1, at)
       assert.isAtMost(namesOf(result).filter((name) => name === "addResultLink").length, 1, at)
       assert.strictEqual(new Set(result.writes.map((write) => JSON.stringify(write))).size, result.writes.length, at)
-      const isUnknown = /about to be sent|answer not kept/.test(at) && !at.startsWith("GET")
+      const isUnknown = /about to be sent|response not recorded/.test(at) && !at.startsWith("GET")
       if (isUnknown) assert.propertyVal(result.failure, "refusal", "OutcomeUnknown", at)
       else assert.deepStrictEqual([result.failure, result.writes.length], [null, 4], at)
     }
   })
 
-  it("L5: an answer that was lost is not made good by other answers to the form", async () => {
-    let asked = 0
+  it("a creation whose response was lost is not repeated with other answers to the form (L5)", async () => {
+    let formReads = 0
     const again = { type: "text", unified_key: "first_name" } as const
     const run = await Testing.make(used(), {
       ...setting,
-      reads: { employeeForm: () => ({ properties: { ...form.properties, [`asked_${++asked}`]: again } }) },
+      reads: { employeeForm: () => ({ properties: { ...form.properties, [`field_${++formReads}`]: again } }) },
       faults: [{ on: "createEmployee", fail: "response lost" }]
     }).deliver(hired(2))
-    assert.strictEqual(asked, 2)
+    assert.strictEqual(formReads, 2)
     assert.propertyVal(run.failure, "refusal", "OutcomeUnknown")
     assert.deepStrictEqual(namesOf(run), ["createEmployee"])
   })
 
-  it("says of a form that it cannot fill every field, and no value", async () => {
+  it("a form that cannot be answered fails with all faulty fields, and no value", async () => {
     const run = await Testing.make(used({ WELCOME_FIELDS: { work_email: "{/candidate/first_name}" } }), setting)
       .deliver(hired(2))
     assert.deepStrictEqual(run.writes, [])
@@ -136,7 +136,7 @@ describe("welcome-new-hire", () => {
     assert.notInclude(JSON.stringify([run.failure, run.logs]), "Zoë")
   })
 
-  it("leaves out a file that is gone or too large, and says how many came along", async () => {
+  it("a missing or too large file is left out, and the link shows how many files were uploaded", async () => {
     const run = await Testing.make(used(), {
       ...setting,
       http: ({ url }) => url.endsWith("f1") ? { status: 404 } : { status: 200, body: "more than 16 bytes" }
@@ -146,7 +146,7 @@ describe("welcome-new-hire", () => {
     assert.strictEqual(run.logs.length, 2)
   })
 
-  it("tries again while the server of the files is away", async () => {
+  it("the delivery is tried again while the file server is unavailable", async () => {
     const run = await Testing.make(used(), {
       ...setting,
       http: [{ status: 200, body: "a" }, { status: 503 }, "unreachable", { status: 200, body: "b" }]
@@ -155,7 +155,7 @@ describe("welcome-new-hire", () => {
     assert.strictEqual(run.writes.length, 4)
   })
 
-  it("does not guess whom it hires for", async () => {
+  it("an application without a staffing entity makes no employee", async () => {
     const run = await Testing.make(used({ WELCOME_STAFFING_ENTITY: "{/custom_fields/nowhere}" }), setting).deliver(
       hired(2)
     )
@@ -163,7 +163,7 @@ describe("welcome-new-hire", () => {
     assert.deepStrictEqual(run.writes, [])
   })
 
-  it("L6: the same application id in two integrations is two hires", async () => {
+  it("the same application id in two integrations makes two hires (L6)", async () => {
     const testing = Testing.make(used(), { ...setting, records: [offer, { ...offer, integration: "lever:acme" }] })
     await testing.deliver(hired(2))
     const elsewhere = Testing.event("ats.application.hired", { integration: "lever:acme", after: application })

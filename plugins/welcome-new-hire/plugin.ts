@@ -1,13 +1,13 @@
 /**
- * Whoever is hired in the applicant tracking system becomes an employee in the HR system: hides how the form is answered,
- * which files go along, and what the recruiter sees of it.
+ * Creates an employee in the HR system for each applicant who is hired in the applicant tracking system. Hides how the form
+ * is filled in, which files are uploaded, and the link that the recruiter sees on the application.
  *
  * Invariants
- * 1. One application makes one employee, however often it is hired and whenever we crash   (T1, L5)
- * 2. No failure and no log line repeats an answer   (I11)
+ * 1. One application makes at most one employee, however often it is hired and whenever the process crashes   (T1, L5)
+ * 2. No failure and no log line contains an answer to the form   (I11)
  *
  * Gotchas
- * - No polled model shows employees: whether a creation took effect that was cut off, only a person can tell.
+ * - No polled model contains employees. If a creation was interrupted, only a person can find out whether it took effect.
  */
 import * as Plugin from "#plugin"
 import * as ByteSize from "effect/ByteSize"
@@ -29,14 +29,14 @@ const FieldTemplates: Schema.Codec<FieldTemplates> = Schema.Record(
 const config = Config.all({
   /** The integration in which employees are created. */
   hris: Config.String("WELCOME_HRIS"),
-  /** Address of an employee, for the link on the application: a text with `{/id}` or `{/remote_id}`. */
+  /** URL of an employee, for the link on the application: a text with `{/id}` or `{/remote_id}`. */
   employeeUrl: Config.String("WELCOME_EMPLOYEE_URL"),
   label: Config.String("WELCOME_LABEL").pipe(Config.withDefault("Employee record")),
-  /** The staffing entity of an application: an id, or a text with placeholders such as `{/custom_fields/opening}`. */
+  /** The staffing entity that the applicant is hired for: an id, or a text with placeholders such as `{/custom_fields/opening}`. */
   staffingEntity: Config.option(Config.String("WELCOME_STAFFING_ENTITY")),
-  /** Answers by the form's keys, where the guess is wrong or there is none. */
+  /** Form key → answer, for fields whose default answer is wrong or missing. */
   fields: Config.schema(FieldTemplates, "WELCOME_FIELDS").pipe(Config.withDefault(nothing)),
-  /** Kind of attachment → document category. What is not named here is not uploaded. */
+  /** Attachment type → document category. Attachments of other types are not uploaded. */
   documents: Config.Record(Schema.String, Schema.String, "WELCOME_DOCUMENTS").pipe(Config.withDefault(nothing)),
   largestDocument: Config.ByteSize("WELCOME_LARGEST_DOCUMENT").pipe(Config.withDefault(ByteSize.mebibytes(10)))
 })
@@ -48,7 +48,7 @@ type Employee = typeof Employee.Type
 
 // ---- the employee -------------------------------------------------------------------------------------------------
 
-/** The offer that was accepted: it knows the first day of work. */
+/** The accepted offer. It contains the first day of work. */
 const offerOf = Effect.fnUntraced(function*({ after }: Hired) {
   const id = after.offers?.find(({ status }) => status === "ACCEPTED")?.id
   if (id == null) return null
@@ -60,7 +60,7 @@ const create = Effect.fnUntraced(function*(event: Hired, { fields, hris, staffin
   const text = Option.getOrNull(staffingEntity)
   const id = text === null ? null : fillTemplate(text, event.after)
   if (text !== null && typeof id !== "string") {
-    return yield* new Plugin.Permanent({ message: `the application names no staffing entity: nothing at ${text}` })
+    return yield* new Plugin.Permanent({ message: `the application has no staffing entity: ${text} has no value` })
   }
   const staffing_entity_id = typeof id === "string" ? id : null
   const staffing_entity = staffing_entity_id === null
@@ -73,24 +73,24 @@ const create = Effect.fnUntraced(function*(event: Hired, { fields, hris, staffin
 
 // ---- the documents ------------------------------------------------------------------------------------------------
 
-/** 4xx: the file is gone or not for us, and will not come back. */
+/** Whether the response is final. 4xx: the file is missing or access is denied, and a retry would not help. */
 const isSettled = (status: number): boolean => status < 300 || (status >= 400 && status < 500 && status !== 429)
 
-/** The file; null if it is not there, or larger than allowed: then no more of it is read. */
-const download = Effect.fnUntraced(function*(url: string, most: ByteSize.ByteSize) {
+/** The file; null if it cannot be read or is larger than `maxSize`, at which point reading stops. */
+const download = Effect.fnUntraced(function*(url: string, maxSize: ByteSize.ByteSize) {
   const response = yield* Plugin.send(HttpClientRequest.get(url), isSettled)
   if (response.status >= 400) return null
   const chunks: Array<Uint8Array> = []
   let size = 0
   yield* response.stream.pipe(
-    Stream.takeWhile((chunk) => (size += chunk.length) <= most),
+    Stream.takeWhile((chunk) => (size += chunk.length) <= maxSize),
     Stream.runForEach((chunk) => Effect.sync(() => chunks.push(chunk))),
-    Effect.mapError(() => new Plugin.Transient({ message: "a file broke off while it was read" }))
+    Effect.mapError(() => new Plugin.Transient({ message: "the download of a file was interrupted" }))
   )
-  return size > most ? null : Buffer.concat(chunks)
+  return size > maxSize ? null : Buffer.concat(chunks)
 })
 
-/** Whether the file is a document of the employee now. */
+/** Uploads the file as a document of the employee; returns false if it was left out. */
 const upload = Effect.fnUntraced(
   function*(file: Plugin.Attachment, employee: Employee, category_id: string, settings: Settings) {
     const data = file.data_url == null ? null : yield* download(file.data_url, settings.largestDocument)
@@ -134,7 +134,9 @@ const link = Effect.fnUntraced(function*(
 ) {
   const url = fillTemplate(settings.employeeUrl, employee)
   if (typeof url !== "string") {
-    return yield* new Plugin.Permanent({ message: `the employee has nothing for ${settings.employeeUrl}: no link` })
+    return yield* new Plugin.Permanent({
+      message: `the link cannot be made: the employee has no value for a placeholder of ${settings.employeeUrl}`
+    })
   }
   const count = `${uploaded.filter(Boolean).length} of ${uploaded.length}`
   yield* (yield* Plugin.Api).addResultLink(event.recordId, {

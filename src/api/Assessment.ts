@@ -1,5 +1,5 @@
 /**
- * Assessment and background-check packages, which are only ever read and replaced as one full list.
+ * Assessment and background-check packages, which are always read and replaced as one full list.
  *
  * Source: docs/contract.md, "Assessment packages".
  */
@@ -19,7 +19,7 @@ export type AssessmentPackage = typeof AssessmentPackage.Type
 
 export const AssessmentPackageList = Schema.Struct({ packages: Schema.Array(AssessmentPackage) })
 
-/** The full list: a package that is not in it is gone afterwards. */
+/** The full list: packages that are not in it are removed. */
 export const ReplacePackages = Schema.Struct({
   packages: Schema.Array(Schema.Struct({
     id: Schema.String,

@@ -1,16 +1,16 @@
 /**
- * Files: what goes up as base64 inside JSON, and what an application's attachments look like.
+ * Files: uploads as base64 inside JSON, and the attachments of an application.
  *
  * Source: docs/contract.md, "Attachments and documents".
  *
  * Gotchas
- * - The limit holds for the whole body and base64 makes a file a third larger: a file of up to some 24 MiB fits.
- * - Shape and limit are assumptions: the specification shows neither.
+ * - The limit applies to the whole body, and base64 makes a file a third larger: a file of up to about 24 MiB fits.
+ * - The format and the limit are assumptions: the specification shows neither.
  */
 import * as Schema from "effect/Schema"
 import { oneOf, openEnum, recordIds, remoteTimes, text } from "./Fields.ts"
 
-/** No request body is larger. */
+/** Size limit of a request body. */
 export const largestBodyBytes = 32 * 1024 * 1024
 
 const Content = Schema.String.check(Schema.isBase64(), Schema.isMaxLength(largestBodyBytes))
@@ -20,7 +20,7 @@ const uploadFields = {
   name: Schema.String,
   /** Media type. */
   content_type: Schema.String,
-  /** Base64 with padding. */
+  /** Content as base64 with padding. */
   data: Content
 }
 
@@ -47,18 +47,18 @@ export const UploadDocument = Schema.Struct({
 }).annotate({ identifier: "UploadDocument" })
 export type UploadDocument = typeof UploadDocument.Type
 
-/** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
+/** @deprecated The API recommends attaching to the application instead, but does not document that endpoint. */
 export const AddCandidateAttachment = Schema.Struct({ attachment: AttachmentUpload }).annotate({
   identifier: "AddCandidateAttachment"
 })
-/** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
+/** @deprecated The API recommends attaching to the application instead, but does not document that endpoint. */
 export type AddCandidateAttachment = typeof AddCandidateAttachment.Type
 
-/** The candidate's attachments where the third-party system keeps them there. */
+/** An attachment of the application, or of the candidate if the third-party system stores attachments there. */
 export const Attachment = Schema.Struct({
   ...recordIds,
   type: oneOf("CV", "COVER_LETTER", "OTHER"),
-  /** Where to fetch the file. */
+  /** URL of the file. */
   data_url: text,
   file_name: text,
   content_type: text,

@@ -1,5 +1,5 @@
 /**
- * Courses of a learning management system. The API has no list of them; a course is shown when it is deactivated.
+ * Courses of a learning management system. The API has no list of courses; it returns a course when it is deactivated.
  *
  * Source: docs/contract.md, "Courses".
  */

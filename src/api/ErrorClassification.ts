@@ -1,16 +1,16 @@
 /**
- * What the unified API's refusals mean: one table from error codes, and one from HTTP statuses, to our classes.
+ * Classifies error responses of the unified API: one table maps error codes to classes, another maps HTTP statuses.
  *
  * Invariants
- * 1. The code decides; the status only where the code is absent or unknown.
- * 2. Only a known code proves that a write did nothing   (L5)
+ * 1. The code decides; the status counts only if the code is missing or unknown
+ * 2. Only a known code proves that a write had no effect   (L5)
  *
  * Gotchas
- * - 409 and the older 503 both announce an unfinished set-up: with its code a 503 is `NotReady`, without one `Transient`.
+ * - 409, and in older versions 503, mean an unfinished set-up: a 503 with that code is `NotReady`, without one `Transient`.
  */
 import * as Schema from "effect/Schema"
 
-/** What a reader does next; each is a reason of the source's error. */
+/** The class of an error response; each class is a reason of `SourceError`. */
 export type ErrorClass =
   | "RateLimited"
   | "Transient"
@@ -21,7 +21,7 @@ export type ErrorClass =
   | "Inactive"
   | "Rejected"
 
-/** Known codes. A code that is missing here is classed by its status. */
+/** Known codes. An error with another code is classified by its status. */
 export const errorCodes: Readonly<Record<string, ErrorClass>> = {
   "PLATFORM.RATE_LIMIT_EXCEEDED": "RateLimited",
   "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": "RateLimited",
@@ -50,7 +50,7 @@ export const errorCodes: Readonly<Record<string, ErrorClass>> = {
   "HRIS.STAFFING_ENTITY_CLOSED": "Rejected"
 }
 
-/** Statuses that mean more than their hundred: other 5xx are `Transient`, other 4xx `Rejected`. */
+/** Statuses with a class of their own: all other 5xx are `Transient`, all other 4xx are `Rejected`. */
 export const errorStatuses: Readonly<Record<number, ErrorClass>> = {
   401: "Unauthorized",
   403: "Forbidden",
@@ -66,18 +66,18 @@ export const errorStatuses: Readonly<Record<number, ErrorClass>> = {
 const byCode = (code: string | null): ErrorClass | undefined =>
   code !== null && Object.hasOwn(errorCodes, code) ? errorCodes[code] : undefined
 
-/** The class of an answer that is no success: by code first, by status second. */
+/** The class of an error response: by its code, else by its status. */
 export const classifyError = (
   { code, status }: { readonly status: number; readonly code: string | null }
 ): ErrorClass => byCode(code) ?? errorStatuses[status] ?? (status >= 500 ? "Transient" : "Rejected")
 
 /**
- * Whether an answer with this code proves that the API did nothing. A status proves nothing: proxies and gateways answer
- * 408, 409, 413 or 499, and 5xx, after they have passed the request on.
+ * Whether a response with this code proves that the API did nothing. A status proves nothing: proxies and gateways answer
+ * 408, 409, 413, 499 or 5xx even after they forwarded the request.
  */
 export const provesNoEffect = (code: string | null): boolean => (byCode(code) ?? "Transient") !== "Transient"
 
-/** The body of every refusal: all four keys present, all but `message` nullable. */
+/** The body of every error response: all four keys are present, and all except `message` may be null. */
 export const ErrorEnvelope = Schema.Struct({
   status: Schema.Literal("error"),
   error: Schema.Struct({

@@ -1,5 +1,5 @@
 /**
- * The vocabulary of the contract's schemas: hides how leniently a field is read.
+ * Building blocks of the contract's schemas. Hides how leniently a field is decoded.
  *
  * Invariants
  * 1. A field may be null or absent; on a request both mean "not given"
@@ -7,10 +7,10 @@
  */
 import * as Schema from "effect/Schema"
 
-/** Absent, null or what the schema says. */
+/** A field that may be absent, null, or a value of the schema. */
 export const nullish = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** One of the known values, or one that is not known yet. */
+/** One of the known values, or any other string, because the API may add values. */
 export const openEnum = <const L extends ReadonlyArray<string>>(...literals: L) =>
   Schema.Union([Schema.Literals(literals), Schema.String])
 
@@ -20,7 +20,7 @@ export const boolean = nullish(Schema.Boolean)
 export const json = nullish(Schema.Json)
 /** ISO 8601 UTC with milliseconds. */
 export const timestamp = nullish(Schema.String.annotate({ format: "date-time" }))
-/** `YYYY-MM-DD`, by some integrations a timestamp. */
+/** `YYYY-MM-DD`; some integrations send a timestamp. */
 export const date = nullish(Schema.String)
 export const oneOf = <const L extends ReadonlyArray<string>>(...literals: L) => nullish(openEnum(...literals))
 export const object = <const F extends Schema.Struct.Fields>(fields: F) => nullish(Schema.Struct(fields))
@@ -32,18 +32,18 @@ const isCalendarDay = (day: string): boolean => {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day)
 }
 
-/** A day that exists, `YYYY-MM-DD`; only for what is sent. */
+/** A day that exists, as `YYYY-MM-DD`; used only for requests. */
 export const Day = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u).abort(),
   Schema.makeFilter(isCalendarDay, { expected: "a day that exists" })
 ).annotate({ format: "date" })
 export const isDay = Schema.is(Day)
 
-// ---- what many records have ---------------------------------------------------------------------------------------
+// ---- common fields ------------------------------------------------------------------------------------------------
 
 export const reference = { id: text, remote_id: text }
 export const namedReference = { ...reference, name: text }
-/** The one field without which a record is none. */
+/** `id` is the only required field of a record. */
 export const recordIds = { id: Schema.String, remote_id: text }
 export const changeMetadata = { changed_at: timestamp, remote_deleted_at: timestamp, remote_data: json }
 export const remoteTimes = { remote_created_at: timestamp, remote_updated_at: timestamp }

@@ -1,13 +1,13 @@
 /**
- * Holds the answers to an employee form against the form: every fault at once, each with its place.
+ * Checks the answers to an employee form against the form, and returns every violation with its path.
  *
  * Invariants
- * 1. No fault repeats a value: answers are personal data   (I11)
- * 2. The time is linear in the answers, whatever patterns the form brings
+ * 1. A violation never repeats a value: answers are personal data   (I11)
+ * 2. The check takes time linear in the size of the answers, whatever patterns the form contains
  *
  * Gotchas
- * - An optional answer may be absent or null; what is inside it is then not asked for.
- * - What the form leaves open (no options, an unknown type) is not checked; the API has the last word.
+ * - An optional answer may be absent or null; its nested fields are then not required.
+ * - If the form leaves something open (no options, an unknown type), only the API checks it.
  */
 import { isDay } from "./Fields.ts"
 import {
@@ -21,7 +21,7 @@ import {
 } from "./Forms.ts"
 import { compilePattern, type Matcher } from "./Patterns.ts"
 
-/** `pattern_unsupported` is a fault of the form, all others are faults of the answers. */
+/** `pattern_unsupported` is a problem of the form; all other rules are violated by the answers. */
 export type FormRule =
   | "required"
   | "unknown"
@@ -37,7 +37,7 @@ export interface FormViolation {
   /** JSON Pointer into `properties`: `/address/lines/0`. */
   readonly path: string
   readonly rule: FormRule
-  /** What must hold there. */
+  /** Describes the requirement, without the value. */
   readonly message: string
 }
 
@@ -50,7 +50,7 @@ const pointer = (path: string, key: string | number): string =>
 const isRecord = (value: unknown): value is Answers =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** "between 2 and 5", "at least 2", "at most 5", or null where the number lies within. */
+/** "between 2 and 5", "at least 2" or "at most 5"; null if the number is within the bounds. */
 const boundsViolation = (
   value: number,
   min: number | null | undefined,
@@ -80,7 +80,7 @@ class FormChecker {
 
   #answer(field: FormField, value: unknown, path: string): void {
     if (value === undefined || value === null) {
-      if (field.required === true) this.#report(path, "required", "must be given")
+      if (field.required === true) this.#report(path, "required", "is required")
       return
     }
     if (!isKnownField(field)) return
@@ -89,13 +89,13 @@ class FormChecker {
         return this.#text(field, value, path)
       case "date":
         if (typeof value !== "string" || !isDay(value)) {
-          this.#report(path, "type", "must be a day of the calendar, as YYYY-MM-DD")
+          this.#report(path, "type", "must be a day that exists, as YYYY-MM-DD")
         }
         return
       case "number": {
         if (typeof value !== "number" || !Number.isFinite(value)) return this.#report(path, "type", "must be a number")
-        const wanted = boundsViolation(value, field.min, field.max)
-        if (wanted !== null) this.#report(path, "bounds", `must be ${wanted}`)
+        const expected = boundsViolation(value, field.min, field.max)
+        if (expected !== null) this.#report(path, "bounds", `must be ${expected}`)
         return
       }
       case "object":
@@ -108,10 +108,10 @@ class FormChecker {
   }
 
   #text(field: TextField, value: unknown, path: string): void {
-    if (typeof value !== "string") return this.#report(path, "type", "must be a text")
+    if (typeof value !== "string") return this.#report(path, "type", "must be a string")
     const length = [...value].length
-    const wanted = boundsViolation(length, field.min_length, field.max_length)
-    if (wanted !== null) this.#report(path, "length", `must have ${wanted} characters, has ${length}`)
+    const expected = boundsViolation(length, field.min_length, field.max_length)
+    if (expected !== null) this.#report(path, "length", `must have ${expected} characters, has ${length}`)
     if (field.reg_exp == null) return
     const matches = this.#matcher(field.reg_exp)
     if (matches === null) {
@@ -126,8 +126,8 @@ class FormChecker {
 
   #array({ item_type, max_items, min_items }: ArrayField, value: unknown, path: string): void {
     if (!Array.isArray(value)) return this.#report(path, "type", "must be an array")
-    const wanted = boundsViolation(value.length, min_items, max_items)
-    if (wanted !== null) this.#report(path, "items", `must have ${wanted} items, has ${value.length}`)
+    const expected = boundsViolation(value.length, min_items, max_items)
+    if (expected !== null) this.#report(path, "items", `must have ${expected} items, has ${value.length}`)
     if (item_type == null) return
     value.forEach((item: unknown, index) => this.#answer(item_type, item, pointer(path, index)))
   }
@@ -148,7 +148,7 @@ class FormChecker {
   }
 }
 
-/** Every fault of `properties` (what `CreateEmployee` sends) against the form; empty if there is none. */
+/** Every violation of the form by `properties` (of a `CreateEmployee` body); empty if there is none. */
 export const checkForm = (form: EmployeeForm, properties: Answers): ReadonlyArray<FormViolation> => {
   const check = new FormChecker()
   check.checkFields(form.properties, properties, "")

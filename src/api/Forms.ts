@@ -1,10 +1,10 @@
 /**
- * The form of an integration from which employees are created: its definitions, recursive, and what is sent back.
+ * The form with which an integration creates employees: its recursive field definitions, and the answers to it.
  *
  * Source: docs/contract.md, "Employee form".
  *
  * Gotchas
- * - A type of field that is not known yet is kept as `OtherField`: ask `isKnown` before `switch (field.type)`.
+ * - A field of an unknown type becomes an `OtherField`: check `isKnownField` before `switch (field.type)`.
  * - Bounds are inclusive; null or absent means unbounded.
  */
 import * as Schema from "effect/Schema"
@@ -17,7 +17,7 @@ const commonFields = {
   label: text,
   required: boolean,
   description: text,
-  /** The field of the unified employee that it stands for. */
+  /** The corresponding field of the unified employee. */
   unified_key: text
 }
 
@@ -33,7 +33,7 @@ const TextField = Schema.Struct({
   type: Schema.Literal("text"),
   min_length: number,
   max_length: number,
-  /** Foreign: never to be matched by a backtracking engine. */
+  /** An untrusted pattern: never match it with a backtracking engine. */
   reg_exp: text
 })
 const DateField = Schema.Struct({ ...commonFields, type: Schema.Literal("date") })
@@ -49,7 +49,7 @@ const SingleSelectField = Schema.Struct({
 const OtherField = Schema.Struct({
   ...commonFields,
   type: Schema.String.check(
-    Schema.makeFilter((type) => !isKnownType(type), { expected: "a type of field that is not known" })
+    Schema.makeFilter((type) => !isKnownType(type), { expected: "an unknown field type" })
   )
 })
 
@@ -71,7 +71,7 @@ export interface ArrayField extends CommonFields {
 export type KnownField = TextField | DateField | NumberField | SingleSelectField | ObjectField | ArrayField
 export type FormField = KnownField | OtherField
 
-/** Whether `switch (field.type)` tells everything of it. */
+/** Whether the field's type is one of those that `switch (field.type)` can distinguish. */
 export const isKnownField = (field: FormField): field is KnownField => isKnownType(field.type)
 
 export interface EncodedObject extends CommonFields {
@@ -118,16 +118,16 @@ export const FormField = Schema.Union([
   OtherField
 ]).annotate({ identifier: "FormField" })
 
-/** To be rendered by whoever asks; `properties` maps the key under which a value is sent to the field's definition. */
+/** A form to render; `properties` maps each answer's key to its field definition. */
 export const EmployeeForm = Schema.Struct({ properties: Schema.Record(Schema.String, FormField) }).annotate({
   identifier: "EmployeeForm"
 })
 export type EmployeeForm = typeof EmployeeForm.Type
 
-/** The staffing entity whose form is meant: 24 characters of base58. */
+/** Id of the staffing entity to which the form belongs: 24 base58 characters. */
 export const StaffingEntityId = Schema.String.check(Schema.isPattern(/^[1-9A-HJ-NP-Za-km-z]{24}$/u))
 
-/** The form's answers: keyed like its `properties`, dates as `YYYY-MM-DD`, a choice as the id of its option. */
+/** The answers to the form: the keys of its `properties`, dates as `YYYY-MM-DD`, a choice as the id of its option. */
 export const CreateEmployee = Schema.Struct({
   staffing_entity_id: text,
   properties: Schema.Record(Schema.String, Schema.Json)

@@ -5,20 +5,23 @@
  * Source: docs/contract.md, "Shared list contract" and "List endpoints".
  *
  * Gotchas
- * - `updated_after` reacts to what the table says, not to `changed_at`: a record can match although its own
+ * - `updated_after` reacts to the paths in this table, not to `changed_at`: a record can match although its own
  *   `changed_at` is older, and a nested change on a `false` path never matches.
  */
 
-/** When a nested path makes `updated_after` match: an entry added or removed, a linked record changed. `null` = not applicable. */
+/**
+ * Which changes of a nested path make `updated_after` match. `entries`: an entry is added or removed; `linked`: a linked
+ * record changes. `null` = not applicable.
+ */
 export interface Propagation {
   readonly entries: boolean | null
   readonly linked: boolean
 }
 
 export interface List {
-  /** Path relative to the base address. */
+  /** Path relative to the base URL. */
   readonly path: string
-  /** Query names of the filters beyond the shared ones; every one is a comma-separated list, an empty value means all. */
+  /** Additional filters of this list. Each is a comma-separated list; an empty value means all. */
   readonly filters: ReadonlyArray<string>
   /** Nested path (`a.b` = b inside a) → when it makes `updated_after` match. */
   readonly propagation: Readonly<Record<string, Propagation>>
@@ -30,9 +33,9 @@ const never: Propagation = { entries: false, linked: false }
 
 /** Shared query rules of every list. */
 export const pageSize = { min: 1, max: 250, default: 100 } as const
-/** Query name of the place to go on from, unless an account says otherwise: the specification does not show it. */
+/** Default name of the cursor parameter; an account can override it, because the specification does not show the name. */
 export const cursorParameter = "cursor"
-/** What `updated_after` must look like; the documented form is `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+/** Accepted formats of `updated_after`; the documented one is `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const updatedAfterPattern = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?)?Z?$/u
 
 export const lists = {
@@ -85,7 +88,7 @@ export const lists = {
 } as const satisfies Record<string, List>
 
 const outcomes = ["PENDING", "HIRED", "DECLINED"]
-/** Filter → the only values it takes; another filter takes any. */
+/** Allowed values per filter; a filter that is not listed accepts any value. */
 export const filterValues: Readonly<Record<string, ReadonlyArray<string>>> = {
   outcome: outcomes,
   outcomes,
@@ -94,7 +97,7 @@ export const filterValues: Readonly<Record<string, ReadonlyArray<string>>> = {
   statuses: ["OPEN_LIMITED", "OPEN_UNLIMITED", "PENDING", "FROZEN", "FILLED", "CLOSED"]
 }
 
-/** What every list takes beside the cursor and its own filters. */
+/** Parameters of every list, in addition to the cursor and the list's own filters. */
 export const sharedParameters = [
   "page_size",
   "updated_after",
@@ -104,7 +107,7 @@ export const sharedParameters = [
   "remote_ids"
 ] as const
 
-/** May the cursor be called so? No other parameter of a list is. */
+/** Whether this is a valid name for the cursor parameter: no other parameter of a list may have it. */
 export const isCursorParameter = (name: string): boolean =>
   /^[A-Za-z][\w.-]*$/.test(name) && !reservedParameters.has(name)
 

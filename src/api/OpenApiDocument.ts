@@ -1,16 +1,16 @@
 /**
- * The OpenAPI 3.1 document of the contract: hides what the generated one says too little of, or too much.
+ * Completes the generated OpenAPI 3.1 document of the contract: adds descriptions and parameter types, and opens objects.
  *
  * Gotchas
- * - Generated objects are closed; ours are open: a further field is no fault.
- * - The wire form of every query parameter is text, which says nothing of what the text must be.
- * - Of patterns only those of regular expressions with the flag `u` get into the document.
+ * - Generated object schemas forbid additional fields; the contract allows them.
+ * - The generator describes every query parameter as a string, so the actual formats are added here.
+ * - The generator includes only patterns of regular expressions that have the flag `u`.
  */
 import { cursorParameter, filterValues, type List, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
 
 type Json = Record<string, unknown>
 
-/** What may be said of every list: its name, and when `updated_after` reacts to what is nested in its records. */
+/** The summary of a list, and which nested changes `updated_after` reacts to. */
 export const listDocs = ({ path, propagation }: List) => {
   const nested = (matches: boolean): string =>
     Object.entries(propagation).filter(([, { linked }]) => linked === matches).map(([path]) => `\`${path}\``).join(", ")
@@ -27,28 +27,29 @@ export const listDocs = ({ path, propagation }: List) => {
 
 const parameterDocs: Readonly<Record<string, Json>> = {
   page_size: {
-    description: "How many records a page holds at most.",
+    description: "Maximum number of records per page.",
     schema: { type: "integer", minimum: pageSize.min, maximum: pageSize.max, default: pageSize.default }
   },
   updated_after: {
     description:
-      "`YYYY-MM-DDTHH:mm:ss.sssZ`, in UTC: records that changed since, themselves or in what is nested in them, also where `changed_at` is older. With `include_deleted=true` deletions too.",
+      "`YYYY-MM-DDTHH:mm:ss.sssZ`, in UTC: returns records that changed since then, or whose nested content changed, even if `changed_at` is older. With `include_deleted=true` also deleted records.",
     schema: { type: "string", pattern: updatedAfterPattern.source }
   },
-  include_deleted: { description: "Show deleted records as well.", schema: { type: "boolean", default: false } },
+  include_deleted: { description: "Return deleted records too.", schema: { type: "boolean", default: false } },
   ignore_unsupported_filters: {
-    description: "Ignore filters on fields that the integration does not support; else such a filter leaves nothing.",
+    description:
+      "Ignore filters on fields that the integration does not support. Otherwise such a filter matches no record.",
     schema: { type: "boolean", default: false }
   },
-  [cursorParameter]: { description: "`data.next` of the page before; all filters are repeated." },
+  [cursorParameter]: { description: "`data.next` of the previous page. Repeat all filters of the first request." },
   outcome: { deprecated: true },
   application_id: { description: "The application's id." },
   candidate_id: { description: "The candidate's id." },
   job_id: { description: "The job's id." },
   employee_id: { description: "The employee's id." },
-  staffing_entity_id: { description: "The staffing entity's id: 24 characters of base58 where the form is asked for." },
+  staffing_entity_id: { description: "The staffing entity's id: 24 base58 characters when requesting the form." },
   course_id: { description: "The course's id, or `remote:<remote_id>`." },
-  category: { description: "The kind of third-party system." },
+  category: { description: "The category of third-party systems." },
   "x-integration-id": { description: "The connected system, `<tool>:<identifier>`." }
 }
 const filterDocs = (name: string): Json => ({
@@ -76,21 +77,23 @@ const documentParameter = (parameter: Json): Json => {
 
 const statusDocs: Readonly<Record<string, Json>> = {
   200: { description: "Success." },
-  400: { description: "The request is wrong, or the connected system refuses what it says." },
-  401: { description: "The key is missing or wrong." },
-  403: { description: "Not permitted to this key, or switched off for this integration." },
-  404: { description: "There is no such integration or record, or the integration does not offer this." },
-  409: { description: "The integration is not set up yet, or what is asked contradicts what there is: `code` tells." },
-  413: { description: "The body is too large." },
-  415: { description: "The body is of another media type than `application/json`." },
-  429: {
-    description: "Too many requests, or too many at once.",
-    headers: { "Retry-After": { description: "Seconds to wait, if it is known.", schema: { type: "string" } } }
+  400: { description: "The request is invalid, or the connected system rejects its content." },
+  401: { description: "The key is missing or invalid." },
+  403: { description: "The key does not have the permission, or it is disabled for this integration." },
+  404: {
+    description: "The integration or the record does not exist, or the integration does not offer this endpoint."
   },
-  500: { description: "The API failed; whether a write took effect is not known." },
-  502: { description: "The connected system could not be asked." },
-  503: { description: "The connected system does not answer." },
-  504: { description: "The connected system takes too long; whether a write took effect is not known." }
+  409: { description: "The integration is not set up yet, or the request conflicts with existing data; see `code`." },
+  413: { description: "The body is too large." },
+  415: { description: "The body's media type is not `application/json`." },
+  429: {
+    description: "Too many requests, or too many concurrent requests.",
+    headers: { "Retry-After": { description: "Seconds to wait, if known.", schema: { type: "string" } } }
+  },
+  500: { description: "The API failed; a write may or may not have taken effect." },
+  502: { description: "The connected system could not be reached." },
+  503: { description: "The connected system does not respond." },
+  504: { description: "The connected system took too long; a write may or may not have taken effect." }
 }
 
 const documentResponses = (responses: Json): Json =>
@@ -102,7 +105,7 @@ const isClosing = (key: string, value: unknown): boolean => key === "additionalP
 const isResponses = (key: string, value: unknown): value is Json =>
   key === "responses" && typeof value === "object" && value !== null && "200" in value
 
-/** The generated document, completed. */
+/** Completes the generated document. */
 export const completeDocument = (generated: Json): Json =>
   JSON.parse(JSON.stringify(generated, (key, value) => {
     if (isClosing(key, value)) return undefined

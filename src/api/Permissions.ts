@@ -1,7 +1,7 @@
 /**
- * Which permission each of the 27 endpoints needs in the account's scope configuration.
+ * The permission that each of the 27 endpoints needs in the account's scope configuration.
  *
- * Source: docs/contract.md, "Authentication". `null` where the specification is silent.
+ * Source: docs/contract.md, "Authentication". `null` if the specification does not mention a permission.
  */
 import { type IncrementalModel, incrementalModels } from "./Lists.ts"
 import { type ReadName, reads } from "./Reads.ts"

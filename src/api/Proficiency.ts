@@ -1,11 +1,11 @@
 /**
- * How well someone masters a skill, or should: scales, ratings and expectations, and what a scale allows.
+ * Skill proficiency: scales, ratings of employees, expectations of staffing entities, and the check against a scale.
  *
  * Source: docs/contract.md, "Skills".
  *
  * Gotchas
- * - Answers carry a proficiency as an object, requests as a bare number or option id; both forms are understood.
- * - What a scale leaves open (an unknown type, no bounds, no options) is not checked here; the API has the last word.
+ * - Responses contain a proficiency as an object, requests as a bare number or option id; both forms are accepted.
+ * - If a scale leaves something open (an unknown type, no bounds, no options), only the API checks it.
  */
 import * as Schema from "effect/Schema"
 import {
@@ -23,7 +23,7 @@ import {
   text
 } from "./Fields.ts"
 
-/** `type` decides the shape: NUMERIC has `min`, `max`, `step` (null: continuous), SINGLE_SELECT has `ordered_options`. */
+/** The fields depend on `type`: NUMERIC has `min`, `max`, `step` (null: continuous), SINGLE_SELECT has `ordered_options`. */
 export const ProficiencyScale = Schema.Struct({
   ...reference,
   type: oneOf("NUMERIC", "SINGLE_SELECT"),
@@ -34,7 +34,7 @@ export const ProficiencyScale = Schema.Struct({
 })
 export type ProficiencyScale = typeof ProficiencyScale.Type
 
-/** A number on a numeric scale, the id of an option of a single-select scale, or the object that answers carry. */
+/** A number on a numeric scale, an option id of a single-select scale, or the object form of responses. */
 export const Proficiency = Schema.Union([
   Schema.Finite,
   Schema.String,
@@ -43,7 +43,7 @@ export const Proficiency = Schema.Union([
 ])
 export type Proficiency = typeof Proficiency.Type
 
-/** Assigns a skill to an employee, or replaces the rating that the same source gave before. */
+/** Assigns a skill to an employee, or replaces the earlier rating of the same source. */
 export const RateSkill = Schema.Struct({
   employee_id: Schema.String,
   skill_id: Schema.String,
@@ -55,7 +55,7 @@ export const SkillProficiencyRating = Schema.Struct({
   ...recordIds,
   employee_id: text,
   skill_id: text,
-  /** `{type, value}` or `{type, selected_option_id}`, by the skill's scale. */
+  /** `{type, value}` or `{type, selected_option_id}`, depending on the skill's scale. */
   proficiency: json,
   rating_source: oneOf("EXTERNAL", "SELF"),
   rating_provider_id: text,
@@ -64,7 +64,7 @@ export const SkillProficiencyRating = Schema.Struct({
 }).annotate({ identifier: "SkillProficiencyRating" })
 export type SkillProficiencyRating = typeof SkillProficiencyRating.Type
 
-/** Attaches a skill to a staffing entity, without an expectation if none is given, or updates the expectation in place. */
+/** Attaches a skill to a staffing entity, with an expectation if one is given, or updates the existing expectation. */
 export const ExpectSkill = Schema.Struct({
   skill_id: Schema.String,
   expected_proficiency: Schema.optionalKey(Proficiency)
@@ -89,7 +89,7 @@ export const proficiencyValue = (proficiency: Proficiency): number | string => {
   return proficiency.type === "NUMERIC" ? proficiency.value : proficiency.selected_option_id
 }
 
-/** Decimal steps have no exact binary form (0.1 · 3 ≠ 0.3): off by rounding is aligned, off by more is not. */
+/** Decimal steps have no exact binary form (0.1 · 3 ≠ 0.3), so a difference within the rounding error is accepted. */
 const isAligned = (value: number, min: number, step: number): boolean => {
   const nearest = min + Math.round((value - min) / step) * step
   const rounding = 4 * Number.EPSILON * Math.max(Math.abs(value), Math.abs(min), Math.abs(value - min))
@@ -97,21 +97,21 @@ const isAligned = (value: number, min: number, step: number): boolean => {
 }
 
 const checkNumber = ({ max, min, step }: ProficiencyScale, value: number | string): string | null => {
-  if (typeof value !== "number" || !Number.isFinite(value)) return "the scale is numeric: give a number"
+  if (typeof value !== "number" || !Number.isFinite(value)) return "must be a number, because the scale is numeric"
   if (min != null && value < min) return `must be at least ${min}`
   if (max != null && value > max) return `must be at most ${max}`
   if (step == null || step <= 0 || isAligned(value, min ?? 0, step)) return null
-  return `must lie on a step of ${step} from ${min ?? 0}`
+  return `must be ${min ?? 0} plus a multiple of ${step}`
 }
 
 const checkOption = ({ ordered_options }: ProficiencyScale, value: number | string): string | null => {
-  if (typeof value !== "string") return "the scale is a choice: give the id of one of its options"
+  if (typeof value !== "string") return "must be the id of an option, because the scale is a choice"
   if (ordered_options == null || ordered_options.some(({ id }) => id === value)) return null
   const ids = ordered_options.map(({ id }) => id).filter((id) => id != null)
   return `must be the id of one of the scale's options: ${ids.join(", ")}`
 }
 
-/** What is wrong with a proficiency on this scale, or null. The value itself is never repeated. */
+/** Describes why the scale does not allow this proficiency; null if it does. The text never repeats the value. */
 export const checkProficiency = (scale: ProficiencyScale, proficiency: Proficiency): string | null => {
   const value = proficiencyValue(proficiency)
   if (scale.type === "NUMERIC") return checkNumber(scale, value)

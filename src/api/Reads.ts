@@ -1,5 +1,5 @@
 /**
- * The four reads beside the eleven lists: paths and permissions as data, with the schemas of what they answer.
+ * The four reads besides the eleven lists: paths and permissions as data, and the schemas of the responses.
  *
  * Source: docs/contract.md, "Other reads".
  */
@@ -10,19 +10,19 @@ import { EmployeeForm } from "./Forms.ts"
 import { ToolCategory, ToolList } from "./Tools.ts"
 
 export interface Read {
-  /** What it reads, for the document. */
+  /** Summary for the OpenAPI document. */
   readonly summary: string
   readonly path: `/${string}`
-  /** null: of the account, not of an integration, and asked without the integration header. */
+  /** null: the read belongs to the account, not to an integration, and is sent without the integration header. */
   readonly category: ToolCategory | null
-  /** What must be enabled in the account's scope configuration; null where the specification is silent. */
+  /** Permission in the account's scope configuration; null if the specification does not mention one. */
   readonly permission: string | null
-  /** Passed on to the connected system while the caller waits: under the limit of concurrency, as writes are. */
+  /** The API forwards the request to the connected system: the concurrency limit applies, as for writes. */
   readonly live: boolean
 }
 
 export const reads = {
-  /** Falls back to the candidate's attachments where the third-party system keeps them there. */
+  /** Returns the candidate's attachments if the third-party system stores attachments on candidates. */
   attachments: {
     summary: "List the attachments of an application",
     path: "/ats/applications/{application_id}/attachments",
@@ -30,9 +30,9 @@ export const reads = {
     permission: "Read document attachments",
     live: true
   },
-  /** Changes with the staffing entity, if one is given. */
+  /** The form may depend on the staffing entity. */
   employeeForm: {
-    summary: "Read the form from which employees are created",
+    summary: "Read the form for creating employees",
     path: "/hris/employees/form",
     category: "hris",
     permission: null,
@@ -56,7 +56,7 @@ export const reads = {
 export type ReadName = keyof typeof reads
 export const readNames = Object.keys(reads) as ReadonlyArray<ReadName>
 
-/** `data` of each answer. */
+/** Schema of each response's `data`. */
 export const readSchemas = {
   attachments: AttachmentList,
   employeeForm: EmployeeForm,

@@ -1,12 +1,12 @@
 /**
- * The records of the eleven lists, and the candidate inside them, as the unified API writes them.
+ * Schemas of the records in the eleven lists, and of the candidate nested in applications.
  *
  * Source: docs/contract.md, "Resources and their fields".
  *
  * Invariants
- * 1. Reading is lenient: `id` of the record must be a string, any other field may be null or absent
+ * 1. Decoding is lenient: the record's `id` must be a string, any other field may be null or absent
  * 2. Enumerations are open: an unknown value is kept and never fails a record   (S1)
- * 3. Fields that are not listed here are no fault; what must not lose them keeps the raw JSON
+ * 3. Fields that are not listed here are allowed but dropped; code that must keep them keeps the raw JSON
  */
 import * as Schema from "effect/Schema"
 import {
@@ -75,12 +75,15 @@ const candidateFields = {
   tags: listOf(namedReference)
 }
 
-/** Comes inside its applications; the API has no list of candidates. */
+/** Candidates are nested in their applications; the API has no list of candidates. */
 export const Candidate = Schema.Struct({ ...recordIds, ...candidateFields }).annotate({ identifier: "Candidate" })
 
 const offerStatus = oneOf("ACCEPTED", "DECLINED", "SENT", "APPROVED", "DRAFT", "ABANDONED")
 
-/** An answer's shape follows its question's type: `{content}`, `{choice}`, `{choices}`, `{checked}`, `{number}`, `{date}`, `{raw}`. */
+/**
+ * The fields of an answer depend on the question's type: `{content}`, `{choice}`, `{choices}`, `{checked}`, `{number}`,
+ * `{date}`, `{raw}`.
+ */
 const screeningAnswers = listOf({
   answer: json,
   question: object({
@@ -124,7 +127,7 @@ export const Scorecard = Schema.Struct({
   interview_id: text,
   author_id: text,
   responses: listOf({
-    /** `{label, remote_id}`, an array of those, string, boolean, number or date, by `type`. */
+    /** `{label, remote_id}`, an array of those, a string, boolean, number or date, depending on `type`. */
     answer: json,
     description: text,
     label: text,
@@ -223,7 +226,7 @@ export const StaffingEntity = Schema.Struct({
   skills: listOf({
     skill_id: text,
     skill: object({ ...namedReference, proficiency_scale: nullish(ProficiencyScale) }),
-    /** A number, an option's id, or an object with either, by the skill's scale. */
+    /** A number, an option's id, or an object with either, depending on the skill's scale. */
     expected_proficiency: json
   })
 }).annotate({ identifier: "StaffingEntity" })

@@ -1,10 +1,11 @@
 /**
- * What can be written to an applicant tracking system: applications, result links, tags and interviews.
+ * Bodies of the writes to an applicant tracking system: applications, result links, tags and interviews.
  *
  * Source: docs/contract.md, "Writes".
  *
  * Gotchas
- * - The specification does not say which fields are required; those without which the write would mean nothing are.
+ * - The specification does not state which fields are required. Here those are required without which the write would be
+ *   meaningless.
  */
 import * as Schema from "effect/Schema"
 import { AttachmentUploads } from "./Attachments.ts"
@@ -29,7 +30,7 @@ export const CreateApplication = Schema.Struct({
   screening_question_answers: list(
     Schema.Struct({
       question_id: Schema.String,
-      /** An array carries the option ids of a multi-select question. */
+      /** An array contains the option ids of a multi-select question. */
       answer: Schema.Union([Schema.String, Schema.Array(Schema.String)])
     })
   )
@@ -38,7 +39,7 @@ export type CreateApplication = typeof CreateApplication.Type
 
 /** Shows a result on an application. Short attribute keys and a short prefix keep the third-party view readable. */
 export const AddResultLink = Schema.Struct({
-  /** Display name of the link, where the third-party system can show one. */
+  /** Display name of the link, if the third-party system can show one. */
   label: Schema.String,
   url: Schema.String.annotate({ format: "uri" }),
   details: nullish(Schema.Struct({
@@ -50,14 +51,14 @@ export const AddResultLink = Schema.Struct({
 }).annotate({ identifier: "AddResultLink" })
 export type AddResultLink = typeof AddResultLink.Type
 
-/** A tag by name: added to a candidate, or removed from one. */
+/** The name of a tag to add to a candidate or to remove from one. */
 export const TagCandidate = Schema.Struct({ tag: Schema.Struct({ name: Schema.String }) }).annotate({
   identifier: "TagCandidate"
 })
 export type TagCandidate = typeof TagCandidate.Type
 
 /**
- * Changes what is given of an interview; times are ISO 8601.
+ * Changes the given fields of an interview; times are ISO 8601.
  *
  * @beta Closed: offered to selected customers.
  */

@@ -1,28 +1,28 @@
 /**
- * The tool catalogue: which third-party systems there are, and how much of each the API covers.
+ * The tool catalog: the third-party systems, and how much of each one the API covers.
  *
  * Source: docs/contract.md, "Tools".
  *
  * Gotchas
- * - It belongs to the account, not to an integration: no integration header is sent.
+ * - The catalog belongs to the account, not to an integration: it is requested without the integration header.
  */
 import * as Schema from "effect/Schema"
 import { list, listOf, object, oneOf, recordIds, text } from "./Fields.ts"
 
-/** The four kinds of third-party systems; there are no others. */
+/** The four categories of third-party systems. */
 export const toolCategories = ["hris", "ats", "assessment", "lms"] as const
 export const ToolCategory = Schema.Literals(toolCategories)
 export type ToolCategory = typeof ToolCategory.Type
 
-const labelled = {
+const labeled = {
   id: recordIds.id,
   label: text,
   coverage_status: oneOf("SUPPORTED", "UNSUPPORTED", "NOT_IMPLEMENTED", "UNKNOWN")
 }
 const covered = list(
   Schema.Struct({
-    ...labelled,
-    fields: listOf({ id: labelled.id, coverage_status: labelled.coverage_status })
+    ...labeled,
+    fields: listOf({ id: labeled.id, coverage_status: labeled.coverage_status })
   })
 )
 
@@ -36,7 +36,7 @@ export const Tool = Schema.Struct({
   fast_track_details_markdown: text,
   partner_only_details_markdown: text,
   connection_guide_url: text,
-  coverage: object({ read_models: covered, write_actions: covered, features: listOf(labelled) })
+  coverage: object({ read_models: covered, write_actions: covered, features: listOf(labeled) })
 }).annotate({ identifier: "Tool" })
 export type Tool = typeof Tool.Type
 

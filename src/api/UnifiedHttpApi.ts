@@ -1,16 +1,16 @@
 /**
- * All 27 endpoints as one `HttpApi`: what a server must accept and answer, and where the OpenAPI document comes from.
+ * All 27 endpoints as one `HttpApi`: defines the requests and responses of a server, and generates the OpenAPI document.
  *
  * Source: docs/contract.md, "Shared list contract", "List endpoints", "Other reads", "Writes", "Authentication".
  *
  * Invariants
- * 1. Paths, methods, permissions and schemas are those of the tables `lists`, `reads` and `writes`
+ * 1. Paths, methods, permissions and schemas come from the tables `lists`, `reads` and `writes`
  *
  * Gotchas
  * - The names `cursor`, `job_ids`, `application_ids`, `types`, `review_cycle_ids`, `reviewee_ids`, `statuses` and
  *   `name_contains` are our assumptions: the specification does not show them.
- * - A refusal is the error envelope under any 4xx or 5xx status; the document lists the usual ones.
- * - `removeTag` is a DELETE with a body, `updateInterview` answers without `warnings`.
+ * - An error response is the error envelope with any 4xx or 5xx status; the document lists the usual statuses.
+ * - `removeTag` is a DELETE with a body; the response of `updateInterview` has no `warnings`.
  */
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
@@ -32,7 +32,7 @@ import { Empty, type Write, type WriteName, writes, writeSchemas } from "./Write
 
 // ---- query --------------------------------------------------------------------------------------------------------
 
-/** Comma-separated values; an empty text means no restriction and decodes to `[]`. */
+/** Comma-separated values; an empty string means no restriction and decodes to `[]`. */
 export const CommaList = Schema.String.pipe(
   Schema.decodeTo(Schema.Array(Schema.String), {
     decode: SchemaGetter.transform((joined) => joined.split(",").filter((value) => value !== "")),
@@ -54,9 +54,9 @@ const PageSize = Schema.FiniteFromString.check(
 
 export const UpdatedAfter = Schema.String.check(Schema.isPattern(updatedAfterPattern))
 
-/** What every list takes. Distinct filters combine with AND, values of one filter with OR. */
+/** The query parameters of every list. Different filters combine with AND, the values of one filter with OR. */
 export const sharedQuery = {
-  /** `data.next` of the page before. */
+  /** `data.next` of the previous page. */
   [cursorParameter]: Schema.optionalKey(Schema.String),
   page_size: Schema.optionalKey(PageSize),
   updated_after: Schema.optionalKey(UpdatedAfter),
@@ -76,11 +76,11 @@ const queryOf = <const M extends IncrementalModel>(model: M) => {
   return { ...sharedQuery, ...own }
 }
 
-// ---- answers ------------------------------------------------------------------------------------------------------
+// ---- responses ----------------------------------------------------------------------------------------------------
 
 export const Warnings = Schema.Array(Schema.Struct({ message: Schema.String }))
 
-/** One page: `next` is null on the last. */
+/** One page of a list; `next` is null on the last page. */
 export const pageOf = <S extends Schema.Top>(record: S) =>
   Schema.Struct({
     status: Schema.Literal("success"),
@@ -94,7 +94,7 @@ const errorResponses = errorResponsesFor(400, 401, 403, 404, 409, 429, 500, 502,
 
 // ---- endpoints ----------------------------------------------------------------------------------------------------
 
-/** Checks `Authorization: Bearer <key>`; what it refuses, it answers with the error envelope. */
+/** Checks `Authorization: Bearer <key>`; rejects a request with the error envelope. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()("rollcall/api/Authorization", {
   security: { key: HttpApiSecurity.bearer }
 }) {}
@@ -129,14 +129,14 @@ export class Lists extends HttpApiGroup.make("lists", { topLevel: true })
 
 // ---- other reads --------------------------------------------------------------------------------------------------
 
-/** Success with what was asked for. */
+/** The envelope of a successful response. */
 export const successEnvelope = <S extends Schema.Top>(data: S) =>
   Schema.Struct({ status: Schema.Literal("success"), data, warnings: Schema.optionalKey(Warnings) })
 
-/** `/a/{b}` as the router writes it, `/a/:b`. */
+/** Converts `/a/{b}` to the router's syntax, `/a/:b`. */
 const routeOf = (path: `/${string}`) => path.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`
 
-/** What the tables know of an endpoint and its schemas do not say. */
+/** OpenAPI annotations from the tables, for properties that the schemas do not express. */
 const endpointAnnotations = ({ permission, maturity, summary }: Pick<Write, "permission" | "maturity" | "summary">) => {
   const sentences = [
     ...(permission === null ? [] : [`Needs the permission "${permission}".`]),
@@ -228,7 +228,7 @@ export class Writes extends HttpApiGroup.make("writes", { topLevel: true })
 
 // ---- all ----------------------------------------------------------------------------------------------------------
 
-/** Paths are relative to the account's base address, which ends in `/v1`. */
+/** Paths are relative to the account's base URL, which ends in `/v1`. */
 export class UnifiedHttpApi extends HttpApi.make("unified-api")
   .add(Lists, Reads, Writes)
   .annotateMerge(OpenApi.annotations({

@@ -1,12 +1,12 @@
 /**
- * Everything that is wrong with a write before it leaves: its shape, the form's answers against the form, a proficiency
+ * Checks a write before it is sent: parameters and body against their schemas, answers against the form, a proficiency
  * against its scale.
  *
  * Invariants
- * 1. No fault repeats a value: bodies are personal data   (I11)
+ * 1. A violation never repeats a value: bodies contain personal data   (I11)
  *
  * Gotchas
- * - `pattern_unsupported` says that a pattern of the form was not checked, not that it is broken.
+ * - `pattern_unsupported` means that a pattern of the form was not checked, not that the answer violates it.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -19,7 +19,7 @@ import { type WriteName, writeSchemas } from "./Writes.ts"
 export interface WriteViolation {
   /** JSON Pointer into the request: `/params/job_id`, `/body/candidate/first_name`. */
   readonly path: string
-  /** `shape`, `size`, `scale`, or the form's rule that is broken (`required`, `bounds`, …). */
+  /** `shape`, `size`, `scale`, or the violated rule of the form (`required`, `bounds`, …). */
   readonly rule: string
   readonly message: string
 }
@@ -37,16 +37,16 @@ const pointer = (path: ReadonlyArray<PropertyKey>): string =>
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Issues of a schema name what is expected, never what was given. */
+/** The issues of a schema describe the expected value, never the actual one. */
 const checkShape = (
-  place: string,
+  root: string,
   schema: Schema.Codec<unknown, unknown>,
   value: unknown
 ): ReadonlyArray<WriteViolation> => {
   const result = Schema.decodeUnknownResult(schema)(value, { errors: "all" })
   if (Result.isSuccess(result)) return []
   return issuesOf(result.failure.issue).issues.map(({ message, path = [] }) => ({
-    path: place + pointer(path as ReadonlyArray<PropertyKey>),
+    path: root + pointer(path as ReadonlyArray<PropertyKey>),
     rule: "shape",
     message
   }))
@@ -54,7 +54,7 @@ const checkShape = (
 
 const isSegment = (text: string): boolean => !/^\.{1,2}$/.test(text) && text.isWellFormed()
 
-/** Of what becomes part of an address: a dot segment would address something else, however it is escaped. */
+/** Checks parameters, which become parts of the path or query: a dot segment would change the path even if escaped. */
 export const checkParams = (
   schema: Schema.Codec<unknown, unknown>,
   params: Readonly<Record<string, unknown>>
@@ -62,7 +62,7 @@ export const checkParams = (
   ...checkShape("/params", schema, params),
   ...Object.entries(params)
     .filter(([, value]) => typeof value === "string" && !isSegment(value))
-    .map(([name]) => ({ path: pointer(["params", name]), rule: "shape", message: "cannot be part of an address" }))
+    .map(([name]) => ({ path: pointer(["params", name]), rule: "shape", message: "cannot be part of a URL" }))
 ]
 
 const isCreateEmployee = Schema.is(CreateEmployee)
@@ -78,15 +78,15 @@ const checkScale = (scale: ProficiencyScale, write: WriteName, body: unknown): R
 }
 
 const checkBody = ({ body, form, scale, write }: UncheckedWrite): ReadonlyArray<WriteViolation> => {
-  const misshapen = checkShape("/body", writeSchemas[write].body, body)
-  if (misshapen.length > 0) return misshapen
+  const violations = checkShape("/body", writeSchemas[write].body, body)
+  if (violations.length > 0) return violations
   if (form !== undefined && isCreateEmployee(body)) {
-    return checkForm(form, body.properties).map((fault) => ({ ...fault, path: `/body/properties${fault.path}` }))
+    return checkForm(form, body.properties).map((found) => ({ ...found, path: `/body/properties${found.path}` }))
   }
   return scale === undefined ? [] : checkScale(scale, write, body)
 }
 
-/** Every fault of the request; empty if there is none. */
+/** Every violation of the request; empty if there is none. */
 export const checkWrite = (request: UncheckedWrite): ReadonlyArray<WriteViolation> => [
   ...checkParams(Schema.Struct(writeSchemas[request.write].params), request.params),
   ...checkBody(request)

@@ -1,15 +1,15 @@
 /**
- * The twelve writes of the unified API as data. The contract, the order of service, the journal of plugins and the
- * sandbox all read this one table, so they cannot drift apart.
+ * The twelve writes of the unified API as data. The contract, the source, the plugins' journal and the sandbox all read
+ * this one table, so they cannot drift apart.
  *
  * Source: docs/contract.md, "Writes".
  *
  * Invariants
- * 1. `resendPolicy` is "safe" only where a second one overwrites, replaces or sets the same state, and nothing else happens
+ * 1. `resendPolicy` is "safe" only if a second write sets, overwrites or replaces the same state and has no other effect
  *
  * Gotchas
- * - A tag removed twice may be refused, an interview moved twice may invite twice: hence `look`.
- * - A path in `visibleIn` is not always one that polls see: ask `lists` whether `updated_after` reacts to it.
+ * - Removing a tag twice may be rejected, and moving an interview twice may send two invitations: both have `look`.
+ * - Polls do not notice every path in `visibleIn`: see `lists` for the paths that `updated_after` reacts to.
  */
 import * as Schema from "effect/Schema"
 import { ReplacePackages } from "./Assessment.ts"
@@ -23,22 +23,22 @@ import { AddResultLink, CreateApplication, TagCandidate, UpdateInterview } from 
 import type { ToolCategory } from "./Tools.ts"
 
 /**
- * What to do when nobody knows whether a write took effect. `safe`: send it again. `look`: read first, and send
- * it again if it did not. `find`: read first, it may be found; that it is not proves nothing, and a second one does harm.
- * `never`: a second one does harm that no read can prevent.
+ * What to do when it is unknown whether a write took effect. `safe`: send it again. `look`: read first, and send it again
+ * if it had no effect. `find`: read first; a found record proves the effect, but a missing one proves nothing, and a second
+ * write does harm. `never`: a second write does harm, and no read can show whether the first took effect.
  */
 export type ResendPolicy = "safe" | "look" | "find" | "never"
 
 export interface Write {
-  /** What it does, for the document. */
+  /** Summary for the OpenAPI document. */
   readonly summary: string
   readonly method: "POST" | "PUT" | "PATCH" | "DELETE"
   readonly path: `/${string}`
   readonly category: ToolCategory
-  /** What must be enabled in the account's scope configuration; null where the specification is silent. */
+  /** Permission in the account's scope configuration; null if the specification does not mention one. */
   readonly permission: string | null
   readonly resendPolicy: ResendPolicy
-  /** The polled model, and the place in its record ("" = the record itself), that come to show the effect; null: none. */
+  /** The model and the path in its record ("" = the record itself) where the effect becomes visible; null: in no model. */
   readonly visibleIn: { readonly model: IncrementalModel | "assessment.package"; readonly path: string } | null
   readonly maturity?: "deprecated" | "closed beta"
 }
@@ -72,7 +72,7 @@ export const writes = {
     visibleIn: { model: "ats.application", path: "candidate.tags" }
   },
   removeTag: {
-    summary: "Remove a tag from a candidate, by its name",
+    summary: "Remove a tag from a candidate by name",
     method: "DELETE",
     path: "/ats/candidates/{candidate_id}/tags",
     category: "ats",
@@ -91,7 +91,7 @@ export const writes = {
     visibleIn: { model: "ats.application", path: "interviews" },
     maturity: "closed beta"
   },
-  /** @deprecated The API asks to attach to the application instead, by an endpoint that it does not show. */
+  /** @deprecated The API recommends attaching to the application instead, but does not document that endpoint. */
   addCandidateAttachment: {
     summary: "Add an attachment to a candidate",
     method: "POST",
@@ -130,7 +130,7 @@ export const writes = {
     visibleIn: null
   },
   expectSkill: {
-    summary: "Attach a skill to a staffing entity, or update what is expected",
+    summary: "Attach a skill to a staffing entity, or update the expected proficiency",
     method: "POST",
     path: "/hris/staffing-entities/{staffing_entity_id}/skills",
     category: "hris",
@@ -162,14 +162,14 @@ export const writeNames = Object.keys(writes) as ReadonlyArray<WriteName>
 
 // ---- schemas ------------------------------------------------------------------------------------------------------
 
-/** An object in which nothing is expected. */
+/** An object with no expected properties. */
 export const Empty = Schema.Record(Schema.String, Schema.Json)
 
 const id = Schema.NonEmptyString
 const application = { application_id: id }
 const candidate = { candidate_id: id }
 
-/** Path parameters, body, and `data` of the answer of each write. */
+/** Path parameters, body, and the response's `data` of each write. */
 export const writeSchemas = {
   createApplication: { params: { job_id: id }, body: CreateApplication, data: Application },
   addResultLink: { params: application, body: AddResultLink, data: Empty },

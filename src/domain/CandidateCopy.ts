@@ -1,31 +1,32 @@
 /**
- * Which of the copies that applications show of one candidate is the candidate.
+ * Chooses, among the copies of one candidate that different applications contain, the copy that is published.
  *
  * Invariants
- * 1. The choice depends on the copies alone, not on the order in which they were met   (N5)
+ * 1. The choice depends only on the copies, not on the order in which they were read   (N5)
  *
  * Gotchas
- * - `changed_at` says when the service noticed: two copies of one moment may differ, while one of them is stale.
+ * - `changed_at` is when the service noticed a change. Two copies with the same `changed_at` may differ, because one of them
+ *   is stale.
  */
 
-/** The candidate as one application shows it. */
+/** A candidate's content as it appears in one application. */
 export interface CandidateCopy {
   /** Id of the application. */
   readonly parent: string
   readonly canonicalHash: string
-  /** The candidate's own, ms; null if it cannot be read. */
+  /** `changed_at` of the candidate, ms; null if missing or not a time. */
   readonly changedAtMs: number | null
 }
 
-/** In the order in which they are believed: one without `changed_at` comes after all that have one. */
+/** Order of preference. A copy without `changed_at` comes after all copies with one. */
 const isBefore = (a: CandidateCopy, b: CandidateCopy): boolean =>
   a.changedAtMs === b.changedAtMs
     ? a.parent < b.parent
     : (a.changedAtMs ?? -Infinity) > (b.changedAtMs ?? -Infinity)
 
 /**
- * The copy with the greatest `changed_at`, of several the one of the smallest application id. `disputed`: another of that
- * moment shows the candidate differently.
+ * Returns the copy with the greatest `changed_at`; ties go to the smallest application id. `disputed` is true if another copy
+ * with the same `changed_at` has different content.
  */
 export const chooseCopy = <C extends CandidateCopy>(
   copies: readonly [C, ...Array<C>]

@@ -1,14 +1,15 @@
 /**
- * What two copies of a record must share to count as the same content: a canonical text, whatever the order of keys and
- * of set-like arrays and the spelling of times, without the paths that never make a change alone.
+ * Canonical form of a record: two copies with the same canonical text count as the same content. The text does not depend on
+ * the order of keys, the order inside set-like arrays or the spelling of times, and leaves out volatile properties.
  *
  * Invariants
- * 1. Equal canonical texts and an empty diff mean the same thing (S4, N2, W9)
+ * 1. Two contents have equal canonical texts exactly when their diff is empty   (S4, N2, W9)
  *
  * Gotchas
- * - "Sort the keys, then JSON.stringify" is wrong: engines put integer-like keys first. Objects become lists before.
- * - What is masked, is masked on the record and on records embedded in it, nowhere else: a custom field may have such a
- *   name.
+ * - "Sort the keys, then JSON.stringify" is wrong, because engines put integer-like keys first. Objects are therefore turned
+ *   into lists before they are serialized.
+ * - Masking applies to the record itself and to records embedded in it, and to no other object: a custom field may have the
+ *   same name as a masked property.
  */
 import { hash } from "node:crypto"
 
@@ -17,9 +18,9 @@ export interface JsonObject {
   readonly [key: string]: JsonValue
 }
 
-/** A model's shape as far as comparing needs it: where records are embedded, which arrays are unordered. */
+/** The part of a model's structure that comparison needs: where records are embedded, which arrays are unordered. */
 export interface Shape {
-  /** Properties that are left out here: where a record stands, those that never make a change alone. */
+  /** Properties left out of the comparison at this level. On a record: those that never count as a change alone. */
   readonly masked: ReadonlySet<string>
   readonly unordered: ReadonlySet<string>
   readonly children: Readonly<Record<string, Shape>>
@@ -29,10 +30,10 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 export const isArray = (value: unknown): value is ReadonlyArray<JsonValue> => Array.isArray(value)
 
-/** Levels of nesting; whoever walks through a deeper value could run out of stack. */
+/** Levels of nesting. A recursive walk through a deeper value could overflow the stack. */
 export const maxDepth = 100
 
-/** Whether a JSON value has more levels of nesting; a cycle has. */
+/** True if a value has more than `levels` levels of nesting. A value with a cycle always has. */
 export const isDeeper = (value: unknown, levels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   if (levels === 0) return true
@@ -45,7 +46,7 @@ const memberKey = (member: JsonValue): string | undefined => {
   return typeof member["skill_id"] === "string" ? member["skill_id"] : undefined
 }
 
-/** Ids of the members of a set-like array; undefined if its order means something. */
+/** Ids of the members of a set-like array; undefined if the order of the array is significant. */
 export const memberKeys = (name: string, array: ReadonlyArray<JsonValue>): ReadonlyArray<string> | undefined => {
   if (name === "ordered_options") return undefined
   const keys: Array<string> = []
@@ -59,22 +60,22 @@ export const memberKeys = (name: string, array: ReadonlyArray<JsonValue>): Reado
 
 const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
-/** What is serialized for comparing: tagged lists, in which nothing depends on how an engine orders keys. */
+/** The serialized form: tagged lists, so that the result does not depend on an engine's key order. */
 type Form = null | boolean | number | string | ReadonlyArray<Form>
 const objectTag = 0
 const arrayTag = 1
 
-/** A time of a known zone, to the millisecond: what is finer, or of nobody knows where, stays as it is written. */
+/** A time with a zone and at most milliseconds. Times with finer precision or without a zone are not normalized. */
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?(?:Z|[+-]\d\d:\d\d)$/
 const shortest = "2026-01-01T00:00:00Z".length
 const longest = "2026-01-01T00:00:00.000+00:00".length
 
-/** Any spelling of one instant as the same text (W9). */
+/** Returns the same text for every spelling of one instant (W9). */
 const normalizeTime = (text: string): string => {
   if (text.length < shortest || text.length > longest || !instant.test(text)) return text
   const day = text.slice(0, 10)
   const [time, midnight] = [Date.parse(text), Date.parse(day)]
-  // an engine takes 30 February for 2 March: two texts, two values
+  // `Date.parse` turns 30 February into 2 March; such a text stays as it is
   const isDay = !Number.isNaN(time) && !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(day)
   return isDay ? new Date(time).toISOString() : text
 }
@@ -106,13 +107,13 @@ const membersOf = (array: ReadonlyArray<JsonValue>, shape: Shape | undefined, na
   return sortable.sort((a, b) => compare(a.key, b.key) || compare(a.text, b.text)).map(({ form }) => form)
 }
 
-/** Canonical text of a value standing under `name` at `shape`. */
+/** Canonical text of the value of property `name`, whose structure is `shape`. */
 export const canonical = (value: JsonValue | undefined, shape: Shape | undefined, name = ""): string =>
   value === undefined ? "undefined" : JSON.stringify(formOf(value, shape, name))
 
 const nothing: ReadonlySet<string> = new Set()
 const plain = new WeakMap<Shape, Shape>()
-/** Shape below `key`: what the registry knows of it, else one that only carries the unordered names on. */
+/** Shape of property `key`: the one from the registry, else a shape that only passes on the names of unordered arrays. */
 export const childOf = (shape: Shape | undefined, key: string): Shape | undefined => {
   if (shape === undefined) return undefined
   const child = Object.hasOwn(shape.children, key) ? shape.children[key] : undefined

@@ -2,25 +2,25 @@
  * A published change: the row of the event log and its CloudEvents form.
  *
  * Invariants
- * 1. Per record and generation the kinds read `(created updated* deleted)*`, each `before` is the previous `after`   (I3)
- * 2. The same event id never carries other content   (I4)
+ * 1. Per record and generation the kinds form `(created updated* deleted)*`, and each `before` is the previous `after`   (I3)
+ * 2. Two events with the same id have the same content   (I4)
  *
  * Gotchas
- * - `before` and `after` are JSON *texts*: what was stored is spliced into what is published, never parsed again.
+ * - `before` and `after` are JSON *texts*. The stored text is inserted into the published text without being parsed again.
  */
 import { createHash, hash } from "node:crypto"
 import type { Model } from "./Model.ts"
 
 export type Kind = "created" | "updated" | "deleted"
-/** Which reading found a change; `backfill` = the record is old, whichever reading found it. */
+/** The kind of run that found a change; `backfill` means that the record is old, whichever run found it. */
 export type Origin = "backfill" | "poll" | "sweep" | "refresh"
-/** Why a record counts as deleted (on `created`: why it was never seen live). */
+/** Why a record counts as deleted. On `created`: why the record was never seen live. */
 export type DeleteReason = "flagged" | "absent" | "erased" | "unseen"
 
 /** JSON text. */
 export type Json = string
 
-/** What capture appends. The store adds position and the reference to the record's previous row. */
+/** An event as capture appends it. The store adds the position and the reference to the record's previous row. */
 export interface NewEvent {
   /** Hash of generation, integration, model, id, version, kind and canonical content. */
   readonly eventId: string
@@ -47,7 +47,7 @@ export interface NewEvent {
   readonly cause: Json | null
 }
 
-/** One row of the event log, joined with the content before. */
+/** One row of the event log, joined with the content before the change. */
 export interface LogEntry extends NewEvent {
   /** Gap-free, 1, 2, 3 … */
   readonly position: number
@@ -59,40 +59,40 @@ export interface LogEntry extends NewEvent {
   readonly before: Json | null
 }
 
-/** Which log a position belongs to. */
+/** Identifies the log that a position belongs to. */
 export interface LogIdentity {
-  /** Random, made with the store. */
+  /** Random; generated when the store is created. */
   readonly store: string
-  /** Raised when the store is adopted after a restore. */
+  /** Raised by `store adopt` after a restore. */
   readonly generation: number
 }
 
-/** The chain of a log before its first row. */
+/** Chain value before the first row of a log. */
 export const genesis = ""
 
 /**
- * The chain at a row: a digest (128 bits, base64url) of the chain at the row before it and of this row's event id. Two logs
- * with the same chain at a position hold the same events up to there, in the same order   (X14, X18).
+ * Chain value of a row: a digest (128 bits, base64url) of the previous row's chain and this row's event id. Two logs with
+ * the same chain at a position contain the same events in the same order up to that position   (X14, X18).
  */
 export const chainOf = (previous: string, eventId: string): string =>
   hash("sha256", `${previous} ${eventId}`, "base64url").slice(0, 22)
 
-/** A place in the log. */
+/** A place between two rows of the log. */
 export interface LogPlace {
-  /** Of the last row before it; 0 = before the first. */
+  /** Position of the row before this place; 0 = the start of the log. */
   readonly position: number
-  /** At that row; null: not given, the place cannot be told from the same number in another copy of the store. */
+  /** Chain of that row. Null = not given: the place cannot be distinguished from the same position in another copy of the store. */
   readonly chain: string | null
 }
 
 /**
- * Positions are opaque strings to readers; this is their only spelling. Readers resume from positions that carry the chain;
- * without it a position only refers to a row.
+ * The text form of a position, which is opaque to readers. Readers resume from positions that contain the chain; a position
+ * without a chain only refers to a row.
  */
 export const formatPosition = (identity: LogIdentity, position: number, chain?: string): string =>
   `${identity.store}-${identity.generation}-${position}${chain === undefined || chain === genesis ? "" : `-${chain}`}`
 
-/** The place that a position names, `"foreign"` if it belongs to another store or generation, `"malformed"` if it is none. */
+/** Parses a position: `"foreign"` if it belongs to another store or generation, `"malformed"` if the text is not a position. */
 export const parsePosition = (identity: LogIdentity, text: string): LogPlace | "foreign" | "malformed" => {
   const match = /^([0-9a-z]+)-(\d{1,9})-(\d{1,15})(?:-([\w-]{22}))?$/.exec(text)
   if (match === null) return "malformed"
@@ -101,7 +101,7 @@ export const parsePosition = (identity: LogIdentity, text: string): LogPlace | "
     : "foreign"
 }
 
-/** Event id: same inputs, same id; other content, other id (I4). `canonicalAfter` is the canonical hash or null. */
+/** Event id: a hash of its inputs, so that other content gives another id (I4). `canonicalAfter` is the canonical hash or null. */
 export const eventIdOf = (
   key: { readonly generation: number; readonly integration: string; readonly model: Model; readonly id: string },
   version: number,
@@ -121,7 +121,7 @@ export const partitionKey = (entry: { readonly integration: string; readonly mod
 
 export const schemaOf = (model: Model): string => `urn:rollcall:schema:${model}:1`
 
-/** CloudEvents context attributes, extensions included; `traceparent` is added by who has one. */
+/** CloudEvents context attributes, extensions included. The caller adds `traceparent` if it has one. */
 export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   specversion: "1.0",
   id: entry.eventId,
@@ -140,7 +140,7 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   partitionkey: partitionKey(entry)
 })
 
-/** Of the notice that a record is gone of which the log of this generation knows nothing. */
+/** Attributes of the removal notice for a record that is gone and has no events in the log of this generation. */
 export const removalAttributesOf = (
   { generation }: LogIdentity,
   record: { readonly integration: string; readonly model: Model; readonly id: string },

@@ -1,26 +1,28 @@
 /**
- * Decides what one observed record means, given what was last published and what is pending of it.
+ * Classifies one observed record: created, updated, deleted, unchanged … The inputs are the record's last published state and
+ * its pending observation.
  *
  * Invariants
- * 1. Per record the kinds read `(created updated* deleted)*`   (I3)
- * 2. The same content never means a change   (S4, N2)
- * 3. Nothing here deletes a record that was not seen as deleted   (I7)
+ * 1. Per record the kinds form `(created updated* deleted)*`   (I3)
+ * 2. Unchanged content is never classified as a change   (S4, N2)
+ * 3. A record is classified as deleted only if the API showed it as deleted or emptied   (I7)
  *
  * Gotchas
  * - A tombstone whose fields turned null is the service's privacy erasure, not an update (D11).
- * - The newest observation is the pending one where there is one: hashes are compared with it, the diff is made against
- *   what was published.
+ * - If there is a pending row, it is the newest observation: hashes are compared with the pending row, but the diff is made
+ *   against the published content.
  */
 import type { Observation } from "./Observation.ts"
 
-/** What is known of the record: of the head, what was published; of the pending row, what was observed last. */
+/** The published state of the record, from its head. */
 export interface PublishedRecord {
   readonly live: boolean
   readonly canonicalHash: string
   readonly changedAtMs: number | null
-  /** Newest reading that met it. */
+  /** Newest run that read the record. */
   readonly lastSeenRunId: number
 }
+/** The newest observation of the record that is not published yet, from its pending row. */
 export interface PendingObservation {
   readonly status: "staged" | "held" | "rejected" | "disputed" | "absent"
   readonly deleted: boolean
@@ -30,9 +32,9 @@ export interface PendingObservation {
 
 export interface ClassifyContext {
   readonly runId: number
-  /** The answer of a point re-read: it decides, it is not doubted. */
+  /** The observation is from a refetch by id, whose result is final: it never causes a dispute. */
   readonly isRefetch: boolean
-  /** The reading is the stream's first sweep. */
+  /** The run is the stream's first sweep. */
   readonly backfill: boolean
   /** Server ms. */
   readonly backfillStartedAt: number
@@ -42,31 +44,31 @@ export interface ClassifyContext {
 }
 
 export type Classification =
-  /** What is published is what is shown; a pending row, if any, is void. */
+  /** The observation equals the published content; a pending row, if any, is dropped. */
   | { readonly _tag: "Same" }
-  /** Met before in this reading, with the same content. */
+  /** The same run has already read the record with the same content. */
   | { readonly _tag: "Duplicate" }
-  /** What is pending is what is shown: it stays, now observed by this reading. */
+  /** The observation equals the pending row, which stays and is now attributed to this run. */
   | { readonly _tag: "StillPending" }
-  /** Deleted and never published, or known to be deleted. */
+  /** Deleted, and either never published or already published as deleted. */
   | { readonly _tag: "Tombstone" }
-  /** Two readings of the same thing disagree: only a point re-read decides (P3). */
+  /** Two observations contradict each other: a refetch by id decides (P3). */
   | { readonly _tag: "Disputed" }
   | { readonly _tag: "Created"; readonly old: boolean }
-  /** Came and went between two readings: `created` and `deleted` at once (D8). */
+  /** Created and deleted between two runs: both events are published together (D8). */
   | { readonly _tag: "Unseen"; readonly old: boolean }
   | { readonly _tag: "Updated" }
   | { readonly _tag: "Deleted" }
-  /** Live, and nothing left of it: a delete by another name (D23). */
+  /** Live, but all fields are empty: treated as a delete (D23). */
   | { readonly _tag: "Emptied" }
   | { readonly _tag: "Restored" }
 
-/** Of two `changed_at` in ms, whether the first is known to be earlier: one that cannot be read goes back behind none (W7). */
+/** Compares two `changed_at` in ms. False if either is missing: a record without `changed_at` is never known to be older (W7). */
 export const isOlder = (a: number | null, b: number | null): boolean => a !== null && b !== null && a < b
 
 const day = 86_400_000
 
-/** An old record found late is no new hire (B1, B3, B4); one born while the backfill runs is not old (B2). */
+/** True if the record existed before the backfill and was only found late (B1, B3, B4), not created while it runs (B2). */
 export const isOld = (observed: Observation, setting: ClassifyContext): boolean => {
   const born = observed.createdAtMs ?? observed.changedAtMs
   if (setting.backfill) return born === null || born < setting.backfillStartedAt
@@ -77,17 +79,18 @@ export const isOld = (observed: Observation, setting: ClassifyContext): boolean 
 
 export const classify = (
   known: PublishedRecord | undefined,
-  awaiting: PendingObservation | undefined,
+  pending: PendingObservation | undefined,
   observed: Observation,
   setting: ClassifyContext
 ): Classification => {
-  const isDisputed = awaiting?.status === "disputed"
-  if (isDisputed && !setting.isRefetch && !isLater(known, awaiting, observed, setting)) return { _tag: "Disputed" }
+  const isDisputed = pending?.status === "disputed"
+  if (isDisputed && !setting.isRefetch && !isLater(known, pending, observed, setting)) return { _tag: "Disputed" }
   if (known === undefined) return classifyUnknown(observed, setting)
-  // An absence is no observation: any sighting cancels it and the published content is what counts. So it is once nothing is
-  // disputed any more.
-  const pending = awaiting?.status === "absent" || isDisputed ? undefined : awaiting
-  const newest = pending ?? { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
+  // An `absent` row has no observed content, so any observation of the record cancels it and is compared with the published
+  // content. The same applies to a disputed row once the dispute is over.
+  const observedBefore = pending?.status === "absent" || isDisputed ? undefined : pending
+  const newest = observedBefore ??
+    { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
   const emptied = known.live && observed.blank && observed.canonicalHash !== known.canonicalHash
   const gone = observed.deleted || emptied
   const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash)
@@ -95,7 +98,7 @@ export const classify = (
   if (!setting.isRefetch) {
     if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
     if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }
-    if (pending !== undefined && sameAsNewest) return { _tag: "StillPending" }
+    if (observedBefore !== undefined && sameAsNewest) return { _tag: "StillPending" }
   }
   if (known.live) {
     if (observed.deleted) return { _tag: "Deleted" }
@@ -105,14 +108,14 @@ export const classify = (
   return observed.deleted || observed.blank ? { _tag: "Tombstone" } : { _tag: "Restored" }
 }
 
-/** What a later reading shows to be newer than all that was disputed is judged as ever: nobody waits for ever where re-reads are not answered. */
+/** An observation that is newer than both disputed ones ends the dispute, so that it also ends if refetches are never answered. */
 const isLater = (
   known: PublishedRecord | undefined,
-  awaiting: PendingObservation,
+  pending: PendingObservation,
   { changedAtMs }: Observation,
   { runId }: ClassifyContext
 ): boolean =>
-  isOlder(awaiting.changedAtMs, changedAtMs) &&
+  isOlder(pending.changedAtMs, changedAtMs) &&
   (known === undefined || (known.lastSeenRunId < runId && isOlder(known.changedAtMs, changedAtMs)))
 
 const classifyUnknown = (observed: Observation, setting: ClassifyContext): Classification => {

@@ -1,4 +1,4 @@
-/** For "did you mean": the candidate with the fewest edits. There is at least one. */
+/** For "did you mean": the candidate with the smallest edit distance. `candidates` must not be empty. */
 export const closestName = (name: string, candidates: ReadonlyArray<string>): string => {
   const edits = (a: string, b: string): number => {
     let row = Array.from({ length: b.length + 1 }, (_, column) => column)

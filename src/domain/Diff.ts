@@ -1,11 +1,12 @@
 /**
- * What changed between two contents of one record, as JSON Pointers in which members of set-like arrays stand by id.
+ * The differences between two contents of one record, as JSON Pointers. Members of set-like arrays are addressed by id, other
+ * members by index.
  *
  * Invariants
  * 1. The diff is empty exactly when the canonical forms are equal
  *
  * Gotchas
- * - An absent property is shown as null: a change from absent to null has null on both sides.
+ * - An absent property is represented as null, so a change from absent to null has null on both sides.
  */
 import {
   canonical,
@@ -31,14 +32,14 @@ const escape = (name: string): string => name.replaceAll("~", "~0").replaceAll("
 export const segments = (pointer: string): ReadonlyArray<string> =>
   pointer.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
 
-/** Changes from `before` to `after`, in path order of the sorted keys; volatile paths are left out. */
+/** Changes from `before` to `after`, ordered by sorted keys, without masked (volatile) properties. */
 export const diff = (shape: Shape, before: JsonObject, after: JsonObject): ReadonlyArray<PathChange> => {
   const changes: Array<PathChange> = []
   walk(before, after, shape, "", "", changes)
   return changes
 }
 
-/** True if a path goes to or comes from null: configuration switched off looks like this, so it is staged. */
+/** True if any path changes to or from null. A field switched off in the other system looks like this, so such changes are staged. */
 export const touchesNull = (changes: ReadonlyArray<PathChange>): boolean =>
   changes.some((change) => change.before === null || change.after === null)
 
@@ -88,7 +89,7 @@ const walk = (
 
 const isSet = (name: string, array: ReadonlyArray<JsonValue>): boolean => memberKeys(name, array) !== undefined
 
-/** Members by id; undefined unless all have one and no two the same. */
+/** Members by id; undefined unless every member has an id and the ids are unique. */
 export const byId = (name: string, array: ReadonlyArray<JsonValue>): ReadonlyMap<string, JsonValue> | undefined => {
   const keys = memberKeys(name, array)
   if (keys === undefined) return undefined

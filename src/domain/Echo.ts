@@ -1,12 +1,15 @@
 /**
- * Which changes are our own: whether what a record shows is what one of our writes was to bring about.
+ * Attributes changes to plugin writes: compares an event with the expectations that earlier writes left, and names the write
+ * that caused it.
  *
  * Invariants
- * 1. A path is ours only where an open expectation explains it: whatever else changed with it stays foreign   (L3, E1)
- * 2. Of several writes that explain one event the deepest is named: two that undo each other's work count on   (L9)
+ * 1. A path is attributed to a write only if an open expectation explains it; other paths of the same event are not   (L3, E1)
+ * 2. If several writes explain one event, the write with the greatest depth is the cause, so the depth keeps rising while two
+ *    plugins undo each other's work   (L9)
  *
  * Gotchas
- * - A record that appears, or goes, is one change at the path "": what the server filled in counts as ours.
+ * - A created or deleted record is one change at the path "", so values that the server filled in are attributed to the write
+ *   too.
  */
 import { canonical, isArray, isObject, type JsonObject, type JsonValue, memberKeys } from "./Canonical.ts"
 import type { Kind } from "./ChangeEvent.ts"
@@ -26,15 +29,15 @@ import type { Model } from "./Model.ts"
 
 /** The write of a plugin that caused a change. */
 export interface Cause extends Author {
-  /** The changed paths that are ours; "" = the record as a whole. */
+  /** The changed paths that the plugin's writes explain; "" = the whole record. */
   readonly paths: ReadonlyArray<string>
 }
 
-/** Depth of a write in reaction to events of these causes. */
+/** Depth of a write made in reaction to events with these causes. */
 export const nextDepth = (causes: ReadonlyArray<Pick<Cause, "depth"> | null>): number =>
   Math.max(0, ...causes.map((cause) => cause?.depth ?? 0)) + 1
 
-/** Whether nothing but our own write changed: its author need not hear of it. */
+/** True if the plugin's own write explains every change, so that the plugin need not receive the event. */
 export const isOwnChangeOnly = (
   { paths }: Pick<Cause, "paths">,
   changes: ReadonlyArray<Pick<PathChange, "path">>
@@ -47,14 +50,14 @@ const modelsShowingWrites: ReadonlySet<Model> = new Set([
   "hris.staffing_entity",
   "assessment.package"
 ])
-/** Whether any write shows in records of this model. */
+/** True if some plugin write is visible in records of this model. */
 export const canShowWrites = (model: Model): boolean => modelsShowingWrites.has(model)
 
 const textOf = (value: JsonValue | undefined): string | null => typeof value === "string" ? value : null
 const propertyOf = (value: JsonValue | undefined, name: string): JsonValue | undefined =>
   isObject(value) ? value[name] : undefined
 
-/** Under what expectations of a record are found; what is gone has no content. */
+/** Keys under which expectations for a record are stored. A deleted record has no content. */
 export const keysOf = (model: Model, id: string, content: JsonObject | null): ReadonlyArray<string> => {
   const keys = [keyOf(id)]
   const add = (prefix: string, value: string | null) => value === null || keys.push(prefix + value)
@@ -78,7 +81,7 @@ export interface RecordEvent {
   readonly after: JsonObject | null
 }
 
-/** What stands in the record; members of arrays with ids stand by id. */
+/** The value at a path; members of arrays with ids are addressed by id. */
 const valueAt = (content: JsonObject | null, at: Pointer): JsonValue | undefined =>
   (at === "" ? [] : segments(at)).reduce<JsonValue | undefined>((value, name) => {
     if (!isArray(value)) return propertyOf(value, name)
@@ -91,7 +94,7 @@ const leavesOf = (value: JsonValue | undefined): ReadonlyArray<JsonValue> => {
   return value == null ? [] : [value]
 }
 
-/** What was written as one value may be shown as an object that holds it. */
+/** True if `value`, or any value nested in it, matches: the API may show a written value inside an object. */
 const containsValue = (value: JsonValue | undefined, wanted: Hash | null): boolean =>
   wanted === null || leavesOf(value).some((leaf) => valueHash(leaf) === wanted)
 
@@ -108,7 +111,7 @@ type ValuesMatcher = Extract<Matcher, { readonly kind: "values" }>
 const isMember = ({ property, value }: MemberMatcher, member: JsonValue): boolean =>
   containsValue(propertyOf(member, property), value)
 
-/** Members that came, or went, are those that are written of. */
+/** True if the change consists only of members that the write added or removed. */
 const explainsMember = (matcher: MemberMatcher, { after, before, path }: PathChange): boolean => {
   const [from, to] = matcher.present ? [before, after] : [after, before]
   if (path === matcher.array) {
@@ -142,7 +145,7 @@ const pathsOf = (matcher: Matcher, { after, changes, id, kind }: RecordEvent): R
 const isComplete = ({ values, orWhole }: ValuesMatcher, content: JsonObject | null): boolean =>
   (orWhole === null || valueAt(content, orWhole) != null) && hasValues(content, values)
 
-/** Whether a record shows what was written, however it came to that. */
+/** True if a record shows the written values, whether or not the write caused them. */
 export const isFulfilled = ({ matcher }: Pick<Expectation, "matcher">, content: JsonObject | null): boolean => {
   switch (matcher.kind) {
     case "created":
@@ -160,7 +163,7 @@ export const isFulfilled = ({ matcher }: Pick<Expectation, "matcher">, content: 
 
 const stamps: ReadonlySet<string> = new Set(["changed_at", "remote_updated_at", "updated_at"])
 
-/** A stamp goes with our change if nothing else changed in what it is the stamp of. */
+/** Adds the timestamp of each object whose other changes all belong to the write. */
 const withStamps = (own: ReadonlySet<Pointer>, changes: ReadonlyArray<PathChange>): ReadonlyArray<Pointer> => {
   const stampedBy = (path: Pointer): Pointer | null => {
     const at = path.lastIndexOf("/")
@@ -176,8 +179,9 @@ const withStamps = (own: ReadonlySet<Pointer>, changes: ReadonlyArray<PathChange
 }
 
 /**
- * Whose write an event is, null = nobody's of ours, and which expectations it meets. Of writes of several plugins that of
- * the deepest is named, with the paths of that plugin: what another one wrote is news to it.
+ * Returns the plugin write that caused the event (null if external) and the expectations that it fulfills. If writes of
+ * several plugins explain the event, the cause is the write with the greatest depth, with only that plugin's paths: the
+ * changes of other plugins are new to it.
  */
 export const attributeEvent = (
   event: RecordEvent,

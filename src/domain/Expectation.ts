@@ -1,13 +1,14 @@
 /**
- * What each of the twelve writes comes to show in the records that are read, and what it is recognised by there.
+ * For each of the twelve writes: the changes that it causes in later reads, and how to recognize them.
  *
  * Invariants
- * 1. Of what was written only hashes are kept   (I11)
+ * 1. Written values are kept only as hashes   (I11)
  *
  * Gotchas
- * - Third-party systems trim, change case and write times their own way: values are compared beyond that.
- * - Until the answer tells its id, an application is told by its job, the e-mail address and the names (E2); where these
- *   are redacted, by the id alone.
+ * - Third-party systems trim texts, change their case and format times differently, so values are normalized before they are
+ *   compared.
+ * - Until the response contains its id, a created application is recognized by job, e-mail address and names (E2). If these
+ *   are redacted, it can only be recognized by id.
  */
 import { hash } from "node:crypto"
 import { proficiencyValue } from "../api/Proficiency.ts"
@@ -16,11 +17,11 @@ import type { JsonValue } from "./Canonical.ts"
 import type { Model } from "./Model.ts"
 import { parseTime } from "./Watermark.ts"
 
-/** Whose write it is. */
+/** The plugin and delivery that made a write. */
 export interface Author {
   readonly plugin: string
   readonly delivery: string
-  /** 1 = in reaction to a change of the world, 2 = to a change of depth 1, … */
+  /** 1 = in reaction to an external change, 2 = in reaction to a change of depth 1, … */
   readonly depth: number
 }
 
@@ -28,17 +29,17 @@ export interface Author {
 export type Pointer = string
 export type Hash = string
 
-/** What a write is recognised by in a record that comes to show it. */
+/** How to recognize a write in the change of a record. */
 export type Matcher =
-  /** The record appears, with these values. */
+  /** The record is created with these values. */
   | { readonly kind: "created"; readonly values: Readonly<Record<Pointer, Hash>> }
-  /** These values stand there, null = any; `whole` may appear with them at once. */
+  /** The record has these values (null = any value). The object at `orWhole` may be created together with them. */
   | {
     readonly kind: "values"
     readonly values: Readonly<Record<Pointer, Hash | null>>
     readonly orWhole: Pointer | null
   }
-  /** The array has, or has no more, a member whose property is so. */
+  /** The array contains (`present`), or no longer contains, a member whose `property` has this value. */
   | {
     readonly kind: "member"
     readonly array: Pointer
@@ -46,24 +47,24 @@ export type Matcher =
     readonly value: Hash
     readonly present: boolean
   }
-  /** The record is gone, unless it is one of these. */
+  /** The record is deleted, and its id is not in `except`. */
   | { readonly kind: "gone"; readonly except: ReadonlyArray<string> }
 
-/** What is to be seen of a write in one model. */
+/** The change that a write is expected to cause in one model. */
 export interface Expectation {
   readonly model: Model
-  /** One of the `keysOf` every record that may show it. */
+  /** One of the `keysOf` each record that may show the change. */
   readonly key: string
-  /** What is written to: of two writes to the same place the earlier may never be seen. */
+  /** The record or path that is written. If two writes have the same target, the earlier may never become visible. */
   readonly target: string
   readonly matcher: Matcher
-  /** Every record of the key shows it, not just one. */
+  /** Every record with the key shows the change, not only one of them. */
   readonly everywhere: boolean
-  /** Somebody is told if it is never seen. */
+  /** An operator is notified if the change is never seen. */
   readonly required: boolean
 }
 
-/** A write that is about to leave. */
+/** A write that is about to be sent. */
 export interface PluginWrite extends Author {
   /** Unique to the write; the same when it is sent again. */
   readonly write: string
@@ -71,7 +72,7 @@ export interface PluginWrite extends Author {
   readonly integration: string
 }
 
-/** An expectation that is not met, or not everywhere. */
+/** An expectation that is not fulfilled yet, or not in every record. */
 export interface OpenExpectation extends Expectation, Omit<PluginWrite, "integration"> {
   /** In the order of writing. */
   readonly id: number
@@ -81,22 +82,22 @@ export interface OpenExpectation extends Expectation, Omit<PluginWrite, "integra
 
 // ---- values and keys ----------------------------------------------------------------------------------------------
 
-/** As a third-party system may spell it too. */
+/** Removes differences that a third-party system may introduce: white space, case and the format of times. */
 const normalizeValue = (value: JsonValue): JsonValue => {
   if (typeof value !== "string") return value
   const time = /^\d{4}-\d{2}-\d{2}T/.test(value) ? parseTime(value) : null
   return time === null ? value.trim().toLowerCase() : new Date(time).toISOString()
 }
-/** Equal for what counts as the same value. */
+/** Hash of the normalized value: equal for values that count as the same. */
 export const valueHash = (value: JsonValue): Hash => hash("sha256", JSON.stringify(normalizeValue(value)), "base64url")
 
 const escaped = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1")
 const pointer = (...names: ReadonlyArray<string>): Pointer => names.map((name) => `/${escaped(name)}`).join("")
 
 export const keyOf = (id: string): string => `id:${id}`
-/** Key of whichever record of a model. */
+/** Key that every record of a model has. */
 export const anyRecord = "any"
-/** The id in a key that stands for one record, and of the candidate that records of a key show. */
+/** The record id in a key of one record, and the candidate id in a key of a candidate's records; null for other keys. */
 export const recordIdIn = (key: string): string | null => key.startsWith("id:") ? key.slice(3) : null
 export const candidateIdIn = (key: string): string | null => key.startsWith("candidate:") ? key.slice(10) : null
 
@@ -115,7 +116,7 @@ const expectTag = (candidate: string, name: string, present: boolean): ReadonlyA
       required: true
     },
     { ...details, model: "ats.candidate", key: keyOf(candidate), matcher: member("/tags") },
-    // a tag of a new name is a new record
+    // a tag with a new name is also created as a record
     ...present
       ? [
         {
@@ -161,7 +162,7 @@ const expectationBuilders: ExpectationBuilders = {
         everywhere: false,
         required: true
       },
-      // the person may be known already
+      // not required, because the candidate may already exist
       {
         model: "ats.candidate",
         key: `email:${valueHash(email_address)}`,
@@ -191,7 +192,7 @@ const expectationBuilders: ExpectationBuilders = {
       ...set("title", title),
       ...set("starting_at", start_time),
       ...set("ending_at", end_time),
-      // an address is one text when it is sent, and shown in parts
+      // an address is sent as one text but shown in parts, so any value counts
       ...set("location", location?.address, true)
     ]
   },
@@ -238,14 +239,14 @@ const expectationBuilders: ExpectationBuilders = {
   deactivateCourse: nothing
 }
 
-/** What will be seen of a write, in the models that can show it; of most writes nothing ever is. */
+/** The changes that a write will cause in the models that can show it; empty for most writes. */
 export const expectationsOf = <W extends WriteName>(
   write: W,
   params: WriteParams<W>,
   body: WriteBody<W>
 ): ReadonlyArray<Expectation> => expectationBuilders[write](params, body)
 
-/** Ids of what a write created, as its answer tells them. */
+/** Ids of the records that a write created, from its response. */
 export const createdIds = <W extends WriteName>(
   write: W,
   data: WriteData<W>
@@ -256,7 +257,7 @@ export const createdIds = <W extends WriteName>(
   return { "ats.application": id, ...person == null ? {} : { "ats.candidate": person } }
 }
 
-/** The same, now that its id is known: nothing else tells it any more. */
+/** Replaces key and matcher once the record's id is known: from then on the record is recognized only by its id. */
 export const expectById = (id: string): Pick<Expectation, "key" | "matcher"> => ({
   key: keyOf(id),
   matcher: { kind: "created", values: {} }

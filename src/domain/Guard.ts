@@ -1,29 +1,29 @@
 /**
- * Decides whether a wave of changes looks like something switched off at the other end rather than like people at work.
+ * Decides whether many similar changes look like a configuration change in the other system rather than like ordinary work.
  *
  * Invariants
- * 1. More of the same never lets a wave pass that fewer held
- * 2. What a person approved is not counted against what comes after it
+ * 1. If a wave of some size is held, every larger wave is held too
+ * 2. Changes that a person approved do not count toward later waves
  *
  * Gotchas
- * - Deletes are measured against the records that lived before them, restores against those that live after them.
- * - The window is kept in hours, each counted until its newest change is a window old: it may reach an hour too far, never
- *   too short (D7).
+ * - Deletes are compared with the number of live records before them, restores with the number after them.
+ * - The window is counted in buckets of one hour. A bucket counts until its newest change is older than the window, so the
+ *   window may be up to an hour too long, but never too short (D7).
  */
 import * as Duration from "effect/Duration"
 import type { ScopeChange } from "./ScopeChange.ts"
 
-/** What is published unasked. A share is of the stream's live records. */
+/** Limits up to which changes are published without a decision. A share is a fraction of the stream's live records. */
 export interface Thresholds {
-  /** Deletes, and restores, of this long are counted together. */
+  /** Deletes within this window are counted together; restores likewise. */
   readonly window: Duration.Duration
-  /** Held beyond both … */
+  /** A wave is held above both of these … */
   readonly count: number
   readonly share: number
-  /** … or from both of these on; and when it is all of at least two. */
+  /** … or from both of these on. A wave of all records of a stream is held if there are at least two. */
   readonly smallCount: number
   readonly smallShare: number
-  /** One path that goes to or from null: held from this count on and beyond this share. */
+  /** One path that changes to or from null is held from this count on, if it exceeds this share. */
   readonly scopeCount: number
   readonly scopeShare: number
 }
@@ -42,29 +42,29 @@ export const thresholds: Thresholds = {
 export type Wave = "deletes" | "restores"
 export type Waves = Readonly<Record<Wave, number>>
 
-/** Why `amount` of `records` is held, in words; null = it may pass. */
+/** Why a wave of `amount` out of `records` is held, as text; null = it may be published. */
 export const holdReason = (limits: Thresholds, wave: Wave, amount: number, records: number): string | null => {
   const most = Math.max(limits.count, Math.floor(limits.share * records))
   const verb = wave === "deletes" ? "deleted" : "restored"
   if (amount >= 2 && amount === records) return `all ${amount} records ${verb}`
   if (amount >= 2 && amount > records) {
-    return `records were ${verb} ${amount} times within ${Duration.format(limits.window)}, and there are ${records}`
+    return `${amount} ${wave} within ${Duration.format(limits.window)}, but there are only ${records} records`
   }
   if (amount > limits.count && amount > limits.share * records) {
-    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; up to ${most} may pass`
+    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; the limit is ${most}`
   }
   if (amount >= limits.smallCount && amount >= limits.smallShare * records) {
-    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; from ${
+    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; ${
       limits.smallShare * 100
-    } % on they are held`
+    } % or more is held`
   }
   return null
 }
 
-/** First interviews on half of the records are a busy day. */
+/** Higher than `scopeShare`, because first interviews on half of the records are ordinary work. */
 const filledShare = 0.9
 
-/** Whether a path that went to or from null, or from an empty array, on `amount` of `records` was switched, not edited (C3). */
+/** True if a path that became or stopped being null or empty on `amount` of `records` was switched off or on, not edited (C3). */
 export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], amount: number, records: number): boolean =>
   amount >= limits.scopeCount && (to === "members"
     ? amount >= Math.max(limits.scopeShare, filledShare) * records
@@ -72,9 +72,9 @@ export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], amount:
 
 // ---- the sliding window -------------------------------------------------------------------------------------------
 
-/** What was published in one hour. */
+/** Deletes and restores published in one hour. */
 export interface HourlyCounts extends Waves {
-  /** Our clock, ms: the newest of them. */
+  /** Time of the newest of them; our clock, ms. */
   readonly at: number
 }
 
@@ -82,14 +82,14 @@ const hour = 3_600_000
 const isRecent = (limits: Thresholds, now: number) => ({ at }: HourlyCounts) =>
   now - at < Duration.toMillis(limits.window)
 
-/** Sum of what was published within the window. */
+/** Deletes and restores published within the window. */
 export const countRecent = (limits: Thresholds, history: ReadonlyArray<HourlyCounts>, now: number): Waves =>
   history.filter(isRecent(limits, now)).reduce<Waves>(
     (sum, { deletes, restores }) => ({ deletes: sum.deletes + deletes, restores: sum.restores + restores }),
     { deletes: 0, restores: 0 }
   )
 
-/** The history with what is published now, without what has left the window. */
+/** Adds what is published now to the history, and removes hours that have left the window. */
 export const addToHistory = (
   limits: Thresholds,
   history: ReadonlyArray<HourlyCounts>,
@@ -107,6 +107,6 @@ export const addToHistory = (
   }]
 }
 
-/** The history after a person looked at a wave. */
+/** The history after a person decided about a wave: its counts are reset. */
 export const forgetWave = (history: ReadonlyArray<HourlyCounts>, wave: Wave): ReadonlyArray<HourlyCounts> =>
   history.map((entry) => ({ ...entry, [wave]: 0 }))

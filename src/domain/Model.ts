@@ -1,14 +1,14 @@
 /**
- * The model registry: one entry per kind of record, with everything capture needs to know of it as data.
- * A new model is a new entry here and a schema in `api/`.
+ * The model registry: one entry per kind of record, with everything that capture needs to know about it, as data.
+ * To add a model, add an entry here and a schema in `api/`.
  *
  * Gotchas
- * - Ids are unique within a model, not across models: every key contains integration, model and id.
+ * - Ids are unique within a model, not across models, so every key contains integration, model and id.
  */
 import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../api/Lists.ts"
 import { reads } from "../api/Reads.ts"
 
-/** Every model Rollcall knows by name; all but `ats.candidate`, which is derived, are read. */
+/** Every model that Rollcall knows. All are read from the API except `ats.candidate`, which is derived. */
 export const modelNames = [
   "ats.application",
   "ats.scorecard",
@@ -27,53 +27,53 @@ export const modelNames = [
 export type Model = (typeof modelNames)[number]
 export const isModel = (name: string): name is Model => (modelNames as ReadonlyArray<string>).includes(name)
 
-/** What a stream reads: an incremental list, or the one list that is only ever shown whole. */
+/** Models that a stream reads: the incremental lists, and the one list that the API only returns as a whole. */
 export type StreamModel = IncrementalModel | "assessment.package"
 
-/** What is not read but found in the records of another model. */
+/** Models without a list of their own; their records are embedded in the records of another model. */
 export type DerivedModel = Exclude<Model, StreamModel>
 
-/** A named step that a change of one property means. */
+/** A business step, such as `hired`, that a change of one property stands for. */
 export interface TransitionRule {
   readonly name: string
-  /** Path of property names to the value that decides. */
+  /** Property names that lead to the value. */
   readonly path: ReadonlyArray<string>
   /**
-   * A list: the value enters it, coming from outside it (or from nothing). `set`: it becomes a value, other than before.
-   * `moves`: it goes from one value to another; appearing for the first time is no move.
+   * A list: the value becomes one of the listed values and was none of them before. `set`: the property gets a new value.
+   * `moves`: the property changes from one value to another; getting its first value does not count.
    */
   readonly when: ReadonlyArray<string> | "set" | "moves"
 }
 
-/** What a record shows of another one: equal kind and id mean the same thing, wherever in an integration it is shown. */
+/** A kind of record that other records embed. Within an integration, equal kind and id mean the same record. */
 export interface NestedKind {
   readonly kind: string
-  /** The properties that every place showing this kind has. */
+  /** The properties that every embedded copy of this kind has. */
   readonly shared: ReadonlyArray<string>
 }
 
-/** A place where another record's content is repeated inside this one. */
+/** A path at which a record embeds another record's content. */
 export interface NestedReference extends NestedKind {
-  /** Path of property names; arrays are walked through. */
+  /** Property names; an array on the way means each of its members. */
   readonly path: ReadonlyArray<string>
 }
 
-/** What a record of a model is made of, wherever it comes from. */
+/** The structure of a model's records, whether the model is read or derived. */
 export interface RecordEntry {
   readonly model: Model
   readonly nested: ReadonlyArray<NestedReference>
-  /** Names of arrays without ids in which order means nothing: compared by content. */
+  /** Names of arrays without ids whose order has no meaning; their members are compared by content. */
   readonly unordered: ReadonlyArray<string>
   readonly transitions: ReadonlyArray<TransitionRule>
 }
 
 export interface ModelEntry extends RecordEntry {
   readonly model: StreamModel
-  /** The list has neither filters nor pages nor timestamps: every reading is a full one. */
+  /** The list has no filters, pages or timestamps, so every run is a sweep. */
   readonly sweepOnly?: true
   readonly path: string
   readonly propagation: Readonly<Record<string, Propagation>>
-  /** As what other records repeat a record of this model; null = none does. */
+  /** The kind under which other records embed records of this model; null = they do not. */
   readonly self: NestedKind | null
 }
 
@@ -99,7 +99,7 @@ const at = (path: string, nested: NestedKind): NestedReference => ({ path: path.
 
 const waysToReach = ["phone_numbers", "email_addresses", "social_media"]
 
-/** What a change of a record can mean, by its model; a model that is not here has no such names. */
+/** Transition rules by model. */
 const transitions = {
   "ats.application": [
     { name: "hired", path: ["outcome"], when: ["HIRED"] },
@@ -193,7 +193,7 @@ const packages: ModelEntry = {
   transitions: []
 }
 
-/** The models that are read. */
+/** Entries of the models that are read from the API. */
 export const registry: Readonly<Record<StreamModel, ModelEntry>> = {
   ...Object.fromEntries(
     incrementalModels.map((model) => [
@@ -205,7 +205,7 @@ export const registry: Readonly<Record<StreamModel, ModelEntry>> = {
 }
 export const streamModels = Object.keys(registry) as ReadonlyArray<StreamModel>
 
-/** Where the records of a derived model are found: as one property of the records of another. */
+/** A derived model: each of its records is the value of `property` in a record of model `from`. */
 export interface DerivedEntry extends RecordEntry {
   readonly model: DerivedModel
   readonly from: StreamModel
@@ -228,13 +228,13 @@ export const isDerived = (model: Model): model is DerivedModel => Object.hasOwn(
 
 export const entryOf = (model: Model): RecordEntry => isDerived(model) ? derivedRegistry[model] : registry[model]
 
-/** These models, and what is derived of them. */
+/** These models and the models derived from them. */
 export const withDerived = (models: ReadonlyArray<StreamModel>): ReadonlyArray<Model> => [
   ...models,
   ...derivedModels.filter(({ from }) => models.includes(from)).map(({ model }) => model)
 ]
 
-/** What of `models` is derived of one of them. */
+/** The one of `models` that is derived from `source`, if any. */
 export const derivedFrom = (source: Model, models: ReadonlyArray<Model>): DerivedModel | undefined =>
   derivedModels.find(({ from, model }) => from === source && models.includes(model))?.model
 
@@ -243,5 +243,5 @@ export interface StreamKey {
   readonly integration: string
   readonly model: Model
 }
-/** `greenhouse:acme/ats.application`: the stream in logs, metrics and progress keys. */
+/** A stream's name in logs, metrics and progress keys, such as `greenhouse:acme/ats.application`. */
 export const streamName = (key: StreamKey): string => `${key.integration}/${key.model}`

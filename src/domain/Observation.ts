@@ -1,18 +1,20 @@
 /**
- * One record as the API showed it once, ready to be compared with what was published.
+ * One record as an API response showed it, ready to be compared with its published content.
  *
  * Gotchas
- * - Only the serialized text is made for every record; parsing and hashing of the content waits until the text differs.
- * - Redaction may take a field out of the content; what the observation itself needs is read from the raw record.
- * - Deleted is who says when, readable or not; an empty text or `false` says nothing, and deletes nobody (I7).
- * - A record our schema does not fit is still observed: our schema must never become their outage (S1).
+ * - The serialized text is hashed for every row. The content is processed and hashed only if that hash differs from the
+ *   stored one.
+ * - Redaction may remove a field from the content, so ids and timestamps are read from the raw record.
+ * - A record is deleted if `remote_deleted_at` has a value, even one that is not a readable time. An empty text or `false`
+ *   does not count as a value (I7).
+ * - A record that does not match our schema is still observed: a mistake in our schema must not stop a stream (S1).
  */
 import { hash } from "node:crypto"
 import { canonicalHash, isArray, isDeeper, isObject, type JsonObject, maxDepth } from "./Canonical.ts"
 import type { Processing } from "./Processing.ts"
 import { parseTime } from "./Watermark.ts"
 
-/** A row with an id: enough to tell whether it is the one we know. */
+/** A row with an id and the hash that tells whether its text changed. */
 export interface Row {
   readonly id: string
   readonly textHash: string
@@ -24,32 +26,35 @@ export interface Observation {
   readonly remoteId: string | null
   readonly textHash: string
   readonly canonicalHash: string
-  /** As it is stored and published. */
+  /** Processed content, as it is stored and published. */
   readonly content: JsonObject
   readonly deleted: boolean
   /** Every field of content is null: the service's privacy erasure (D11, D23). */
   readonly blank: boolean
   readonly changedAt: string | null
-  /** Milliseconds; null where the model has no such field or it cannot be read. */
+  /** Milliseconds; null if the field is missing or not a time. */
   readonly changedAtMs: number | null
   readonly createdAtMs: number | null
   readonly deletedAtMs: number | null
 }
 
 /**
- * Escaped, JSON says what no store gives back: a null character is in no text of a PostgreSQL database, half a surrogate
- * pair in no UTF-8. An id that comes back as another is unknown at every reading.
+ * JSON escapes can express texts that a store cannot return unchanged: PostgreSQL rejects null characters, and UTF-8 cannot
+ * encode half a surrogate pair. A record whose stored id differs from its id in the API would look new in every run.
  */
 const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
-/** What is kept of a value beside the content: a text as it is, of anything else nothing. */
+/** The value if it is a text that a store can keep, else null. */
 export const storableText = (value: unknown): string | null =>
   typeof value === "string" && isStorable(value) ? value : null
 
-/** Bytes: an index of PostgreSQL takes 2,700, and one holds two ids. A page of which it refuses a row is never committed. */
+/** Bytes. A PostgreSQL index entry may have 2,700 bytes, and one index holds two ids; a longer id would block its page for ever. */
 const maxIdBytes = 1_000
 
-/** A row, or the reason why it must be set aside, with the text that stands for it: processed, without what is too deep. */
+/**
+ * Returns the row, or the reason why it must be quarantined together with the text to keep: the processed record without
+ * properties that are nested too deeply.
+ */
 export const parseRow = (
   processing: Processing,
   value: unknown
@@ -79,7 +84,7 @@ const identifying: ReadonlySet<string> = new Set([
   "remote_data"
 ])
 
-/** Nothing is left of it but what it is and when. */
+/** True if a record has no content apart from ids and timestamps. */
 export const isBlank = (record: JsonObject): boolean =>
   Object.entries(record).every(([key, value]) =>
     identifying.has(key) || value === null || (isArray(value) && value.length === 0)

@@ -1,34 +1,35 @@
 /**
- * What is done to a model's records before anything is compared, stored or published: raw data dropped or kept, personal
- * data dropped or replaced.
+ * Processes a model's records before they are compared, stored or published: drops or keeps `remote_data`, and drops or hashes
+ * personal data.
  *
  * Invariants
  * 1. Processing is idempotent: stored content can be processed again   (V1)
  *
  * Gotchas
- * - The fingerprint names everything that decides what hashes and stored content mean, but the key. Where it differs from
- *   the one of a stored head, what is compared is processed alike first, and nothing is republished (S3, V1, V2).
- * - `changed_at` and `remote_updated_at` never make a change alone; `remote_data` neither, unless it is tracked.
+ * - The fingerprint covers everything that determines hashes and stored content, except the redaction key. If it differs from
+ *   the fingerprint of a stored head, both sides are processed by the same rules before they are compared, so that a
+ *   configuration change republishes nothing (S3, V1, V2).
+ * - `changed_at` and `remote_updated_at` never count as a change alone; nor does `remote_data`, unless it is tracked.
  */
 import { createHmac, hash } from "node:crypto"
 import { canonical, isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
 import { segments } from "./Diff.ts"
 import { entryOf, type Model, type RecordEntry } from "./Model.ts"
 
-/** `drop`: null, the key stays. `carry`: published as it is, makes no change alone. `track`: like any other property. */
+/** `drop`: set to null. `carry`: published, but never counts as a change alone. `track`: treated like any other property. */
 export type RemoteData = "drop" | "carry" | "track"
 /** `drop`: the property is left out. `hash`: replaced by a keyed hash, so that equal values stay equal. */
 export type Redaction = "drop" | "hash"
 
-/** What of it is configured, without secrets. */
+/** The configured rules, without secrets. */
 export interface ProcessingRules {
   readonly remoteData: RemoteData
-  /** JSON Pointer → what is done there; arrays are walked through. */
+  /** Redaction by JSON Pointer; an array on the way means each of its members. */
   readonly redact: Readonly<Record<string, Redaction>>
 }
 
 export interface ProcessingOptions extends ProcessingRules {
-  /** Key of the hashes; personal data could be guessed from hashes without one. */
+  /** Key of the hashes. Without a key, personal data could be guessed from its hash. */
   readonly key: string
 }
 
@@ -37,7 +38,7 @@ export interface Processing {
   readonly shape: Shape
   readonly fingerprint: string
   readonly rules: ProcessingRules
-  /** Its model and key by other rules. */
+  /** Processing of the same model with the same key and other rules. */
   readonly withRules: (rules: ProcessingRules) => Processing
   /** The record as it is stored and published. */
   readonly apply: (record: JsonObject) => JsonObject
@@ -89,7 +90,7 @@ const redactAt = (
   return replaced === undefined ? others : { ...value, [name]: replaced }
 }
 
-/** Null stays null, so that its coming and going is seen; what is a hash already stays it. */
+/** Null stays null, so that a change to or from null remains visible. A value that is already hashed is not hashed again. */
 const keyedHash = (key: string) => (value: JsonValue): JsonValue =>
   value === null || (typeof value === "string" && value.startsWith(hashed))
     ? value
@@ -123,7 +124,7 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
 }
 
 const byDefault = new Map<Model, Processing>()
-/** Raw data dropped, nothing redacted. */
+/** Processing that drops `remote_data` and redacts nothing. */
 export const defaultProcessing = (model: Model): Processing => {
   const known = byDefault.get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" })
   byDefault.set(model, known)

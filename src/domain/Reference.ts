@@ -1,26 +1,27 @@
 /**
- * What one record shows of others, as numbers to compare: whose content is repeated, and what that content is.
+ * Finds the other records whose content a record embeds, and represents each of them and its embedded content as numbers.
  *
  * Invariants
- * 1. Two places that show the same content of one thing give equal numbers, whatever else either shows   (N7)
+ * 1. Two records that embed the same content of the same referenced record give equal numbers   (N7)
  *
  * Gotchas
- * - Only what can grow stale unnoticed is of interest: a kind is left out where `updated_after` announces its changes at
- *   every place.
- * - Numbers may collide, once in 2⁴⁸: it costs a needless re-read, or waits for the sweep.
+ * - Only embedded content that can become stale is found. A kind is skipped if a change of the referenced record makes
+ *   `updated_after` match every record that embeds it.
+ * - Two numbers collide with a probability of 2⁻⁴⁸. A collision costs a needless refetch, or leaves a stale record until the
+ *   next sweep.
  */
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { type Model, type ModelEntry, type NestedReference, registry, type StreamKey } from "./Model.ts"
 import type { Processing } from "./Processing.ts"
 
 export interface Reference {
-  /** Of its shared properties. */
+  /** Hash of the shared properties. */
   readonly content: number
-  /** `updated_after` does not react when it changes here: to be re-read once it is seen changed elsewhere. */
+  /** `updated_after` does not match the embedding record when this content changes, so the record must be refetched. */
   readonly unannounced: boolean
 }
 
-/** By subject: integration, kind and id of what is repeated, as one number. */
+/** By referenced record: its integration, kind and id, hashed to one number. */
 export type References = ReadonlyMap<number, Reference>
 
 export const noReferences: References = new Map()
@@ -48,8 +49,8 @@ const referencePaths: ReadonlyMap<Model, ReadonlyArray<ReferencePath>> = new Map
 )
 
 /**
- * 48 bits: a whole number in every database and in JSON. Two lanes of multiply and xor, each stirred at the end: nothing
- * secret depends on it, and it costs a twentieth of a cryptographic hash of so short a text.
+ * A hash of 48 bits, which every database and JSON represent as an exact integer. It combines two 32-bit multiply-xor hashes.
+ * It is not used for secrets, and for short texts it takes a twentieth of the time of a cryptographic hash.
  */
 const numberOf = (text: string): number => {
   let high = 0x811c9dc5
@@ -59,14 +60,14 @@ const numberOf = (text: string): number => {
     high = Math.imul(high ^ code, 0x01000193)
     low = Math.imul(low ^ code, 0x9e3779b1)
   }
-  return (stirred(high) >>> 16) * 2 ** 32 + (stirred(low ^ high) >>> 0)
+  return (mixed(high) >>> 16) * 2 ** 32 + (mixed(low ^ high) >>> 0)
 }
-const stirred = (lane: number): number => {
-  const once = Math.imul(lane ^ (lane >>> 15), 0x2c1b3c6d)
+const mixed = (bits: number): number => {
+  const once = Math.imul(bits ^ (bits >>> 15), 0x2c1b3c6d)
   return once ^ (once >>> 13)
 }
 
-/** Of processed content: what is redacted is not compared. */
+/** `content` is processed, so redacted properties are not compared. */
 export const findReferences = (
   { integration }: StreamKey,
   { model, shape }: Processing,

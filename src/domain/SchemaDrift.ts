@@ -1,9 +1,9 @@
 /**
- * Where a record departs from the contract's schema. It is published all the same: our schema must never become their
- * outage (S1), but somebody should know.
+ * Finds the paths at which a record does not match the schema. Such a record is still published, because a mistake in our
+ * schema must not stop a stream (S1); the drift is only reported.
  *
  * Gotchas
- * - Paths are made of the schema's own names, `*` stands for any member of an array: no value is ever in them   (I11)
+ * - Paths consist of the schema's own property names and `*` for any member of an array, so they contain no values   (I11)
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -21,7 +21,7 @@ const decoders = new Map(
 )
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Each path once; none where the record is what the contract says. */
+/** Each path once; empty if the record matches the schema. */
 export const findSchemaDrift = (model: StreamModel, record: unknown): ReadonlyArray<string> => {
   const read = decoders.get(model)?.(record)
   if (read === undefined || Result.isSuccess(read)) return []

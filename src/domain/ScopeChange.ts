@@ -1,22 +1,22 @@
 /**
- * Finds the properties that were switched off or on at the other end, and keeps their published values while someone
- * decides. Hides how a property inside an array is named alike in every record.
+ * Finds properties that were switched off or on in the other system, and keeps their published values until an operator
+ * decides.
  *
  * Invariants
- * 1. Kept for all the paths that `switches` finds, nothing is switched any more
+ * 1. After `keepPublished` with all paths that `findScopeChanges` found, no scope change is left
  *
  * Gotchas
- * - In a scope path `*` stands for every member of an array: `/interviews/<id>/title` of each record is one path.
- * - An empty array is nothing, as null is: that is what some fields turn into. One that gets its first members is told
- *   apart: that is what ordinary work looks like too.
- * - A path is kept only where one side is nothing. A value that came back changed is a change (C8).
+ * - In a scope path `*` stands for every member of an array, so `/interviews/<id>/title` is the same path in every record.
+ * - An empty array counts as empty like null does, because some fields turn into an empty array when they are switched off. An
+ *   empty array that gets its first members has its own kind (`members`), because ordinary work looks the same.
+ * - The published value is kept only if exactly one side is empty. A value that returns with other content is a change (C8).
  */
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { byId, type PathChange, segments } from "./Diff.ts"
 
 export interface ScopeChange {
   readonly path: string
-  /** `members`: of an array that was there and empty. */
+  /** `members`: an empty array got members. */
   readonly to: "nothing" | "value" | "members"
 }
 
@@ -30,7 +30,7 @@ const property = (value: Value, name: string): Value =>
 
 type Members = ReadonlyMap<string, JsonValue>
 
-/** Members of what stands under `name` before and after, called alike in both: by id as in paths, else by place. */
+/** Members of the array `name` before and after, with the same keys in both: ids as in paths, else indexes. */
 const membersOf = (name: string, before: Value, after: Value): readonly [Members, Members] => {
   const [a, b] = [isArray(before) ? before : [], isArray(after) ? after : []]
   const [known, now] = [byId(name, a), byId(name, b)]
@@ -42,27 +42,27 @@ const membersOf = (name: string, before: Value, after: Value): readonly [Members
 const scopeChangeOf = (before: JsonObject, after: JsonObject, { path }: PathChange): ScopeChange | null => {
   const names = path.slice(1).split("/")
   const values = segments(path)
-  const alike: Array<string> = []
+  const scopePath: Array<string> = []
   let [a, b]: readonly [Value, Value] = [before, after]
   for (const [index, name] of values.entries()) {
     if (!isArray(a) && !isArray(b)) {
-      alike.push(names[index]!)
+      scopePath.push(names[index]!)
       a = property(a, name)
       b = property(b, name)
       continue
     }
-    // A member that came or went: only the array as a whole can have been switched.
+    // A member was added or removed: only the array as a whole can have been switched off or on.
     if (index === values.length - 1) break
-    alike.push("*")
+    scopePath.push("*")
     const [known, now] = membersOf(values[index - 1] ?? "", a, b)
     a = known.get(name)
     b = now.get(name)
   }
   if (isNothing(a) === isNothing(b)) return null
-  return { path: `/${alike.join("/")}`, to: isNothing(b) ? "nothing" : isArray(a) ? "members" : "value" }
+  return { path: `/${scopePath.join("/")}`, to: isNothing(b) ? "nothing" : isArray(a) ? "members" : "value" }
 }
 
-/** What of `changes`, from `before` to `after`, went to or from nothing; each once. */
+/** The paths of `changes`, from `before` to `after`, that became or stopped being empty; each once. */
 export const findScopeChanges = (
   before: JsonObject,
   after: JsonObject,
@@ -88,7 +88,7 @@ const keepPublishedAt = (before: Value, after: Value, path: ReadonlyArray<string
   return kept === undefined ? others : { ...after, [name]: kept }
 }
 
-/** `observed` with the published values at `paths` where those were switched; `observed` itself where none was. */
+/** `observed` with the published values at those of `paths` that were switched off or on; `observed` itself if none was. */
 export const keepPublished = (published: JsonObject, observed: JsonObject, paths: ReadonlyArray<string>): JsonObject =>
   paths.reduce((content, path) => {
     const kept = keepPublishedAt(published, content, segments(path))

@@ -1,8 +1,9 @@
 /**
- * Names the steps that a change means in the business: hired, declined, stage_changed, …
+ * Finds the business steps (hired, declined, stage_changed, …) that a change stands for; the rules are in `Model.ts`.
  *
  * Gotchas
- * - A record first seen as hired *is* `hired` (T2); an old one found late is not: its caller passes no transition at all.
+ * - A new record that already has the outcome HIRED counts as `hired` (T2). For an old record found late, the caller does not
+ *   call this function.
  */
 import { isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { entryOf, type Model, type TransitionRule } from "./Model.ts"
@@ -26,7 +27,7 @@ const happened = (rule: TransitionRule, from: string | null, to: string | null):
   return rule.when.includes(to) && !(from !== null && rule.when.includes(from))
 }
 
-/** Transitions from `before` (null: nothing) to `after`. */
+/** Transitions from `before` (null: the record is new) to `after`. */
 export const transitionsOf = (
   model: Model,
   before: JsonObject | null,

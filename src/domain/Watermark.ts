@@ -1,15 +1,17 @@
 /**
- * Until when a reading makes a stream complete, told from the server's clock and never from record timestamps.
+ * Estimates the watermark of a run: the server time up to which the stream is complete after it. The estimate is based on the
+ * server's clock, never on record timestamps.
  *
  * Invariants
- * 1. The result never lies after the server's clock at the first request, as far as two clocks and a history can tell (I6)
+ * 1. The watermark is not later than the server's clock at the first request, as far as the `Date` header, our clock and the
+ *    earlier samples allow to tell   (I6)
  *
  * Gotchas
- * - Too early costs a few records read again, too late loses changes: where the server's `Date` and our own clock disagree
- *   about what was agreed before, the earlier one counts (W4, W5, W10).
+ * - A watermark that is too early costs some records read again; one that is too late loses changes. If the server's `Date`
+ *   and our clock disagree with the known offset, the earlier of the two counts (W4, W5, W10).
  */
 
-/** Of the first answer of a reading. All milliseconds. */
+/** Times of a run's first response. All milliseconds. */
 export interface ClockSample {
   /** The `Date` header, null if missing or unreadable. */
   readonly serverTime: number | null
@@ -19,11 +21,10 @@ export interface ClockSample {
 }
 
 export interface WatermarkEstimate {
-  /** The new watermark. */
   readonly watermark: number
-  /** The history with this sample, newest last. */
+  /** Earlier samples and this one, newest last. */
   readonly clockOffsets: ReadonlyArray<number>
-  /** The `Date` departed from the known offset, or our own clock jumped. */
+  /** The `Date` header does not fit the known offset: the server's clock or our clock jumped. */
   readonly isSkewed: boolean
 }
 
@@ -32,10 +33,10 @@ const resolution = 1_000
 const maxSkew = 30_000
 const maxSamples = 9
 
-/** Samples among which two wrong ones are outvoted; with fewer the earlier clock counts. */
+/** With this many samples, two wrong ones do not change the median; with fewer the earlier clock counts. */
 const minTrustedSamples = 5
 
-/** Server clock − our clock, as far as the history tells; null before the first sample. */
+/** Median of the samples of server clock − our clock, ms; null before the first sample. */
 export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
   if (offsets.length === 0) return null
   const sorted = [...offsets].sort((a, b) => a - b)
@@ -43,7 +44,7 @@ export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
   return sorted.length < minTrustedSamples && middle > maxSkew ? 0 : middle
 }
 
-/** `offsets`: recent samples of server clock − our clock. */
+/** `clockOffsets`: recent samples of server clock − our clock, ms. */
 export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): WatermarkEstimate => {
   const known = knownOffset(clockOffsets)
   const duration = Math.ceil(sample.duration)
@@ -60,8 +61,8 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 }
 
 /**
- * Until when every change of a stream is published or pending: server ms; null while its backfill is not complete. Never earlier
- * than what was reported before: a rewind and a wider margin only read again what was complete.
+ * Server time (ms) up to which every change of a stream is published or pending; null until the backfill is complete. Never
+ * earlier than the time reported before: after a rewind or a longer overlap, only complete times are read again.
  */
 export const completeTo = (stream: {
   readonly phase: "starting" | "backfilling" | "live"
@@ -74,19 +75,19 @@ export const completeTo = (stream: {
     ? null
     : Math.max(stream.previousWatermark - stream.overlap, stream.reportedTo ?? -Infinity)
 
-/** The stream remembers what can be reported of it now. */
+/** Stores the current result of `completeTo` in the stream's state. */
 export const updateReportedTo = <S extends Parameters<typeof completeTo>[0]>(stream: S): S => {
   const reportedTo = completeTo(stream)
   return reportedTo === null || reportedTo === stream.reportedTo ? stream : { ...stream, reportedTo }
 }
 
-/** With its zone, UTC where it names none; an offset of hours alone is none that an engine reads. */
+/** Adds UTC to a time without a zone, and minutes to an offset of hours alone, which `Date.parse` does not accept. */
 const zoned = (text: string): string => {
   if (text.length <= 10 || /[zZ]$|[+-]\d{2}:?\d{2}$/.test(text)) return text
   return /[+-]\d{2}$/.test(text) ? `${text}:00` : `${text}Z`
 }
 
-/** Timestamps of records, in any ISO form; null where there is none or it cannot be read (W7, W9). */
+/** Parses a record's timestamp in any ISO form to ms; null if it is missing or not a time (W7, W9). */
 export const parseTime = (value: unknown): number | null => {
   const time = typeof value === "string" ? Date.parse(zoned(value)) : Number.NaN
   return Number.isNaN(time) ? null : time

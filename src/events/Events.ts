@@ -1,6 +1,6 @@
 /**
- * PUBLIC: `rollcall/events`, for those who consume: from what stands in a Kafka message or in the HTTP feed to a typed
- * event, and from events to current state.
+ * PUBLIC: `rollcall/events`, for consumers: decodes Kafka messages and entries of the HTTP feed into typed events, and folds
+ * events into current records.
  *
  * ```ts
  * const event = Events.fromKafka(message)
@@ -8,8 +8,8 @@
  * ```
  *
  * Gotchas
- * - A record is what the API shows: any field but `id` may be null or absent, an enumeration may have unknown values.
- * - Errors say what is wrong and where, never what stood there: it may be personal data.
+ * - A record is typed as the API returns it: any field except `id` may be null or absent, and an enumeration may have unknown values.
+ * - Errors say what is wrong and where, but never contain the value: it may be personal data.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -23,7 +23,7 @@ export type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 export type { Model, TransitionName } from "../domain/Model.ts"
 export type { Cause, Change, RecordOf } from "../plugin/Event.ts"
 
-/** A named step that the change means; the names of a later version may appear. */
+/** A named transition, such as `hired`. A newer server may send names that this version does not know. */
 export interface Transition<M extends Model> {
   readonly name: TransitionName<M>
   readonly from: string | null
@@ -34,7 +34,7 @@ interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
   readonly transitions: ReadonlyArray<Transition<M>>
 }
 
-/** A whole event of a model. */
+/** A complete event of a model. */
 export type EventOf<M extends Model> =
   & EventFields<M>
   & { readonly stub: false }
@@ -44,25 +44,28 @@ export type EventOf<M extends Model> =
     | { readonly kind: "deleted"; readonly before: RecordOf<M>; readonly after: null }
   )
 
-/** The event was too large for Kafka. Neither contents nor changes are in it. */
+/** Replaces an event that was too large for Kafka. It has neither the record's contents nor the changes. */
 export interface Stub extends EventFields<Model> {
   readonly stub: true
   readonly kind: Kind
   readonly before: null
   readonly after: null
-  /** Path of the HTTP API that answers with the whole event. */
+  /** Path in the HTTP API that returns the complete event. */
   readonly log: string
 }
 
-/** A whole event of any model: `model`, then `kind` tell the rest. */
+/** A complete event of any model. Narrow it by `model`, then by `kind`. */
 export type WholeEvent = { readonly [M in Model]: EventOf<M> }[Model]
 export type Event = WholeEvent | Stub
 
-/** It is no event of ours, or one that this version does not know. */
+/** The input is not an event of Rollcall, or is one that this version cannot decode. */
 export class EventDecodeError extends Schema.TaggedError<EventDecodeError>()("EventDecodeError", {
-  /** `Foreign`: not published by Rollcall as an event. `UnknownModel`: by a later version. `Malformed`: it should be one. */
+  /**
+   * `NotJson`: the text is not JSON. `Foreign`: not an event of Rollcall. `UnknownModel`: an event of a newer version.
+   * `Malformed`: an event of Rollcall whose contents are invalid.
+   */
   reason: Schema.Literals(["NotJson", "Foreign", "UnknownModel", "Malformed"]),
-  /** The CloudEvent's id, where it could be read. */
+  /** Id of the CloudEvent; null if it could not be read. */
   id: Schema.NullOr(Schema.String),
   message: Schema.String
 }) {}
@@ -87,7 +90,7 @@ const decoded = <A>(
   if (Result.isSuccess(result)) return result.success
   const [issue] = issuesOf(result.failure.issue).issues
   const path = (issue?.path ?? []).map((name) => `/${String(name)}`).join("")
-  throw failed(`${path === "" ? "it" : path}: ${issue?.message ?? "does not fit"}`)
+  throw failed(`${path === "" ? "the data" : path}: ${issue?.message ?? "does not match the schema"}`)
 }
 
 const decodeAttributes = Schema.decodeUnknownResult(Attributes)
@@ -98,7 +101,7 @@ const idIn = (attributes: unknown): string | null =>
     ? attributes.id
     : null
 
-/** Which contents an event of its kind has. */
+/** Whether `before` and `after` are present as the event's kind requires. */
 const isWhole = ({ after, before, kind }: EventData): boolean =>
   (before === null) === (kind === "created") && (after === null) === (kind === "deleted")
 
@@ -109,13 +112,17 @@ const eventOf = (attributes: unknown, data: unknown): Event => {
   const known = decodeAttributes(attributes)
   const type = Result.isSuccess(known) ? /^rollcall\.(.+)\.([a-z]+)$/.exec(known.success.type) : null
   if (Result.isFailure(known) || type === null || !isKind(type[2])) {
-    throw failed("Foreign")("its attributes are not those of an event of Rollcall")
+    throw failed("Foreign")("the attributes are not those of a Rollcall event")
   }
   const model = type[1] ?? ""
-  if (!isModel(model)) throw failed("UnknownModel")(`"${model}" is no model that this version knows`)
+  if (!isModel(model)) throw failed("UnknownModel")(`this version does not know the model "${model}"`)
   const fields = decoded(EventData, data, failed("Malformed"))
-  if (fields.model !== model || fields.kind !== type[2]) throw failed("Malformed")("its type and its data disagree")
-  if (fields.stub !== true && !isWhole(fields)) throw failed("Malformed")(`it is no whole "${fields.kind}"`)
+  if (fields.model !== model || fields.kind !== type[2]) {
+    throw failed("Malformed")("the type attribute does not match the data")
+  }
+  if (fields.stub !== true && !isWhole(fields)) {
+    throw failed("Malformed")(`"before" and "after" do not match the kind "${fields.kind}"`)
+  }
   const { changed_at, detected_at, id: recordId, log, remote_id, stub, ...same } = fields
   const event: unknown = {
     ...same,
@@ -127,7 +134,7 @@ const eventOf = (attributes: unknown, data: unknown): Event => {
     detectedAt: new Date(detected_at),
     ...(stub === true ? { stub, log: log ?? "" } : { stub: false })
   }
-  // the contents are the API's, as they are: what is promised of them is what the API promises
+  // the contents are not validated: they are exactly what the API returned, and have the type that the API promises
   return event as Event
 }
 
@@ -135,11 +142,11 @@ const parsed = (text: string, id: string | null): unknown => {
   try {
     return JSON.parse(text)
   } catch {
-    throw new EventDecodeError({ reason: "NotJson", id, message: "it is no JSON" })
+    throw new EventDecodeError({ reason: "NotJson", id, message: "the text is not JSON" })
   }
 }
 
-/** A CloudEvent in JSON format, as the HTTP feed has it: text, or parsed. Throws `EventDecodeError`. */
+/** Decodes a CloudEvent in JSON format, as in the HTTP feed: the text, or the parsed object. Throws `EventDecodeError`. */
 export const fromJson = (cloudEvent: string | object): Event => {
   const attributes = typeof cloudEvent === "string" ? parsed(cloudEvent, null) : cloudEvent
   return eventOf(
@@ -153,7 +160,7 @@ export const fromJson = (cloudEvent: string | object): Event => {
 type Bytes = string | Uint8Array
 type Header = Bytes | null | undefined | ReadonlyArray<Bytes>
 
-/** What any client of Kafka hands over; values are UTF-8. */
+/** A message in the form in which Kafka clients return it. Bytes are decoded as UTF-8. */
 export interface Message {
   readonly headers?: Readonly<Record<string, Header>> | Iterable<readonly [Bytes, Header]> | undefined
   readonly value: Bytes | null
@@ -173,7 +180,7 @@ const attributesIn = ({ headers = {} }: Message): Readonly<Record<string, string
   return attributes
 }
 
-/** A message of a topic of events (not of a `.state` topic, not of the progress topic). Throws `EventDecodeError`. */
+/** Decodes a message of an event topic (not of a `.state` topic, and not of the progress topic). Throws `EventDecodeError`. */
 export const fromKafka = (message: Message): Event => {
   const attributes = attributesIn(message)
   return eventOf(attributes, message.value === null ? null : parsed(textOf(message.value), idIn(attributes)))
@@ -181,18 +188,18 @@ export const fromKafka = (message: Message): Event => {
 
 // ---- current state ------------------------------------------------------------------------------------------------
 
-/** Order of what is known of one record. */
+/** The version of a record, ordered by generation, then by version. */
 export interface RecordVersion {
   readonly generation: number
   readonly version: number
 }
 
-/** Whether `event` says more than what is held of its record: false for what comes twice, or late. */
-export const isNewer = (event: RecordVersion, held: RecordVersion | undefined): boolean =>
-  held === undefined || event.generation > held.generation ||
-  (event.generation === held.generation && event.version > held.version)
+/** Whether `event` is newer than the known version of its record; false for an event that arrives twice or late. */
+export const isNewer = (event: RecordVersion, known: RecordVersion | undefined): boolean =>
+  known === undefined || event.generation > known.generation ||
+  (event.generation === known.generation && event.version > known.version)
 
-/** What is held of one record; `record` null: it is deleted. */
+/** The current state of one record; `record` is null if it is deleted. */
 export interface RecordState<M extends Model> extends RecordVersion {
   readonly integration: string
   readonly model: M
@@ -200,48 +207,48 @@ export interface RecordState<M extends Model> extends RecordVersion {
   readonly record: RecordOf<M> | null
 }
 
-/** The records that events lead to, in memory; whoever keeps them elsewhere takes `isNewer`. */
+/** Folds events into the current records, in memory. A consumer that stores records elsewhere uses `isNewer`. */
 export class CurrentRecords {
-  /** Deleted ones too: what comes late must not bring them back. */
-  readonly #held = new Map<string, RecordState<Model>>()
+  /** Includes deleted records, so that a late event does not bring them back. */
+  readonly #records = new Map<string, RecordState<Model>>()
 
-  /** Takes an event in; false: it is known already. A stub must be read whole first. */
+  /** Applies an event; returns false if it is not newer than the known state. For a stub, fetch the complete event first. */
   apply(event: WholeEvent): boolean {
     const { integration, generation, model, recordId: id, version } = event
     const key = JSON.stringify([integration, model, id])
-    if (!isNewer(event, this.#held.get(key))) return false
-    this.#held.set(key, { integration, model, id, generation, version, record: event.after })
+    if (!isNewer(event, this.#records.get(key))) return false
+    this.#records.set(key, { integration, model, id, generation, version, record: event.after })
     return true
   }
 
-  /** The record as it is now; null if it is deleted, or was never seen. */
+  /** The current record; null if it is deleted or was never seen. */
   get<M extends Model>(integration: string, model: M, id: string): RecordOf<M> | null {
-    const held = this.#held.get(JSON.stringify([integration, model, id]))
-    // what is held under a model's name is of that model
-    return (held?.record ?? null) as RecordOf<M> | null
+    const state = this.#records.get(JSON.stringify([integration, model, id]))
+    // the key contains the model, so the record is one of that model
+    return (state?.record ?? null) as RecordOf<M> | null
   }
 
-  /** Live records of a model, of all integrations unless one is named. */
+  /** Live records of a model, in one integration or, without `integration`, in all. */
   *list<M extends Model>(model: M, integration?: string): Generator<RecordOf<M>> {
-    for (const held of this.#held.values()) {
-      if (held.model !== model || (integration ?? held.integration) !== held.integration) continue
-      if (held.record !== null) yield held.record as RecordOf<M>
+    for (const state of this.#records.values()) {
+      if (state.model !== model || (integration ?? state.integration) !== state.integration) continue
+      if (state.record !== null) yield state.record as RecordOf<M>
     }
   }
 
   /**
-   * The progress topic (`rollcall.progress`) names this generation of a stream, and its topic was read up to then: what is
-   * still of an earlier one is not there any more. Gives what was dropped.
+   * Drops the records of a stream that have an earlier generation, because they no longer exist. Returns the dropped records.
+   * Call it when the progress topic (`rollcall.progress`) names this generation and the stream's topic has been read up to there.
    */
   startGeneration(
     stream: { readonly integration: string; readonly model: Model; readonly generation: number }
   ): ReadonlyArray<
     RecordState<Model>
   > {
-    const gone = [...this.#held].filter(([, { integration, generation, model }]) =>
+    const gone = [...this.#records].filter(([, { integration, generation, model }]) =>
       integration === stream.integration && model === stream.model && generation < stream.generation
     )
-    for (const [key] of gone) this.#held.delete(key)
-    return gone.map(([, held]) => held)
+    for (const [key] of gone) this.#records.delete(key)
+    return gone.map(([, state]) => state)
   }
 }

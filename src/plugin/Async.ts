@@ -1,13 +1,13 @@
 /**
- * Handlers as async functions, for those who do not write Effect: the capabilities become an object of promises.
+ * Handlers as async functions, for plugins that do not use Effect. The capabilities become an object whose methods return promises.
  *
  * Invariants
- * 1. What is called while a step runs belongs to that step, as in a handler that is an Effect
- * 2. A handler, or a step, is not done before all that it called is; what it called and did not await fails it
+ * 1. A capability that is called while a step runs belongs to that step, as in a handler that is an Effect
+ * 2. A handler or a step is done only when all calls that it made are done; a failed call that it did not await fails it
  *
  * Gotchas
- * - What is thrown and none of the three failures is a defect: a mistake in the handler.
- * - Nothing can stop a promise. After a time-out or a shutdown `signal` is aborted and the capabilities do nothing more.
+ * - A thrown value that is not one of the three failures (`Transient`, `RateLimited`, `Permanent`) is a defect: a bug in the handler.
+ * - A running promise cannot be stopped. After a timeout or a shutdown, `signal` is aborted and the capabilities do nothing more.
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -36,8 +36,8 @@ import type { EventOf, RecordOf, Trigger } from "./Event.ts"
 import { isHandlerError, Transient } from "./Failure.ts"
 import { PendingCalls } from "./PendingCalls.ts"
 
-type Promised<F> = F extends (...given: infer Given) => Effect.Effect<infer A, unknown, unknown>
-  ? (...given: Given) => Promise<A>
+type Promised<F> = F extends (...args: infer Args) => Effect.Effect<infer A, unknown, unknown>
+  ? (...args: Args) => Promise<A>
   : never
 
 /** The twelve writes and the live reads, of one integration. */
@@ -45,39 +45,39 @@ export type AsyncApi =
   & { readonly [N in WriteName | ReadName]: Promised<UnifiedApi[N]> }
   & {
     readonly integration: string
-    /** One record as it is now; null if the API does not show it. */
+    /** The record's current state, requested from the API; null if the API does not return it. */
     readonly live: <M extends StreamModel>(model: M, id: string) => Promise<RecordOf<M> | null>
   }
 
 type AsyncStep = <A>(step: string, run: () => Promise<A>, options?: StepOptions) => Promise<A>
 
-/** Results of steps are JSON, kept over retries; `undefined` comes back as null. */
+/** Step results are stored as JSON and survive retries. An `undefined` result is read back as null. */
 export interface AsyncJournal {
-  /** Once for this event (or batch, or tick). */
+  /** Runs the step once for this event (or batch, or tick). */
   readonly once: AsyncStep
-  /** Once for ever per handler, integration, model and record of the event. */
+  /** Runs the step only once, ever, per handler, integration, model and record of the event. */
   readonly oncePerRecord: AsyncStep
 }
 
 export interface AsyncCapabilities {
   readonly api: AsyncApi & { readonly for: (integration: string) => AsyncApi }
   readonly records: {
-    /** As last published; null if it is not known, or deleted. */
+    /** The record as last published; null if it is unknown or deleted. */
     readonly get: <M extends Model>(model: M, id: string, integration?: string) => Promise<RecordOf<M> | null>
-    /** The applications that show a candidate, as last published, deleted ones left out; at most fifty. */
+    /** The candidate's applications as last published, without deleted ones; at most 50. */
     readonly applicationsOf: (
       candidateId: string,
       integration?: string
     ) => Promise<ReadonlyArray<RecordOf<"ats.application">>>
   }
   readonly events: {
-    /** What happened behind one position up to another, in order. */
+    /** The events after position `from`, up to and including position `to`, in order. */
     readonly between: <T extends Trigger>(trigger: T, from: string, to: string) => Promise<ReadonlyArray<EventOf<T>>>
   }
   readonly journal: AsyncJournal
-  /** As everywhere; where nobody answers, `Transient` is thrown. */
+  /** Like the global `fetch`, except that it throws `Transient` when no response arrives. */
   readonly fetch: typeof globalThis.fetch
-  /** Aborted when the attempt is over before the function is. */
+  /** Aborted when the attempt ends before the function does. */
   readonly signal: AbortSignal
 }
 
@@ -86,17 +86,17 @@ export type AsyncHandler<E, C> = (event: E, capabilities: AsyncCapabilities, con
 
 type Services = Context.Context<Capabilities>
 
-/** A run of a handler or of a step. */
+/** One run of a handler or of a step. */
 interface Invocation {
-  /** They say to what a write belongs. */
+  /** They include the current step, to which writes are attributed. */
   readonly services: Services
   readonly calls: PendingCalls
 }
 
-/** The one that is under way. */
+/** The invocation that is currently running. */
 const currentInvocation = new AsyncLocalStorage<Invocation>()
 
-/** What an async function did, as an effect that knows its failures. `around`: of a step. */
+/** Runs an async function as an effect with typed failures. `around`: for a step, the calls of the run that contains it. */
 const runAsync = <A>(
   services: Services,
   run: (signal: AbortSignal, own: Invocation) => Promise<A>,
@@ -112,7 +112,7 @@ const runAsync = <A>(
     Effect.catch((thrown) => isHandlerError(thrown) ? Effect.fail(thrown) : Effect.die(thrown))
   )
 
-/** Of a step: the first run gives what later ones will find in the journal. */
+/** Runs a step. The first run returns the value in its JSON form, exactly as later runs read it from the journal. */
 const runStep = <A>(run: () => Promise<A>, around: PendingCalls) =>
   Effect.context<Capabilities>().pipe(
     Effect.flatMap((services) => runAsync(services, run, around)),
@@ -133,12 +133,12 @@ const executeFetch = Effect.fnUntraced(function*(request: Request) {
   const response = yield* HttpClient.execute(yield* toClientRequest(request))
   const web = HttpClientResponse.toWeb(response)
   if (Option.isSome(web)) return web.value
-  const hollow = response.status === 204 || response.status === 205 || response.status === 304
-  return new Response(hollow ? null : yield* response.arrayBuffer, {
+  const hasNoBody = response.status === 204 || response.status === 205 || response.status === 304
+  return new Response(hasNoBody ? null : yield* response.arrayBuffer, {
     status: response.status,
     headers: response.headers
   })
-}, Effect.catchTag("HttpClientError", ({ reason }) => new Transient({ message: `no answer (${reason._tag})` })))
+}, Effect.catchTag("HttpClientError", ({ reason }) => new Transient({ message: `no response (${reason._tag})` })))
 
 const calls = [...writeNames, ...readNames, "live" as const]
 
@@ -149,48 +149,50 @@ const capabilitiesOf = (handler: Invocation, signal: AbortSignal): AsyncCapabili
   const events = Context.get(services, Events)
   const journal = Context.get(services, Journal)
 
-  const called = async <A>(effect: Effect.Effect<A, unknown, Capabilities>, services: Services): Promise<A> => {
+  const runPromise = async <A>(effect: Effect.Effect<A, unknown, Capabilities>, services: Services): Promise<A> => {
     const exit = await Effect.runPromiseExitWith(services)(effect, { signal })
     if (Exit.isSuccess(exit)) return exit.value
     throw Cause.squash(exit.cause)
   }
-  const promised = <A>(what: string, effect: Effect.Effect<A, unknown, Capabilities>): Promise<A> => {
+  const trackedCall = <A>(name: string, effect: Effect.Effect<A, unknown, Capabilities>): Promise<A> => {
     const { calls, services } = currentInvocation.getStore() ?? handler
-    return calls.add(what, called(effect, services))
+    return calls.add(name, runPromise(effect, services))
   }
   const asyncApi = (api: UnifiedApi): AsyncApi => {
     const promises: Record<string, unknown> = { integration: api.integration }
     for (const call of calls) {
-      const method: (...given: ReadonlyArray<never>) => Effect.Effect<unknown, unknown> = api[call]
-      promises[call] = (...given: ReadonlyArray<never>) => promised(`api.${call}`, method(...given))
+      const method: (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown> = api[call]
+      promises[call] = (...args: ReadonlyArray<never>) => trackedCall(`api.${call}`, method(...args))
     }
     return promises as AsyncApi
   }
   const step =
-    (of: "once" | "oncePerRecord"): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) => {
+    (kind: "once" | "oncePerRecord"): AsyncStep => <A>(name: string, run: () => Promise<A>, options?: StepOptions) => {
       const { calls } = currentInvocation.getStore() ?? handler
-      return promised(`journal.${of}`, journal[of](name, Schema.Json, runStep(run, calls), options)) as Promise<A>
+      return trackedCall(`journal.${kind}`, journal[kind](name, Schema.Json, runStep(run, calls), options)) as Promise<
+        A
+      >
     }
 
   return {
     api: Object.assign(asyncApi(api), { for: (integration: string) => asyncApi(api.for(integration)) }),
     records: {
-      get: (...given) => promised("records.get", records.get(...given)),
-      applicationsOf: (...given) => promised("records.applicationsOf", records.applicationsOf(...given))
+      get: (...args) => trackedCall("records.get", records.get(...args)),
+      applicationsOf: (...args) => trackedCall("records.applicationsOf", records.applicationsOf(...args))
     },
-    events: { between: (...given) => promised("events.between", events.between(...given)) },
+    events: { between: (...args) => trackedCall("events.between", events.between(...args)) },
     journal: { once: step("once"), oncePerRecord: step("oncePerRecord") },
-    fetch: (input, init) => promised("fetch", executeFetch(new Request(input, init))),
+    fetch: (input, init) => trackedCall("fetch", executeFetch(new Request(input, init))),
     signal
   }
 }
 
 /**
- * A handler that is an async function: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. It fails
- * by throwing `Plugin.Transient`, `Plugin.RateLimited` or `Plugin.Permanent`; what the capabilities fail with they throw.
+ * Makes an async function a handler: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. The function
+ * fails by throwing `Plugin.Transient`, `Plugin.RateLimited` or `Plugin.Permanent`. Capabilities throw the same three failures.
  */
 export const adaptAsync = <E, C>(handle: AsyncHandler<E, C>): (event: E, config: C) => HandlerEffect =>
-  // what is no function stays as it is, for it to be found at start
+  // a value that is not a function is returned unchanged, so that validation reports it at start
   typeof handle !== "function" ? handle : (event, config) =>
     Effect.flatMap(
       Effect.context<Capabilities>(),

@@ -1,9 +1,9 @@
 /**
- * All that a handler may touch, as services: each is handed out per attempt, so dry run, tests and replay are other layers.
+ * Everything a handler may use, as services. Each attempt gets its own instances, so dry runs, tests and replays provide other layers.
  *
  * Invariants
- * 1. Nothing here writes for an attempt that is no longer the delivery's   (X16)
- * 2. A write whose outcome is unknown is never repeated unless that is safe, or was declared so   (L5)
+ * 1. An attempt that no longer owns its delivery writes nothing   (X16)
+ * 2. A write whose outcome is unknown is repeated only if repeating it is safe, or if the handler declared it so   (L5)
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -19,12 +19,12 @@ import type { EventOf, RecordOf, Trigger } from "./Event.ts"
 import type { HandlerError } from "./Failure.ts"
 
 /**
- * What is done about a write that was sent and of which nobody knows whether it took effect. `repeat`: it is sent again.
- * `verify`: the API is read to find out whether it did. `deadLetter`: a person decides.
+ * How to handle a write that was sent and whose outcome is unknown. `repeat`: send it again. `verify`: read the API to find
+ * out whether it took effect. `deadLetter`: stop, so that an operator decides.
  */
 export type OnUnknown = "repeat" | "verify" | "deadLetter"
 
-/** What a write is checked against before it is sent, beside its schema; and what is done if its outcome is unknown. */
+/** The form or scale that a write is checked against before it is sent, in addition to its schema; and `onUnknown`. */
 export type WriteOptions<W extends WriteName> =
   & { readonly onUnknown?: OnUnknown }
   & (W extends "createEmployee" ? { readonly form?: EmployeeForm }
@@ -34,7 +34,7 @@ export type WriteOptions<W extends WriteName> =
 type IdOf<W extends WriteName> = keyof WriteParams<W> extends never ? [] : [id: string]
 type BodyOf<W extends WriteName> = (typeof writeSchemas)[W]["body"] extends typeof Empty ? [] : [body: WriteBody<W>]
 
-/** `addTag(candidateId, { name })`: the id in the path, if there is one, then the body, if there is one. */
+/** Arguments of a write: the id in its path, if it has one, then its body, if it has one: `addTag(candidateId, { tag: { name } })`. */
 export type Writes = {
   readonly [W in WriteName]: (
     ...request: [...id: IdOf<W>, ...body: BodyOf<W>, options?: WriteOptions<W>]
@@ -43,13 +43,13 @@ export type Writes = {
 
 type ReadResult<R extends keyof typeof readSchemas> = (typeof readSchemas)[R]["Type"]
 
-/** Asks the API, now. */
+/** Reads that send a request to the API now. */
 export interface Reads {
   readonly attachments: (applicationId: string) => Effect.Effect<ReadResult<"attachments">, HandlerError>
   readonly employeeForm: (staffingEntityId?: string) => Effect.Effect<EmployeeForm, HandlerError>
   readonly assessmentPackages: () => Effect.Effect<ReadResult<"assessmentPackages">, HandlerError>
   readonly tools: (category: ToolCategory) => Effect.Effect<ReadResult<"tools">, HandlerError>
-  /** One record as it is now; null if the API does not show it. */
+  /** The record's current state, requested from the API; null if the API does not return it. */
   readonly live: <M extends StreamModel>(model: M, id: string) => Effect.Effect<RecordOf<M> | null, HandlerError>
 }
 
@@ -58,7 +58,7 @@ export interface UnifiedApi extends Writes, Reads {
   readonly integration: string
 }
 
-/** The API, of the event's own integration or of another one: a hire is in an ATS, the employee form in an HRIS. */
+/** The API of the event's integration or, with `for`, of another one: a hire is in an ATS, the employee form in an HRIS. */
 export class Api extends Context.Service<Api, UnifiedApi & { readonly for: (integration: string) => UnifiedApi }>()(
   "rollcall/plugin/Api"
 ) {
@@ -67,15 +67,15 @@ export class Api extends Context.Service<Api, UnifiedApi & { readonly for: (inte
   }
 }
 
-/** Our own snapshots, of the event's own integration unless told: reading them costs no request. */
+/** The stored snapshots, by default of the event's integration. Reading them sends no request. */
 export class Records extends Context.Service<Records, {
-  /** As last published; null if it is not known, or deleted. */
+  /** The record as last published; null if it is unknown or deleted. */
   readonly get: <M extends Model>(
     model: M,
     id: string,
     integration?: string
   ) => Effect.Effect<RecordOf<M> | null, HandlerError>
-  /** The applications that show a candidate, as last published, deleted ones left out; at most fifty. */
+  /** The candidate's applications as last published, without deleted ones; at most 50. */
   readonly applicationsOf: (
     candidateId: string,
     integration?: string
@@ -96,9 +96,9 @@ export class Records extends Context.Service<Records, {
   }
 }
 
-/** The event log, of the event's own integration. */
+/** The event log of the event's integration. */
 export class Events extends Context.Service<Events, {
-  /** What happened behind one position up to another, in order. */
+  /** The events after position `from`, up to and including position `to`, in order. */
   readonly between: <T extends Trigger>(
     trigger: T,
     from: string,
@@ -116,14 +116,14 @@ export class Events extends Context.Service<Events, {
 
 export interface StepOptions {
   /**
-   * Of a step that was begun and has no result, because the process died or its time was up; one that failed says itself
-   * what is to be done. By default `repeat`: what it did with `Api` is known by itself; declare `deadLetter` for what must
-   * not be done twice and can be told by nobody.
+   * How to handle a step that started but has no result, because the process died or the attempt timed out. (A step that
+   * failed is handled according to its failure.) The default, `repeat`, runs it again: its `Api` writes are recorded
+   * separately and are not repeated. Use `deadLetter` if the step has another effect that must not happen twice and cannot be verified.
    */
   readonly onUnknown?: "repeat" | "deadLetter"
 }
 
-/** Runs `effect` unless it has a result already: that one is given then. */
+/** Runs `effect`, or returns the stored result if the step already has one. */
 type Step<Needed = never> = <A, I, E, R>(
   step: string,
   schema: Schema.Codec<A, I>,
@@ -131,11 +131,11 @@ type Step<Needed = never> = <A, I, E, R>(
   options?: StepOptions
 ) => Effect.Effect<A, E | HandlerError, R | Needed>
 
-/** Results of steps, kept over retries, redrives and replays. Names are unique within a handler. */
+/** Step results, which survive retries, redrives and replays. Step names are unique within a handler. */
 export class Journal extends Context.Service<Journal, {
-  /** Once for this event (or batch, or tick). */
+  /** Runs the step once for this event (or batch, or tick). */
   readonly once: Step
-  /** Once for ever per handler, integration, model and record of the event   (T1, L6). */
+  /** Runs the step only once, ever, per handler, integration, model and record of the event   (T1, L6). */
   readonly oncePerRecord: Step
 }>()("rollcall/plugin/Journal") {
   static readonly once: Step<Journal> = (...step) => Effect.flatMap(Journal, (journal) => journal.once(...step))
@@ -143,8 +143,8 @@ export class Journal extends Context.Service<Journal, {
     Effect.flatMap(Journal, (journal) => journal.oncePerRecord(...step))
 }
 
-/** Anything else is a compile error. `HttpClient` is fenced like `Api`. */
+/** A handler that needs any other service does not compile. `HttpClient` stops with the attempt, like `Api`. */
 export type Capabilities = Api | Records | Events | Journal | HttpClient
 
-/** What a handler is: it did what it had to, or failed in one of three ways. */
+/** The effect of a handler: it succeeds, or fails in one of the three ways. */
 export type HandlerEffect = Effect.Effect<void, HandlerError, Capabilities>

@@ -1,8 +1,8 @@
 /**
- * What a handler receives, as types: which records, kinds and transitions a trigger names.
+ * Types of the events that handlers receive, derived from the trigger: its model, kind and transition.
  *
  * Gotchas
- * - A record is what the API shows: any field but `id` may be null or absent, an enumeration may have unknown values.
+ * - A record is typed as the API returns it: any field except `id` may be null or absent, and an enumeration may have unknown values.
  */
 import type { AssessmentPackage } from "../api/Assessment.ts"
 import type { Candidate, recordSchemas } from "../api/Records.ts"
@@ -13,7 +13,7 @@ import type { Model, TransitionName } from "../domain/Model.ts"
 
 export type { Cause }
 
-/** A record of a model, as the API shows it. */
+/** A record of a model, as the API returns it. */
 export type RecordOf<M extends Model> = M extends keyof typeof recordSchemas ? (typeof recordSchemas)[M]["Type"]
   : M extends "ats.candidate" ? typeof Candidate.Type
   : AssessmentPackage
@@ -25,23 +25,23 @@ export type ModelOf<T extends Trigger> = {
 }[Model]
 export type PropertyOf<T extends Trigger> = Extract<keyof RecordOf<ModelOf<T>>, string>
 
-/** One difference; `path` is a JSON Pointer in which members of arrays with ids stand by id. */
+/** One difference. `path` is a JSON Pointer in which an array member that has an id is named by that id, not by its index. */
 export interface Change {
   readonly path: string
   readonly before?: JsonValue
   readonly after?: JsonValue
 }
 
-/** What every event says beside the contents of its record. */
+/** The fields of every event, except the content of its record. */
 export interface Envelope<M extends Model> {
-  /** Of the event: the same change has the same id, also when it is delivered again. */
+  /** Id of the event. The same change always has the same id, even when it is delivered again. */
   readonly id: string
   readonly model: M
   /** `<tool>:<identifier>` */
   readonly integration: string
   readonly recordId: string
   readonly remoteId: string | null
-  /** Order is (generation, version). */
+  /** Events of a record are ordered by (generation, version). */
   readonly generation: number
   readonly version: number
   readonly kind: Kind
@@ -49,13 +49,13 @@ export interface Envelope<M extends Model> {
   readonly changes: ReadonlyArray<Change>
   /** Why a record counts as deleted. */
   readonly reason: DeleteReason | null
-  /** Created again after it was deleted. */
+  /** Whether the record was created again after it was deleted. */
   readonly restored: boolean
-  /** `changed_at` as the API shows it. */
+  /** `changed_at` as the API returns it. */
   readonly changedAt: string | null
   readonly detectedAt: Date
   readonly cause: Cause | null
-  /** In the event log. */
+  /** Position in the event log. */
   readonly position: string
 }
 
@@ -73,17 +73,17 @@ interface Updated<M extends Model, P extends string> {
   readonly kind: "updated"
   readonly before: RecordOf<M>
   readonly after: RecordOf<M>
-  /** The changed properties of the record, whole. */
+  /** The top-level properties that changed, each with its whole value before and after. */
   readonly change: {
     readonly [K in Extract<keyof RecordOf<M>, string>]?: {
       readonly before: RecordOf<M>[K] | undefined
       readonly after: RecordOf<M>[K] | undefined
     }
   }
-  /** Their names; of those that the handler asked for, if it did. */
+  /** Names of the changed properties; only those listed in the handler's `changed` option, if it has one. */
   readonly changed: ReadonlyArray<P>
 }
-/** A transition can happen on a `created` too: then there is no `before`. */
+/** A transition can also happen on a `created` event; `before` is then null. */
 interface Transitioned<M extends Model> {
   readonly kind: "created" | "updated"
   readonly before: RecordOf<M> | null
@@ -91,7 +91,7 @@ interface Transitioned<M extends Model> {
   readonly transition: { readonly name: TransitionName<M>; readonly from: string | null; readonly to: string | null }
 }
 
-/** What a handler of trigger `T`, narrowed to updates of the properties `P`, receives. */
+/** The event that a handler of trigger `T` receives; `P`: the properties in its `changed` option. */
 export type EventOf<T extends Trigger, P extends string = never> =
   & Omit<Envelope<ModelOf<T>>, "kind">
   & (T extends `${string}.created` ? Created<ModelOf<T>>
@@ -99,8 +99,8 @@ export type EventOf<T extends Trigger, P extends string = never> =
     : T extends `${string}.updated` ? Updated<ModelOf<T>, [P] extends [never] ? PropertyOf<T> : P>
     : Transitioned<ModelOf<T>>)
 
-/** What a handler of several triggers receives: `EventOf` one of them. */
+/** The event that a handler of several triggers receives: `EventOf` the trigger that matched. */
 export type OneOf<T extends Trigger, P extends string = never> = { [K in T]: EventOf<K, P> }[T]
 
-/** An event of whatever trigger. */
+/** An event of any trigger. */
 export type AnyEvent = OneOf<Trigger>

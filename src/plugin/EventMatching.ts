@@ -1,9 +1,9 @@
 /**
- * Which handlers of a plugin receive a published event, and what they are given. Pure, so that the service and the test
- * kit cannot disagree.
+ * Decides whether a handler receives a published event, and builds the event that it receives. Pure, and used by both the
+ * service and the test kit, so the two cannot differ.
  *
  * Invariants
- * 1. A change that is wholly the plugin's own doing reaches it only if it asks for it
+ * 1. A change that the plugin's own writes caused entirely is delivered to it only with `echo: "deliver"`
  */
 import * as Struct from "effect/Struct"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
@@ -14,14 +14,14 @@ import type { Transition } from "../domain/Transition.ts"
 import type { Envelope, Trigger } from "./Event.ts"
 import type { Handler } from "./Plugin.ts"
 
-/** An event as it is in the log, its contents parsed. */
+/** An event as stored in the log, with its contents parsed. */
 export interface PublishedEvent extends Envelope<Model> {
   readonly before: JsonObject | null
   readonly after: JsonObject | null
   readonly transitions: ReadonlyArray<Transition>
 }
 
-/** The properties of the record that a change touched. */
+/** The top-level properties that changed. */
 const changedProperties = ({ changes }: PublishedEvent): ReadonlyArray<string> => [
   ...new Set(changes.flatMap(({ path }) => segments(path).slice(0, 1)))
 ]
@@ -32,10 +32,10 @@ const valueAt = (record: JsonObject | null, name: string): JsonValue | undefined
 const isOwn = (plugin: string, { cause, changes }: PublishedEvent): boolean =>
   cause !== null && cause.plugin === plugin && isOwnChangeOnly(cause, changes)
 
-/** What every event carries. */
+/** The event without its transitions. */
 const envelopeOf = Struct.omit<PublishedEvent, ["transitions"]>(["transitions"])
 
-/** What a handler is given of `event` by one of its triggers; null if it is none of these, or touched nothing it asks for. */
+/** The event as a handler receives it for `trigger`; null if the trigger does not match, or no `wanted` property changed. */
 const eventForTrigger = (
   trigger: Trigger,
   wanted: ReadonlyArray<string> | null,
@@ -55,7 +55,7 @@ const eventForTrigger = (
   return transition === undefined ? null : { ...envelopeOf(event), transition }
 }
 
-/** What a handler of `plugin` is given of `event`, by the first of its triggers that matches; null if it does not receive it. */
+/** The event as a handler of `plugin` receives it, for the first trigger that matches; null if the handler does not receive it. */
 export const eventFor = (
   plugin: string,
   { activation, options }: Pick<Handler<never>, "activation" | "options">,
@@ -67,8 +67,8 @@ export const eventFor = (
   if (options.echo !== "deliver" && isOwn(plugin, event)) return null
   const wanted = activation._tag === "Event" ? activation.changed : null
   for (const trigger of activation.triggers) {
-    const given = eventForTrigger(trigger, wanted, event)
-    if (given !== null) return given
+    const matched = eventForTrigger(trigger, wanted, event)
+    if (matched !== null) return matched
   }
   return null
 }

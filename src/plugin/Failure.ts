@@ -1,20 +1,20 @@
 /**
- * The three ways in which a handler can fail. What happens next is in the kind of failure, never in its message.
+ * The three ways in which a handler can fail. The kind of failure decides what happens next; the message never does.
  *
  * Gotchas
- * - Messages reach operators and dead letters: name what and where, no personal data.
+ * - Messages are shown to operators and stored in dead letters: they name the operation and the place, never personal data.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
-/** Try again with back-off; counts as an attempt. */
+/** The delivery is tried again with back-off. Counts as an attempt. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/** Try again, not before `retryAfter`; does not count as an attempt. */
+/** The delivery is tried again after `retryAfter`. Does not count as an attempt. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Duration }) {
   /** `RateLimited.after("30 seconds")` */
   static after(wait: Duration.Input): RateLimited {
@@ -22,9 +22,9 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   }
 }
 
-/** Why the API, or what guards it, will not do a write: to be matched by who can do something else instead. */
+/** Why the API, or a check before it, rejected a write. A handler can match on it to do something else instead. */
 export const Refusal = Schema.Literals([
-  // nothing was sent: the request itself is wrong
+  // nothing was sent, because the request itself is invalid
   "Invalid",
   "ApplicationAlreadyExists",
   "EmployeeAlreadyExists",
@@ -35,17 +35,17 @@ export const Refusal = Schema.Literals([
   "Inactive",
   "Unauthorized",
   "Rejected",
-  // sent by an earlier attempt, and nobody knows whether it took effect
+  // an earlier attempt sent the write, and its outcome is unknown
   "OutcomeUnknown"
 ])
 export type Refusal = typeof Refusal.Type
 
-/** Never succeeds as it stands: straight to the dead letters. */
+/** Retrying cannot help. The delivery becomes a dead letter at once. */
 export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
   message: Schema.String,
-  /** Given by the capabilities; null where a handler gave up itself. */
+  /** Set by the capabilities; null if the handler itself raised the failure. */
   refusal: Schema.NullOr(Refusal).pipe(Schema.withConstructorDefault(Effect.succeed(null))),
-  /** Of `Invalid`: every fault of the request by JSON Pointer, none of which repeats a value. */
+  /** For `Invalid`: every fault of the request, located by JSON Pointer. No fault contains a value of the request. */
   faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String })).pipe(
     Schema.withConstructorDefault(Effect.succeed([]))
   )
@@ -53,10 +53,10 @@ export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
 
 export type HandlerError = Transient | RateLimited | Permanent
 
-/** The same failure, of something whose promise the handler did not await. */
-export const asNotAwaited = (what: string, failure: HandlerError): HandlerError => {
+/** The same failure, with a message that says that the handler did not await the promise of `call`. */
+export const asNotAwaited = (call: string, failure: HandlerError): HandlerError => {
   if (failure._tag === "RateLimited") return failure
-  const message = `${what} failed, and its promise was not awaited: ${failure.message}`
+  const message = `${call} failed, and its promise was not awaited: ${failure.message}`
   return failure._tag === "Transient"
     ? new Transient({ message })
     : new Permanent({ message, refusal: failure.refusal, faults: failure.faults })
@@ -65,7 +65,7 @@ export const asNotAwaited = (what: string, failure: HandlerError): HandlerError 
 export const isHandlerError = (error: unknown): error is HandlerError =>
   error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
 
-/** An error that no code of the handler awaited or caught. `message` says how it came about and repeats no value. */
+/** An error that the handler's code neither awaited nor caught. `message` says where it occurred and contains no value. */
 export class Uncaught extends Error {
   override readonly name = "Uncaught"
 }

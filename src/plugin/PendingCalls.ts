@@ -1,16 +1,17 @@
 /**
- * What one run of an async function, a handler or a step, has called. Hides how a call is told that nothing awaits.
+ * The capability calls that one run of an async function (a handler or a step) has made. Hides how a call that is never
+ * awaited is detected.
  *
  * Invariants
- * 1. A run is not over before all that it called is
+ * 1. A run ends only after all its calls have ended
  *
  * Gotchas
- * - Only what the capabilities gave is known here. A promise that the function made itself is seen by the process alone, when
- *   it is rejected and nothing awaits it.
+ * - Only promises that the capabilities returned are tracked. A promise that the function created itself is noticed only by
+ *   the process, when it is rejected and nothing awaits it.
  */
 import { asNotAwaited, isHandlerError, Uncaught } from "./Failure.ts"
 
-/** Knows whether something awaits it. What is made of it by `then` is a promise as any other. */
+/** A promise that knows whether it was awaited. The promise that its `then` returns is an ordinary one. */
 class TrackedPromise<A> extends Promise<A> {
   static override get [Symbol.species](): PromiseConstructor {
     return Promise
@@ -27,46 +28,46 @@ class TrackedPromise<A> extends Promise<A> {
   }
 }
 
-/** Returns once all that is due at once is done. */
+/** Resolves after all work that is already queued has run. */
 const nextEventLoopTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 export class PendingCalls {
   readonly #around: PendingCalls | null
   readonly #running = new Set<Promise<void>>()
-  readonly #failed: Array<{ readonly what: string; readonly call: TrackedPromise<unknown>; readonly error: unknown }> =
+  readonly #failed: Array<{ readonly name: string; readonly call: TrackedPromise<unknown>; readonly error: unknown }> =
     []
   #over = false
 
-  /** Of a step: what is called after it is over belongs to the run around it. */
+  /** `around`: for a step, the run that contains it. Calls made after the step ended belong to that run. */
   constructor(around: PendingCalls | null) {
     this.#around = around
   }
 
-  /** Notes a call; the promise is what the function is given. */
-  add<A>(what: string, promise: Promise<A>): Promise<A> {
-    if (this.#over) return this.#around === null ? promise : this.#around.add(what, promise)
+  /** Tracks a call, and returns the promise to hand to the function. */
+  add<A>(name: string, promise: Promise<A>): Promise<A> {
+    if (this.#over) return this.#around === null ? promise : this.#around.add(name, promise)
     const call = new TrackedPromise<A>((resolve, reject) => void promise.then(resolve, reject))
-    // it is told by the run, not by the process
+    // `runAndAwaitCalls` reports the rejection, so the process must not see it as unhandled
     Promise.prototype.then.call(call, null, () => undefined)
-    const ended = promise.then(() => undefined, (error: unknown) => void this.#failed.push({ what, call, error }))
+    const ended = promise.then(() => undefined, (error: unknown) => void this.#failed.push({ name, call, error }))
     this.#running.add(ended)
     void ended.then(() => this.#running.delete(ended))
     return call
   }
 
-  /** Runs the function; fails with what it failed with, or with a call that failed and that nothing awaited. */
+  /** Runs the function. Fails with the function's own error, or with the error of a failed call that was never awaited. */
   async runAndAwaitCalls<A>(run: () => Promise<A>): Promise<A> {
     const result = await run().finally(() => this.#end())
-    const lost = this.#failed.find(({ call }) => !call.awaited)
-    if (lost === undefined) return result
-    if (isHandlerError(lost.error)) throw asNotAwaited(lost.what, lost.error)
-    throw new Uncaught(`${lost.what} failed, and its promise was not awaited`, { cause: lost.error })
+    const unawaited = this.#failed.find(({ call }) => !call.awaited)
+    if (unawaited === undefined) return result
+    if (isHandlerError(unawaited.error)) throw asNotAwaited(unawaited.name, unawaited.error)
+    throw new Uncaught(`${unawaited.name} failed, and its promise was not awaited`, { cause: unawaited.error })
   }
 
   async #end(): Promise<void> {
     while (this.#running.size > 0) {
       await Promise.all(this.#running)
-      // what awaited them may call again
+      // code that awaited these calls may now make more calls
       await nextEventLoopTurn()
     }
     this.#over = true

@@ -1,12 +1,12 @@
 /**
- * PUBLIC: how a plugin is written. A plugin is a value: its handlers, what triggers them, the configuration and the
- * permissions they need are known without running anything.
+ * PUBLIC: `rollcall/plugin`, for writing a plugin. A plugin is a value: its handlers, their triggers, and the configuration
+ * and permissions that it needs are known without running anything.
  *
  * Gotchas
- * - A handler may be run more than once for an event: what must happen once goes through `Api` or `Journal`.
- * - What is wrong with a plugin is found here and told at start, by `doctor` and by the test kit: see `faults`.
- * - An async function is a handler as it is. In TypeScript `Plugin.async` around it says what its second parameter is.
- * - A handler that computes without ever yielding holds up the whole process; it is named in the log, not stopped.
+ * - A handler may run more than once for an event. An effect that must happen only once goes through `Api` or `Journal`.
+ * - Mistakes in a plugin are collected in `issues` when it is built. Start, `doctor` and the test kit report them.
+ * - An async function can be passed as a handler directly. In TypeScript, `Plugin.async` around it gives its parameters their types.
+ * - A handler that computes without ever yielding blocks the whole process. It is named in the log, but cannot be stopped.
  */
 import type * as Config from "effect/Config"
 import type * as Duration from "effect/Duration"
@@ -54,50 +54,50 @@ export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } fr
 export { send } from "./Send.ts"
 export type { PluginIssue } from "./Validation.ts"
 
-/** One run of an `.every` handler in one integration: when it was due, and the stretch of the log since the last one. */
+/** One run of an `.every` handler in one integration: when it was due, and the part of the log since the previous run. */
 export interface Tick {
   readonly integration: string
   readonly scheduledAt: Date
-  /** Positions of the log, for `Events.between`. */
+  /** Positions in the event log, for `Events.between`. */
   readonly from: string
   readonly to: string
 }
 
 export interface HandlerOptions {
-  /** Name of the handler, unique in the plugin; the trigger by default. It keys deliveries and journal: never change it. */
+  /** Name of the handler, unique in the plugin; by default its trigger. Deliveries and the journal are keyed by it: never change it. */
   readonly as?: string
-  /** For one attempt; 30 seconds by default. */
+  /** Time limit of one attempt; 30 seconds by default. */
   readonly timeout?: Duration.Input
-  /** Attempts under way at once; 4 by default. Those of one record are always one after another. */
+  /** Attempts that run at the same time; 4 by default. Attempts for one record always run one after another. */
   readonly concurrency?: number
-  /** Failed attempts until the delivery is a dead letter; 8 by default. */
+  /** Failed attempts after which the delivery becomes a dead letter; 8 by default. */
   readonly attempts?: number
-  /** Wait after a first failure, doubled up to the longest; 1 second and 10 minutes by default. */
+  /** Wait after the first failure, doubled after each further one up to `longest`. Defaults: 1 second and 10 minutes. */
   readonly retry?: { readonly first?: Duration.Input; readonly longest?: Duration.Input }
-  /** What follows for the record's later events: they wait (default), or they go on and the order is given up. */
+  /** Later events of the record wait behind the dead letter (`park`, the default), or are delivered out of order (`skip`). */
   readonly onDeadLetter?: "park" | "skip"
 }
 
 export interface EventOptions extends HandlerOptions {
-  /** All but `backfill` by default. */
+  /** Origins of the events to deliver; by default all except `backfill`. */
   readonly origins?: ReadonlyArray<Origin>
-  /** Whether a change that is wholly the plugin's own doing is delivered to it; `ignore-own` by default. */
+  /** Whether a change that the plugin's own writes caused entirely is delivered to it; `ignore-own` by default. */
   readonly echo?: "ignore-own" | "deliver"
 }
 
 export interface UpdateOptions<P> extends EventOptions {
-  /** Only updates that touched any of these properties. */
+  /** Deliver only updates that changed at least one of these properties. */
   readonly changed?: ReadonlyArray<P>
 }
 
 export interface BatchOptions extends EventOptions {
-  /** Most events of one batch, of one integration. */
+  /** Maximum number of events in a batch. All events of a batch belong to one integration. */
   readonly size: number
-  /** How long the first event waits for others. */
+  /** How long the first event of a batch waits for further events. */
   readonly within: Duration.Input
 }
 
-/** What makes a handler run. */
+/** The events or the interval that make a handler run. */
 export type Activation =
   | {
     readonly _tag: "Event"
@@ -117,24 +117,24 @@ export interface Handler<C> {
   readonly name: string
   readonly activation: Activation
   readonly options: EventOptions
-  /** An event, a batch's events or a tick, as its occasion says. */
+  /** `input`: an event, the events of a batch, or a tick, depending on `activation`. */
   run(input: unknown, config: C): HandlerEffect
 }
 
-/** Values by their configuration name; nested as the configuration is. */
+/** Configuration values by name, nested like the configuration. */
 export interface Values {
   readonly [name: string]: string | number | boolean | Values
 }
 
 /** How a plugin is used. */
 export interface Settings {
-  /** Where configuration is looked up before the environment. */
+  /** Configuration values, which take precedence over the environment. */
   readonly values?: Values
-  /** By integration: off, on, or on with own values. Integrations that are not named are on, see `others`. */
+  /** Per integration: off, on, or on with its own values. `others` applies to integrations that are not listed. */
   readonly integrations?: Readonly<Record<string, boolean | { readonly values: Values }>>
-  /** Whether integrations that are not named are on; true by default. */
+  /** Whether the plugin is on in integrations that are not listed; true by default. */
   readonly others?: boolean
-  /** Where in the log its handlers begin when they are first seen; `now` by default. */
+  /** The point in the event log from which a new handler receives events; `now` by default. */
   readonly from?: "now" | "oldest"
 }
 
@@ -145,9 +145,9 @@ export interface Needs {
 
 export interface Definition<C> {
   readonly config?: Config.Config<C>
-  /** What it asks of the API: `rollcall doctor` checks the permissions for it. */
+  /** The writes and reads that the plugin uses; `rollcall doctor` checks the permissions for them. */
   readonly needs?: Needs
-  /** Most writes to the API in an hour, in one integration; 1,000 by default. What exceeds it waits. */
+  /** Maximum writes per hour in one integration; 1,000 by default. Further writes wait. */
   readonly writesPerHour?: number
 }
 
@@ -156,10 +156,10 @@ export interface Plugin<C> {
   readonly definition: Definition<C>
   readonly handlers: ReadonlyArray<Handler<C>>
   readonly settings: Settings
-  /** All that is wrong with it; a plugin with faults is not started. */
+  /** All mistakes in the plugin; a plugin with issues is not started. */
   readonly issues: ReadonlyArray<PluginIssue>
 
-  /** For each event of a trigger, in the order of its record. */
+  /** Runs the handler for each event of a trigger, in order per record. */
   on<const T extends Trigger, const P extends PropertyOf<T> = never>(
     trigger: T,
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
@@ -170,7 +170,7 @@ export interface Plugin<C> {
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
     handle: AsyncHandler<EventOf<T, P>, C>
   ): Plugin<C>
-  /** For each event of any of these triggers: one handler, so that their order per record is kept across them. */
+  /** Runs one handler for the events of several triggers, in order per record across all of them. */
   onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
     options: UpdateOptions<P> & { readonly as: string },
@@ -181,7 +181,7 @@ export interface Plugin<C> {
     options: UpdateOptions<P> & { readonly as: string },
     handle: AsyncHandler<OneOf<T, P>, C>
   ): Plugin<C>
-  /** For several events of one integration at a time. A batch that fails is halved down to the event that is to blame. */
+  /** Runs the handler for several events of one integration at once. A failed batch is halved until the failing event is alone. */
   batch<const T extends Trigger>(
     trigger: T,
     options: BatchOptions,
@@ -192,7 +192,7 @@ export interface Plugin<C> {
     options: BatchOptions,
     handle: AsyncHandler<ReadonlyArray<EventOf<T>>, C>
   ): Plugin<C>
-  /** Regularly in each integration; missed ticks become one, which spans them. */
+  /** Runs the handler at an interval in each integration. Missed ticks are combined into one that covers their whole time. */
   every(
     interval: Duration.Input,
     options: HandlerOptions & { readonly as: string },
@@ -203,35 +203,35 @@ export interface Plugin<C> {
     options: HandlerOptions & { readonly as: string },
     handle: AsyncHandler<Tick, C>
   ): Plugin<C>
-  /** The same plugin, used in this way. */
+  /** Returns the same plugin with these settings. */
   with(settings: Settings): Plugin<C>
 }
 
-/** Whether `make` made it; a configuration file may export anything. */
+/** Whether `value` is a plugin made by `make`. A configuration file may export any value. */
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   typeof value === "object" && value !== null && "handlers" in value && Array.isArray(value.handlers) &&
   "name" in value && typeof value.name === "string" && "settings" in value && "definition" in value &&
   "issues" in value && Array.isArray(value.issues)
 
-/** What a function gives that is no async function, and no Effect. */
-const wrongReturnMessage = (given: unknown): string =>
-  given instanceof Promise
-    ? "the handler gave a promise but is not written as an async function: put `async` before it, or Plugin.async around it"
-    : "the handler gave neither an Effect nor a promise: write an async function, or give an Effect"
+/** The message for a handler that is not declared `async` and whose return value is not an Effect. */
+const wrongReturnMessage = (returned: unknown): string =>
+  returned instanceof Promise
+    ? "the handler returned a promise but is not declared async: declare it `async`, or wrap it in Plugin.async"
+    : "the handler returned neither an Effect nor a promise: return an Effect, or write an async function"
 
 type HandlerFunction<C> = Handler<C>["run"]
 
-/** An async function says so itself, whatever it will give. */
+/** Functions that are declared `async` are recognized by their type, without running them. */
 const runOf = <C>(handle: unknown): HandlerFunction<C> => {
-  if (typeof handle !== "function") return () => Effect.die(new Uncaught("there is no handler"))
+  if (typeof handle !== "function") return () => Effect.die(new Uncaught("the handler is missing"))
   if (Object.prototype.toString.call(handle) === "[object AsyncFunction]") {
     return adaptAsync(handle as AsyncHandler<unknown, C>)
   }
   return (input, config) => {
-    const given: unknown = handle(input, config)
-    if (Effect.isEffect(given)) return given as HandlerEffect
-    if (given instanceof Promise) given.catch(() => undefined)
-    return Effect.die(new Uncaught(wrongReturnMessage(given)))
+    const returned: unknown = handle(input, config)
+    if (Effect.isEffect(returned)) return returned as HandlerEffect
+    if (returned instanceof Promise) returned.catch(() => undefined)
+    return Effect.die(new Uncaught(wrongReturnMessage(returned)))
   }
 }
 
@@ -259,7 +259,7 @@ const define = <C>(
     if (handlers.some(({ name }) => name === own)) {
       found.push({
         message: `plugin "${name}" has two handlers named "${own}"`,
-        hint: "Give one another name with `as`"
+        hint: "Give one of them a different name with `as`"
       })
     }
     const handler: Handler<C> = { name: own, activation, options: optionsOf(options), run: runOf<C>(handle) }
@@ -283,7 +283,7 @@ const define = <C>(
       return add("onAny", triggers, options, handle, event(triggers, options))
     },
     batch: (trigger: Trigger, options: unknown, handle: unknown) => {
-      // where they are missing it has a fault, and is not started
+      // a missing option is an issue, so the plugin never starts with these defaults
       const { size = 1, within = 0 } = optionsOf(options)
       return add("batch", [trigger], options, handle, { _tag: "Batch", triggers: [trigger], size, within })
     },
@@ -294,7 +294,10 @@ const define = <C>(
   }
 }
 
-/** A plugin without handlers yet. `name`: lower case, digits and hyphens; it keys deliveries and journal. */
+/**
+ * Makes a plugin without handlers. `name`: lower-case letters, digits and hyphens. Deliveries and the journal are keyed by
+ * the name: never change it.
+ */
 export const make = <C = {}>(name: string, definition: Definition<C> = {}): Plugin<C> =>
   define(
     String(name),

@@ -1,8 +1,8 @@
 /**
- * A plugin as it is used in one integration: whether it is on there, and with which configuration.
+ * Whether a plugin is on in an integration, and its configuration there.
  *
  * Gotchas
- * - A value counts before the environment, one for the integration before one for all.
+ * - Precedence of values: those of the integration, then those of the plugin, then the environment.
  */
 import * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Plugin } from "./Plugin.ts"
 
-/** What of a plugin's configuration is missing or wrong, and where. Says nothing of what was found there   (I11). */
+/** A plugin's configuration is missing a value or has an invalid one. The message names the setting, never its value   (I11). */
 export class IncompleteConfiguration extends Schema.TaggedError<IncompleteConfiguration>()("IncompleteConfiguration", {
   plugin: Schema.String,
   integration: Schema.String,
@@ -30,7 +30,7 @@ const providerFor = ({ settings }: Pick<Plugin<unknown>, "settings">, integratio
       .reduceRight((otherwise, provider) => ConfigProvider.orElse(provider, otherwise), environment)
   })
 
-/** The configuration that a plugin's handlers are given in an integration. */
+/** The configuration that a plugin's handlers receive in an integration. */
 export const configurationOf = <C>(
   plugin: Plugin<C>,
   integration: string
@@ -41,7 +41,7 @@ export const configurationOf = <C>(
     (provider) => (plugin.definition.config ?? Config.succeed({} as C)).parse(provider)
   ).pipe(
     Effect.mapError(({ message }) => unconfigured(message)),
-    // what it was thrown may repeat what was read
-    Effect.catchDefect(() => Effect.fail(unconfigured("a function of its configuration threw an error")))
+    // the thrown error is left out of the message: it may contain a configuration value
+    Effect.catchDefect(() => Effect.fail(unconfigured("a function in the plugin's configuration threw an error")))
   )
 }

@@ -1,9 +1,9 @@
 /**
- * Requests to whoever is not the unified API: hides what an HTTP answer means for what happens next.
+ * Sends HTTP requests to servers other than the unified API. Hides which HTTP responses lead to which failure.
  *
  * Gotchas
- * - Messages name the host only: the rest of an address may be a secret.
- * - A request that fails may have taken effect all the same, and is sent again.
+ * - Messages name only the host: the rest of the URL may contain a secret.
+ * - A request that failed may have taken effect. Its delivery is nevertheless tried again, so the request may be sent twice.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -24,13 +24,13 @@ const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration 
   return Number.isNaN(wait) ? null : Duration.min(Duration.millis(Math.max(0, wait)), longestWait)
 }
 
-const hostOf = ({ url }: HttpClientRequest): string => URL.parse(url)?.host ?? "the given address"
+const hostOf = ({ url }: HttpClientRequest): string => URL.parse(url)?.host ?? "the server"
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300
 
 /**
- * Sends a request and gives the answer, if its status is fine (2xx unless told). Else: 410 is `Permanent`; 429, and
- * whatever says `Retry-After`, is `RateLimited`; anything more, redirects too, is `Transient`.
+ * Sends a request and returns the response if its status is accepted (by default 2xx). Otherwise it fails: status 410 is
+ * `Permanent`; status 429, or any response with `Retry-After`, is `RateLimited`; anything else, including redirects, is `Transient`.
  */
 export const send = Effect.fnUntraced(function*(
   request: HttpClientRequest,
@@ -38,11 +38,11 @@ export const send = Effect.fnUntraced(function*(
 ): Effect.fn.Return<HttpClientResponse, HandlerError, HttpClient.HttpClient> {
   const host = hostOf(request)
   const response = yield* HttpClient.execute(request).pipe(
-    Effect.mapError(({ reason }) => new Transient({ message: `no answer from ${host} (${reason._tag})` }))
+    Effect.mapError(({ reason }) => new Transient({ message: `no response from ${host} (${reason._tag})` }))
   )
   const { headers, status } = response
   if (isAccepted(status)) return response
-  if (status === 410) return yield* new Permanent({ message: `${host} answered 410: nobody listens there any more` })
+  if (status === 410) return yield* new Permanent({ message: `${host} answered 410: the receiver is gone` })
   const wait = retryAfterOf(headers, yield* Clock.currentTimeMillis)
   if (status === 429 || wait !== null) return yield* new RateLimited({ retryAfter: wait ?? defaultRetryAfter })
   return yield* new Transient({ message: `${host} answered ${status}` })

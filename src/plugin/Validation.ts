@@ -1,9 +1,9 @@
 /**
- * What is wrong with a plugin as it is written: its definition, triggers, options, handlers and settings. Pure. Types say the
- * same while one writes; a plugin in plain JavaScript has only this.
+ * Checks how a plugin is written: its definition, triggers, options, handlers and settings. Pure. In TypeScript the compiler
+ * finds the same mistakes; for a plugin in plain JavaScript this is the only check.
  *
  * Invariants
- * 1. Every fault is found, not only the first; each says what is wrong, where, and what to do
+ * 1. All mistakes are found, not only the first. Each issue says what is wrong, where, and how to fix it
  */
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
@@ -14,17 +14,17 @@ import { writeNames } from "../api/Writes.ts"
 import { closestName } from "../domain/ClosestName.ts"
 import { entryOf, type Model, modelNames } from "../domain/Model.ts"
 
-/** One thing that is wrong with a plugin. */
+/** One mistake in a plugin. */
 export interface PluginIssue {
-  /** What is wrong, and where: `plugin "x", handler "y": timeout …`. */
+  /** The mistake and its place: `plugin "x", handler "y": timeout …`. */
   readonly message: string
-  /** What to do about it. */
+  /** How to fix it. */
   readonly hint: string
 }
 
-/** What is wrong with one value; null: nothing. */
+/** Checks one value; null if it is valid. */
 type Check = (value: unknown) => { readonly message: string; readonly hint: string } | null
-/** The properties that there may be. */
+/** The allowed properties, each with its check. */
 type Checks = Readonly<Record<string, Check>>
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -47,12 +47,12 @@ const oneOf = (known: ReadonlyArray<string>): Check => (value) =>
     ? null
     : { message: `${describe(value)} is not known`, hint: `${suggest(value, known)}Use one of ${known.join(", ")}` }
 
-const length: Check = (value) => {
+const duration: Check = (value) => {
   const found = Duration.fromInput(value as Duration.Input)
   return Option.isSome(found) && Duration.isFinite(found.value) && Duration.toMillis(found.value) > 0
     ? null
     : {
-      message: `${describe(value)} is no length of time`,
+      message: `${describe(value)} is not a duration`,
       hint: `Write a number and a unit, such as "30 seconds" or "5 minutes"`
     }
 }
@@ -60,20 +60,23 @@ const length: Check = (value) => {
 const count: Check = (value) =>
   Number.isSafeInteger(value) && Number(value) >= 1
     ? null
-    : { message: `${describe(value)} is no whole number of 1 or more`, hint: "Write such a number" }
+    : { message: `${describe(value)} is not a whole number of 1 or more`, hint: "Write a number such as 1 or 10" }
 
 const flag: Check = (value) =>
   typeof value === "boolean"
     ? null
     : { message: `${describe(value)} is neither true nor false`, hint: "Write true or false" }
 
-const object: Check = (value) => isObject(value) ? null : { message: "is no object", hint: "Write an object, { … }" }
+const object: Check = (value) =>
+  isObject(value) ? null : { message: "is not an object", hint: "Write an object, { … }" }
 
 const name: Check = (value) =>
-  typeof value === "string" && value !== "" ? null : { message: "is no name", hint: "Write a text that is not empty" }
+  typeof value === "string" && value !== ""
+    ? null
+    : { message: "is not a name", hint: "Write a string that is not empty" }
 
 const list = (of: Check): Check => (value) => {
-  if (!Array.isArray(value)) return { message: "is no list", hint: "Write a list, [ … ]" }
+  if (!Array.isArray(value)) return { message: "is not a list", hint: "Write a list, [ … ]" }
   for (const one of value) {
     const fault = of(one)
     if (fault !== null) return fault
@@ -85,7 +88,7 @@ const configuration: Check = (value) =>
   Config.isConfig(value)
     ? null
     : {
-      message: "is no Config of Effect",
+      message: "is not an Effect Config",
       hint: `Write config: Config.all({ url: Config.String("URL") }), or leave it out`
     }
 
@@ -96,12 +99,12 @@ const integrations: Check = (value) => {
   )
   return wrong === undefined
     ? null
-    : { message: `of "${wrong[0]}" is neither true, false nor values`, hint: "Write true, false or { values: { … } }" }
+    : { message: `has an invalid value for "${wrong[0]}"`, hint: "Write true, false or { values: { … } }" }
 }
 
 // ---- objects ------------------------------------------------------------------------------------------------------
 
-/** `whole`: how the object is called; `path`: how its properties are, empty or with a dot behind it. */
+/** `whole`: name of the object in messages; `path`: prefix of its property names in messages, empty or ending with a dot. */
 const issuesIn = (
   where: string,
   whole: string,
@@ -109,7 +112,7 @@ const issuesIn = (
   checks: Checks,
   path = ""
 ): ReadonlyArray<PluginIssue> => {
-  if (!isObject(value)) return [{ message: `${where}: ${whole} is no object`, hint: "Write an object, { … }" }]
+  if (!isObject(value)) return [{ message: `${where}: ${whole} must be an object`, hint: "Write an object, { … }" }]
   const known = Object.keys(checks)
   return Object.entries(value).flatMap(([name, found]): ReadonlyArray<PluginIssue> => {
     if (found === undefined) return []
@@ -118,7 +121,7 @@ const issuesIn = (
     if (check === undefined) {
       return [{
         message: `${where}: ${at} is not known`,
-        hint: `${suggest(name, known)}There are ${known.join(", ")}`
+        hint: `${suggest(name, known)}Use one of ${known.join(", ")}`
       }]
     }
     const fault = check(found)
@@ -126,7 +129,7 @@ const issuesIn = (
   })
 }
 
-/** Of an object inside another one: its own faults. */
+/** The issues in an object that is the property `name` of `value`. */
 const nested = (where: string, value: unknown, name: string, checks: Checks): ReadonlyArray<PluginIssue> =>
   isObject(value) && value[name] !== undefined ? issuesIn(where, name, value[name], checks, `${name}.`) : []
 
@@ -145,16 +148,16 @@ const triggers = modelNames.flatMap((model) => triggerNamesOf(model).map((step) 
 const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIssue> => {
   if (triggers.includes(trigger as string)) return []
   const model = modelNames.find((model) => typeof trigger === "string" && trigger.startsWith(`${model}.`))
-  const there = model === undefined
+  const known = model === undefined
     ? `The models are ${modelNames.join(", ")}`
-    : `Of ${model} there are ${triggerNamesOf(model).join(", ")}`
+    : `The triggers of ${model} are ${triggerNamesOf(model).join(", ")}`
   return [{
-    message: `${where}: the trigger ${describe(trigger)} does not exist`,
-    hint: `${suggest(trigger, triggers)}${there}`
+    message: `${where}: ${describe(trigger)} is not a trigger`,
+    hint: `${suggest(trigger, triggers)}${known}`
   }]
 }
 
-/** The properties of the records that these triggers are about; null: of one of them any may be. */
+/** The properties that the records of these triggers have; null (no check) if a trigger's model is unknown or has no record schema. */
 const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | null => {
   const schemas: Readonly<Record<string, { readonly fields: object }>> = {
     ...recordSchemas,
@@ -168,10 +171,10 @@ const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | nul
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
-const retry: Checks = { first: length, longest: length }
+const retry: Checks = { first: duration, longest: duration }
 const commonChecks: Checks = {
   as: name,
-  timeout: length,
+  timeout: duration,
   concurrency: count,
   attempts: count,
   retry: anything,
@@ -183,13 +186,13 @@ const eventChecks: Checks = {
   echo: oneOf(["ignore-own", "deliver"])
 }
 
-/** How a handler is added. */
+/** A handler as it is passed to the plugin, not yet checked. */
 export interface HandlerDefinition {
   readonly by: "on" | "onAny" | "batch" | "every"
   readonly name: string
-  /** Of `every`: none. */
+  /** Empty for `every`. */
   readonly triggers: ReadonlyArray<unknown>
-  /** Of `every`. */
+  /** Only for `every`. */
   readonly interval: unknown
   readonly options: unknown
   readonly handle: unknown
@@ -197,7 +200,7 @@ export interface HandlerDefinition {
 
 const checksOf = ({ by, triggers }: HandlerDefinition): Checks => {
   if (by === "every") return commonChecks
-  if (by === "batch") return { ...eventChecks, size: count, within: length }
+  if (by === "batch") return { ...eventChecks, size: count, within: duration }
   if (by === "on" && !String(triggers[0]).endsWith(".updated")) return eventChecks
   const known = propertiesOf(triggers)
   return { ...eventChecks, changed: list(known === null ? name : oneOf(known)) }
@@ -216,8 +219,8 @@ const handleIssues = (where: string, { by, handle, options }: HandlerDefinition)
     typeof options === "function"
       ? { message: `${where}: the options are missing before the handler`, hint: `Write .${by}(…, {}, handler)` }
       : {
-        message: `${where}: there is no handler`,
-        hint: "Give a function as the last argument, such as async (event, { api }) => { … }"
+        message: `${where}: the handler is missing`,
+        hint: "Pass a function as the last argument, such as async (event, { api }) => { … }"
       }
   ]
 }
@@ -225,7 +228,7 @@ const handleIssues = (where: string, { by, handle, options }: HandlerDefinition)
 const missing = (where: string, options: unknown, names: ReadonlyArray<string>): ReadonlyArray<PluginIssue> =>
   names.flatMap((name) =>
     isObject(options) && options[name] === undefined
-      ? [{ message: `${where}: ${name} is missing`, hint: `Write it among the options` }]
+      ? [{ message: `${where}: ${name} is missing`, hint: `Add it to the options` }]
       : []
   )
 
@@ -239,16 +242,16 @@ const required: Readonly<Record<HandlerDefinition["by"], ReadonlyArray<string>>>
 export const validateHandler = (plugin: string, added: HandlerDefinition): ReadonlyArray<PluginIssue> => {
   const where = `plugin "${plugin}", handler "${added.name}"`
   const { by, interval, options, triggers } = added
-  const every = by === "every" ? length(interval) : null
+  const every = by === "every" ? duration(interval) : null
   return [
     ...(by === "onAny" && triggers.length === 0
-      ? [{ message: `${where} has no triggers`, hint: "Name one at least" }]
+      ? [{ message: `${where} has no triggers`, hint: "Name at least one trigger" }]
       : []),
     ...triggers.flatMap((trigger) => triggerIssues(where, trigger)),
-    ...(every === null ? [] : [{ message: `${where}: its interval ${every.message}`, hint: every.hint }]),
-    // a handler that stands where the options should is told below
+    ...(every === null ? [] : [{ message: `${where}: the interval ${every.message}`, hint: every.hint }]),
+    // a handler in place of the options is reported by `handleIssues`
     ...(typeof options === "function" ? [] : [
-      ...issuesIn(where, "what stands for the options", options, checksOf(added)),
+      ...issuesIn(where, "the options", options, checksOf(added)),
       ...nested(where, options, "retry", retry),
       ...missing(where, options, required[by])
     ]),
@@ -258,22 +261,22 @@ export const validateHandler = (plugin: string, added: HandlerDefinition): Reado
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
 
-const named = /^[a-z][a-z0-9-]{0,62}$/
+const pluginName = /^[a-z][a-z0-9-]{0,62}$/
 
 export const validateDefinition = (plugin: unknown, definition: unknown): ReadonlyArray<PluginIssue> => {
   const where = `plugin "${String(plugin)}"`
   return [
-    ...(typeof plugin === "string" && named.test(plugin) ? [] : [{
-      message: `${describe(plugin)} is no name of a plugin`,
-      hint: "Use lower-case letters, digits and hyphens, a letter first, 63 at most"
+    ...(typeof plugin === "string" && pluginName.test(plugin) ? [] : [{
+      message: `${describe(plugin)} is not a plugin name`,
+      hint: "Use lower-case letters, digits and hyphens, at most 63 characters, and start with a letter"
     }]),
-    ...issuesIn(where, "its definition", definition, { config: configuration, needs: anything, writesPerHour: count }),
+    ...issuesIn(where, "the definition", definition, { config: configuration, needs: anything, writesPerHour: count }),
     ...nested(where, definition, "needs", { writes: list(oneOf(writeNames)), reads: list(oneOf(readNames)) })
   ]
 }
 
 export const validateSettings = (plugin: string, settings: unknown): ReadonlyArray<PluginIssue> =>
-  issuesIn(`plugin "${plugin}"`, "what `with` is given", settings, {
+  issuesIn(`plugin "${plugin}"`, "the argument of `with`", settings, {
     values: object,
     integrations,
     others: flag,

@@ -1,8 +1,8 @@
 /**
- * The AsyncAPI document of what is published: every topic with its key, headers and values, as `rollcall schema` prints it.
+ * The AsyncAPI document of the published topics: each topic's key, headers and values, as `rollcall schema` prints it.
  *
  * Gotchas
- * - Payloads are JSON Schema 2020-12, which AsyncAPI lets stand under its own `schemaFormat`.
+ * - Payloads are JSON Schema 2020-12, which AsyncAPI allows if `schemaFormat` names it.
  */
 import type { Model } from "../domain/Model.ts"
 import { eventSchemaOf, progressSchema } from "./EventSchema.ts"
@@ -28,20 +28,24 @@ const headers = {
   required: ["ce_specversion", "ce_id", "ce_source", "ce_type", "ce_generation", "ce_recordversion"],
   properties: {
     ce_specversion: { const: "1.0" },
-    ce_id: text("Never carries other content: drop what has been seen"),
+    ce_id: text("The same id always has the same content: ignore events whose id you have already seen"),
     ce_source: text("/integrations/<integration>"),
     ce_type: text("rollcall.<model>.<kind>"),
     ce_subject: text("Record id"),
     ce_generation: text("Order is (generation, version)"),
     ce_recordversion: text("1, 2, 3 … per record and generation"),
-    ce_position: text("Place in the event log"),
-    ce_stub: text("`true`: too large for the topic, the value says where to read it")
+    ce_position: text("Position in the event log"),
+    ce_stub: text("`true`: the event was too large for the topic; the value contains the path to read it")
   }
 }
 
 const parameters = (topic: string) =>
   topic.includes("{integration}")
-    ? { parameters: { integration: { description: "Every byte outside [A-Za-z0-9.-] as `_` and two hex digits" } } }
+    ? {
+      parameters: {
+        integration: { description: "Every byte outside [A-Za-z0-9.-] is written as `_` and two hex digits" }
+      }
+    }
     : {}
 
 /** AsyncAPI 3.0. */
@@ -53,11 +57,11 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
       ...parameters(address),
       messages: { [name]: ref(`components/messages/${name}`) }
     }] as const
-  const message = (name: string, key: string, schema: unknown, described: object = {}) =>
+  const message = (name: string, key: string, schema: unknown, extra: object = {}) =>
     [name, {
       name,
       contentType: "application/json",
-      ...described,
+      ...extra,
       payload: { schemaFormat, schema },
       bindings: stringKey(key)
     }] as const
@@ -68,7 +72,11 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
       message: message(model, recordKey, eventSchemaOf(model), { headers })
     }
     const latest = {
-      channel: channel(`${model}.state`, `${address}.state`, `Latest content per record, compacted; null once deleted`),
+      channel: channel(
+        `${model}.state`,
+        `${address}.state`,
+        `Latest content per record, compacted; null after deletion`
+      ),
       message: message(`${model}.state`, recordKey, { type: ["object", "null"] }, { headers })
     }
     return state ? [events, latest] : [events]

@@ -1,12 +1,11 @@
 /**
- * The shape of what is published: an event's `data` and a stream's progress, as schemas to decode with and as JSON Schema
- * to publish.
+ * Schemas of the published data: an event's `data` and a stream's progress, for decoding and as JSON Schema.
  *
  * Invariants
- * 1. It only grows: new properties may appear, so readers must accept properties they do not know.
+ * 1. The schemas only grow: properties may be added, so readers must accept unknown properties
  *
  * Gotchas
- * - `before` and `after` are the API's records as they are, also where they do not fit the API's own schema.
+ * - `before` and `after` are the API's records unchanged, even if they do not match the API's own schema.
  */
 import * as Schema from "effect/Schema"
 import { schemaOf } from "../domain/ChangeEvent.ts"
@@ -26,13 +25,13 @@ export const EventData = Schema.Struct({
   version: Schema.Int.annotate({ description: "1, 2, 3 … per record and generation, without gaps" }),
   kind: Schema.Literals(["created", "updated", "deleted"]),
   origin: Schema.Literals(["backfill", "poll", "sweep", "refresh"]).annotate({
-    description: "Which reading found the change; `backfill`: the record is old, whichever reading found it"
+    description: "Which run found the change; `backfill`: the record existed before, whichever run found it"
   }),
   before: Schema.NullOr(Content).annotate({ description: "null on created, and on a stub" }),
   after: Schema.NullOr(Content).annotate({ description: "null on deleted, and on a stub" }),
   changes: Schema.Array(
     Schema.Struct({
-      path: Schema.String.annotate({ description: "JSON Pointer; members of arrays with ids stand by id" }),
+      path: Schema.String.annotate({ description: "JSON Pointer; array members that have an id are addressed by it" }),
       before: Schema.optionalKey(Schema.Unknown),
       after: Schema.optionalKey(Schema.Unknown)
     })
@@ -41,11 +40,14 @@ export const EventData = Schema.Struct({
     Schema.Struct({ name: Schema.String, from: Schema.Unknown, to: Schema.Unknown })
   ),
   reason: Schema.NullOr(Schema.Literals(["flagged", "absent", "erased", "unseen"])).annotate({
-    description: "Why the record counts as deleted"
+    description: "Why the record is considered deleted"
   }),
   restored: Schema.Boolean.annotate({ description: "Created again after it was deleted" }),
   changed_at: Schema.NullOr(Schema.String).annotate({ description: "As the API shows it" }),
-  detected_at: Schema.String.annotate({ description: "When Rollcall noticed, ISO 8601", format: "date-time" }),
+  detected_at: Schema.String.annotate({
+    description: "When Rollcall detected the change, ISO 8601",
+    format: "date-time"
+  }),
   cause: Schema.NullOr(
     Schema.Struct({
       plugin: Schema.String,
@@ -55,7 +57,7 @@ export const EventData = Schema.Struct({
     })
   ).annotate({ description: "The write of a plugin that caused the change" }),
   stub: Schema.optionalKey(Schema.Literal(true)).annotate({
-    description: "The event was too large for the topic: `log` says where to read it whole"
+    description: "The event was too large for the topic: `log` is the path where the whole event can be read"
   }),
   log: Schema.optionalKey(Schema.String)
 })
@@ -73,11 +75,11 @@ const instant = (description: string) => Schema.String.annotate({ description, f
 
 /** A value of the progress topic (`rollcall.progress` for the default template); its key is the stream's name, `<integration>/<model>`. */
 export const ProgressData = Schema.Struct({
-  store: Schema.String.annotate({ description: "Id of the store that published; positions begin with it" }),
-  generation: Schema.Int.annotate({ description: "What is known of the stream in an earlier generation is void" }),
-  complete_to: instant("Server time: every change up to then is published, or pending"),
-  position: Schema.String.annotate({ description: "Of the log: every event up to it is published" }),
-  at: instant("When that was found")
+  store: Schema.String.annotate({ description: "Id of the store that published; positions start with it" }),
+  generation: Schema.Int.annotate({ description: "Progress of the stream in earlier generations is no longer valid" }),
+  complete_to: instant("Server time: every change up to this time is published or pending"),
+  position: Schema.String.annotate({ description: "Position of the log: every event up to it is published" }),
+  at: instant("When the progress was read")
 })
 export type ProgressData = typeof ProgressData.Type
 

@@ -1,8 +1,8 @@
 /**
- * A sink in memory: what Kafka does for us, without Kafka, and with faults at the caller's command.
+ * A sink in memory that behaves like Kafka; tests can make it fail.
  *
  * Invariants
- * 1. The same as of the port: order, fencing, and the last published position remembered together with the events.
+ * 1. It has the invariants of the port: order, fencing, and a checkpoint that is saved together with the events
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -31,21 +31,21 @@ export interface MemoryEvent {
   readonly stub: boolean
 }
 
-/** What stands at the other end: it outlives the sinks that publish to it. */
+/** The published data; it outlives the sinks that publish to it. */
 export class MemoryBroker {
   readonly events: Array<MemoryEvent> = []
-  /** Records of which the latest content is kept, by key. */
+  /** Records whose latest content is kept, by key. */
   readonly state = new Map<string, RecordKey>()
   /** By stream name. */
   readonly progress = new Map<string, StreamProgress>()
-  /** By store; whoever published last comes last. */
+  /** Checkpoint per store; the store that published last comes last. */
   readonly published = new Map<string, SinkCheckpoint>()
   openCount = 0
-  /** Largest content in characters that is taken whole. */
+  /** Largest content, in characters, that is not replaced by a stub. */
   readonly limit: number
-  /** While set, whatever is asked fails with it. */
+  /** While set, every operation fails with it. */
   failure: SinkError["reason"] | null = null
-  /** Answers of the next publishings that get lost after they took effect. */
+  /** How many of the next publications take effect but lose their response. */
   lostResponses = 0
 
   constructor(limit = 1_000_000) {
@@ -55,14 +55,14 @@ export class MemoryBroker {
 
 export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
   Layer.sync(Sink, () => {
-    let mine = 0
+    let ownOpenCount = 0
     const requireAvailable = Effect.suspend(() =>
       broker.failure === null ? Effect.void : Effect.fail(new SinkError({ reason: broker.failure }))
     )
     const requireOpen = Effect.andThen(
       requireAvailable,
       Effect.suspend(() =>
-        mine === broker.openCount
+        ownOpenCount === broker.openCount
           ? Effect.void
           : Effect.fail(new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) }))
       )
@@ -78,7 +78,7 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
     return Sink.of({
       open: Effect.fnUntraced(function*(identity: LogIdentity) {
         yield* requireAvailable
-        mine = ++broker.openCount
+        ownOpenCount = ++broker.openCount
         const published = [...broker.published.values()].at(-1) ?? null
         const foreign = findForeignStore(identity, published)
         return foreign === null ? published : yield* new SinkError({ reason: foreign })
@@ -86,16 +86,16 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
       publish: Effect.fnUntraced(function*(
         identity: LogIdentity,
         batch: ReadonlyArray<LogEntry>,
-        reached: Checkpoint | undefined = checkpointOf(batch)
+        checkpoint: Checkpoint | undefined = checkpointOf(batch)
       ) {
         yield* requireOpen
-        if (reached === undefined) return
+        if (checkpoint === undefined) return
         for (const entry of batch) append(entry)
         broker.published.delete(identity.store)
-        broker.published.set(identity.store, { ...identity, ...reached })
+        broker.published.set(identity.store, { ...identity, ...checkpoint })
         if (broker.lostResponses > 0) {
           broker.lostResponses--
-          return yield* new SinkError({ reason: new Unreachable({ message: "the answer was lost", cause: null }) })
+          return yield* new SinkError({ reason: new Unreachable({ message: "the response was lost", cause: null }) })
         }
       }),
       publishProgress: Effect.fnUntraced(function*(_identity, streams) {

@@ -1,13 +1,15 @@
 /**
- * Decides when it may be said how far streams are complete: once everything is published that was in the log by then.
+ * Decides when to report how far streams are complete: after every event is published that was in the log when their
+ * watermarks were read.
  *
  * Invariants
- * 1. A watermark and the newest position are read in one moment. A page's events and its watermark are committed
- *    together, so what the watermark promises lies at or before that position: it is handed out behind it, never before
- * 2. A stream that was not yet published anew since the store was adopted is not spoken of   (X14)
+ * 1. The watermarks and the newest position are read at the same moment. A page's events and its watermark are committed
+ *    together, so all events up to a watermark are at or before that position. The report is released only after that
+ *    position is published, never earlier
+ * 2. After an adoption, a stream is reported only once it is published in the new generation   (X14)
  *
  * Gotchas
- * - Nothing is said of a stream before its backfill is complete, nor twice of one that stands still.
+ * - A stream is not reported before its backfill is complete, and not again while its progress is unchanged.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -24,15 +26,15 @@ interface ProgressReport {
 }
 
 export interface Progress {
-  /** What is to be told by who has published everything up to `position`; null = nothing to tell from. */
+  /** The report to publish after all events up to `position` are published; null if no report is due. */
   readonly due: (position: number) => Effect.Effect<ProgressReport | null, StoreError>
-  /** It was told. */
-  readonly markReported: (note: ProgressReport) => void
-  /** Looks at the next occasion, not when it is time. */
+  /** Records that the report was published. */
+  readonly markReported: (report: ProgressReport) => void
+  /** Makes the next `due` read the progress even if the interval has not passed. */
   readonly checkNow: () => void
 }
 
-/** What is derived is complete as far as what it is derived from, once it was filled. */
+/** A derived stream is complete as far as its source stream, after its own backfill. */
 const completeToOf = (state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
   if (!isDerived(state.model)) return completeTo(state)
   const { from } = derivedRegistry[state.model]
@@ -40,7 +42,7 @@ const completeToOf = (state: StreamState, streams: ReadonlyArray<StreamState>): 
   return source === undefined || state.backfilledAt === null ? null : completeTo(source)
 }
 
-/** Streams are looked at once in `every`; of several steps in between only the last is told. */
+/** Reads the progress at most once per `every`; intermediate progress is not reported. */
 export const make = ({ identity, streamsAtPosition }: Store["Service"], every: Duration.Duration): Progress => {
   const lastReported = new Map<string, string>()
   let pendingReport: ProgressReport | null = null
@@ -64,7 +66,7 @@ export const make = ({ identity, streamsAtPosition }: Store["Service"], every: D
   return {
     due: Effect.fnUntraced(function*(position) {
       const now = yield* Clock.currentTimeMillis
-      // looked at in the future it was before our clock was set back   (W4)
+      // If the last read lies in the future, our clock was set back: read again   (W4).
       const isTime = now < lastReadAt || now - lastReadAt >= Duration.toMillis(every)
       if (pendingReport === null && isTime) pendingReport = yield* readProgress(now)
       if (pendingReport === null || pendingReport.position > position) return null

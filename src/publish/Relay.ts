@@ -1,16 +1,19 @@
 /**
- * Moves the event log to the sink, in order, and never past something it cannot vouch for.
+ * Publishes the event log to the sink, in order, and stops when the log does not match what the sink already holds.
  *
  * Invariants
- * 1. Where the sink stands decides where to go on: a crash between the sink's commit and ours publishes nothing twice.
- * 2. What the sink holds must be what this log holds up to that position, or nothing is published: compared with every read,
- *    so also where another copy of the store answers a relay that runs   (X14, X18)
- * 3. Of two relays of one store one has effect: the store's claim and the sink's fence see to it   (I10, X15)
+ * 1. The sink's own checkpoint decides where publishing resumes: a crash between the sink's commit and the store's commit
+ *    publishes nothing twice
+ * 2. The sink must hold exactly what this log holds up to the sink's position, or nothing is published. This is checked with
+ *    every read, so a different copy of the store is noticed while the relay runs   (X14, X18)
+ * 3. Of two relays of one store only one can publish: the store's ownership and the sink's fencing ensure it   (I10, X15)
  *
  * Gotchas
- * - The claim is made once. A relay that was replaced must not take over again by trying.
- * - A sink fences a relay that was frozen for longer than its transaction may stay open too; the claim tells the two apart.
- * - Giving up a batch on shutdown is safe: either the sink has it and says so when it is opened again, or nobody saw it.
+ * - The relay takes ownership once. A relay that was replaced must not take ownership again by retrying.
+ * - The sink also fences a relay that was frozen longer than its transaction may stay open. The ownership in the store
+ *   distinguishes this case from a replacement.
+ * - Abandoning a batch on shutdown is safe: either the sink has committed it and reports it at the next `open`, or no
+ *   reader has seen it.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -39,84 +42,86 @@ import {
 } from "./Sink.ts"
 
 export interface RelayStatus {
-  /** Newest position that is in the sink, as far as we know. */
+  /** Newest position known to be in the sink. */
   readonly position: number
-  /** Up to where the sink has been told how far streams are complete. */
+  /** Log position of the last progress report that was published to the sink. */
   readonly progressPosition: number
-  /** `waiting`: sink or store are away, it goes on by itself. `stopped`: someone has to act. */
+  /** `waiting`: the sink or the store is unavailable; the relay resumes automatically. `stopped`: an operator must act. */
   readonly state: "starting" | "running" | "waiting" | "stopped"
-  /** Of `waiting` and `stopped`; `since` is our clock in milliseconds. */
+  /** Set in the states `waiting` and `stopped`; `since` is our clock in milliseconds. */
   readonly reason: { readonly message: string; readonly hint: string; readonly since: number } | null
 }
 
 export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
-  /** Returns once everything up to `position`, and the streams' progress, is in the sink, or the relay has stopped. */
+  /** Returns when the events up to `position` and the streams' progress are in the sink, or when the relay has stopped. */
   readonly awaitPosition: (position: number) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
-  /** Publishes in the background for as long as the layer lives; tells the streams' progress once in `progressEvery`. */
+  /** Publishes in the background while the layer exists; publishes the streams' progress at most once per `progressEvery`. */
   static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
     Layer.effect(Relay, Effect.suspend(() => make(Duration.fromInputUnsafe(progressEvery))))
   static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Relay.layerWith("10 seconds")
 }
 
-/** The sink holds what this log never had, or no longer has. */
+/** The sink holds events that this log never contained or no longer contains. */
 class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
   readonly hint =
-    "was the store restored from a backup, or exchanged, or the sink emptied, or did it run without Kafka for longer than " +
-    "`retention`? Publishing stays stopped so that no consumer mixes two histories or misses a part of one. Bring back " +
-    "the store that published last, or stop Rollcall and let `rollcall store adopt` publish this one anew, in a later generation."
+    "possible causes: the store was restored from a backup or replaced, the sink was emptied, or Rollcall ran without Kafka " +
+    "for longer than `retention`. Publishing stays stopped so that no consumer mixes two histories or misses events. " +
+    "Bring back the store that published last, or stop Rollcall and run `rollcall store adopt`, which publishes every live " +
+    "record of this store again in a later generation."
 }
 
-/** What is compared of a log with what a sink holds. */
+/** The state of the log that is compared with the sink's checkpoint. */
 export interface LogState extends LogRange {
   readonly generation: number
-  /** Position that was noted after publishing; 0 = none. */
+  /** Position that the store saved after publishing; 0 = none. */
   readonly saved: number
-  /** At the sink's position: see `Store.chains`. */
+  /** The log's chain at the sink's position; see `Store.chains`. */
   readonly chain: string | null
 }
 
-/** The positions behind what is published that are no longer read, in words; null when there are none   (I1). */
+/** Describes the unpublished positions that the log no longer keeps; null if there are none   (I1). */
 const findGap = (position: number, { oldest }: LogRange): string | null =>
   position > 0 && position < oldest - 1
     ? `positions ${position + 1} to ${oldest - 1} were not published and are no longer kept`
     : null
 
-/** Why this log does not continue what was published up to `reached`, in words; null when it does. */
+/** Describes why this log does not continue from `checkpoint`; null if it does. */
 const findMismatch = (
   checkpoint: Checkpoint,
   { chain, ...range }: Pick<LogState, "oldest" | "newest" | "chain">
 ): string | null => {
   const { position } = checkpoint
-  if (position > range.newest) return `the sink holds position ${position}, the log ends at ${range.newest}`
+  if (position > range.newest) return `the sink holds position ${position}, but the log ends at ${range.newest}`
   return findGap(position, range) ?? (chain === checkpoint.chain
     ? null
-    : `position ${position} of the sink is another event in the log, or comes after others`)
+    : `at position ${position} the log has another event, or other events before it, than the sink`)
 }
 
 /**
- * Why what the sink holds cannot be of this log, or is not followed by it, in words; null when it is. The chain proves every
- * event up to the sink's position, whatever the log itself noted of it: a log that died before noting it is the same log, and
- * a restored one is not, unless it holds the same events in the same order   (X4, X14, X18).
+ * Describes why the sink's events are not from this log, or why the log does not continue them; null if neither is the case. Equal
+ * chains prove that every event up to the sink's position is the same, whatever position the store has saved. A store that
+ * crashed before saving its position still matches; a restored store does not, unless it has the same events in the same
+ * order   (X4, X14, X18).
  */
 export const findDivergence = (published: SinkCheckpoint | null, log: LogState): string | null => {
   if (published === null) {
-    // A saved position before the oldest is where adopting put it: nothing of this generation is published.
+    // An adoption sets the saved position before the oldest one: no event of this generation is published yet.
     return log.saved > 0 && log.saved >= log.oldest
-      ? `position ${log.saved} was published, the sink knows of none`
+      ? `this store has published up to position ${log.saved}, but the sink has no published position`
       : findGap(log.saved, log)
   }
   const { generation } = published
   if (generation > log.generation) {
-    return `the sink holds generation ${generation} of this store, the store is at ${log.generation}`
+    return `the sink holds generation ${generation} of this store, but the store is in generation ${log.generation}`
   }
   return generation < log.generation ? findGap(log.saved, log) : findMismatch(published, log)
 }
 
 type RelayError = SinkError | StoreError | Diverged
 
-/** What is published next. */
+/** The events to publish next, and the checkpoint after them. */
 interface NextBatch {
   readonly batch: ReadonlyArray<LogEntry>
   readonly checkpoint: Checkpoint
@@ -125,12 +130,12 @@ interface NextBatch {
 const reader = "relay"
 const batchRows = 500
 const delays = {
-  /** After a first failure; doubled from failure to failure up to `longest`. */
+  /** After a first failure; doubles with each failure in a row, up to `longest`. */
   first: Duration.millis(200),
   longest: Duration.seconds(30),
-  /** Until whoever has to act is assumed to have done so. */
+  /** After the sink refused the request: time for an operator to correct the cause. */
   refused: Duration.minutes(5),
-  /** How long a shutdown waits for the batch that was begun. */
+  /** How long a shutdown waits for the batch in progress. */
   shutdown: Duration.seconds(10)
 }
 
@@ -145,7 +150,7 @@ const publishedCounter = Metric.counter("rollcall_events_published_total", {
   incremental: true
 })
 const delayHistogram = Metric.histogram("rollcall_publish_delay_seconds", {
-  description: "From the moment a change was detected until the sink held it",
+  description: "Time from detecting a change until its event is in the sink",
   boundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800]
 })
 
@@ -157,14 +162,14 @@ const measure = Effect.fnUntraced(function*(batch: ReadonlyArray<LogEntry>) {
   }
 })
 
-const messageOf = (fault: RelayError): string =>
-  fault._tag === "StoreError"
-    ? `the store is ${fault.reason._tag.toLowerCase()}`
-    : fault._tag === "Diverged"
-    ? fault.message
-    : fault.reason.message
+const messageOf = (error: RelayError): string =>
+  error._tag === "StoreError"
+    ? `the store is ${error.reason._tag.toLowerCase()}`
+    : error._tag === "Diverged"
+    ? error.message
+    : error.reason.message
 
-/** What was begun is finished on shutdown too, unless that takes longer than `pause.shutdown`. */
+/** On shutdown a running effect is completed, unless that takes longer than `delays.shutdown`. */
 const finishOnShutdown = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkChild(restore(effect)), (fiber) =>
@@ -175,10 +180,10 @@ const finishOnShutdown = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E
       ))
   )
 
-/** What a failure means for the relay, and how long it pauses. */
-const recoveryFor = (fault: RelayError): "wait" | "stop" | "stopAndRetry" => {
-  if (fault._tag === "Diverged") return "stop"
-  switch (fault.reason._tag) {
+/** How the relay continues after an error: retry soon, stop, or stop and retry after `delays.refused`. */
+const recoveryFor = (error: RelayError): "wait" | "stop" | "stopAndRetry" => {
+  if (error._tag === "Diverged") return "stop"
+  switch (error.reason._tag) {
     case "Unreachable":
     case "Unavailable":
     case "OlderCopy":
@@ -205,9 +210,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     reason: null
   })
   let failures = 0
-  /** The state that was logged last and has not ended. */
+  /** The state that was last logged, while it lasts. */
   let logged: RelayStatus["state"] | null = null
-  /** Done when someone waits to hear that all is told. */
+  /** Completed when a caller of `awaitPosition` waits for the progress to be published. */
   let progressRequested = Deferred.makeUnsafe<void>()
 
   const markPublished = Effect.fnUntraced(function*(position: number, newProgressPosition?: number) {
@@ -226,15 +231,16 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     yield* Metric.update(lagGauge, newest - position)
   })
 
-  const failOn = (fault: string | null) => fault === null ? Effect.void : Effect.fail(new Diverged({ message: fault }))
+  const failOn = (mismatch: string | null) =>
+    mismatch === null ? Effect.void : Effect.fail(new Diverged({ message: mismatch }))
 
-  /** The place to go on from, once it is sure that the sink holds this log. */
+  /** The checkpoint to resume from; fails unless the sink holds this log. */
   const findResumePoint = Effect.fnUntraced(function*(owner: Owner, published: SinkCheckpoint | null) {
     const saved = yield* store.readerPosition(reader)
     const start = yield* store.readerPosition(publishingStart)
     const { chains, newest, oldest } = yield* store.chains([published?.position ?? 0])
-    const facts: LogState = { generation: identity.generation, saved, oldest, newest, chain: chains[0] ?? null }
-    yield* failOn(findDivergence(published, facts) ?? findPublishedElsewhere(identity, published, { saved, start }))
+    const logState: LogState = { generation: identity.generation, saved, oldest, newest, chain: chains[0] ?? null }
+    yield* failOn(findDivergence(published, logState) ?? findPublishedElsewhere(identity, published, { saved, start }))
     if (published?.generation === identity.generation) {
       yield* store.saveReaderPosition(owner, reader, published.position)
       return published
@@ -242,15 +248,15 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     if (identity.generation > 1) yield* reconcile
     const position = saved > 0 ? saved : Math.max(0, oldest - 1)
     if (position !== saved) {
-      yield* Effect.logWarning(`the log begins at position ${oldest}: what was before is not published`)
+      yield* Effect.logWarning(`the log begins at position ${oldest}: earlier events are not published`)
       yield* store.saveReaderPosition(owner, publishingStart, position)
       yield* store.saveReaderPosition(owner, reader, position)
     }
-    const place: Checkpoint = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
-    return place
+    const checkpoint: Checkpoint = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
+    return checkpoint
   })
 
-  /** The store was adopted: what the sink keeps of records that it lacks goes, before anything of it is published. */
+  /** After an adoption: removes records from the sink that the store does not have, before any event is published. */
   const reconcile = Effect.gen(function*() {
     const streams = yield* store.streams
     const ours = new Map(streams.map((stream) => [streamName(stream), stream]))
@@ -275,9 +281,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   }, finishOnShutdown)
 
   /**
-   * The next events after what is published, and how far one is with them: silent rows are passed over (see `Store.log`).
-   * What is compared is read last, and with it the last of the rows: where another copy of the store took its place in
-   * between, all is read once more.
+   * Reads the next events after `from` and the checkpoint behind them; silent rows are skipped (see `Store.readLog`). The
+   * chains are read after the rows, including the chain of the last row. If another copy of the store replaced this one
+   * between the two reads, everything is read once more.
    */
   const readNextBatch = (from: Checkpoint, isAgain = false): Effect.Effect<NextBatch, RelayError> =>
     Effect.gen(function*() {
@@ -298,7 +304,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
         : yield* readNextBatch(from, true)
     })
 
-  /** Something to do for an idle session: more in the log, or time to tell how far streams are. */
+  /** Returns when an idle session has work: new events in the log, or a progress report that is due or requested. */
   const awaitWork = (position: number) =>
     Effect.raceFirst(
       Effect.timeoutOption(store.awaitLog(position), progressEvery),
@@ -315,13 +321,13 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
         progress.checkNow()
       }
       const { position } = last
-      const note = yield* progress.due(position)
-      // compared before anything is said of this log
+      const report = yield* progress.due(position)
+      // This read checks that the sink still matches the log, so it precedes the progress report.
       const next = yield* readNextBatch(last)
-      if (note !== null) {
-        yield* finishOnShutdown(sink.publishProgress(identity, note.streams))
-        progress.markReported(note)
-        yield* markPublished(position, note.position)
+      if (report !== null) {
+        yield* finishOnShutdown(sink.publishProgress(identity, report.streams))
+        progress.markReported(report)
+        yield* markPublished(position, report.position)
       }
       if (next.checkpoint.position === position) {
         yield* markPublished(position)
@@ -333,45 +339,45 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     }
   })
 
-  /** While nothing is published here: by what the store knows, which another relay may have moved on. */
+  /** Updates the lag while this relay does not publish; another relay may have advanced the saved position. */
   const measureLag = Effect.zip(store.logRange, store.readerPosition(reader)).pipe(
     Effect.flatMap(([{ newest }, position]) => Metric.update(lagGauge, newest - position)),
     Effect.ignore
   )
 
-  /** Fenced by the sink, but still the owner in the store: only our own transaction ran out of time. */
+  /** The sink fenced this relay. If it still owns the store, only its own transaction timed out, and it may retry. */
   const retryIfOwner = (owner: Owner) => (error: SinkError): Effect.Effect<never, RelayError> =>
     error.reason._tag !== "Fenced" ? Effect.fail(error) : store.readerPosition(reader).pipe(
       Effect.flatMap((position) => store.saveReaderPosition(owner, reader, position)),
       Effect.andThen(new SinkError({ reason: new Unreachable({ message: error.reason.message, cause: error }) }))
     )
 
-  const handleFailure = Effect.fnUntraced(function*(fault: RelayError) {
+  const handleFailure = Effect.fnUntraced(function*(error: RelayError) {
     const before = yield* SubscriptionRef.get(status)
-    const next = recoveryFor(fault)
-    const state = next === "wait" ? "waiting" : "stopped"
-    const message = messageOf(fault)
-    const { hint } = fault._tag === "Diverged" ? fault : fault.reason
-    // what passes the store itself logs
-    if (logged !== state && !(fault._tag === "StoreError" && next === "wait")) {
+    const recovery = recoveryFor(error)
+    const state = recovery === "wait" ? "waiting" : "stopped"
+    const message = messageOf(error)
+    const { hint } = error._tag === "Diverged" ? error : error.reason
+    // The store itself logs its temporary failures.
+    if (logged !== state && !(error._tag === "StoreError" && recovery === "wait")) {
       logged = state
-      yield* (next === "wait" ? Effect.logWarning : Effect.logError)(
-        `${next === "wait" ? "publishing waits" : "publishing stopped"}: ${message} (${hint})`
+      yield* (recovery === "wait" ? Effect.logWarning : Effect.logError)(
+        `${recovery === "wait" ? "publishing waits" : "publishing stopped"}: ${message} (${hint})`
       )
     }
     const since = before.state === state && before.reason !== null
       ? before.reason.since
       : yield* Clock.currentTimeMillis
     yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint, since } })
-    if (next === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(delays.longest)))
+    if (recovery === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(delays.longest)))
     yield* measureLag
     const doubled = Duration.min(Duration.times(delays.first, 2 ** Math.min(failures++, 16)), delays.longest)
     const jitter = yield* Random.nextBetween(0.5, 1)
-    yield* Effect.sleep(next === "wait" ? Duration.times(doubled, jitter) : delays.refused)
+    yield* Effect.sleep(recovery === "wait" ? Duration.times(doubled, jitter) : delays.refused)
   })
 
   const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A> =>
-    Effect.catch(effect, (fault) => Effect.andThen(handleFailure(fault), retryForever(effect)))
+    Effect.catch(effect, (error) => Effect.andThen(handleFailure(error), retryForever(effect)))
 
   yield* Effect.forkScoped(
     Effect.flatMap(

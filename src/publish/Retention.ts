@@ -1,10 +1,11 @@
 /**
- * Forgets what the event log has kept long enough, and never what a reader of ours still needs.
+ * Deletes old rows of the event log, but never a row that one of Rollcall's own readers has not read yet.
  *
  * Gotchas
- * - A record's latest row is its content: it stays however old it is.
- * - The last row a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
- * - What its source has erased goes sooner: a day is for readers that we do not know, those who ask over HTTP   (D11)
+ * - A record's latest row is its current content and stays, however old it is.
+ * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
+ * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
+ *   readers, whose positions Rollcall does not know   (D11)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -15,7 +16,7 @@ import { Store } from "../store/Store.ts"
 
 export interface RetentionOptions {
   readonly retention: Duration.Duration
-  /** Readers of the log that keep rows alive until they have passed them. */
+  /** Readers of the log: no row is deleted before all of them have read it. */
   readonly readers: ReadonlyArray<string>
 }
 

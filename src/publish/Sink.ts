@@ -1,11 +1,11 @@
 /**
- * The port to where events are published.
+ * The port through which events are published: Kafka, or memory in tests.
  *
  * Invariants
  * 1. `publish` keeps the order of its batch per record   (I5)
- * 2. After `open` whoever published before is fenced   (I10, X15)
- * 3. A store that did not write what is there publishes nothing, unless it was adopted since   (X14)
- * 4. What `report` tells is seen by nobody before the events that were published until then
+ * 2. After `open` every earlier publisher is fenced   (I10, X15)
+ * 3. A store publishes nothing to a sink that another store wrote to, unless it was adopted afterwards   (X14)
+ * 4. No reader sees the progress of `publishProgress` before the events that were published earlier
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -13,33 +13,33 @@ import * as Schema from "effect/Schema"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
 
-/** The sink is away: keep the position, try again. */
+/** The sink is unavailable: the relay keeps its position and retries. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
   message: Schema.String,
   cause: Schema.Defect(),
-  /** What to do, where that is known better than from the fact alone. */
+  /** A more specific instruction for the hint, if the cause is known. */
   advice: Schema.optionalKey(Schema.String)
 }) {
   readonly retryable = true
   get hint(): string {
     const advice = this.advice ?? "Check KAFKA_BROKERS."
-    return `Kafka does not answer; events wait in the log and go out in order when it is back. ${advice}`
+    return `Kafka is not available; events stay in the log and are published in order once it is. ${advice}`
   }
 }
-/** Another relay took over: this one stops. */
+/** Another relay took over, so this one stops. */
 export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { message: Schema.String }) {
   readonly retryable = false
-  readonly hint = "another process publishes this store now; this one stops publishing."
+  readonly hint = "another process now publishes this store's events, so this process has stopped publishing."
 }
-/** Another store published here last, and this one was not adopted since: publishing would mix two histories. */
+/** Another store published here last, and this store was not adopted afterwards: publishing would mix two histories. */
 export class ForeignStore extends Schema.TaggedError<ForeignStore>()("ForeignStore", { message: Schema.String }) {
   readonly retryable = false
   readonly hint =
-    "is ROLLCALL_STORE right, is its volume mounted, did Rollcall start in another directory? Bring back the store that " +
-    "published there; or stop Rollcall and run `rollcall store adopt`, which publishes every live record of this store " +
-    "anew, in a later generation; or give this store topics of its own with ROLLCALL_TOPIC."
+    "check that ROLLCALL_STORE is correct, that its volume is mounted, and that Rollcall started in the right directory. " +
+    "Bring back the store that published there; or stop Rollcall and run `rollcall store adopt`, which publishes every live " +
+    "record of this store again in a later generation; or set ROLLCALL_TOPIC to other topics for this store."
 }
-/** The sink will never take this as it is: credentials, authorisation, topic configuration. */
+/** The sink rejects the request until an operator changes something: credentials, authorization, topic configuration. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String, hint: Schema.String }) {
   readonly retryable = false
 }
@@ -52,18 +52,18 @@ export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
   }
 }
 
-/** How far publishing came in the log, and what proves it. */
+/** A position of the log up to which everything is published, with the chain that proves it. */
 export interface Checkpoint {
-  /** Everything up to this row is published, be it for readers or silent. */
+  /** Every row up to this position is published or silent. */
   readonly position: number
-  /** At this row: proves all of them, silent ones too   (X4, X14, X18). See `chainOf`. */
+  /** The chain at this position: proves all rows up to it, including silent ones   (X4, X14, X18). See `chainOf`. */
   readonly chain: string
 }
 
-/** What the sink itself remembers of the last thing published, by whichever store. */
+/** The checkpoint of the last publication to the sink, by any store; kept in the sink itself. */
 export interface SinkCheckpoint extends LogIdentity, Checkpoint {}
 
-/** Why this store must not publish after what is there; null when it may. `null` as identity: a store yet to be made. */
+/** The error if this store must not publish after `published`; null if it may. `identity` null: the store does not exist yet. */
 export const findForeignStore = (
   identity: LogIdentity | null,
   published: SinkCheckpoint | null
@@ -71,7 +71,7 @@ export const findForeignStore = (
   if (published === null || published.store === identity?.store) return null
   if (identity !== null && identity.generation > published.generation) return null
   const other =
-    `store ${published.store} published there up to position ${published.position} in generation ${published.generation}`
+    `store ${published.store} published up to position ${published.position} in generation ${published.generation}`
   const own = identity === null
     ? "this store does not exist yet"
     : `this is store ${identity.store} in generation ${identity.generation}`
@@ -79,8 +79,8 @@ export const findForeignStore = (
 }
 
 /**
- * Why a store must not go on from its saved position, in words: it published events of this generation, and they are not here.
- * null when it may. `start`: the position behind which publishing begins.
+ * Describes why a store must not resume from its saved position: it has published events of this generation, but not to this
+ * sink. null if it may resume. `start`: publishing begins after this position.
  */
 export const findPublishedElsewhere = (
   identity: LogIdentity,
@@ -90,28 +90,28 @@ export const findPublishedElsewhere = (
   if (saved <= start || (published?.store === identity.store && published.generation >= identity.generation)) {
     return null
   }
-  const there = published === null
-    ? "nothing was published"
+  const lastThere = published === null
+    ? "they hold no published position"
     : published.store === identity.store
-    ? `it published in generation ${published.generation} last`
-    : `store ${published.store} published last`
-  return `this store published up to position ${saved}, and not to these topics: there ${there}`
+    ? `it last published to them in generation ${published.generation}`
+    : `store ${published.store} published to them last`
+  return `this store published up to position ${saved}, but not to these topics: ${lastThere}`
 }
 
-/** Of a batch that ends with an event for readers; undefined for an empty one. */
+/** The checkpoint of a batch whose last row is not silent; undefined for an empty batch. */
 export const checkpointOf = (batch: ReadonlyArray<LogEntry>): Checkpoint | undefined => {
   const last = batch.at(-1)
   return last && { position: last.position, chain: last.chain }
 }
 
-/** How far what is published shows a stream completely. */
+/** How far the published events of a stream are complete. */
 export interface StreamProgress extends StreamKey {
   readonly generation: number
-  /** Server time, ms: every change up to then is published or pending. */
+  /** Server time, ms: every change up to this time is published or pending. */
   readonly completeTo: number
-  /** Of the log: everything up to it is published. */
+  /** Position of the log: everything up to it is published. */
   readonly position: number
-  /** When that was found, our clock, ms. */
+  /** When the progress was read, our clock, ms. */
   readonly at: number
 }
 
@@ -121,27 +121,27 @@ export interface RecordKey extends StreamKey {
 
 export class Sink extends Context.Service<Sink, {
   /**
-   * Fences whoever published here before, then says what was last published; null = nothing yet. It may be of another
-   * store, in an earlier generation; where it is not earlier this fails with `ForeignStore`.
+   * Fences every earlier publisher, then returns the last checkpoint; null if nothing was published yet. The checkpoint may
+   * belong to another store in an earlier generation; if that generation is not earlier, `open` fails with `ForeignStore`.
    */
   readonly open: (identity: LogIdentity) => Effect.Effect<SinkCheckpoint | null, SinkError>
   /**
-   * Publishes in order and remembers how far it came, in one transaction where the sink has them; returns once every event
-   * is durable at the other end. An event too large for the sink is replaced by a stub that points at the log (K1).
+   * Publishes in order and saves the checkpoint, in one transaction if the sink supports transactions. Returns when every
+   * event is durable in the sink. An event that is too large is replaced by a stub that points at the log (K1).
    */
   readonly publish: (
     identity: LogIdentity,
     batch: ReadonlyArray<LogEntry>,
-    reached?: Checkpoint
+    checkpoint?: Checkpoint
   ) => Effect.Effect<void, SinkError>
-  /** Tells how far streams are complete; of each the newest word is kept. */
+  /** Publishes how far streams are complete; the sink keeps the newest report of each stream. */
   readonly publishProgress: (
     identity: LogIdentity,
     streams: ReadonlyArray<StreamProgress>
   ) => Effect.Effect<void, SinkError>
   /**
-   * Where the latest content of records is kept: removes what `lacking` picks out of it. For a store that was adopted,
-   * and does not know of all that was published   (X14)
+   * If the sink keeps the latest content of records: removes the records that `lacking` selects. Used after an adoption,
+   * because the adopted store may not have all published records   (X14)
    */
   readonly reconcile: <E>(
     identity: LogIdentity,

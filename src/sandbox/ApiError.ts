@@ -1,8 +1,8 @@
 /**
- * How the service says no: the error envelope, and the status and title that belong to each code.
+ * The errors of the simulated API: the error envelope, and the HTTP status and title of each code.
  *
  * Gotchas
- * - All four keys of an error are always present, all but `message` may be null.
+ * - All four keys of an error are always present; every key but `message` may be null.
  */
 import * as Data from "effect/Data"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
@@ -35,17 +35,17 @@ const codes: Readonly<Record<string, readonly [status: number, title: string]>> 
   "HRIS.STAFFING_ENTITY_CLOSED": [409, "The staffing entity is closed"]
 }
 
-/** The status a code comes under; 400 if it is none of the known ones. */
+/** The HTTP status of an error code; 400 if the code is unknown. */
 export const statusOf = (code: string): number => codes[code]?.[0] ?? 400
 
-/** A request that is not served. */
+/** A request that the sandbox rejects. */
 export class ApiError extends Data.TaggedError("ApiError")<{
   readonly status: number
   readonly code: string
   readonly message: string
-  /** Seconds, or what the header says instead. */
+  /** The value of `Retry-After`: seconds, or any text. */
   readonly retryAfter?: number | string
-  /** What is allowed at this path, of a refused method. */
+  /** The value of `Allow`: the methods that exist at this path. */
   readonly allow?: string
 }> {
   get response(): HttpServerResponse.HttpServerResponse {
@@ -64,13 +64,13 @@ export class ApiError extends Data.TaggedError("ApiError")<{
   }
 }
 
-/** Refused under the status that belongs to the code. */
+/** An error with the HTTP status that belongs to its code. */
 export const apiError = (code: string, message: string): ApiError =>
   new ApiError({ status: statusOf(code), code, message })
 
 /** 400: the caller must change the request. */
 export const invalidInput = (message: string): ApiError => apiError("PLATFORM.INPUT_INVALID", message)
 
-/** 404: the path names something that is not there. */
+/** 404: the path names a record that does not exist. */
 export const notFound = (message: string): ApiError =>
   new ApiError({ status: 404, code: "PLATFORM.INPUT_INVALID", message })

@@ -1,10 +1,10 @@
 /**
- * A server of the unified API over a simulated world, in real time: hides how the world is kept in step with the
- * clock and put behind HTTP. This is the package's `rollcall/sandbox`: `startSandbox` for promises, `Sandbox.layer` for Effect.
+ * An HTTP server of the unified API over a simulated world, in real time. Hides how the world keeps up with the
+ * clock and how HTTP serves it. This is the package's `rollcall/sandbox`: `startSandbox` for promises, `Sandbox.layer` for Effect.
  *
  * Gotchas
- * - `speed` multiplies how much happens; timestamps and the `Date` header stay real.
- * - Nothing of it keeps a process alive but the open port: stop it, or let its scope close.
+ * - `speed` multiplies how many changes happen; timestamps and the `Date` header stay real.
+ * - The open port keeps the process alive: stop the sandbox, or close its scope.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Clock from "effect/Clock"
@@ -40,15 +40,15 @@ export type { MutationRequest } from "./world/Mutations.ts"
 export type { Json, WorldModel } from "./world/Records.ts"
 
 export interface SandboxOptions {
-  /** 0 (default) = any free one. */
+  /** 0 (default) = any free port. */
   readonly port?: number
   /** Default 127.0.0.1. */
   readonly host?: string
   /** Default 1. */
   readonly seed?: number
-  /** Default 1; 0 = nothing happens by itself. */
+  /** Default 1; 0 = no activity. */
   readonly speed?: number
-  /** Default 1: one that has everything. */
+  /** Default 1: one integration that has every model. */
   readonly integrations?: number
   /** Applications, and payslips, per integration; default 500. */
   readonly records?: number
@@ -62,48 +62,48 @@ export interface SandboxOptions {
   readonly order?: ListOrder
 }
 
-/** Where a sandbox is, and what to begin with. */
+/** The address of a sandbox, and the ids needed for first requests. */
 export interface SandboxInfo {
   /** Base address, ends in `/v1`. */
   readonly url: string
   readonly key: string
   readonly integrations: ReadonlyArray<string>
-  /** One existing id of each kind that requests need; empty where no integration has the kind. */
+  /** One existing id of each kind that requests need; empty where no integration has that kind. */
   readonly ids: ExampleIds
 }
 
 export interface SandboxHandle extends SandboxInfo {
   readonly world: World
-  /** Lets the world live up to now and stops it there; reads, writes and `mutate` go on. */
+  /** Advances the world to now and stops its activity; reads, writes and `mutate` still work. */
   readonly freeze: Effect.Effect<void>
   readonly unfreeze: Effect.Effect<void>
-  /** Carries out one act upon the world, as `POST /_sandbox/mutations` does; the record it was done to. */
-  readonly mutate: (act: MutationRequest) => Effect.Effect<{ readonly id: string }, ApiError>
-  /** Live records of a model, of the first integration that has it unless one is named. */
+  /** Applies one mutation to the world, as `POST /_sandbox/mutations` does; returns the id of the changed record. */
+  readonly mutate: (mutation: MutationRequest) => Effect.Effect<{ readonly id: string }, ApiError>
+  /** Live records of a model; without `integration`, of the first integration that has the model. */
   readonly truth: (model: WorldModel, integration?: string) => Effect.Effect<ReadonlyArray<Json>, ApiError>
-  /** Replaces all that was set; `{}` ends it. */
+  /** Replaces all fault settings; `{}` removes all faults. */
   readonly setFaults: (settings: FaultSettings) => Effect.Effect<void>
-  /** Replaces all that was set; `{}` is the account of the beginning. */
+  /** Replaces all account settings; `{}` restores the defaults. */
   readonly setAccount: (settings: AccountSettings) => Effect.Effect<void>
-  /** The last ones, oldest first, without keys and bodies. */
+  /** The most recent requests, oldest first, without keys and bodies. */
   readonly requests: Effect.Effect<ReadonlyArray<RequestEntry>>
 }
 
-/** The same for those who do not use Effect. `await using` stops it. */
+/** The same handle with promises. `await using` stops the sandbox. */
 export interface RunningSandbox extends SandboxInfo, AsyncDisposable {
   readonly freeze: () => Promise<void>
   readonly unfreeze: () => Promise<void>
-  /** Rejects with an `ApiError` that says why it cannot be done. */
-  readonly mutate: (act: MutationRequest) => Promise<{ readonly id: string }>
+  /** Rejects with an `ApiError` that explains why the mutation is not possible. */
+  readonly mutate: (mutation: MutationRequest) => Promise<{ readonly id: string }>
   readonly truth: (model: WorldModel, integration?: string) => Promise<ReadonlyArray<Json>>
   readonly setFaults: (settings: FaultSettings) => Promise<void>
   readonly setAccount: (settings: AccountSettings) => Promise<void>
   readonly requests: () => Promise<ReadonlyArray<RequestEntry>>
-  /** Requests in flight have a second; then the port is free. */
+  /** Waits up to one second for requests in flight, then frees the port. */
   readonly stop: () => Promise<void>
 }
 
-/** The address cannot be listened on. */
+/** The sandbox cannot listen on this address. */
 export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()("AddressUnavailable", {
   host: Schema.String,
   port: Schema.Number,
@@ -156,7 +156,7 @@ export const serve = Effect.fn("Sandbox.serve")(
       world,
       freeze: Effect.map(state.advanceToNow, () => world.freeze()),
       unfreeze: Effect.map(state.advanceToNow, () => world.unfreeze()),
-      mutate: (act) => state.mutate(act),
+      mutate: (mutation) => state.mutate(mutation),
       truth: (model, integration) => Effect.map(state.truth(model, integration), ({ records }) => records),
       setFaults: (settings) => Effect.sync(() => state.faults.set(settings)),
       setAccount: (settings) => Effect.sync(() => state.account.set(settings)),
@@ -171,7 +171,7 @@ export class Sandbox extends Context.Service<Sandbox, SandboxHandle>()("rollcall
     Layer.effect(Sandbox, serve(options))
 }
 
-/** Serves until it is stopped; rejects with `AddressUnavailable`. */
+/** Serves until `stop` is called; rejects with `AddressUnavailable`. */
 export const startSandbox = async (options: SandboxOptions = {}): Promise<RunningSandbox> => {
   const scope = Scope.makeUnsafe()
   const stop = () => Effect.runPromise(Scope.close(scope, Exit.void))
@@ -183,7 +183,7 @@ export const startSandbox = async (options: SandboxOptions = {}): Promise<Runnin
     ids,
     freeze: () => Effect.runPromise(handle.freeze),
     unfreeze: () => Effect.runPromise(handle.unfreeze),
-    mutate: (act) => Effect.runPromise(handle.mutate(act)),
+    mutate: (mutation) => Effect.runPromise(handle.mutate(mutation)),
     truth: (model, integration) => Effect.runPromise(handle.truth(model, integration)),
     setFaults: (settings) => Effect.runPromise(handle.setFaults(settings)),
     setAccount: (settings) => Effect.runPromise(handle.setAccount(settings)),
@@ -193,7 +193,7 @@ export const startSandbox = async (options: SandboxOptions = {}): Promise<Runnin
   }
 }
 
-/** How this machine reaches what listens there. */
+/** The host that clients on this machine use to reach a server that listens on `host`. */
 const clientHost = (host: string): string => {
   if (host === "0.0.0.0") return "127.0.0.1"
   return host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host

@@ -1,14 +1,14 @@
 /**
- * What is asked of the API, ready to be sent: method, path, query and body; or every fault of it. Hides how parameters
- * become addresses and what is checked before anything leaves.
+ * Builds a request to the API (method, path, query, body), or lists everything that is wrong with it. Hides how
+ * parameters become paths and query strings, and which checks run before a request is sent.
  *
  * Invariants
- * 1. A list carries all its filters on every page; the cursor comes on top
- * 2. Only a write has a body, and every write has one
- * 3. No fault repeats a value: bodies are personal data   (I11)
+ * 1. A list request carries all its filters on every page, in addition to the cursor
+ * 2. Every write has a body, and no other request has one
+ * 3. A validation message never repeats a value: bodies contain personal data   (I11)
  *
  * Gotchas
- * - A pattern of the form that cannot be matched in linear time is counted and left to the API, which has the last word.
+ * - If a form's pattern cannot be matched in linear time, the value is sent unchecked and counted; the API validates it.
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -23,23 +23,23 @@ import { Invalid, type PageRequest, type Priority, readParams } from "./Source.t
 
 export interface ApiRequest {
   readonly account: string
-  /** null: of the account, sent without the integration header. */
+  /** null: the request belongs to the account and is sent without the integration header. */
   readonly integration: string | null
   readonly endpoint: EndpointName
   readonly priority: Priority
   readonly method: "GET" | Write["method"]
-  /** Relative to the account's address. */
+  /** Relative to the account's base URL. */
   readonly path: string
   readonly query: Readonly<Record<string, string>>
   /** JSON text. */
   readonly body: string | null
-  /** Passed on by the service while we wait: counts for the integration's concurrency. */
+  /** The API forwards the request to the third-party system, so it counts toward the integration's concurrency limit. */
   readonly live: boolean
 }
 
 // ---- lists --------------------------------------------------------------------------------------------------------
 
-/** `cursorParameter`: what the account calls it. `rows`: most of one page. */
+/** `cursorParameter`: the account's name for the cursor parameter. `rows`: the maximum number of rows per page. */
 export const forPage = (request: PageRequest, cursorParameter: string, rows: number): ApiRequest => ({
   account: request.account,
   integration: request.integration,
@@ -62,7 +62,7 @@ export const forPage = (request: PageRequest, cursorParameter: string, rows: num
 // ---- checks -------------------------------------------------------------------------------------------------------
 
 const uncheckedPatterns = Metric.counter("rollcall_form_patterns_unchecked_total", {
-  description: "Answers to employee forms sent unchecked against a pattern that linear time does not allow.",
+  description: "Employee form answers sent unchecked because the form's pattern cannot be matched in linear time.",
   incremental: true
 })
 
@@ -80,7 +80,7 @@ const validateWrite = Effect.fnUntraced(function*(request: UncheckedWrite) {
 
 // ---- reads and writes ---------------------------------------------------------------------------------------------
 
-/** The path, and the parameters that are no part of it. */
+/** Fills in the path; the parameters that the path does not contain become the query. */
 const expandPath = (template: string, params: Readonly<Record<string, unknown>>) => {
   const query = new Map(Object.entries(params).map(([name, value]) => [name, String(value)]))
   const path = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {

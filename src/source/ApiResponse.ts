@@ -1,18 +1,19 @@
 /**
- * What one HTTP answer of the API means: its data, or the reason why there is none. Hides sizes, compression, encoding,
- * JSON, envelopes and the spelling of headers.
+ * Turns one HTTP response of the API into its data or into an error with a reason. Hides size limits, compression,
+ * encoding, JSON, envelopes and header formats.
  *
  * Invariants
- * 1. No more than `maxBytes` are held, before and after decompression
- * 2. A refusal counts by its status even where its body is broken or too large
- * 3. An error names status, code, kind and size of what arrived, never its content   (I11)
+ * 1. At most `maxBytes` are kept in memory, before and after decompression
+ * 2. An error response is classified by its status even if its body is broken or too large
+ * 3. An error names the status, code, kind and size of the response, never its content   (I11)
  *
  * Gotchas
- * - gzip is told by its first bytes: a client that has unpacked the body already may leave the header in place.
- * - A 404 without the API's error envelope comes from something else: the address is wrong, the model is not missing.
- * - An integer that no double holds, and a number beyond its range, comes as the text of its digits: rounded, another
- *   record would be published and a change could pass unseen.
- * - JSON is UTF-8, whatever `charset` says. Other bytes are not replaced by question marks: those would be published.
+ * - gzip is recognized by the first two bytes: a client that already decompressed the body may leave the header in place.
+ * - A 404 without the API's error envelope comes from another server: the base URL is wrong, the model is not missing.
+ * - A number that a double cannot represent exactly is returned as a string of its digits. Rounding would publish
+ *   different content and could hide a change.
+ * - JSON is decoded as UTF-8, whatever `charset` says. Invalid bytes are an error; replacement characters would be
+ *   published as content.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -40,11 +41,11 @@ import {
 
 export interface ApiResponse<A> {
   readonly data: A
-  /** `warnings[].message`, as they came. */
+  /** `warnings[].message`, unmasked. */
   readonly warnings: ReadonlyArray<string>
 }
 
-/** What `data` means, or what is wrong with it. */
+/** Decodes the response's `data`; fails with a description of the problem that contains no value. */
 export type DataDecoder<A> = (data: unknown) => Result.Result<A, string>
 
 export interface ListData {
@@ -60,7 +61,7 @@ const lenient = new TextDecoder()
 // ---- body ---------------------------------------------------------------------------------------------------------
 
 const tooLarge = (maxBytes: number) => {
-  const message = `the answer is larger than the limit of ${maxBytes} bytes; it was not read to its end`
+  const message = `the response is larger than the limit of ${maxBytes} bytes; the rest was not read`
   return new SourceError({ reason: new Unreadable({ code: null, message, tooLarge: true }) })
 }
 
@@ -88,31 +89,31 @@ const decompress = (bytes: Buffer, maxBytes: number): Effect.Effect<Buffer, Sour
     ? Effect.tryPromise({
       try: () => gunzip(bytes, { maxOutputLength: maxBytes }),
       catch: (cause) =>
-        cause instanceof RangeError ? tooLarge(maxBytes) : unreadable("the answer's gzip form is damaged")
+        cause instanceof RangeError ? tooLarge(maxBytes) : unreadable("the response has corrupt gzip data")
     })
     : Effect.succeed(bytes)
 
 const decodeUtf8 = (bytes: Buffer): Effect.Effect<string, SourceError> =>
   Effect.try({
     try: () => utf8.decode(bytes),
-    catch: () => unreadable(`the answer is not UTF-8 (${bytes.length} bytes)`)
+    catch: () => unreadable(`the response is not UTF-8 (${bytes.length} bytes)`)
   })
 
 const kindOf = (text: string): string => {
   const start = text.slice(0, 200).trimStart().toLowerCase()
-  if (start === "") return "nothing"
+  if (start === "") return "an empty body"
   if (start.startsWith("<!doctype html") || start.startsWith("<html")) return "an HTML page"
   if (start.startsWith("<")) return "markup"
   return start.startsWith("{") || start.startsWith("[") ? "broken or unexpected JSON" : "text that is not JSON"
 }
 
-/** What arrived, in words without content. */
+/** Describes the response without repeating its content. */
 const describeResponse = (response: HttpClientResponse.HttpClientResponse, text: string): string => {
   const type = /^[\w.+-]+\/[\w.+-]+/.exec(response.headers["content-type"] ?? "")?.[0] ?? "no content type"
   return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
 }
 
-/** Where to look closer: digits beyond 2^53, or an exponent of three digits. */
+/** Finds numbers that may be inexact: 16 or more digits, or an exponent of three digits. */
 const inexactNumberPattern = /[[,:]\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
 
 const reviveExactNumber = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown => {
@@ -143,8 +144,8 @@ const parseNumber = (text: string | undefined): number | null =>
   text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null
 
 /**
- * `Retry-After` in seconds or as a date, read against the server's own clock; null if absent or unreadable, zero if
- * it is over.
+ * `Retry-After`, given in seconds or as a date; a date is compared with the server's clock. null if the header is missing
+ * or unreadable, zero if the date has passed.
  */
 export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
   const text = headers["retry-after"]
@@ -156,7 +157,7 @@ export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Du
 
 const firstEpochSecond = 1_000_000_000
 
-/** Live requests that the integration takes at once and how many more now; null where it does not say. */
+/** How many live requests the integration allows at once, and how many more now; null if a header is missing. */
 export const concurrencyOf = (
   headers: Headers.Headers
 ): { readonly limit: number; readonly remaining: number } | null => {
@@ -165,7 +166,7 @@ export const concurrencyOf = (
   return limit === null || remaining === null ? null : { limit, remaining }
 }
 
-/** How long the account's budget is empty by `ratelimit-remaining` and `-reset`; null while some is left or unknown. */
+/** Time until the account's rate limit resets; null if requests remain or if the headers are missing. */
 export const rateLimitResetAfter = (headers: Headers.Headers, now: number): Duration.Duration | null => {
   const remaining = parseNumber(headers["ratelimit-remaining"])
   const reset = parseNumber(headers["ratelimit-reset"])
@@ -175,7 +176,7 @@ export const rateLimitResetAfter = (headers: Headers.Headers, now: number): Dura
     : Duration.millis(Math.max(0, reset * 1000 - (serverTimeOf(headers) ?? now)))
 }
 
-// ---- meaning ------------------------------------------------------------------------------------------------------
+// ---- decoding -----------------------------------------------------------------------------------------------------
 
 const property = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined
@@ -203,10 +204,10 @@ const toSourceError = (
   const error = property(body, "error")
   const fromApi = typeof error === "object" && error !== null
   if (status >= 300 && status < 400) {
-    return unreadable(`status ${status}: the address redirects elsewhere, where the key is not sent`)
+    return unreadable(`status ${status}: the URL redirects to another address, which Rollcall does not follow`)
   }
   if (status === 404 && !fromApi) {
-    const message = `${describeResponse(response, text)}: no such path at this address`
+    const message = `${describeResponse(response, text)}: the path does not exist at this URL`
     return unreadable(message)
   }
   const code = codeOf(property(error, "code"))
@@ -218,18 +219,18 @@ const toSourceError = (
   })
 }
 
-/** The list that is only ever shown whole. */
+/** The list of assessment packages, which has no pages. */
 export const decodePackages: DataDecoder<ListData> = (data) => {
   const results = property(data, "packages")
-  return Array.isArray(results) ? Result.succeed({ results, next: null }) : Result.fail("it has no data.packages")
+  return Array.isArray(results) ? Result.succeed({ results, next: null }) : Result.fail("data.packages is missing")
 }
 
 /** One page of a list. */
 export const decodeList: DataDecoder<ListData> = (data) => {
   const results = property(data, "results")
-  if (!Array.isArray(results)) return Result.fail("it has no data.results")
+  if (!Array.isArray(results)) return Result.fail("data.results is missing")
   const next = property(data, "next")
-  if (next !== undefined && next !== null && typeof next !== "string") return Result.fail("data.next is no string")
+  if (next !== undefined && next !== null && typeof next !== "string") return Result.fail("data.next is not a string")
   return Result.succeed({ results, next: next || null })
 }
 
@@ -240,12 +241,12 @@ const warningsOf = (body: unknown): ReadonlyArray<string> => {
     : []
 }
 
-/** Reads an answer to its end, parses it once, and says what it means. */
+/** Reads the whole response, parses it once and decodes its data. */
 export const read = Effect.fnUntraced(function*<A>(
   response: HttpClientResponse.HttpClientResponse,
-  options: { readonly maxBytes: number; readonly now: number; readonly meaning: DataDecoder<A> }
+  options: { readonly maxBytes: number; readonly now: number; readonly decode: DataDecoder<A> }
 ): Effect.fn.Return<ApiResponse<A>, SourceError | HttpClientError.HttpClientError> {
-  const { maxBytes, meaning, now } = options
+  const { decode, maxBytes, now } = options
   const bytes = Effect.flatMap(readBytes(response, maxBytes), (packed) => decompress(packed, maxBytes))
   const ok = response.status >= 200 && response.status < 300
   const text = ok
@@ -254,9 +255,9 @@ export const read = Effect.fnUntraced(function*<A>(
   const body = parse(text)
   if (!ok || property(body, "status") === "error") return yield* toSourceError(response, text, body, now)
   if (property(body, "status") !== "success") {
-    return yield* unreadable(`${describeResponse(response, text)}: it is no answer of the API`)
+    return yield* unreadable(`${describeResponse(response, text)}: not a response of the API`)
   }
-  const data = meaning(property(body, "data"))
+  const data = decode(property(body, "data"))
   if (Result.isFailure(data)) return yield* unreadable(`${describeResponse(response, text)}: ${data.failure}`)
   return { data: data.success, warnings: warningsOf(body) }
 })

@@ -1,16 +1,17 @@
 /**
- * Leaves an integration alone that keeps failing: after so many failures in a row it is asked nothing for a while, then
- * one request finds out whether it answers again.
+ * One circuit breaker per integration: after several failures in a row the circuit opens and requests fail immediately;
+ * after a pause, one probe request finds out whether the integration responds again.
  *
  * Invariants
- * 1. What is refused here costs no request and says why
- * 2. One integration's failures never hold back another's requests   (R3)
- * 3. While an integration is tried, one request is under way and no other
+ * 1. A request that an open circuit rejects is not sent, and its error states the reason
+ * 2. One integration's failures never delay another integration's requests   (R3)
+ * 3. While the probe is in flight, all other requests of that integration are rejected
  *
  * Gotchas
- * - Time is read from a clock that nobody sets (W4); the breaker of `effect/persistence` reads the wall clock, and one
- *   set back a day would keep it open for a day.
- * - A refusal is an answer: it ends the row. One for the rate limit says nothing, nor does an interruption.
+ * - Time comes from the monotonic clock (W4). The breaker of `effect/persistence` uses the wall clock, so setting the
+ *   clock back by a day would keep the circuit open for a day.
+ * - An error response still proves that the integration responds, so it resets the failure count. A rate-limit response
+ *   or an interruption leaves the count unchanged.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -24,7 +25,7 @@ import { SourceError } from "./Source.ts"
 type Tagged = { readonly _tag: string }
 
 export interface CircuitBreakers {
-  /** Runs the request, unless the integration is left alone. */
+  /** Runs the request, or fails with `CircuitOpen` without running it. */
   readonly guard: (
     integration: string
   ) => <A, E extends Tagged, R>(
@@ -33,7 +34,7 @@ export interface CircuitBreakers {
 }
 
 export interface CircuitBreakerOptions {
-  /** How long the integration is left alone the first time; doubles with every failed trial, up to a minute. */
+  /** How long the circuit stays open the first time; doubles with every failed probe, up to a minute. */
   readonly firstPause: Duration.Duration
 }
 
@@ -42,26 +43,26 @@ export class CircuitOpen extends Data.TaggedError("CircuitOpen")<{
   readonly left: Duration.Duration
 }> {}
 
-/** Failures in a row after which an integration is left alone. */
+/** Failures in a row after which the circuit opens. */
 export const failureThreshold = 10
 const maxPause = Duration.minutes(1)
 
 interface Circuit {
   failures: number
-  /** Openings in a row. */
+  /** How often the circuit opened without a successful request in between. */
   openings: number
   openUntil: number
   isProbing: boolean
   lastFailure: string
 }
 
-/** What an exit says about the integration: the failure, that it answers, or nothing. */
-const healthOf = (exit: Exit.Exit<unknown, Tagged>): SourceError["reason"] | "answers" | "nothing" => {
-  if (Exit.isSuccess(exit)) return "answers"
+/** The state of the integration according to a request's exit: the failure, "responding", or "unknown". */
+const healthOf = (exit: Exit.Exit<unknown, Tagged>): SourceError["reason"] | "responding" | "unknown" => {
+  if (Exit.isSuccess(exit)) return "responding"
   const error = Option.filter(Cause.findErrorOption(exit.cause), (error) => error instanceof SourceError)
-  if (Option.isNone(error) || error.value.reason._tag === "RateLimited") return "nothing"
+  if (Option.isNone(error) || error.value.reason._tag === "RateLimited") return "unknown"
   const { reason } = error.value
-  return reason._tag === "Transient" || reason._tag === "Unreadable" ? reason : "answers"
+  return reason._tag === "Transient" || reason._tag === "Unreadable" ? reason : "responding"
 }
 
 export const make = Effect.fnUntraced(
@@ -70,24 +71,24 @@ export const make = Effect.fnUntraced(
     const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
     const circuits = new Map<string, Circuit>()
 
-    const refusal = ({ failures, lastFailure, openUntil }: Circuit): CircuitOpen => {
+    const rejection = ({ failures, lastFailure, openUntil }: Circuit): CircuitOpen => {
       const left = Duration.millis(Math.max(0, Math.ceil(openUntil - now())))
-      const next = Duration.isZero(left) ? "it is being tried" : `it is tried again in ${Duration.format(left)}`
+      const next = Duration.isZero(left) ? "a probe is in flight" : `next attempt in ${Duration.format(left)}`
       return new CircuitOpen({
         left,
-        message: `left alone after ${failures} failures in a row, ${next}; ${lastFailure}`
+        message: `circuit open after ${failures} failures in a row, ${next}; last failure: ${lastFailure}`
       })
     }
 
-    const note = (integration: string, circuit: Circuit, trial: boolean, exit: Exit.Exit<unknown, Tagged>): void => {
-      if (trial) circuit.isProbing = false
-      const said = healthOf(exit)
-      if (said === "nothing") return
-      if (said === "answers") return void circuits.delete(integration)
+    const note = (integration: string, circuit: Circuit, isProbe: boolean, exit: Exit.Exit<unknown, Tagged>): void => {
+      if (isProbe) circuit.isProbing = false
+      const health = healthOf(exit)
+      if (health === "unknown") return
+      if (health === "responding") return void circuits.delete(integration)
       circuit.failures++
-      circuit.lastFailure = said.message
-      // What left before the circuit opened fails late, and is no trial.
-      if (circuit.failures < failureThreshold || (circuit.openings > 0 && !trial)) return
+      circuit.lastFailure = health.message
+      // A request that was sent before the circuit opened may fail later; it is not the probe and must not reopen it.
+      if (circuit.failures < failureThreshold || (circuit.openings > 0 && !isProbe)) return
       const pause = Duration.min(Duration.times(firstPause, 2 ** Math.min(circuit.openings, 20)), maxPause)
       circuit.openings++
       circuit.openUntil = now() + Duration.toMillis(pause)
@@ -99,10 +100,10 @@ export const make = Effect.fnUntraced(
           const circuit = circuits.get(integration) ??
             { failures: 0, openings: 0, openUntil: -Infinity, isProbing: false, lastFailure: "" }
           circuits.set(integration, circuit)
-          if (circuit.isProbing || now() < circuit.openUntil) return Effect.fail(refusal(circuit))
-          const trial = circuit.openings > 0
-          circuit.isProbing = trial
-          return Effect.onExit(request, (exit) => Effect.sync(() => note(integration, circuit, trial, exit)))
+          if (circuit.isProbing || now() < circuit.openUntil) return Effect.fail(rejection(circuit))
+          const isProbe = circuit.openings > 0
+          circuit.isProbing = isProbe
+          return Effect.onExit(request, (exit) => Effect.sync(() => note(integration, circuit, isProbe, exit)))
         })
 
     return { guard }

@@ -1,10 +1,10 @@
 /**
- * What it means when a request got no usable answer: hides which network errors prove that the API saw nothing, and
- * what a failed try means for a write.
+ * Classifies requests that got no usable response. Hides which network errors prove that the API never saw the request,
+ * and which error a failed write attempt becomes.
  *
  * Gotchas
- * - A connection that broke proves nothing, however early: what was sent may have arrived. Nor does a status: 409 may come
- *   from a gateway, after the API has done the write.
+ * - A broken connection proves nothing, however early it broke: the request may have arrived. A status proves nothing
+ *   either: a gateway may answer 409 after the API has performed the write.
  */
 import * as Duration from "effect/Duration"
 import type * as HttpClientError from "effect/http/HttpClientError"
@@ -26,7 +26,7 @@ import {
 
 const connecting: ReadonlySet<unknown> = new Set(["connect", "getaddrinfo"])
 
-/** Whether there was no connection yet, so that the API cannot have seen the request. */
+/** Whether the error occurred before a connection existed, so the API cannot have seen the request. */
 const isBeforeConnection = ({ reason }: HttpClientError.HttpClientError): boolean => {
   if (reason._tag === "EncodeError" || reason._tag === "InvalidUrlError") return true
   const causes: ReadonlyArray<unknown> = reason.cause instanceof AggregateError ? reason.cause.errors : [reason.cause]
@@ -44,7 +44,7 @@ export const fromConnectionError = (error: HttpClientError.HttpClientError): Sou
 
 export const timedOut = (timeout: Duration.Duration): SourceError =>
   new SourceError({
-    reason: new Transient({ code: null, message: `no complete answer within ${Duration.format(timeout)}` })
+    reason: new Transient({ code: null, message: `no complete response within ${Duration.format(timeout)}` })
   })
 
 const fromOpenCircuit = ({ left, message }: CircuitOpen): SourceError =>
@@ -55,7 +55,7 @@ const fromOpenCircuit = ({ left, message }: CircuitOpen): SourceError =>
 const fromAbortedWait = ({ message }: SlotWaitAborted): SourceError =>
   new SourceError({ reason: new Transient({ code: null, message, notSent: true }) })
 
-/** What it means that a request did not leave; everything else means what it says. */
+/** Turns "the request was not sent" into a `SourceError`; other errors pass through unchanged. */
 export const fromUnsent = <E>(error: E): Exclude<E, CircuitOpen | SlotWaitAborted> | SourceError =>
   error instanceof CircuitOpen
     ? fromOpenCircuit(error)
@@ -63,13 +63,13 @@ export const fromUnsent = <E>(error: E): Exclude<E, CircuitOpen | SlotWaitAborte
     ? fromAbortedWait(error)
     : error as Exclude<E, CircuitOpen | SlotWaitAborted>
 
-/** Whether it is certain that the API did nothing: the request did not reach it, or it answered with a code that says so. */
+/** Whether it is certain that the API did nothing: the request did not reach it, or the error code proves it. */
 export const hasNoEffect = ({ reason }: SourceError): boolean => reason.notSent === true || provesNoEffect(reason.code)
 
-/** A refusal by its status; where a second write does no harm, nothing more has to be certain. */
-const isRefused = ({ reason }: SourceError): boolean => reason._tag !== "Transient" && reason._tag !== "Unreadable"
+/** Whether the API rejected the request. This is enough for a write that may be repeated safely. */
+const isRejected = ({ reason }: SourceError): boolean => reason._tag !== "Transient" && reason._tag !== "Unreadable"
 
-/** Refusals that a plugin may match on. */
+/** Error codes with a reason of their own, which plugins can match. */
 const permanent = {
   "ATS.JOB_CLOSED": JobClosed,
   "ATS.APPLICATION_ALREADY_EXISTS": ApplicationAlreadyExists,
@@ -82,11 +82,11 @@ const isPermanent = (code: string | null): code is keyof typeof permanent =>
 const writeReason = (error: SourceError, repeat: ResendPolicy): WriteError["reason"] => {
   const { reason } = error
   const { code, message } = reason
-  if (!hasNoEffect(error) && !(repeat === "safe" && isRefused(error))) return new OutcomeUnknown({ code, message })
+  if (!hasNoEffect(error) && !(repeat === "safe" && isRejected(error))) return new OutcomeUnknown({ code, message })
   if (reason._tag === "Transient") return new NotSent({ code, message, retryAfter: reason.retryAfter ?? null })
   return isPermanent(code) ? new permanent[code]({ code, message }) : reason
 }
 
-/** What a failed try of a write means. */
+/** The error of a failed write attempt. */
 export const toWriteError = (repeat: ResendPolicy) => (error: SourceError): WriteError =>
   new WriteError({ reason: writeReason(error, repeat) })

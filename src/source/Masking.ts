@@ -1,11 +1,12 @@
 /**
- * Makes the API's free text fit for logs and errors: keeps what names a fault, drops what may name a person   (I11).
+ * Masks the API's free text for logs and errors: keeps words that describe the problem, drops everything that may
+ * identify a person   (I11).
  *
  * Invariants
- * 1. Digits, quoted text, addresses and words with a capital (names, labels) never pass.
+ * 1. Digits, quoted text, addresses and capitalized words (names, labels) never pass
  *
  * Gotchas
- * - Codes such as `PLATFORM.INPUT_INVALID` pass; they are told from names by their separator.
+ * - Codes such as `PLATFORM.INPUT_INVALID` pass; their separator distinguishes them from names.
  */
 
 const placeholder = "…"
@@ -18,7 +19,7 @@ const maskWord = (word: string): string => {
   return core === "" || isPlain.test(core) || isCode.test(core) ? word : `${before}${placeholder}${after}`
 }
 
-/** At most 200 characters of plain lower-case words, codes and punctuation; everything else is one `…`. */
+/** At most 200 characters of plain lower-case words, codes and punctuation; each run of other text becomes one `…`. */
 export const mask = (text: string): string =>
   text
     .slice(0, 4 * maxLength)
@@ -30,6 +31,6 @@ export const mask = (text: string): string =>
     .trim()
     .slice(0, maxLength)
 
-/** A code of the API's form, or null: free text in that place is dropped. */
+/** The value if it has the format of an API error code, else null: free text in the code field is dropped. */
 export const codeOf = (value: unknown): string | null =>
   typeof value === "string" && /^[A-Z][A-Z0-9_.]{0,79}$/.test(value) ? value : null

@@ -1,15 +1,15 @@
 /**
- * Logs when an account stops answering and when it answers again: one line each, however many requests fail in between.
+ * Logs when an account stops responding and when it responds again: one line each, however many requests fail in between.
  *
  * Invariants
- * 1. The first line comes three seconds after the first failure, long before a request has used up its retries
- * 2. A failure that is over by then is not logged
+ * 1. The outage is logged three seconds after the first failure, long before a request has used up its retries
+ * 2. An outage that ends within those three seconds is not logged
  *
  * Gotchas
- * - An outage lasts until every integration that failed has answered: one that fails beside others that answer is one outage, not
- *   one per request.
- * - What the account itself is asked is rarely asked again: any answer ends its failure.
- * - An integration that is no longer read never answers again: after an hour without a request it counts no more.
+ * - An outage lasts until every failed integration has responded. An integration that fails while others respond is one
+ *   outage, not one per request.
+ * - Requests of the account itself are rare, so any response of the account clears their failure.
+ * - An integration that is no longer read never responds again: its failure expires after one hour.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -31,7 +31,7 @@ export interface Outages {
 const logDelay = Duration.seconds(3)
 const forgetAfterMillis = Duration.toMillis("1 hour")
 
-/** Why there was no usable answer; null where there was one, be it a refusal; undefined where nothing is known. */
+/** The failure message; null if the API responded, even with an error; undefined after an interruption or a defect. */
 const failureOf = (exit: Exit.Exit<unknown, SourceError>): string | null | undefined => {
   if (Exit.isSuccess(exit)) return null
   const error = Cause.findErrorOption(exit.cause)
@@ -44,16 +44,16 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-  /** When each integration failed last; null: the account itself. */
+  /** When each integration last failed (monotonic ms); the key null is the account itself. */
   const failing = new Map<string | null, number>()
   let outage: { logged: boolean; message: string } | null = null
 
-  const begin = Effect.fnUntraced(function*(begun: NonNullable<typeof outage>) {
+  const logUnlessOver = Effect.fnUntraced(function*(started: NonNullable<typeof outage>) {
     yield* Effect.sleep(logDelay)
-    if (outage !== begun) return
-    begun.logged = true
-    yield* Effect.logWarning("the API does not answer; requests are repeated, nothing is lost meanwhile").pipe(
-      Effect.annotateLogs({ account, error: begun.message })
+    if (outage !== started) return
+    started.logged = true
+    yield* Effect.logWarning("the API does not answer; requests are retried, no changes are lost").pipe(
+      Effect.annotateLogs({ account, error: started.message })
     )
   })
 
@@ -65,7 +65,7 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
         return Effect.void
       }
       outage = { logged: false, message: failure }
-      return Effect.forkIn(begin(outage), scope)
+      return Effect.forkIn(logUnlessOver(outage), scope)
     }
     failing.delete(integration)
     failing.delete(null)

@@ -1,20 +1,23 @@
 /**
- * Whose turn it is: the request budget of one account. Hides queues, concurrency and pauses.
+ * Decides when each request of one account may be sent: every request needs a slot. Hides queues, concurrency limits
+ * and pauses.
  *
  * Invariants
- * 1. While the account is paused no turn is given, so no request leaves   (R1)
- * 2. The most urgent class goes first, but every tenth turn is for the classes below it, which rotate: nothing starves
- * 3. Within a class the integrations take turns; within an integration, first come, first served   (R3)
- * 4. At most `limit` turns are taken at once: halved by a refusal, grown by one per round of successes, never above
- *    `concurrency`
- * 5. An integration takes a turn only while it holds fewer than are free. So one that answers slowly gets half of them,
- *    a second one a quarter, and a turn is left for those that hold none   (R3)
- * 6. Of an integration no more live requests (which the service passes on) are under way than it said it takes
+ * 1. While the account is paused no slot is granted, so no request is sent   (R1)
+ * 2. The most urgent priority is served first, but every tenth slot is reserved for the lower priorities, which rotate:
+ *    no priority starves
+ * 3. Within a priority the integrations are served in rotation; within an integration, first come, first served   (R3)
+ * 4. At most `limit` slots are in use at once. A rate-limit response halves `limit`, each round of successful requests
+ *    raises it by one, and it never exceeds `concurrency`
+ * 5. An integration gets another slot only while it uses fewer slots than are free. A slow integration can therefore use
+ *    half of the slots, a second slow one a quarter, and one slot stays free for integrations that use none   (R3)
+ * 6. An integration never has more live requests (forwarded to the third-party system) in flight than its limit
  *
  * Gotchas
- * - A tenth for the oldest ticket would not do: while polls alone are more than can be served, the oldest is a poll.
- * - Refusals that arrive while the account is paused belong to the burst that paused it: they may lengthen the pause,
- *   but do not halve the limit again.
+ * - Reserving every tenth slot for the oldest ticket would not prevent starvation: when there are more polls than slots,
+ *   the oldest ticket is always a poll.
+ * - A rate-limit response that arrives during a pause belongs to the burst that caused the pause: it may lengthen the
+ *   pause, but it does not halve `limit` again.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -25,40 +28,40 @@ import type * as Scope from "effect/Scope"
 import { type Priority, SlotWait, type SlotWaitAborted } from "./Source.ts"
 
 export interface RequestScheduler {
-  /** Runs the request when it is its turn, unless `Waiting` gives up before. However it ends, the turn is given back. */
+  /** Waits for a slot, then runs the request; fails if `SlotWait` aborts the wait. The slot is always released. */
   readonly run: (
     integration: string,
     priority: Priority,
     live?: boolean
   ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotWaitAborted, R>
-  /** What an answer to a live request said: how many the integration takes at once, and how many more it would take. */
+  /** Applies the limits from the response to a live request: how many at once, and how many more at this moment. */
   readonly updateLiveLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
-  /** Whether an answer has paused the account: what got its turn before that, and has not left, must not leave. */
+  /** Whether the account is paused. A request that has a slot but is not sent yet must not be sent during a pause. */
   readonly isPaused: Effect.Effect<boolean>
-  /** Gives no turn for so long, at most `longestPause`. A pause is lengthened, never shortened. */
+  /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
   readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
   /**
-   * The API refused for its rate limit: pauses the account and halves the concurrency. Where it names no positive wait
-   * the pause doubles with every refusal in a row, from `retryBase` to a minute, jittered by a fifth.
+   * Handles a rate-limit response: pauses the account and halves its concurrency. If `retryAfter` is null or zero, the
+   * pause doubles with every such response in a row, from `retryBase` up to a minute, with a jitter of 20 %.
    */
   readonly onRateLimited: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
 }
 
 export interface RequestSchedulerOptions {
-  /** Most turns taken at once. */
+  /** Maximum number of slots in use at once. */
   readonly concurrency: number
-  /** The first pause after a refusal that names none. */
+  /** The first pause after a rate-limit response without `Retry-After`. */
   readonly retryBase: Duration.Duration
 }
 
-/** However long the API asks us to wait, it is tried again after this time. */
+/** The longest pause, even if the API requests a longer one. */
 export const maxPause = Duration.minutes(15)
 const maxUnnamedPause = Duration.minutes(1)
 const reservedSlotInterval = 10
-/** Live requests of an integration at once, until it says otherwise. */
+/** Live requests of an integration at once, until a response states its limit. */
 const defaultLiveLimit = 30
 
-/** What is under way of one integration. */
+/** The requests of one integration that are in flight, and its limit of live requests. */
 class IntegrationLoad {
   inFlight = 0
   live = 0
@@ -67,14 +70,14 @@ class IntegrationLoad {
 
 interface Ticket {
   readonly integration: string
-  readonly share: IntegrationLoad
+  readonly load: IntegrationLoad
   readonly live: boolean
   readonly queue: FairQueue
   readonly start: () => void
   started: boolean
 }
 
-/** The waiting tickets of one class; who was served goes to the end, because a `Map` keeps insertion order. */
+/** The waiting tickets of one priority. A served integration moves to the end, because a `Map` keeps insertion order. */
 class FairQueue {
   private readonly waiting = new Map<string, Set<Ticket>>()
 
@@ -127,37 +130,37 @@ export const make = Effect.fnUntraced(function*(
   let limit = options.concurrency
   let slotsGranted = 0
   let lastReserved = 0
-  let consecutiveRefusals = 0
+  let consecutiveRateLimits = 0
   let pausedUntil = -Infinity
   let isGranting = false
 
-  // Milliseconds on a clock that nobody sets: a jump of the wall clock neither ends nor prolongs a pause   (W4).
+  // Monotonic milliseconds: a jump of the wall clock neither ends nor prolongs a pause   (W4).
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
   const pauseLeft = (): number => pausedUntil - now()
 
-  const mayStart = ({ live, share }: Ticket): boolean =>
-    share.inFlight < Math.floor(limit) - slotsInUse && !(live && share.live >= share.liveLimit)
+  const mayStart = ({ live, load }: Ticket): boolean =>
+    load.inFlight < Math.floor(limit) - slotsInUse && !(live && load.live >= load.liveLimit)
 
-  /** The lines in the order in which the next turn is offered to them. */
+  /** The queues in the order in which they are offered the next slot. */
   const queuesInOrder = (): ReadonlyArray<FairQueue> => {
     if ((slotsGranted + 1) % reservedSlotInterval !== 0) return byUrgency
-    const first = byUrgency.findIndex((line) => !line.isEmpty)
+    const first = byUrgency.findIndex((queue) => !queue.isEmpty)
     const below = byUrgency.slice(first + 1)
     const next = Math.max(0, lastReserved - first)
     return [...below.slice(next), ...below.slice(0, next), ...byUrgency.slice(0, first + 1)]
   }
 
   const nextTicket = (): Ticket | undefined => {
-    for (const line of queuesInOrder()) {
-      const ticket = line.take(mayStart)
+    for (const queue of queuesInOrder()) {
+      const ticket = queue.take(mayStart)
       if (ticket === undefined) continue
-      if ((slotsGranted + 1) % reservedSlotInterval === 0) lastReserved = byUrgency.indexOf(line)
+      if ((slotsGranted + 1) % reservedSlotInterval === 0) lastReserved = byUrgency.indexOf(queue)
       return ticket
     }
     return undefined
   }
 
-  // A started request runs at once and may come back here; the outermost loop then goes on, instead of one level deeper.
+  // A started request runs immediately and may call this function again: the outer loop then continues, without recursion.
   const grantSlots = (): void => {
     if (isGranting) return
     isGranting = true
@@ -167,8 +170,8 @@ export const make = Effect.fnUntraced(function*(
         if (ticket === undefined) return
         slotsGranted++
         slotsInUse++
-        ticket.share.inFlight++
-        if (ticket.live) ticket.share.live++
+        ticket.load.inFlight++
+        if (ticket.live) ticket.load.live++
         ticket.started = true
         ticket.start()
       }
@@ -180,43 +183,43 @@ export const make = Effect.fnUntraced(function*(
   const releaseSlot = (ticket: Ticket, succeeded: boolean): void => {
     if (!ticket.started) return ticket.queue.remove(ticket)
     slotsInUse--
-    ticket.share.inFlight--
-    if (ticket.live) ticket.share.live--
+    ticket.load.inFlight--
+    if (ticket.live) ticket.load.live--
     if (succeeded && pauseLeft() <= 0) {
-      consecutiveRefusals = 0
+      consecutiveRateLimits = 0
       limit = Math.min(options.concurrency, limit + 1 / limit)
     }
     grantSlots()
   }
 
   const loadOf = (integration: string): IntegrationLoad => {
-    const share = loads.get(integration) ?? new IntegrationLoad()
-    loads.set(integration, share)
-    return share
+    const load = loads.get(integration) ?? new IntegrationLoad()
+    loads.set(integration, load)
+    return load
   }
 
   const run: RequestScheduler["run"] = (integration, priority, live = false) => (request) =>
     Effect.suspend(() => {
       const queue = queues[priority]
-      const share = loadOf(integration)
-      let resume = () => {}
-      const ticket: Ticket = { integration, share, live, queue, start: () => resume(), started: false }
-      const turn = Effect.callback<void>((given) => {
-        if (ticket.started) return given(Effect.void)
-        resume = () => given(Effect.void)
+      const load = loadOf(integration)
+      let onStart = () => {}
+      const ticket: Ticket = { integration, load, live, queue, start: () => onStart(), started: false }
+      const slot = Effect.callback<void>((resume) => {
+        if (ticket.started) return resume(Effect.void)
+        onStart = () => resume(Effect.void)
       })
-      const ask = Effect.suspend(() => {
+      const acquire = Effect.suspend(() => {
         queue.add(ticket)
         grantSlots()
-        return ticket.started ? Effect.void : Effect.flatMap(SlotWait, (waiting) => waiting(turn))
+        return ticket.started ? Effect.void : Effect.flatMap(SlotWait, (wait) => wait(slot))
       })
       return Effect.onExit(
-        Effect.andThen(ask, request),
+        Effect.andThen(acquire, request),
         (exit) => Effect.sync(() => releaseSlot(ticket, Exit.isSuccess(exit)))
       )
     })
 
-  // Timers may fire a little early, and a pause may be lengthened meanwhile: hence the loop.
+  // This is a loop because timers may fire a little early and the pause may be lengthened in the meantime.
   const wake = Effect.suspend(() => Effect.sleep(Math.ceil(pauseLeft()))).pipe(
     Effect.repeat({ while: () => pauseLeft() > 0 }),
     Effect.andThen(Effect.sync(grantSlots))
@@ -232,20 +235,20 @@ export const make = Effect.fnUntraced(function*(
   const onRateLimited: RequestScheduler["onRateLimited"] = Effect.fnUntraced(function*(retryAfter) {
     if (pauseLeft() <= 0) {
       limit = Math.max(1, limit / 2)
-      consecutiveRefusals++
+      consecutiveRateLimits++
     }
     if (retryAfter !== null && Duration.toMillis(retryAfter) > 0) return yield* pause(retryAfter)
-    const unnamed = Duration.times(options.retryBase, 2 ** Math.min(consecutiveRefusals - 1, 20))
+    const unnamed = Duration.times(options.retryBase, 2 ** Math.min(consecutiveRateLimits - 1, 20))
     const jitter = yield* Random.nextBetween(0.8, 1.2)
     yield* pause(Duration.times(Duration.min(unnamed, maxUnnamedPause), jitter))
   })
 
-  // Others may use the same integration: what we hold and what it would still take is all there is for us. One goes on
-  // asking, or nobody would learn that there is room again.
-  const updateLiveLimit: RequestScheduler["updateLiveLimit"] = (integration, most, remaining) =>
+  // Other clients may use the same integration, so our limit is the number of our live requests plus the remaining ones.
+  // The limit is at least one: without any request, no response would report that requests are possible again.
+  const updateLiveLimit: RequestScheduler["updateLiveLimit"] = (integration, max, remaining) =>
     Effect.sync(() => {
-      const share = loadOf(integration)
-      share.liveLimit = Math.max(1, Math.min(most, share.live + remaining))
+      const load = loadOf(integration)
+      load.liveLimit = Math.max(1, Math.min(max, load.live + remaining))
       grantSlots()
     })
 

@@ -1,16 +1,17 @@
 /**
- * One try of a write between its hooks: hides when it is too late to send, and of what it is certain that nothing was done.
+ * Sends one attempt of a write and calls its hooks. Hides when it is too late to send, and which failures prove that the
+ * write had no effect.
  *
  * Invariants
- * 1. After `before` allowed a try, it is answered, or its outcome is unknown, or `onNoEffect` has run
- * 2. Nothing leaves later than `maxSendDelay` after `before` began: a process that was frozen in between does not send what
- *    another process may have taken over meanwhile   (X16)
+ * 1. After `before` succeeded, the attempt gets a response, or its outcome is unknown, or `onNoEffect` runs
+ * 2. No request is sent later than `maxSendDelay` after `before` started: a process that was frozen in between must not
+ *    send a write that another process may have taken over   (X16)
  *
  * Gotchas
- * - Time that a suspended machine slept through shows on the wall clock only, a wall clock that was set back on the
- *   monotonic one only: whichever shows more counts   (W4).
- * - What remains: the way from here to the network, for a new connection its set-up. A process that is frozen there sends
- *   when it wakes. The intent is committed by then, so whoever took over does not repeat the write blindly.
+ * - The monotonic clock does not count time while the machine is suspended, and the wall clock may be set back. The
+ *   elapsed time is therefore the larger of the two   (W4).
+ * - A process that is frozen between this check and the network (such as while it opens a connection) still sends when it
+ *   resumes. By then the intent is committed, so the process that took over does not blindly repeat the write.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -22,7 +23,7 @@ import * as Option from "effect/Option"
 import { hasNoEffect } from "./Failures.ts"
 import { type SendHooks, SourceError, Transient } from "./Source.ts"
 
-/** Longer than a transaction takes whose conflicts are tried again, much shorter than the API may take to show a write. */
+/** Longer than a transaction with retried conflicts takes; much shorter than the API may take to show a write. */
 export const maxSendDelay = Duration.seconds(10)
 
 /** A hook failed. */
@@ -31,12 +32,12 @@ export class HookFailed<E> extends Data.TaggedError("HookFailed")<{ readonly by:
 const tooLate = new SourceError({
   reason: new Transient({
     code: null,
-    message: `not sent: more than ${Duration.format(maxSendDelay)} passed since it was allowed`,
+    message: `not sent: more than ${Duration.format(maxSendDelay)} passed since the write was allowed`,
     notSent: true
   })
 })
 
-/** Milliseconds since it was made. */
+/** Starts a stopwatch; the inner effect returns the elapsed milliseconds. */
 const elapsed = Effect.gen(function*() {
   const [steady, wall] = [yield* Clock.monotonicTimeNanos, yield* Clock.currentTimeMillis]
   return Effect.gen(function*() {
@@ -46,35 +47,35 @@ const elapsed = Effect.gen(function*() {
 })
 
 /**
- * Sends once. `send` runs what it is given right before the request leaves. `ready`: fails if something came in between while
- * `before` ran.
+ * Sends once. `send` must run `beforeSend` immediately before the request is sent. `ready` runs after the hook `before`
+ * and fails if the request must no longer be sent.
  */
 export type SendAttempt<E> = <A>(
-  send: (leave: Effect.Effect<void, SourceError>) => Effect.Effect<A, SourceError>,
+  send: (beforeSend: Effect.Effect<void, SourceError>) => Effect.Effect<A, SourceError>,
   ready?: Effect.Effect<void, SourceError>
 ) => Effect.Effect<A, SourceError | E>
 
-/** For what changes nothing. */
+/** For requests that change nothing. */
 export const withoutHooks: SendAttempt<never> = (send, ready = Effect.void) => Effect.andThen(ready, send(Effect.void))
 
 export const withHooks = <E>(hooks: SendHooks<E>): SendAttempt<HookFailed<E>> => (send, ready = Effect.void) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
       const gap = yield* elapsed
-      const withheld = (by: E) => new HookFailed({ by })
-      const allowed = yield* Effect.exit(restore(Effect.mapError(hooks.before, withheld)))
-      // interrupted, it may have been committed all the same
+      const hookFailed = (by: E) => new HookFailed({ by })
+      const allowed = yield* Effect.exit(restore(Effect.mapError(hooks.before, hookFailed)))
+      // An interrupted hook may have committed its intent.
       if (Exit.isFailure(allowed) && Cause.hasInterrupts(allowed.cause)) yield* Effect.ignore(hooks.onNoEffect)
       yield* allowed
-      let left = false
-      const leave = Effect.gen(function*() {
+      let sent = false
+      const beforeSend = Effect.gen(function*() {
         if ((yield* gap) > Duration.toMillis(maxSendDelay)) return yield* tooLate
-        left = true
+        sent = true
       })
-      const exit = yield* Effect.exit(restore(Effect.andThen(ready, send(leave))))
+      const exit = yield* Effect.exit(restore(Effect.andThen(ready, send(beforeSend))))
       const failed = Exit.isFailure(exit) ? Cause.findErrorOption(exit.cause) : Option.none()
-      if (Exit.isFailure(exit) && (!left || (Option.isSome(failed) && hasNoEffect(failed.value)))) {
-        yield* Effect.mapError(hooks.onNoEffect, withheld)
+      if (Exit.isFailure(exit) && (!sent || (Option.isSome(failed) && hasNoEffect(failed.value)))) {
+        yield* Effect.mapError(hooks.onNoEffect, hookFailed)
       }
       return yield* exit
     })

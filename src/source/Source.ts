@@ -1,16 +1,16 @@
 /**
- * The port through which the unified API is read and written. Hides HTTP, authentication, retries, rate limits and
- * whose turn it is.
+ * The port for reading and writing the unified API. Hides HTTP, authentication, retries, rate limits and the order of
+ * requests.
  *
  * Invariants
- * 1. A write is sent again only where it is known that nothing was done, or where the table of writes says "safe"
- * 2. What is known to be wrong is not sent: `Invalid`, with every fault
- * 3. A write leaves only while it has its turn, and right after `SendHooks.before` allowed it
+ * 1. A write is sent again only if the API certainly did nothing, or if its `resendPolicy` is "safe"
+ * 2. An invalid request is not sent: it fails with `Invalid`, which lists every problem
+ * 3. A write is sent only while it has a slot, and immediately after `SendHooks.before` succeeded
  *
  * Gotchas
- * - Records come as parsed JSON, unknown: what they mean is capture's business, one bad record never fails a page.
- * - A page that is too large is asked for again with fewer rows, and so are all after it (S1).
- * - Every call is already retried where that can help; an error here means this reading, or this write, ends.
+ * - Records are returned as parsed but undecoded JSON. Capture decodes them, so one bad record never fails a page.
+ * - If a page is too large, it and all later pages of the list are requested with fewer rows (S1).
+ * - Every request was already retried if that could help; an error of this port ends the run or the write.
  */
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
@@ -23,7 +23,7 @@ import { ToolCategory } from "../api/Tools.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 import type { StreamModel } from "../domain/Model.ts"
 
-/** Order of service within an account, most urgent first; `write` is for what plugins do. */
+/** Order of service within an account, most urgent first; `write` is for requests of plugins. */
 export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "backfill"
 
 // ---- lists --------------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ export interface PageRequest {
   readonly integration: string
   readonly model: StreamModel
   readonly priority: Priority
-  /** `data.next` of the page before. */
+  /** `data.next` of the previous page. */
   readonly cursor: string | null
   /** Server time, ms. */
   readonly updatedAfter: number | null
@@ -43,18 +43,18 @@ export interface PageRequest {
 
 export interface Page {
   readonly results: ReadonlyArray<unknown>
-  /** null = last page (absent and empty count as null). */
+  /** null: this is the last page (a missing or empty value counts as null). */
   readonly next: string | null
   /** The `Date` header, ms; null if missing or unreadable. */
   readonly serverTime: number | null
-  /** Our clock when the request that was answered left, ms, and how long it took, ms. */
+  /** When the successful request was sent (our clock, ms), and how long it took (ms). */
   readonly requestedAt: number
   readonly duration: number
 }
 
 // ---- other reads --------------------------------------------------------------------------------------------------
 
-/** What each of the four other reads is asked for. */
+/** The parameters of the four other reads. */
 export const readParams = {
   attachments: Schema.Struct({ application_id: Schema.NonEmptyString }),
   employeeForm: Schema.Struct({ staffing_entity_id: Schema.optionalKey(StaffingEntityId) }),
@@ -75,8 +75,8 @@ export type ReadData<R extends ReadName> = (typeof readSchemas)[R]["Type"]
 // ---- writes -------------------------------------------------------------------------------------------------------
 
 /**
- * What a body is held against before it is sent, beside its schema: the form that `read` gave, for the same staffing
- * entity; the skill's scale, if the caller knows it. Without a scale the API checks alone and answers `Rejected`.
+ * Additional input for checking a body before it is sent: the form that `read` returned for the same staffing entity, or
+ * the skill's scale, if the caller knows it. Without a scale only the API checks the value and may answer `Rejected`.
  */
 type WriteCheckContext<W extends WriteName> = W extends "createEmployee" ? { readonly form: EmployeeForm }
   : W extends "rateSkill" | "expectSkill" ? { readonly scale?: ProficiencyScale }
@@ -95,67 +95,74 @@ export type WriteRequest<W extends WriteName> = {
 const errorFields = {
   code: Schema.NullOr(Schema.String),
   message: Schema.String,
-  /** Present where the request did not reach the API. */
+  /** Present if the request certainly did not reach the API. */
   notSent: Schema.optionalKey(Schema.Literal(true))
 }
 
-/** Still rate limited after every retry. `retryAfter`: what the API asked for, ms. */
+/** Still rate limited after every retry. `retryAfter`: the wait that the API requested, ms. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
   ...errorFields,
   retryAfter: Schema.NullOr(Schema.Number)
 }) {
   readonly retryable = true
   readonly hint =
-    "the account's request budget is used up; polling slows down by itself. If it lasts, lengthen the intervals."
+    "the account's rate limit is used up; Rollcall slows down automatically. If this continues, lengthen the intervals."
 }
-/** 5xx, a broken connection, a time-out, an open circuit. `retryAfter`: what the API asked for, or stays open, ms. */
+/** 5xx, a broken connection, a time-out or an open circuit. `retryAfter`: requested by the API, or until the probe, ms. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   ...errorFields,
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
 }) {
   readonly retryable = true
-  readonly hint = "the API or the network is in trouble; Rollcall tries again by itself and loses nothing meanwhile."
+  readonly hint = "the API or the network has a problem; Rollcall retries automatically and no changes are lost."
 }
-/** 401, or the address is not allowed: the key is bad. */
+/** 401: the key is invalid, or the account does not allow our IP address. */
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", errorFields) {
   readonly retryable = false
   readonly hint =
-    "check the account's key (ROLLCALL_API_KEY, or the secret that the configuration file names), that it belongs to this region's URL, and the IP allow-list of the account."
+    "check three things: the account's key (ROLLCALL_API_KEY, or the secret named in the configuration file), that the key " +
+    "belongs to the region of the URL, and the account's IP allow-list."
 }
-/** 403: the scope configuration does not allow this read. */
+/** 403: the account's scope configuration does not allow this request. */
 export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", errorFields) {
   readonly retryable = false
-  readonly hint = "enable it in the account's scope configuration, or leave the model out of the configuration."
+  readonly hint =
+    "enable the permission in the account's scope configuration, or remove the model from Rollcall's configuration."
 }
-/** The integration does not have this model. */
+/** The integration does not offer this model or endpoint. */
 export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported", errorFields) {
   readonly retryable = false
-  readonly hint = "this integration does not offer it; a model is probed daily, or leave it out of the configuration."
+  readonly hint =
+    "this integration does not offer it. Rollcall tries a model again once a day; to stop that, remove the model from the " +
+    "configuration."
 }
-/** The service is still setting the integration up: never to be read as "empty". */
+/** The API is still setting up the integration. This must never be treated as an empty list. */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", errorFields) {
   readonly retryable = true
-  readonly hint = "the first synchronisation of the integration is not finished; reading starts by itself when it is."
+  readonly hint =
+    "the integration's first synchronization is not finished; Rollcall starts reading automatically afterwards."
 }
-/** The integration is unknown, switched off or its own login is broken. */
+/** The integration is unknown or switched off, or its login to the third-party system is broken. */
 export class Inactive extends Schema.TaggedError<Inactive>()("Inactive", errorFields) {
   readonly retryable = false
   readonly hint =
-    "the customer's connection is broken, off or unknown; check the integration id, reconnect it at the service."
+    "the customer's connection is broken, switched off or unknown; check the integration id and reconnect the integration."
 }
-/** Our request is wrong; on a request with a cursor: the cursor expired. */
+/** The API rejected our request. For a request with a cursor this means that the cursor expired. */
 export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", errorFields) {
   readonly retryable = false
-  readonly hint = "the API refused the request itself; a reading in progress starts anew. If it repeats, report it."
+  readonly hint =
+    "the API rejected the request; a poll or sweep in progress starts over. If it happens again, report it."
 }
-/** Not JSON, not UTF-8, half of it, not what was asked for, too large or too deeply nested. */
+/** The response is not JSON, not UTF-8, incomplete, of an unexpected shape, too large or too deeply nested. */
 export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
   ...errorFields,
   tooLarge: Schema.optionalKey(Schema.Literal(true))
 }) {
   readonly retryable = true
   readonly hint =
-    "the answer is not what the API promises; check that the account's URL (ROLLCALL_API_URL, or in the configuration file) is the API's base address (it ends in /v1) and no proxy answers in its place."
+    "the response does not match the API's contract; check that the account's URL (ROLLCALL_API_URL, or in the " +
+    "configuration file) is the API's base URL (it ends in /v1), and that no proxy answers instead of the API."
 }
 
 const sharedReasons = [
@@ -169,7 +176,7 @@ const sharedReasons = [
   Unreadable
 ] as const
 
-/** What the reading does next is in the reason, never in the message. Messages hold no key and no personal data. */
+/** Callers decide by the reason, never by the message. Messages contain no key and no personal data. */
 export class SourceError extends Schema.TaggedError<SourceError>()("SourceError", {
   reason: Schema.Union([Transient, ...sharedReasons])
 }) {
@@ -178,67 +185,67 @@ export class SourceError extends Schema.TaggedError<SourceError>()("SourceError"
   }
 }
 
-/** Nothing was sent: every fault of the request, none of which repeats a value. */
+/** The request is invalid and was not sent. Lists every problem without repeating a value. */
 export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
   faults: Schema.Array(Schema.Struct({
     /** JSON Pointer into the request: `/params/job_id`, `/body/candidate/first_name`. */
     path: Schema.String,
-    /** `shape`, `size`, `scale`, or the form's rule that is broken (`required`, `bounds`, …). */
+    /** `shape`, `size`, `scale`, or the violated rule of the form (`required`, `bounds`, …). */
     rule: Schema.String,
     message: Schema.String
   }))
 }) {
   readonly retryable = false
-  readonly hint = "correct what is sent; the same request would be refused again."
+  readonly hint = "correct the request before sending it again; the same request would fail the same check."
   override get message(): string {
     return this.faults.map(({ message, path }) => `${path}: ${message}`).join("; ")
   }
 }
 
-/** The job takes no applications any more. */
+/** The job no longer accepts applications. */
 export class JobClosed extends Schema.TaggedError<JobClosed>()("JobClosed", errorFields) {
   readonly retryable = false
-  readonly hint = "the job is closed; apply to another one."
+  readonly hint = "the job is closed; choose another job."
 }
-/** The candidate has applied for this job before. */
+/** The candidate has already applied for this job. */
 export class ApplicationAlreadyExists
   extends Schema.TaggedError<ApplicationAlreadyExists>()("ApplicationAlreadyExists", errorFields)
 {
   readonly retryable = false
-  readonly hint = "the application is there already; look for it instead of creating it."
+  readonly hint = "the application already exists; find it instead of creating it."
 }
-/** The employee exists. */
+/** The employee already exists. */
 export class EmployeeAlreadyExists
   extends Schema.TaggedError<EmployeeAlreadyExists>()("EmployeeAlreadyExists", errorFields)
 {
   readonly retryable = false
-  readonly hint = "the employee is there already; look for it instead of creating it."
+  readonly hint = "the employee already exists; find the employee instead of creating one."
 }
-/** Nobody can be hired into this staffing entity any more. */
+/** The staffing entity no longer accepts hires. */
 export class StaffingEntityClosed
   extends Schema.TaggedError<StaffingEntityClosed>()("StaffingEntityClosed", errorFields)
 {
   readonly retryable = false
   readonly hint = "the staffing entity is closed; choose an open one."
 }
-/** Nothing was done, after every retry: nobody at the address, or an open circuit. `retryAfter`: ms, if known. */
+/** No attempt reached the API: it is unreachable, or the circuit is open. `retryAfter`: ms, if known. */
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
   ...errorFields,
   retryAfter: Schema.NullOr(Schema.Number)
 }) {
   readonly retryable = true
-  readonly hint = "the API could not be reached and has done nothing; try again later."
+  readonly hint = "the request did not reach the API, so nothing was changed; try again later."
 }
 /**
- * Sent, and nothing proves that it did not take effect: a broken connection, a time-out, half an answer; of a write that
- * must not be repeated any refusal without a code that the API publishes.
+ * The write was sent, and nothing proves that it had no effect: a broken connection, a time-out or an incomplete
+ * response. For a write that must not be repeated, also every error response without a documented code.
  */
 export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", errorFields) {
   readonly retryable = false
-  readonly hint = "the write may have taken effect; look before it is sent again."
+  readonly hint = "the write may have taken effect; check that before sending it again."
 }
 
-/** Why a write did not succeed. Of all reasons but `OutcomeUnknown` it is certain that nothing was done. */
+/** Why a write did not succeed. For every reason except `OutcomeUnknown` it is certain that the API did nothing. */
 export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
   reason: Schema.Union([
     NotSent,
@@ -257,33 +264,33 @@ export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
 
 // ---- waiting and sending ------------------------------------------------------------------------------------------
 
-/** The caller stopped waiting for the request's turn: nothing was sent. */
+/** The caller stopped waiting for a slot: the request was not sent. */
 export class SlotWaitAborted extends Data.TaggedError("SlotWaitAborted")<{ readonly message: string }> {}
 
 /**
- * Runs the wait of a request for its turn, which may last as long as the account is paused. A caller whose time must not
- * pass meanwhile, or who may have to stop waiting, provides its own.
+ * Wraps a request's wait for its slot, which may last as long as the account is paused. A caller that must stop its own
+ * timer during the wait, or that may have to abort the wait, provides its own wrapper.
  */
-export const SlotWait = Context.Reference<(turn: Effect.Effect<void>) => Effect.Effect<void, SlotWaitAborted>>(
+export const SlotWait = Context.Reference<(slot: Effect.Effect<void>) => Effect.Effect<void, SlotWaitAborted>>(
   "rollcall/source/SlotWait",
-  { defaultValue: () => (turn) => turn }
+  { defaultValue: () => (slot) => slot }
 )
 
 /**
- * Called around each try of a write. A write is tried again after a refusal for the rate limit, after a failure of which
- * it is certain that nothing was done, and, if that is safe, after any other.
+ * Called around each attempt of a write. A write is attempted again after a rate-limit response, after a failure that
+ * certainly had no effect, and, if its `resendPolicy` is "safe", after any other failure.
  */
 export interface SendHooks<E> {
-  /** Runs once the request has its turn, as the last thing before it leaves. If this fails, nothing is sent. */
+  /** Runs when the request has its slot, immediately before it is sent. If this fails, nothing is sent. */
   readonly before: Effect.Effect<void, E>
   /**
-   * Runs when it is certain that the API did nothing of what `before` allowed, before anything is tried again; also where
-   * `before` was interrupted, whether it had come to its end or not.
+   * Runs before the next attempt if the attempt that `before` allowed certainly had no effect; also if `before` was
+   * interrupted, whether it had finished or not.
    */
   readonly onNoEffect: Effect.Effect<void, E>
 }
 
-/** For writes that nobody has to write down. */
+/** For writes that need no record in a journal. */
 export const noHooks: SendHooks<never> = { before: Effect.void, onNoEffect: Effect.void }
 
 // ---- port ---------------------------------------------------------------------------------------------------------
@@ -292,20 +299,20 @@ const unsupported = (what: string) => new Unsupported({ code: null, message: `${
 
 export class Source extends Context.Service<Source, {
   /**
-   * One page of one list, `include_deleted`, `page_size=250`, unsupported filters ignored. The assessment packages come
-   * whole, whatever is asked for.
+   * One page of a list, with `include_deleted` and `page_size=250`; unsupported filters are ignored. The list of
+   * assessment packages is always returned whole, whatever the request contains.
    */
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
   /** One of the four other reads. */
   readonly read: <R extends ReadName>(request: ReadRequest<R>) => Effect.Effect<ReadData<R>, SourceError | Invalid>
-  /** One of the twelve writes; `data` of the answer. A failure of a hook ends the write. */
+  /** One of the twelve writes; returns the response's `data`. A failure of a hook ends the write. */
   readonly write: <W extends WriteName, E>(
     request: WriteRequest<W>,
     hooks: SendHooks<E>
   ) => Effect.Effect<WriteData<W>, WriteError | Invalid | E>
 }>()("rollcall/source/Source") {}
 
-/** A source that has lists and nothing else: every other read and every write is `Unsupported`. */
+/** A source that supports only lists: every other read and every write fails with `Unsupported`. */
 export const listsOnly = (page: Source["Service"]["page"]): Source["Service"] => ({
   page,
   read: ({ read }) => Effect.fail(new SourceError({ reason: unsupported(read) })),

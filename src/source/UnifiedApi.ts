@@ -1,17 +1,17 @@
 /**
- * The unified API over HTTP: the adapter of `Source`. Hides addresses, keys, retries and whose turn it is.
+ * The unified API over HTTP: the adapter of `Source`. Hides URLs, keys, retries and the order of requests.
  *
  * Invariants
- * 1. No request leaves after a refusal for the rate limit arrived and before its wait is over   (R1)
- * 2. The key goes to the account's own address and nowhere else: no redirect is followed
- * 3. A request ends within `timeout`, counted to the last byte of its answer
- * 4. A write is tried again only where nothing was done, or where doing it twice is safe
- * 5. A write leaves only while it has a turn, and each time its hooks are asked only then
+ * 1. After a rate-limit response arrived, no request is sent until the requested wait is over   (R1)
+ * 2. The key is sent only to the account's own URL: redirects are not followed
+ * 3. A request ends within `timeout`, measured until the last byte of its response
+ * 4. A write is sent again only if the API certainly did nothing, or if sending it twice is safe
+ * 5. A write is sent only while it has a slot, and its hooks run only then, for every attempt
  *
  * Gotchas
- * - Waiting for a turn counts neither as time of the request nor as a try.
- * - The HTTP client's own limiter guesses windows and retries out of turn, its own breaker sees no bodies, where the
- *   API's codes are: hence `RequestScheduler` and `CircuitBreakers`.
+ * - Waiting for a slot counts neither toward the request's timeout nor as an attempt.
+ * - `RequestScheduler` and `CircuitBreakers` replace those of Effect's HTTP client: its limiter guesses windows and
+ *   retries out of order, and its breaker does not see bodies, which contain the API's error codes.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Cause from "effect/Cause"
@@ -62,24 +62,24 @@ import * as Warnings from "./Warnings.ts"
 export interface Account {
   /** Ends in `/v1`. */
   readonly url: string
-  /** As it is now; asked for each request, and once more when the API refuses it. */
+  /** The current key; read for each request, and once more if the API rejects it. */
   readonly key: Effect.Effect<Redacted.Redacted>
-  /** Query name of the cursor of lists; `cursor` by default. */
+  /** Name of the lists' cursor parameter; `cursor` by default. */
   readonly cursorParameter?: string
 }
 
 export interface Options {
   readonly accounts: Readonly<Record<string, Account>>
   /**
-   * First delay between two tries; it doubles up to half a minute, jittered by a fifth. An integration that keeps
-   * failing is left alone for ten times as long, doubling up to a minute.
+   * First delay between two attempts; it doubles up to 30 seconds, with a jitter of 20 %. The circuit of a failing
+   * integration opens for ten times this duration, doubling up to a minute.
    */
   readonly retryBase: Duration.Input
-  /** For one request, answer included; a minute by default. */
+  /** For one request including its response; a minute by default. */
   readonly timeout?: Duration.Input
-  /** Largest page of a list, unpacked; 32 MiB by default. Other answers may have an eighth of it. */
+  /** Largest page of a list, decompressed; 32 MiB by default. Other responses may have an eighth of this size. */
   readonly maxBytes?: number
-  /** Most requests under way at once per account; 8 by default. */
+  /** Maximum number of requests in flight at once per account; 8 by default. */
   readonly concurrency?: number
 }
 
@@ -87,12 +87,12 @@ interface AccountContext extends Account {
   readonly scheduler: RequestScheduler.RequestScheduler
   readonly circuits: CircuitBreakers.CircuitBreakers
   readonly outages: Outages.Outages
-  /** A refusal for the rate limit slows down the whole account. */
+  /** Handles a rate-limit response, which slows down the whole account. */
   readonly slowDown: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
 }
 
 interface ResponseFormat<A> {
-  readonly meaning: ApiResponse.DataDecoder<A>
+  readonly decode: ApiResponse.DataDecoder<A>
   readonly maxBytes: number
 }
 
@@ -109,21 +109,21 @@ const requests = Metric.counter("rollcall_api_requests_total", {
   incremental: true
 })
 const requestSeconds = Metric.histogram("rollcall_api_request_seconds", {
-  description: "Time from sending a request to the last byte of its answer.",
+  description: "Time from sending a request to the last byte of its response.",
   boundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 })
 const circuitRejections = Metric.counter("rollcall_api_circuit_rejected_total", {
-  description: "Requests not sent because their integration keeps failing.",
+  description: "Requests not sent because the circuit of their integration is open.",
   incremental: true
 })
 const rateLimitRefusals = Metric.counter("rollcall_api_throttled_total", {
-  description: "Refusals of the unified API for its rate limit.",
+  description: "Rate-limit responses of the unified API.",
   incremental: true
 })
 
 const maxRetryDelay = Duration.seconds(30)
 const maxRetries: Partial<Record<SourceError["reason"]["_tag"], number>> = { Transient: 5, Unreadable: 2 }
-/** Refusals one try waits out before it gives up; the account's pauses lie between them. */
+/** How often one attempt is repeated after a rate-limit response; the account's pause separates the repetitions. */
 const maxRateLimitRetries = 12
 
 const outcomeOf = (exit: Exit.Exit<unknown, SourceError>): string =>
@@ -133,7 +133,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, SourceError>): string =>
       Option.match(Cause.findErrorOption(cause), { onNone: () => "interrupted", onSome: (error) => error.reason._tag })
   })
 
-/** Milliseconds since it was made, on a clock that nobody sets   (W4). */
+/** Starts a stopwatch; the inner effect returns the elapsed milliseconds of the monotonic clock   (W4). */
 const stopwatch = Effect.map(
   Clock.monotonicTimeNanos,
   (start) => Effect.map(Clock.monotonicTimeNanos, (end) => Number(end - start) / 1e6)
@@ -153,13 +153,13 @@ const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(re
 /** Why a request ends without data. */
 type RequestError = SourceError | CircuitBreakers.CircuitOpen | SlotWaitAborted | SendAttempt.HookFailed<unknown>
 
-/** The wait a failed answer asked for itself (503 with `Retry-After`). */
+/** The wait that an error response requested (503 with `Retry-After`), else zero. */
 const retryAfterOf = (error: RequestError): Duration.Duration =>
   error._tag === "SourceError" && error.reason._tag === "Transient"
     ? Duration.min(Duration.millis(error.reason.retryAfter ?? 0), RequestScheduler.maxPause)
     : Duration.zero
 
-/** What is left alone, given up or withheld is not waited for. */
+/** Requests that were rejected by an open circuit, aborted while waiting, or stopped by a hook are not retried. */
 const retriesOf = (error: RequestError): number => error._tag === "SourceError" ? maxRetries[error.reason._tag] ?? 0 : 0
 
 const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.tooLarge === true
@@ -168,20 +168,20 @@ const isRateLimited = (error: RequestError | HttpClientError.HttpClientError): b
   error._tag === "SourceError" && error.reason._tag === "RateLimited"
 
 /**
- * `inTurn` waits for the request's turn and runs what it is given then: so the key is read. One that was exchanged while a
- * request was under way is no reason to stop: the new one is tried, in its turn.
+ * `inSlot` waits for a slot and then runs its argument, so the key is read only when the request has its slot. If the API
+ * rejects the key and the key has been replaced in the meantime, the request is sent again with the new key.
  */
 const withCurrentKey = <A, E>(
   key: Account["key"],
   mayRepeat: (error: SourceError) => boolean,
   send: (key: Redacted.Redacted) => Effect.Effect<A, SourceError | E>,
-  inTurn: (
+  inSlot: (
     send: Effect.Effect<A, SourceError | E>
   ) => Effect.Effect<A, SourceError | E | CircuitBreakers.CircuitOpen | SlotWaitAborted>
 ) =>
   Effect.suspend(() => {
     let used: Redacted.Redacted | null = null
-    const sent = inTurn(Effect.flatMap(key, (current) => send(used = current)))
+    const sent = inSlot(Effect.flatMap(key, (current) => send(used = current)))
     return Effect.catchReason(sent, "SourceError", "Unauthorized", (_, error) =>
       Effect.flatMap(
         key,
@@ -195,47 +195,47 @@ const withCurrentKey = <A, E>(
 const paused = new SourceError({
   reason: new RateLimited({
     code: null,
-    message: "not sent: another answer has paused the account",
+    message: "not sent: a rate-limit response to another request has paused the account",
     retryAfter: null,
     notSent: true
   })
 })
 
-/** Without it nobody could tell why every stream of the account stands. */
-const logLongPause = (account: string, asked: Duration.Duration | null): Effect.Effect<void> =>
-  asked === null || Duration.isLessThan(asked, Duration.minutes(1)) ? Effect.void : Effect.logWarning(
-    "the API asks for a long pause for its rate limit: nothing of the account is read meanwhile"
+/** Explains to the operator why all streams of the account make no progress. */
+const logLongPause = (account: string, requested: Duration.Duration | null): Effect.Effect<void> =>
+  requested === null || Duration.isLessThan(requested, Duration.minutes(1)) ? Effect.void : Effect.logWarning(
+    "the API requested a long rate-limit pause: the account sends no requests until it ends"
   ).pipe(Effect.annotateLogs({
     account,
-    asked: Duration.format(asked),
-    waits: Duration.format(Duration.min(asked, RequestScheduler.maxPause))
+    requested: Duration.format(requested),
+    waits: Duration.format(Duration.min(requested, RequestScheduler.maxPause))
   }))
 
-// ---- meanings -----------------------------------------------------------------------------------------------------
+// ---- decoders -----------------------------------------------------------------------------------------------------
 
 const decoderFor = <A>(name: string, schema: Schema.Codec<A, unknown>): ApiResponse.DataDecoder<A> => {
   const decode = Schema.decodeUnknownResult(schema)
   return (data) =>
     isDeeper(data, maxDepth)
-      ? Result.fail(`its data is nested deeper than ${maxDepth} levels`)
-      : Result.mapError(decode(data), () => `its data is not what ${name} answers`)
+      ? Result.fail(`the data is nested deeper than ${maxDepth} levels`)
+      : Result.mapError(decode(data), () => `the data does not match the schema of ${name}`)
 }
 
-/** Where nothing is expected, nothing may be missing. */
+/** For writes without a result: any data, or none, is accepted. */
 const ignoreData: ApiResponse.DataDecoder<typeof Empty.Type> = () => Result.succeed({})
 
 // ---- adapter ------------------------------------------------------------------------------------------------------
 
-/** Milliseconds until we close an idle connection: before the server does, which might cut off a write just sent. */
+/** Idle connections are closed after this time (ms), before the server closes them and cuts off a write just sent. */
 const idleTimeoutMillis = 4_000
 
-/** The client to provide: node:http, which follows no redirects; its agent keeps connections only when told to. */
+/** The client to provide: node:http, which follows no redirects. Its agent reuses connections only with `keepAlive`. */
 export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.layerNodeHttpOptions({
   keepAlive: true,
   timeout: idleTimeoutMillis
 })
 
-/** Whether a header can carry it: node:http throws at anything else, which would end the whole process. */
+/** Whether a header can contain the text. For other text node:http throws, which would end the whole process. */
 const isHeaderSafe = (text: string): boolean => !/[^\t\x20-\x7e\x80-\xff]/.test(text)
 
 const toHttpRequest = (
@@ -255,7 +255,7 @@ const toHttpRequest = (
     call.body === null ? identity : HttpClientRequest.bodyText(call.body, "application/json")
   )
 
-/** `Source` over the accounts' addresses. Any `HttpClient` will do that does not follow redirects by itself. */
+/** `Source` over HTTP. Requires an `HttpClient` that does not follow redirects. */
 export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.HttpClient> =>
   Layer.effect(
     Source,
@@ -285,45 +285,46 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         Schedule.while(({ attempt, input }) => attempt <= retriesOf(input))
       )
 
-      /** One request. What its headers say of limits counts at once, before the body is read. */
+      /** Sends one request. The limits in the response headers apply immediately, before the body is read. */
       const sendOnce = Effect.fnUntraced(function*<A>(
         call: ApiRequest.ApiRequest,
         account: AccountContext,
         key: Redacted.Redacted,
-        { meaning, maxBytes }: ResponseFormat<A>,
-        leave: Effect.Effect<void, SourceError>
+        { decode, maxBytes }: ResponseFormat<A>,
+        beforeSend: Effect.Effect<void, SourceError>
       ): Effect.fn.Return<TimedResponse<A>, SourceError | HttpClientError.HttpClientError> {
         if (!isHeaderSafe(Redacted.value(key))) {
-          const message = "the key holds characters that no header can carry"
+          const message = "the key contains characters that are not allowed in an HTTP header"
           return yield* new SourceError({ reason: new Unauthorized({ code: null, message, notSent: true }) })
         }
         const requestedAt = yield* Clock.currentTimeMillis
         const elapsed = yield* stopwatch
         const request = toHttpRequest(call, account.url, key)
-        yield* leave
+        yield* beforeSend
         const response = yield* client.execute(request)
         const { headers, status } = response
         const slowDown = account.slowDown(ApiResponse.retryAfterOf(headers, requestedAt))
         if (status === 429) yield* slowDown
-        const empty = ApiResponse.rateLimitResetAfter(headers, requestedAt)
-        if (empty !== null) yield* account.scheduler.pause(empty)
-        const room = ApiResponse.concurrencyOf(headers)
-        if (room !== null && call.live) {
-          yield* account.scheduler.updateLiveLimit(call.integration ?? "", room.limit, room.remaining)
+        const resetAfter = ApiResponse.rateLimitResetAfter(headers, requestedAt)
+        if (resetAfter !== null) yield* account.scheduler.pause(resetAfter)
+        const concurrency = ApiResponse.concurrencyOf(headers)
+        if (concurrency !== null && call.live) {
+          const { limit, remaining } = concurrency
+          yield* account.scheduler.updateLiveLimit(call.integration ?? "", limit, remaining)
         }
-        const { data, warnings } = yield* ApiResponse.read(response, { maxBytes, meaning, now: requestedAt }).pipe(
+        const { data, warnings } = yield* ApiResponse.read(response, { maxBytes, decode, now: requestedAt }).pipe(
           Effect.tapError((error) => status !== 429 && isRateLimited(error) ? slowDown : Effect.void)
         )
         yield* noteWarnings(call.endpoint, warnings)
         return { data, serverTime: ApiResponse.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
       })
 
-      /** Sends until there is an answer, or no point in another try. */
+      /** Sends until the request succeeds or another attempt would not help. */
       const sendWithRetries = Effect.fnUntraced(function*<A, E extends SendAttempt.HookFailed<unknown> = never>(
         call: ApiRequest.ApiRequest,
-        expected: ResponseFormat<A>,
+        format: ResponseFormat<A>,
         mayRepeat: (error: SourceError) => boolean = () => true,
-        tried: SendAttempt.SendAttempt<E> = SendAttempt.withoutHooks
+        attempt: SendAttempt.SendAttempt<E> = SendAttempt.withoutHooks
       ): Effect.fn.Return<TimedResponse<A>, SourceError | E> {
         const account = accounts.get(call.account)
         if (account === undefined) {
@@ -332,13 +333,14 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         }
         const integration = call.integration ?? ""
         if (!isHeaderSafe(integration)) {
-          const message = `"${integration}" holds characters that no header can carry`
+          const message =
+            `the integration id "${integration}" contains characters that are not allowed in an HTTP header`
           return yield* new SourceError({ reason: new Inactive({ code: null, message, notSent: true }) })
         }
         const mayRetry = (error: RequestError | CircuitBreakers.CircuitOpen) =>
           error._tag === "SourceError" && mayRepeat(error)
-        const once = (key: Redacted.Redacted) => (leave: Effect.Effect<void, SourceError>) =>
-          sendOnce(call, account, key, expected, leave).pipe(
+        const sendWith = (key: Redacted.Redacted) => (beforeSend: Effect.Effect<void, SourceError>) =>
+          sendOnce(call, account, key, format, beforeSend).pipe(
             Effect.provideService(HttpClient.TracerPropagationEnabled, false),
             Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.fromConnectionError(error))),
             Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
@@ -346,54 +348,55 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
             account.outages.watch(call.integration)
           )
         const ready = Effect.flatMap(account.scheduler.isPaused, (is) => is ? Effect.fail(paused) : Effect.void)
-        const inTurn = (sending: Effect.Effect<TimedResponse<A>, SourceError | E>) =>
-          sending.pipe(
-            account.circuits.guard(integration), // whether it is asked at all
-            account.scheduler.run(integration, call.priority, call.live), // whose turn it is
-            // the account's pause is the wait
+        const inSlot = (send: Effect.Effect<TimedResponse<A>, SourceError | E>) =>
+          send.pipe(
+            account.circuits.guard(integration),
+            account.scheduler.run(integration, call.priority, call.live),
+            // No delay here: the scheduler has paused the account.
             Effect.retry({ while: (error) => isRateLimited(error) && mayRetry(error), times: maxRateLimitRetries })
           )
-        const sendWith = (key: Redacted.Redacted) => tried(once(key), ready) // whether it may leave, asked last
-        return yield* withCurrentKey(account.key, mayRepeat, sendWith, inTurn).pipe(
+        // The hooks run last, after the slot and the circuit are checked.
+        const attemptWith = (key: Redacted.Redacted) => attempt(sendWith(key), ready)
+        return yield* withCurrentKey(account.key, mayRepeat, attemptWith, inSlot).pipe(
           Effect.retry(Schedule.while(backoff, ({ input }) => mayRetry(input))),
           Effect.tapError((error) => error._tag === "CircuitOpen" ? Metric.update(circuitRejections, 1) : Effect.void),
           Effect.mapError(Failures.fromUnsent)
         )
       })
 
-      /** By list. Never more again: where a cursor counts pages, larger ones would skip rows. */
+      /** Page size per list. It never grows again: if the API's cursor counts pages, larger pages would skip rows. */
       const pageSizes = new Map<string, number>()
 
       const page = Effect.fn("Source.page")(function*(request: PageRequest) {
         const { account, integration, model } = request
-        const meaning = model === "assessment.package" ? ApiResponse.decodePackages : ApiResponse.decodeList
+        const decode = model === "assessment.package" ? ApiResponse.decodePackages : ApiResponse.decodeList
         const list = `${integration}/${model}`
         for (;;) {
           const rows = pageSizes.get(list) ?? pageSize.max
           const call = ApiRequest.forPage(request, accounts.get(account)?.cursorParameter ?? cursorParameter, rows)
           const fewer = Math.ceil(rows / 5)
-          const answer = yield* sendWithRetries(call, { meaning, maxBytes }, (error) => !isTooLarge(error)).pipe(
-            Effect.map(({ data, ...answered }) => ({ ...data, ...answered })),
+          const page = yield* sendWithRetries(call, { decode, maxBytes }, (error) => !isTooLarge(error)).pipe(
+            Effect.map(({ data, ...times }) => ({ ...data, ...times })),
             Effect.catchIf(
               (error) => isTooLarge(error) && fewer < rows && "page_size" in call.query,
               () =>
-                Effect.logWarning("a page was too large: fewer rows are asked for from now on").pipe(
+                Effect.logWarning("a page was too large: later pages of this list are requested with fewer rows").pipe(
                   Effect.annotateLogs({ integration, model, rows: fewer }),
                   Effect.as(null)
                 )
             ),
-            // not even one row fits: the number of rows was not to blame
+            // Even a page of one row is too large, so the number of rows was not the cause.
             Effect.tapError((error) => Effect.sync(() => isTooLarge(error) && pageSizes.delete(list)))
           )
-          if (answer !== null) return answer
+          if (page !== null) return page
           pageSizes.set(list, fewer)
         }
       })
 
       const read = Effect.fn("Source.read")(function*<R extends ReadName>(request: ReadRequest<R>) {
         const call = yield* ApiRequest.forRead(request)
-        const meaning = decoderFor<ReadData<R>>(request.read, readSchemas[request.read])
-        return (yield* sendWithRetries(call, { meaning, maxBytes: maxBytes / 8 })).data
+        const decode = decoderFor<ReadData<R>>(request.read, readSchemas[request.read])
+        return (yield* sendWithRetries(call, { decode, maxBytes: maxBytes / 8 })).data
       })
 
       const write = Effect.fn("Source.write")(function*<W extends WriteName, E>(
@@ -403,18 +406,20 @@ export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.H
         const call = yield* ApiRequest.forWrite(request)
         const { data } = writeSchemas[request.write]
         const { resendPolicy } = writes[request.write]
-        const meaning: ApiResponse.DataDecoder<WriteData<W>> = data === Empty
+        const decode: ApiResponse.DataDecoder<WriteData<W>> = data === Empty
           ? ignoreData
           : decoderFor(request.write, data)
-        const answered = sendWithRetries(
+        const response = sendWithRetries(
           call,
-          { meaning, maxBytes: maxBytes / 8 },
+          { decode, maxBytes: maxBytes / 8 },
           resendPolicy === "safe" ? undefined : Failures.hasNoEffect,
           SendAttempt.withHooks(hooks)
         )
-        const failed = Failures.toWriteError(resendPolicy)
-        return (yield* Effect.mapError(answered, (error) => error._tag === "HookFailed" ? error.by : failed(error)))
-          .data
+        const toWriteError = Failures.toWriteError(resendPolicy)
+        return (yield* Effect.mapError(
+          response,
+          (error) => error._tag === "HookFailed" ? error.by : toWriteError(error)
+        )).data
       })
 
       return { page, read, write }

@@ -1,8 +1,8 @@
 /**
- * The API's `warnings[]`: every one is counted, each text is logged once and masked   (I11).
+ * Handles the API's `warnings[]`: counts every warning, and logs each distinct text once, masked   (I11).
  *
  * Gotchas
- * - Which texts were logged is remembered as hashes and bounded: after many others a text may be logged again.
+ * - The hashes of only the last 1000 logged texts are kept, so an older text may be logged again.
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -11,12 +11,12 @@ import type { EndpointName } from "../api/Permissions.ts"
 import { mask } from "./Masking.ts"
 
 const counter = Metric.counter("rollcall_api_warnings_total", {
-  description: "Warnings that came with answers of the unified API.",
+  description: "Warnings in responses of the unified API.",
   incremental: true
 })
 const maxRemembered = 1000
 
-/** A function that counts the warnings of one answer and logs what is new. */
+/** Returns a function that counts the warnings of one response and logs the new ones. */
 export const make = () => {
   const logged = new Set<string>()
   return Effect.fnUntraced(function*(endpoint: EndpointName, warnings: ReadonlyArray<string>) {
@@ -28,7 +28,7 @@ export const make = () => {
       if (logged.has(key)) continue
       if (logged.size === maxRemembered) logged.delete(logged.values().next().value ?? "")
       logged.add(key)
-      yield* Effect.logWarning("the API warned").pipe(Effect.annotateLogs({ endpoint, warning: text }))
+      yield* Effect.logWarning("the API sent a warning").pipe(Effect.annotateLogs({ endpoint, warning: text }))
     }
   })
 }

@@ -1,16 +1,16 @@
 /**
- * The port behind which everything durable of deliveries lives: handlers and how far they have come, deliveries, what
- * their attempts did, dead letters, switches. Hides tables, order and fencing.
+ * The port to all durable state of deliveries: handlers and their positions, deliveries, the journal of what attempts did,
+ * dead letters and switches. Hides the tables, ordering and fencing.
  *
  * Invariants
- * 1. Deliveries of a stretch of the log and the handlers' positions behind it are committed together   (I2)
- * 2. Of one handler and lane at most one delivery is claimed at a time, the earliest that is not settled   (I5)
- * 3. Nothing is settled, begun or journaled for an owner, or a claim, that is no longer the newest   (I10, X16)
+ * 1. The deliveries of a range of the log, and the handlers' positions after that range, are committed together   (I2)
+ * 2. Per handler and ordering key, at most one delivery is claimed at a time: the earliest that is not settled   (I5)
+ * 3. An owner or a claim that is no longer the newest can neither settle a delivery nor begin or journal a step   (I10, X16)
  * 4. A log row that an unsettled delivery needs is not pruned
  *
  * Gotchas
- * - A settled delivery leaves nothing but its journal. What is here is waiting, due, under way or dead.
- * - What operators do needs no owner: it changes only what nobody has claimed.
+ * - A settled delivery is deleted; only its journal stays. All stored deliveries are waiting, due, running or dead.
+ * - Operators' commands need no owner, because they change only deliveries that are not claimed.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ import type { Model, StreamKey } from "../domain/Model.ts"
 import type { OperatorAction } from "./State.ts"
 import type { Owner, StoreError } from "./Store.ts"
 
-/** Times are our clock, ms; positions are of the log. */
+/** Times are our clock, ms; positions are positions in the event log. */
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
@@ -30,30 +30,30 @@ export interface HandlerName {
   readonly handler: string
 }
 
-/** Under this name the log is kept for deliveries that are still to be made of it. */
+/** Name of the reader that keeps the log for deliveries that are not created yet. */
 export const deliveryReader = "delivery"
 
-/** A handler as the configuration has it. */
+/** A handler as configured. */
 export interface NewHandler extends HandlerName {
-  /** Fed by the clock, not by the log. */
+  /** It runs by the clock, not by the log. */
   readonly scheduled: boolean
-  /** Where in the log it begins if it was never seen. */
+  /** Where in the log a handler begins that is not registered yet. */
   readonly from: "now" | "oldest"
-  /** Later events of a record pass a dead one by. */
+  /** Later events of a record are delivered although an earlier one is a dead letter. */
   readonly skipsDeadLetters: boolean
 }
 
 export interface HandlerState extends HandlerName {
   readonly key: number
-  /** Up to here its deliveries are made. */
+  /** Deliveries are created for all events up to this position. */
   readonly position: number
-  /** The configuration of the process that delivers has it. */
+  /** It is configured in the process that delivers. */
   readonly active: boolean
 }
 
 // ---- deliveries ---------------------------------------------------------------------------------------------------
 
-/** In the order in which they are listed; `ProcessEnded`: the process ended while the attempt ran, see `aloneAfter`. */
+/** In the order in which people see them. `ProcessEnded`: the process ended while the attempt ran, see `isolateAfterCrashes`. */
 export const failureReasons = [
   "Transient",
   "RateLimited",
@@ -66,16 +66,16 @@ export const failureReasons = [
 export type FailureReason = (typeof failureReasons)[number]
 
 /**
- * A delivery that was running this many times when its process ended is run with no other delivery beside it: if the process
- * ends once more, it is known which delivery ends it.
+ * A delivery that was running this many times when its process ended runs alone the next time: if the process ends once more,
+ * that delivery is the cause.
  */
 export const isolateAfterCrashes = 3
 
-/** Why an attempt failed. Messages name no personal data. */
+/** Why an attempt failed. Messages contain no personal data. */
 export interface Failure {
   readonly reason: FailureReason
   readonly message: string
-  /** Of `Permanent`: what refused. */
+  /** For `Permanent`: the kind of refusal. */
   readonly refusal: string | null
   readonly faults: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly message: string }>
   readonly at: number
@@ -83,60 +83,60 @@ export interface Failure {
 
 export type Subject =
   | { readonly _tag: "Event"; readonly position: number }
-  /** Behind `from` up to `to`. */
+  /** It covers positions after `from`, up to and including `to`. */
   | { readonly _tag: "Tick"; readonly scheduledAt: number; readonly from: number; readonly to: number }
 
-/** A moment at which a handler is to run for an integration. */
+/** A time at which a handler must run for an integration. */
 export interface Tick {
   readonly handler: number
   readonly integration: string
   readonly scheduledAt: number
 }
 
-/** The ticks of a moment, and where there are none. */
+/** The ticks that are due at one time, and the handlers that have none. */
 export interface TickSchedule {
-  /** The latest moment of each handler, in the integrations where it is on. */
+  /** The latest scheduled time of each handler, in the integrations where the handler is on. */
   readonly due: ReadonlyArray<Tick>
-  /** Where handlers are off by configuration; may be left empty if the caller has given it for these integrations. */
+  /** Where the configuration turns handlers off. The caller may leave it empty once it has passed it for these integrations. */
   readonly off: ReadonlyArray<Pick<Tick, "handler" | "integration">>
-  /** Those that are active. */
+  /** The active integrations. */
   readonly integrations: ReadonlyArray<string>
-  /** When this was looked at before: a first tick is delivered if it became due since, and otherwise at the next moment. */
+  /** Time of the previous check. A first tick is delivered if it became due since then, otherwise at the next scheduled time. */
   readonly lastCheckedAt: number
 }
 
 export interface NewDelivery {
   readonly handler: number
   readonly integration: string
-  /** What is delivered in order: a record, or the ticks of an integration. */
+  /** Deliveries with the same key run in order: those of one record, or the ticks of one integration. */
   readonly orderingKey: string
   readonly subject: Subject
   readonly dueAt: number
-  /** Never to be tried. */
+  /** A failure if the delivery is dead from the beginning; it is never attempted. */
   readonly dead: Failure | null
-  /** A journal of its own, told apart by this. */
+  /** Distinguishes the delivery's own journal; null = the journal of the event or tick. */
   readonly fresh: string | null
 }
 
 export interface Delivery extends Omit<NewDelivery, "dead"> {
   readonly id: number
   readonly createdAt: number
-  /** Failed ones. */
+  /** Failed attempts. */
   readonly attempts: number
   /**
-   * Fixed at the first claim: `<id of the first member>`, of halves with `.0` or `.1` behind it. Of events that were
-   * delivered in a batch before: that one's name with `.r<id of the first member>` behind it.
+   * Fixed at the first claim: `<id of the first member>`; the halves of a batch append `.0` or `.1`. If the events were
+   * delivered in a batch before: that batch's name followed by `.r<id of the first member>`.
    */
   readonly batch: string | null
 }
 
-/** A batch and those that it is a part of, the narrowest first. */
+/** A batch and the batches that contain it, the narrowest first. */
 const batchesAround = (batch: string): ReadonlyArray<string> => {
   const parts = batch.split(".")
   return parts.map((_, index) => parts.slice(0, parts.length - index).join("."))
 }
 
-/** What a step of this delivery is done once for, the narrowest first. All integrations have their ticks at the same times   (L6). */
+/** The keys under which a step of this delivery runs once, the narrowest first. All integrations have ticks at the same times   (L6). */
 export const dedupKeysOf = (
   { batch, fresh, integration, subject }: Pick<Delivery, "batch" | "fresh" | "integration" | "subject">
 ): readonly [string, ...ReadonlyArray<string>] => {
@@ -148,34 +148,34 @@ export const dedupKeysOf = (
   return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
 }
 
-/** A delivery that is ours to attempt, as long as nobody has a later claim. */
+/** A delivery that this process may attempt until a later claim exists. */
 export interface Claimed extends Delivery {
   readonly claim: number
-  /** How many earlier claims were neither settled nor released before their process ended; see `aloneAfter`. */
+  /** How many earlier claims were neither settled nor released before their process ended; see `isolateAfterCrashes`. */
   readonly crashes: number
 }
 
-/** What a handler could take on. */
+/** The deliveries that a handler has capacity for. */
 export interface ClaimRequest {
   readonly handler: number
-  /** Most deliveries, or batches. */
+  /** Maximum number of deliveries, or of batches. */
   readonly most: number
   /**
-   * The same, while a delivery of the handler that is due was running when a process ended: what can begin at once, so that
-   * what only waited in memory is not counted when the process ends again. Absent: `most`.
+   * Maximum while a due or running delivery of the handler has already been running when a process ended. It is the number that
+   * can start at once: a delivery that only waits in memory would be counted too if the process ends again. Absent: `most`.
    */
   readonly mostAfterCrash?: number
-  /** Only deliveries that must run alone, and one of all wants together; otherwise only others. */
+  /** True: claim only deliveries that must run alone, and one at most for all requests together. Otherwise: claim only the others. */
   readonly isolated?: boolean
-  /** Members of a batch; null = no batches. */
+  /** Maximum number of deliveries in a batch; null = no batches. */
   readonly size: number | null
-  /** Integrations that get nothing now. */
+  /** Integrations whose deliveries are not claimed now. */
   readonly excludedIntegrations: ReadonlyArray<string>
-  /** What is due by more than this ahead, ms, is due now: our clock was set back   (W4). */
+  /** A delivery that is due more than this far ahead, ms, becomes due now, because our clock was set back   (W4). */
   readonly maxLead: number
 }
 
-/** A request that an attempt made of the API, or of anybody. */
+/** A request that an attempt sent, to the API or to another server. */
 export interface SentRequest {
   /** `addTag`, `live ats.application`, `POST hooks.example`: no path, no body. */
   readonly what: string
@@ -184,7 +184,7 @@ export interface SentRequest {
   readonly outcome: "done" | "refused" | "unknown"
 }
 
-/** One failed attempt, for the story of a dead letter. */
+/** One failed attempt, as shown in the details of a dead letter. */
 export interface FailedAttempt {
   readonly number: number
   readonly startedAt: number
@@ -192,129 +192,129 @@ export interface FailedAttempt {
   readonly requests: ReadonlyArray<SentRequest>
 }
 
-/** How an attempt ended, for all members if it was of a batch. */
+/** How an attempt ended. For a batch: for all its members. */
 export type AttemptOutcome =
   & { readonly deliveries: ReadonlyArray<number> }
   & (
     | { readonly _tag: "Settled" }
-    /** As if it had not been claimed. */
+    /** The deliveries are due again, as if they had not been claimed. */
     | { readonly _tag: "Released" }
     | {
       readonly _tag: "Retry"
       readonly dueAt: number
       readonly attempts: number
       readonly attempted: FailedAttempt
-      /** Because all writes are stopped: due at once when they are resumed, or already are. */
+      /** The attempt ended because all writes are stopped: the delivery is due as soon as they are resumed. */
       readonly stopped?: boolean
     }
     | { readonly _tag: "Dead"; readonly attempts: number; readonly attempted: FailedAttempt }
-    /** Two batches of what was one. */
+    /** The batch becomes two batches. */
     | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly attempted: FailedAttempt }
   )
 
 // ---- the journal --------------------------------------------------------------------------------------------------
 
-/** The attempt in whose name something is done. */
+/** Identifies the attempt that performs an operation. */
 export interface FencingToken {
   readonly owner: Owner
-  /** Of a batch: its first member. */
+  /** For a batch: its first member. */
   readonly delivery: number
   readonly claim: number
 }
 
 export interface StepKey {
   readonly handler: number
-  /** What the step is done once for, the narrowest first: an event, a batch and those it was a part of, a record. */
+  /** The keys under which the step runs once, the narrowest first: an event, a batch and the batches that contained it, or a record. */
   readonly dedupKeys: readonly [string, ...ReadonlyArray<string>]
   readonly step: string
-  /** Kept for ever. */
+  /** The step is never pruned. */
   readonly keepForever: boolean
 }
 
-/** What must not be sent without being written down. */
+/** A request that must be recorded before it is sent. */
 export interface Intent extends StepKey {
   readonly integration: string
-  /** A write of a plugin: refused while writes are stopped, or the hour's budget is used up. */
+  /** A plugin's write: refused while writes are stopped or if the hour's budget is used up. Null: not a write. */
   readonly write: {
     readonly name: WriteName
-    /** The ids in its path, where it has any. */
+    /** The ids in the write's path, if there are any. */
     readonly params?: Readonly<Record<string, string>>
     readonly plugin: string
-    /** null: an earlier try of the same request was counted. */
+    /** Writes allowed per hour; null: an earlier attempt of the same request was already counted. */
     readonly perHour: number | null
-    /** Of what it causes; see `Author`. */
+    /** Depth of the changes that the write causes; see `Author`. */
     readonly depth: number
-    /** What is to be seen of it. */
+    /** The content that records are expected to show after the write. */
     readonly expected: ReadonlyArray<Expectation>
   } | null
   /**
-   * It is unknown too while an earlier attempt's step whose name begins so is: that is the same request in other words,
-   * which must not be sent beside it.
+   * The outcome is also unknown while it is unknown for a step of an earlier attempt whose name has this prefix: that step is
+   * the same request with other content, and the two must not both be sent.
    */
   readonly sameRequestPrefix?: string
-  /** Of a request with `kin`: an operator's answer for the other one counts for this one too. */
+  /** With `sameRequestPrefix`: an operator's answer for the other request also applies to this one. */
   readonly isSameRequest?: boolean
-  /** What an attempt does that finds it begun and without a result; a dead letter without it. */
+  /** How an attempt proceeds if it finds the step started and without a result. Absent: `deadLetter`. */
   readonly onUnknown?: "repeat" | "verify" | "deadLetter"
-  /** Although an earlier attempt began it: what became of that is known, or does not matter. */
+  /** Begin although an earlier attempt began the step: the outcome of that attempt is known, or does not matter. */
   readonly allowRepeat: boolean
 }
 
 export type BeginResult =
   | { readonly _tag: "Begun" }
   | { readonly _tag: "Done"; readonly result: Json }
-  /** Begun by an earlier attempt, and never heard of again. */
+  /** An earlier attempt began the step, and its outcome is unknown. */
   | { readonly _tag: "Unknown"; readonly begunAt: number }
-  /** An operator answered for a request in other words, and it is unclear whether this one is the same. It was not sent. */
+  /** An operator answered for a request with other content, and it is unclear whether this request is the same. It was not sent. */
   | { readonly _tag: "Unclear" }
   /** The writes of all plugins are stopped. */
   | { readonly _tag: "Stopped" }
-  /** The integration that would be written to is not configured any more. */
+  /** The target integration is not configured any more. */
   | { readonly _tag: "Removed" }
   | { readonly _tag: "BudgetExhausted"; readonly until: number }
 
-/** A step without a result, or with one that an operator gave and no handler was given yet. */
+/** A step without a result, or with an operator's result that no handler has received yet. */
 export interface UnresolvedStep {
-  /** Names this step as it is now; another sending and another answer have other names. */
+  /** Identifies the step in its present state: the name changes if the step is sent or answered again. */
   readonly name: string
   readonly step: string
-  /** null: a step that is not a write. */
+  /** null: the step is not a write. */
   readonly write: WriteName | null
-  /** Where the write went; null of a step, and of a write that an earlier version of this program began. */
+  /** Target of the write; null for other steps, and for writes that an earlier version of this program began. */
   readonly target: { readonly integration: string; readonly params: Readonly<Record<string, string>> } | null
   readonly begunAt: number
-  /** The delivery whose attempt began it. It may be settled by now. */
+  /** The delivery whose attempt began the step. It may be settled by now. */
   readonly delivery: number
-  /** `unsent`: see `Unclear`. `running`: the attempt that began it is under way. `answered`: by an operator. */
+  /** `unsent`: see `Unclear`. `running`: the attempt that began the step is running. `answered`: an operator gave the result. */
   readonly state: "unknown" | "unsent" | "running" | "answered"
-  /** The first record that came to show the write while its outcome was unknown. */
+  /** The first record that showed the write while its outcome was unknown. */
   readonly shownBy: { readonly model: Model; readonly id: string; readonly at: number } | null
 }
 
-/** What an operator says of an open step. */
+/** An operator's answer for a step with an unknown outcome. */
 export type Resolution =
-  /** `created`: ids of what the write brought into being. */
+  /** `created`: ids of the records that the write created. */
   | { readonly _tag: "Happened"; readonly result: Json; readonly created: Readonly<Partial<Record<Model, string>>> }
   | { readonly _tag: "DidNotHappen" }
 
 export type ResolveResult =
-  /** `left`: open steps of the delivery that still have no answer. It is tried again when there is none. */
+  /** `left`: how many unresolved steps of the delivery still have no answer. The delivery is retried once there are none. */
   | { readonly _tag: "Answered"; readonly left: number }
-  /** The delivery is no dead letter (any more). */
+  /** The delivery is not, or no longer, a dead letter. */
   | { readonly _tag: "NotDeadLetter" }
-  /** There is no open step of this name (any more). */
+  /** The delivery has no unresolved step with this name, or no longer has one. */
   | { readonly _tag: "Outdated" }
   | { readonly _tag: "Running" }
-/** Why a step would not begin now. */
+/** Why a step cannot begin now. */
 export type BeginRefusal = Exclude<BeginResult, { readonly _tag: "Begun" | "BudgetExhausted" }>
 
 // ---- for operators ------------------------------------------------------------------------------------------------
 
 export interface DeadLetter extends Omit<Delivery, "handler">, HandlerName {
-  /** null: a tick, or the record is erased. */
+  /** null: the delivery is a tick, or the record is erased. */
   readonly event: Pick<LogEntry, "eventId" | "model" | "id" | "version" | "kind"> | null
   readonly failure: Failure
-  /** Deliveries of its lane that wait behind it. */
+  /** Number of later deliveries with the same ordering key that wait for it. */
   readonly parked: number
 }
 
@@ -328,29 +328,29 @@ export interface DeadLetterDetail extends DeadLetter {
 export interface DeadLetterQuery extends Partial<HandlerName> {
   readonly integration?: string | undefined
   readonly reason?: Failure["reason"] | undefined
-  /** Those that died in [since, until). */
+  /** Only dead letters that died in [since, until). */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** An id. */
+  /** Only ids after this one. */
   readonly after?: number | undefined
   readonly limit: number
 }
 
-/** Counted per handler and integration. */
+/** Numbers of deliveries of one handler in one integration. */
 export interface Backlog extends HandlerName {
   readonly integration: string
   readonly waiting: number
-  /** Could begin now. */
+  /** Could start now. */
   readonly due: number
-  /** Wait for the time of their next try, or for their batch. */
+  /** Wait for the time of their next attempt, or for their batch. */
   readonly later: number
   readonly running: number
   readonly dead: number
-  /** When the oldest of these that is not dead was made. */
+  /** When the oldest of them that is not dead was created. */
   readonly oldest: number | null
 }
 
-/** Off until it is switched on again; nothing is lost meanwhile. */
+/** Identifies what is switched off until it is switched on again; no delivery is lost meanwhile. */
 export type Switch =
   | { readonly _tag: "Writes" }
   | { readonly _tag: "Plugin"; readonly plugin: string; readonly integration: string | null }
@@ -358,9 +358,9 @@ export type Switch =
 export class Deliveries extends Context.Service<Deliveries, {
   // dispatching
   /**
-   * Makes what is missing of these handlers and gives them all; others keep their deliveries and do not hold the log. What
-   * was under way for an earlier owner is due again, a batch with the same members; its claim counts as one that ended with
-   * the process.
+   * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not
+   * kept for them. Deliveries that were running for an earlier owner are due again, batches with the same members; their
+   * claims count as ended by a crash.
    */
   readonly registerHandlers: (
     owner: Owner,
@@ -369,36 +369,36 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** Adds deliveries and moves `handlers` to `position`. */
   readonly dispatch: (
     owner: Owner,
-    stretch: {
+    dispatched: {
       readonly deliveries: ReadonlyArray<NewDelivery>
       readonly handlers: ReadonlyArray<number>
       readonly position: number
     }
   ) => Effect.Effect<void, StoreError>
   /**
-   * Makes a delivery of each tick that was not made yet. It spans the log since the one before, since the handler was
-   * registered if it is the first one, or since the handler was switched on. Gives those that have to wait, because the one
-   * before is neither settled nor dead. Where an integration is not active the span stays open, and where a handler is off
-   * it ends; neither keeps the log.
+   * Creates a delivery for each due tick that has none. The delivery spans the log since the previous tick; the first one spans it
+   * since the handler was registered, or since it was switched on. Returns the ticks that must wait, because the previous
+   * tick is neither settled nor dead. While an integration is not active, the span stays open; while a handler is off, no
+   * span grows. The log is kept for neither.
    */
-  readonly dispatchTicks: (owner: Owner, ticking: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
+  readonly dispatchTicks: (owner: Owner, schedule: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
   // attempting
   /**
-   * Settles what has ended, then claims what is due: one transaction. `next`: when the next delivery will be due. `alone`:
-   * one that must run alone is due, and was not wanted.
+   * In one transaction: settles the attempts that have ended, then claims due deliveries. `next`: when the next delivery will be
+   * due. `alone`: a delivery that must run alone is due, and a request for other deliveries passed over it.
    */
   readonly settleAndClaim: (
     owner: Owner,
     outcomes: ReadonlyArray<AttemptOutcome>,
-    wants: ReadonlyArray<ClaimRequest>
+    requests: ReadonlyArray<ClaimRequest>
   ) => Effect.Effect<
     { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly alone: boolean },
     StoreError
   >
-  /** Rows of the log, however old, in the order of positions; what was erased is missing. */
+  /** Log rows at these positions, however old, in position order; erased rows are missing. */
   readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
-  /** By position: the batch in which the event was last delivered to the handler, if it ever was. */
+  /** By position: the batch in which the event was last delivered to the handler, if there was one. */
   readonly batches: (
     handler: number,
     positions: ReadonlyArray<number>
@@ -408,15 +408,15 @@ export class Deliveries extends Context.Service<Deliveries, {
   /** The result of a step, if it has one. */
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
   /**
-   * What `begin` would refuse with now; null: it would begin, unless the hour's budget is used up. It begins nothing, but notes,
-   * as `begin` does, that an operator's answer was given to this request or kept it back.
+   * The refusal that `begin` would return now; null: it would begin the step, unless the hour's budget is used up. Does not begin
+   * the step, but, like `begin`, records that this request received an operator's answer or is blocked by one.
    */
   readonly checkBegin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginRefusal | null, StoreError>
-  /** Commits the intent, and with it what is expected to be seen of the write. */
+  /** Commits the intent, together with the expectations of the write. */
   readonly begin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginResult, StoreError>
   /**
-   * Keeps the result of a step that has none, begun or not. What happened counts, whoever owns the delivery by now.
-   * `created`: ids of what the write brought into being.
+   * Saves the result of a step that has none, whether or not `begin` was called for it. Saves it even if another process owns the
+   * delivery by now, because the effect has happened. `created`: ids of the records that the write created.
    */
   readonly finish: (
     fence: FencingToken,
@@ -424,11 +424,11 @@ export class Deliveries extends Context.Service<Deliveries, {
     result: Json,
     created?: Readonly<Partial<Record<Model, string>>>
   ) => Effect.Effect<void, StoreError>
-  /** It is known that nothing was done of what this attempt began. */
+  /** Removes the step that this attempt began, because it certainly had no effect. */
   readonly withdraw: (fence: FencingToken, key: StepKey) => Effect.Effect<void, StoreError>
-  /** The published content of a record; null if it is not live, or not known. */
+  /** The published content of a record; null if the record is not live, or unknown. */
   readonly content: (key: StreamKey, id: string) => Effect.Effect<Json | null, StoreError>
-  /** Live applications that show a candidate, in the order of their ids. */
+  /** Live applications that show a candidate, in id order. */
   readonly applicationsOf: (
     integration: string,
     candidate: string,
@@ -438,49 +438,49 @@ export class Deliveries extends Context.Service<Deliveries, {
   // operating
   readonly handlers: Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
   readonly backlog: Effect.Effect<ReadonlyArray<Backlog>, StoreError>
-  /** In the order of ids. */
+  /** In id order. */
   readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
   readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
   /**
-   * Tried again from `dueAt`, with all their attempts; `fresh` as of a new delivery; `died`: only those that died at that
-   * time, by id. Gives how many were dead.
+   * Retries dead letters from `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: by id, only those
+   * that died at this time. Returns how many were dead.
    */
   readonly redrive: (
     ids: ReadonlyArray<number>,
     how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
-    act: OperatorAction
+    action: OperatorAction
   ) => Effect.Effect<number, StoreError>
-  /** Given up for good: what is parked behind them goes on; `died` as for `redrive`. Gives how many were dead. */
+  /** Deletes dead letters; the deliveries that they park continue. `died`: as for `redrive`. Returns how many were dead. */
   readonly discard: (
     ids: ReadonlyArray<number>,
-    act: OperatorAction,
+    action: OperatorAction,
     died?: ReadonlyMap<number, number>
   ) => Effect.Effect<number, StoreError>
-  /** Open steps of `occasions` that an attempt at this dead letter would not simply repeat, the oldest first. */
+  /** Unresolved steps with these keys that an attempt at this dead letter would not simply repeat, the oldest first. */
   readonly unresolvedSteps: (
     delivery: number,
-    occasions: ReadonlyArray<string>
+    dedupKeys: ReadonlyArray<string>
   ) => Effect.Effect<ReadonlyArray<UnresolvedStep>, StoreError>
-  /** Gives the open step of this name an answer, and tries the dead letter again from `dueAt` if it was the last one. */
+  /** Answers the unresolved step with this name. If it was the last one, the dead letter is retried from `dueAt`. */
   readonly resolve: (
     delivery: number,
-    occasions: ReadonlyArray<string>,
+    dedupKeys: ReadonlyArray<string>,
     name: string,
-    answer: Resolution,
+    resolution: Resolution,
     dueAt: number,
-    act: OperatorAction
+    action: OperatorAction
   ) => Effect.Effect<ResolveResult, StoreError>
-  /** Delivers again, behind what the lanes hold. */
-  readonly replay: (deliveries: ReadonlyArray<NewDelivery>, act: OperatorAction) => Effect.Effect<void, StoreError>
-  /** What is switched off. */
+  /** Adds deliveries again, after those that already have the same ordering key. */
+  readonly replay: (deliveries: ReadonlyArray<NewDelivery>, action: OperatorAction) => Effect.Effect<void, StoreError>
+  /** All switches that are off. */
   readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
-  /** Resuming all writes makes due what was stopped by them. */
-  readonly setSwitch: (which: Switch, on: boolean, act: OperatorAction) => Effect.Effect<void, StoreError>
-  /** Returns once operators of this process have done more than `seen`, and gives how much. */
+  /** Resuming all writes makes the deliveries due that waited because writes were stopped. */
+  readonly setSwitch: (which: Switch, on: boolean, action: OperatorAction) => Effect.Effect<void, StoreError>
+  /** Waits until this process has committed more than `seen` operator commands; returns how many it has committed. */
   readonly awaitCommand: (seen: number) => Effect.Effect<number>
   /**
-   * Forgets journals that were begun before `before`, of what no delivery is of any more and no replay could be: the log is
-   * kept longer while a reader is behind. Returns how many.
+   * Deletes journal rows of steps that began before `before` and that neither a delivery nor a replay can need: a replay can need
+   * them while the log still has the event, which is longer while a reader is behind. Returns how many.
    */
   readonly prune: (before: number) => Effect.Effect<number, StoreError>
 }>()("rollcall/store/Deliveries") {}

@@ -1,26 +1,26 @@
-/** What is found of a store that is only looked at: nothing is written, and nobody's ownership is taken. */
+/** The result of inspecting a store: an inspection writes nothing and takes no ownership. */
 import type { LogIdentity } from "../domain/ChangeEvent.ts"
 
 export interface Inspection {
-  /** Whether there is a store; if not, one can be made there. */
+  /** Whether there is a store; if not, one can be created there. */
   readonly exists: boolean
-  /** Whether another program keeps everybody from writing. */
+  /** Whether another program holds the write lock. */
   readonly locked: boolean
-  /** null where there is no store. */
+  /** null if there is no store. */
   readonly log: StoredLog | null
 }
 
 export interface StoredLog extends LogIdentity {
-  /** Saved position of the relay; 0 = none. */
+  /** Saved position of the relay; 0 = none saved. */
   readonly saved: number
-  /** Position behind which publishing begins (`publishingStart`). */
+  /** Position after which publishing begins (`publishingStart`). */
   readonly start: number
-  /** Oldest position that is read, and newest. */
+  /** Oldest position that readers can read, and newest position. */
   readonly oldest: number
   readonly newest: number
 }
 
-/** The chain of a log at a position, as `Store.chains` has it. */
+/** SQL for the chain of a log at a position, with the same meaning as in `Store.chains`. */
 export const chainQuery = (position: number): string => `
   SELECT CASE ${position} WHEN c.position THEN c.chain WHEN c.pruned THEN c.pruned_chain ELSE
     (SELECT e.chain FROM events e WHERE e.position = ${position} AND e.position > c.pruned) END AS chain

@@ -1,8 +1,8 @@
 /**
- * All that is durable, as values: what is kept of integrations, streams, records and holds, and of what operators did.
+ * The values that the store keeps: integrations, streams, records, holds and operator actions.
  *
  * Gotchas
- * - A head says what was *published*; what was observed and not yet published is a pending row.
+ * - A head describes the *published* state of a record. A change that is observed but not yet published is a pending row.
  */
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
 import type { HourlyCounts } from "../domain/Guard.ts"
@@ -11,22 +11,26 @@ import type { Processing, ProcessingRules } from "../domain/Processing.ts"
 
 // ---- integrations -------------------------------------------------------------------------------------------------
 
-/** One connected third-party system, and how it is to be read. */
+/** One connected third-party system and its settings. */
 export interface IntegrationState {
   /** `<tool>:<identifier>` */
   readonly id: string
   readonly account: string
-  /** `auto`: all that the integration's tool is not known to lack. */
+  /** `auto`: all models except those that the integration's tool is known not to support. */
   readonly models: "auto" | ReadonlyArray<Model>
-  /** Between two polls, and two sweeps, of a stream; ms. */
+  /** Time between two polls of a stream, ms. */
   readonly interval: number
+  /** Time between two sweeps of a stream, ms. */
   readonly sweepInterval: number
   readonly backfill: "publish" | "fill"
-  /** Configuration names it. Others were added at run time and stay over restarts. */
+  /** True if the integration is in the configuration. Others were added at run time and are kept over restarts. */
   readonly declared: boolean
   /** Raised when its records are erased. */
   readonly generation: number
-  /** `removed`: not read, all is kept. `erasing`: until everybody who must has read its events. `erased`: nothing is left. */
+  /**
+   * `removed`: not read any more, its data is kept. `erasing`: waits until all required readers have read its events. `erased`:
+   * its data is deleted.
+   */
   readonly state: "active" | "removed" | "erasing" | "erased"
 }
 
@@ -34,7 +38,7 @@ export interface IntegrationState {
 
 export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive" | "unreadable"
 
-/** Rows of one reading: read = sum of all the others. */
+/** Rows of one run by outcome. `read` is the sum of all the others. */
 export interface RowCounts {
   readonly read: number
   readonly unchanged: number
@@ -48,57 +52,58 @@ export interface RowCounts {
   readonly quarantined: number
 }
 
+/** A poll or a sweep. */
 export interface Run {
   readonly id: number
   readonly kind: "poll" | "sweep"
-  /** First sweep of the stream. */
+  /** True for the stream's first sweep. */
   readonly backfill: boolean
-  /** `updated_after` sent, server milliseconds; null = everything. */
+  /** The `updated_after` parameter of the requests, server ms; null = not sent, the whole list is read. */
   readonly updatedAfter: number | null
   readonly cursor: string | null
-  /** A sweep reads its pages first and then confirms what it did not meet. */
+  /** A sweep first reads all pages and then confirms the absence of the records that were not in them. */
   readonly phase: "pages" | "confirm"
   readonly pages: number
   /** Our clock, ms. */
   readonly startedAt: number
-  /** What the watermark becomes when a poll's last page commits; server ms. */
+  /** The stream's new watermark once the poll's last page is committed; server ms. */
   readonly watermark: number | null
   readonly rowCounts: RowCounts
-  /** Rows of a poll that did not change since `from`. */
+  /** Rows of a poll whose `changed_at` is before `updatedAfter`. */
   readonly unfilteredRows?: number
-  /** Changes a sweep met that polls should have shown, had they shown anything. */
+  /** Changes found by a sweep that the polls before it should have returned. */
   readonly missedByPolls?: number
-  /** Pages in a row, up to here, without a record that is new to it. */
+  /** How many consecutive pages, up to the latest one, contained only records that the run had already read. */
   readonly pagesWithoutNewRows?: number
-  /** A cursor it came by: only a list that leads in a circle comes by there again. */
+  /** A cursor that the run has already used. If the API returns it again, the pagination is a loop. */
   readonly loopMarker?: string | null
-  /** Of a sweep: how often the list was read in a row, this time included; absent = 1. */
+  /** Number of the sweep's current pass over the list; absent = 1. */
   readonly pass?: number
-  /** How many of these passes one process read without a long pause. */
+  /** How many of the passes one process read without a long pause. */
   readonly uninterruptedPasses?: number
-  /** When its newest page was committed (our clock, ms), and the epoch of the process that did. */
+  /** When the latest page was committed (our clock, ms), and the epoch of the process that committed it. */
   readonly lastPageAt?: number
   readonly lastPageEpoch?: number
-  /** The stream's newest reading at that moment. */
+  /** Id of the stream's newest run when the latest page was committed. */
   readonly newestRunAtLastPage?: number
   /**
-   * The worst reason why it may have skipped a record: a record changed meanwhile, there was a long pause between two pages, a
-   * confirm showed more records than the pages, or another process read on.
+   * The most serious reason why the pass may have skipped a record: a record changed meanwhile, there was a long pause between
+   * two pages, a confirm found records that the pages did not contain, or another process continued the pass.
    */
   readonly possibleGap?: "change" | "pause" | "hidden" | "restart"
-  /** The list has to be read again for that reason. */
+  /** The list must be read again because of `possibleGap`. */
   readonly mustRepeat?: boolean
 }
 
-/** Everything durable about one stream but its records. */
+/** The state of one stream, without its records. */
 export interface StreamState extends StreamKey {
   readonly account: string
   readonly generation: number
   readonly phase: "starting" | "backfilling" | "live"
   readonly paused: boolean
-  /** No longer to be read: kept, not shown. */
+  /** No longer read. The state is kept but hidden from operators. */
   readonly retired?: boolean
-  /** Old records are only taken in, as version 1: no event of theirs is published. */
+  /** Old records are stored as version 1 without a published event. */
   readonly silentBackfill?: boolean
   readonly blocked: {
     readonly reason: BlockReason
@@ -108,41 +113,41 @@ export interface StreamState extends StreamKey {
   } | null
   /** W: server time up to which the stream is complete, ms. */
   readonly watermark: number | null
-  /** P: the watermark before; polls read from P − margin. */
+  /** P: the watermark before W. Polls read from P − overlap. */
   readonly previousWatermark: number | null
-  /** ms; only ever raised. */
+  /** How far before P a poll starts, ms. Only ever raised. */
   readonly overlap: number
-  /** What polls are answered instead of what changed; absent = what changed (W12, C6). */
+  /** How polls behave if the filter does not work: they return the whole list or nothing. Absent = the filter works (W12, C6). */
   readonly pollsReturn?: "everything" | "nothing"
-  /** Up to when the last poll was complete that was answered anything, server ms. */
+  /** Watermark of the last poll that returned any records, server ms. */
   readonly lastNonEmptyPollAt?: number
   /** Newest samples of (server clock − our clock), ms. */
   readonly clockOffsets: ReadonlyArray<number>
-  /** Until when the stream was reported to be complete, server ms: never lower within a generation. */
+  /** Latest `complete_to` that was reported, server ms. Never decreases within a generation. */
   readonly reportedTo?: number
-  /** Server ms: start of the first sweep, and end of the last pass of it. */
+  /** Start of the first sweep and end of its last pass, server ms. */
   readonly backfillStartedAt: number | null
   readonly backfilledAt: number | null
-  /** Last reading id given. */
+  /** Id of the newest run. */
   readonly lastRunId: number
-  /** The sweep in progress: resumed after a restart. */
+  /** The sweep in progress. It is resumed after a restart. */
   readonly sweep: Run | null
   readonly lastPoll: (Run & { readonly endedAt: number }) | null
   readonly lastSweep: (Run & { readonly endedAt: number }) | null
-  /** Deletes and restores published lately, for the guard's window. */
+  /** Recently published deletes and restores, for the guard's window. */
   readonly guardHistory?: ReadonlyArray<HourlyCounts>
-  /** By which rules hashes of its heads were made, newest last; the key of redaction is kept nowhere. */
+  /** Processing rules with which the hashes of the stream's heads were made, newest last. The redaction key is not stored. */
   readonly processings?: ReadonlyArray<ProcessingRules & Pick<Processing, "fingerprint">>
-  /** Consecutive failed readings, and the last fault in words (no personal data). */
+  /** Number of consecutive failed runs, and the last error message (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
 }
 
 // ---- records ------------------------------------------------------------------------------------------------------
 
-/** What was last published of one record. */
+/** The last published state of one record. */
 export interface Head {
   readonly id: string
-  /** 0 = never published (a tombstone met as such, or a backfill that only fills). */
+  /** 0 = never published: the record was already deleted when first read, or a silent backfill stored it. */
   readonly version: number
   readonly live: boolean
   /** Log row of the latest version; null when version is 0. */
@@ -150,24 +155,24 @@ export interface Head {
   /** Hash of the serialized text as last observed *and published*. */
   readonly textHash: string
   readonly canonicalHash: string
-  /** What processing (normaliser, redaction, registry entry) the hashes were made with. */
+  /** Identifies the processing (normalizer, redaction, registry entry) with which the hashes were made. */
   readonly fingerprint: string
   /** `changed_at`, milliseconds. */
   readonly changedAt: number | null
-  /** Newest reading that met the record, live or deleted. */
+  /** Newest run that read the record, live or deleted. */
   readonly lastSeenRunId: number
 }
 
 export type PendingStatus = "staged" | "held" | "rejected" | "disputed" | "absent"
 
-/** Observed and not yet published: one row a record, the newest observation replaces its content. */
+/** A change that is observed but not yet published. There is one row per record, and a newer observation replaces its content. */
 export interface Pending {
   readonly id: string
   readonly status: PendingStatus
-  /** Reading that staged it. */
+  /** Run that staged the change. */
   readonly runId: number
   readonly origin: Origin
-  /** What was observed; null for `absent` (nothing was). */
+  /** The observed content; null for `absent`, because no content was observed. */
   readonly content: string | null
   readonly deleted: boolean
   readonly reason: DeleteReason | null
@@ -176,15 +181,15 @@ export interface Pending {
   readonly remoteId: string | null
   readonly changedAt: string | null
   readonly detectedAt: number
-  /** `absent`: how many spaced confirms agreed, and when the last did (our clock, ms). */
+  /** `absent`: how many confirms, spaced in time, did not find the record, and when the last one did not (our clock, ms). */
   readonly confirms: number
   readonly confirmedAt: number | null
-  /** `held` and `rejected`: the hold it belongs to; `disputed`: the one it goes back to if it is what it was. */
+  /** `held` and `rejected`: the row's hold. `disputed`: the hold that the row returns to if the dispute confirms its content. */
   readonly hold: number | null
 }
 
 export interface Quarantined {
-  /** Hash of the record's text: the same unreadable record is one row, counted. */
+  /** Hash of the record's text: an unreadable record that is read repeatedly is one row with a count. */
   readonly hash: string
   readonly reason: string
   /** Never shown in logs; kept so that nothing is lost. */
@@ -196,42 +201,42 @@ export interface Quarantined {
 
 export type HoldState = "open" | "rejected" | "approving" | "approved" | "cancelled"
 
-/** How an approved hold is released. */
+/** How the changes of an approved hold are released. */
 export interface ReleaseMode {
-  /** Origin of its events; null = as found. */
+  /** Origin of the released events; null = the origin with which each change was found. */
   readonly origin: "backfill" | null
-  /** Of a scope hold: nothing is published, the records count as they are now shown. */
+  /** Scope holds only: no events are published, and the current content counts as published. */
   readonly silent: boolean
 }
 
-/** Pending rows that the guard keeps back until someone decides. */
+/** Pending rows that the guard keeps unpublished until an operator decides. */
 export interface Hold {
   readonly id: number
   readonly kind: "deletes" | "restores" | "scope"
   readonly state: HoldState
-  /** In words, without personal data. */
+  /** Text for operators, without personal data. */
   readonly reason: string
-  /** `scope`: what keeps its published value; `*` is any member of an array. */
+  /** `scope`: paths that keep their published value; `*` is any member of an array. */
   readonly paths: ReadonlyArray<string>
   /** Our clock, ms. */
   readonly openedAt: number
-  /** When its state was last decided, by a person or because nothing was left of it. */
+  /** When the state last changed: an operator decided, or no rows were left (our clock, ms). */
   readonly decidedAt: number | null
-  /** Rows released once it was approved. */
+  /** Number of rows released since the approval. */
   readonly released: number
-  /** While and after it is approved. */
+  /** Set once the hold is approved. */
   readonly release: ReleaseMode | null
 }
 
 // ---- operators ----------------------------------------------------------------------------------------------------
 
-/** Something an operator did. */
+/** One command of an operator, for the audit log. */
 export interface OperatorAction {
   /** Our clock, ms. */
   readonly at: number
   readonly command: string
-  /** What it was done to. */
+  /** The stream, hold, plugin … that the command was applied to. */
   readonly target: string
-  /** In words, without secrets and personal data. */
+  /** Text without secrets and personal data. */
   readonly detail: string
 }

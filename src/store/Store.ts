@@ -1,15 +1,15 @@
 /**
- * The port behind which all durable state lives: integrations, streams, heads, pending rows, the event log, readers.
+ * The port to all durable state: integrations, streams, heads, pending rows, the event log and its readers.
  * Hides the database, its dialect and its locking.
  *
  * Invariants
- * 1. What a `transact` body writes is committed together or not at all   (I2)
- * 2. Positions are gap-free and become visible in order: a reader that asks for `position > mine` misses none   (I5, X13)
- * 3. A transaction of an owner whose epoch is no longer the newest fails with `Fenced` and changes nothing   (I10)
+ * 1. All writes of a `transact` body are committed together, or none of them is   (I2)
+ * 2. Positions are gap-free and become visible in order, so a reader that queries `position > mine` misses no event   (I5, X13)
+ * 3. If the owner's epoch is no longer the newest, its transaction fails with `Fenced` and changes nothing   (I10)
  *
  * Gotchas
- * - Content is stored once, in the event log. `before` is the `after` of the record's previous row.
- * - A silent row of the log is given to no reader; it has a position, a version and, unless it was erased, content.
+ * - Content is stored once, in the event log: `before` of a row is `after` of the record's previous row.
+ * - Readers never receive a silent row of the log. It has a position, a version and, unless it was erased, content.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -40,10 +40,10 @@ export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Sche
     return false
   }
   get hint(): string {
-    return `another process owns "${this.scope}" now; this one stops writing. Nothing is lost. A store is for one process: if both are meant to run, give each its own.`
+    return `another process owns "${this.scope}" now; this process stops writing. Nothing is lost. Only one process may use a store: if both should run, give each its own store.`
   }
 }
-/** The database cannot be used now (see `StoreFault`), or too many want the same rows: nothing was committed, try later. */
+/** The database is unavailable (see `StoreFault`), or too many transactions compete for the same rows: nothing was committed, try later. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   operation: Schema.String,
   cause: Schema.Defect()
@@ -54,13 +54,13 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   get hint(): string {
     const fault = faultOf(this.cause)
     return fault === null
-      ? "the store could not do this now, because others change the same rows; it is tried again."
+      ? "the store could not do this now because other transactions change the same rows; Rollcall tries again."
       : `${fault.message}; ${fault.hint}.`
   }
 }
-/** An older copy of the database answers: nothing was read from it or committed to it, try again later. */
+/** An older copy of the database answers instead: nothing was read from it or committed to it, try again later. */
 export class OlderCopy extends Schema.TaggedError<OlderCopy>()("OlderCopy", {
-  /** How many commits of this process it lacks. */
+  /** How many commits of this process the copy lacks. */
   missing: Schema.Number
 }) {
   get retryable(): boolean {
@@ -68,10 +68,10 @@ export class OlderCopy extends Schema.TaggedError<OlderCopy>()("OlderCopy", {
   }
   get hint(): string {
     const commits = this.missing === 1 ? "a commit" : `${this.missing} commits`
-    return `the database that answers lacks ${commits} of this process: an older copy of the store took its place, by a failover that lost data or a disk that was set back. Nothing is read from it or written to it. Bring back the database that has what was committed, and Rollcall goes on by itself; or stop Rollcall, run \`rollcall store adopt\`, and start it again.`
+    return `the database that answers lacks ${commits} of this process: an older copy of the store took its place, because a failover lost data or a disk was restored to an earlier state. Rollcall neither reads from this copy nor writes to it. Bring back the database that has all commits, and Rollcall continues by itself; or stop Rollcall, run \`rollcall store adopt\`, and start it again.`
   }
 }
-/** The configured place holds no store and none can be made there: the message says what to do. */
+/** There is no store at the configured location and none can be created there: the message says what to do. */
 export class Misconfigured extends Schema.TaggedError<Misconfigured>()("Misconfigured", { message: Schema.String }) {
   get retryable(): boolean {
     return false
@@ -80,7 +80,7 @@ export class Misconfigured extends Schema.TaggedError<Misconfigured>()("Misconfi
     return this.message
   }
 }
-/** What is stored is not what this program wrote, or was written by a newer one. */
+/** This program did not write the stored data, or a newer version of this program wrote it. */
 export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatible", { message: Schema.String }) {
   get retryable(): boolean {
     return false
@@ -89,7 +89,7 @@ export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatib
     return `${this.message}; use the version of Rollcall that wrote this store, or another store.`
   }
 }
-/** What is stored is not what this program wrote: nothing that was read from there may be used. */
+/** The stored data has changed since this program wrote it: do not use anything that was read. */
 export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message: Schema.String }) {
   get retryable(): boolean {
     return false
@@ -98,7 +98,7 @@ export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message:
     return `${this.message}; check the disk, restore the store from a backup, and run \`rollcall store adopt\`.`
   }
 }
-/** What the caller does next is in the reason. */
+/** The reason tells the caller what to do next. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   reason: Schema.Union([Fenced, Unavailable, OlderCopy, Misconfigured, Incompatible, Damaged])
 }) {
@@ -107,7 +107,7 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   }
 }
 
-// ---- what it is given, and gives ----------------------------------------------------------------------------------
+// ---- values -------------------------------------------------------------------------------------------------------
 
 /** Why the store cannot be used; `since` is our clock, ms. */
 export interface Outage {
@@ -121,40 +121,40 @@ export interface Owner {
   readonly epoch: number
 }
 
-/** What is written of one record in one transaction; the store gives events their positions, in array order. */
+/** All that one transaction writes about one record. The store assigns positions to the events, in array order. */
 export interface RecordWrite {
-  /** `position` is that of the row *before* `events`; the store replaces it by that of the last event. */
+  /** `position` is that of the record's row *before* `events`; the store replaces it with that of the last event. */
   readonly head: Head
   readonly events: ReadonlyArray<NewEvent>
-  /** The events are for no reader: rows of the log like others, which `log` passes over. */
+  /** Readers do not receive the events: they are ordinary rows of the log that `readLog` skips. */
   readonly silent?: boolean
-  /** Deleted, and nothing is left of it at its source: what the log holds of it is for `dropErased` (D11, D23). */
+  /** The record is deleted and its source erased its content: `purgeErased` also removes the content from the log (D11, D23). */
   readonly erased?: boolean
   /**
-   * What the record shows of others, before and now; absent = the same. `before` null = not known, nobody is owed a
-   * re-read for it.
+   * The content of other records that the record repeats, before and now; absent = unchanged. `before` null = unknown: no
+   * record becomes stale because of it.
    */
   readonly references?: { readonly before: References | null; readonly after: References }
 }
 
-/** Records to be re-read because content they repeat was seen changed elsewhere; too many to name = everything. */
+/** Records to re-read because content that they repeat has changed elsewhere; "everything" = too many to list. */
 export type StaleRecords = ReadonlyArray<string> | "everything"
 
-/** A record that was last published in an earlier generation. */
+/** A record whose newest event belongs to an earlier generation. */
 export interface OlderGenerationRecord {
   readonly head: Head
   readonly remoteId: string | null
   readonly changedAt: string | null
-  /** Content as it was published; null on a delete. */
+  /** Content as published; null for a delete. */
   readonly content: string | null
 }
 
-/** A hold as it is listed: its stream, and how many rows it has now. */
+/** A hold with its stream and its current number of rows. */
 export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
-/** A write of which nothing was ever seen. */
+/** A plugin's write that no record has ever shown. */
 export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | "plugin" | "delivery" | "depth"> {
-  /** Where it was looked for. */
+  /** The record, or the kind of record, that was expected to show the write. */
   readonly key: Expectation["key"]
   /** Our clock, ms. */
   readonly reportedAt: number
@@ -169,17 +169,17 @@ export interface LogQuery {
 }
 
 /**
- * Name under which `readerPosition` gives the position behind which publishing begins: where the generation does, 0 in the first, or later
- * where retention had taken events before there was anything to publish to.
+ * Name of the reader whose position is the one after which publishing begins. That is where the generation begins (0 in the first), or
+ * later if retention had deleted events before a sink was configured.
  */
 export const publishingStart = "publishing"
-/** What part of the log can be read. */
+/** The part of the log that can be read. */
 export interface LogRange {
   readonly oldest: number
   readonly newest: number
 }
 
-/** What proves a log: see `chainOf`. */
+/** Chains that identify a log's content: see `chainOf`. */
 export interface LogChains extends LogRange {
   /** At `newest`. */
   readonly chain: string
@@ -188,7 +188,7 @@ export interface LogChains extends LogRange {
 
 // ---- the port -----------------------------------------------------------------------------------------------------
 
-/** What a transaction on one stream can do. Valid only inside its `transact`. */
+/** The operations of a transaction on one stream. Valid only inside its `transact`. */
 export interface StreamTx {
   /** As committed when the transaction began. */
   readonly state: StreamState
@@ -206,149 +206,149 @@ export interface StreamTx {
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
-  /** How many records of the stream live, as published. */
+  /** How many records of the stream are live, as published. */
   readonly liveCount: Effect.Effect<number, StoreError>
-  /** How many records are absent by at least one confirm. */
+  /** How many records at least one confirm has found absent. */
   readonly absentCount: Effect.Effect<number, StoreError>
-  /** The stream's holds that are neither approved nor cancelled, in order of their ids. */
+  /** The stream's holds that are neither approved nor cancelled, in id order. */
   readonly holds: Effect.Effect<ReadonlyArray<Hold>, StoreError>
-  /** Gives the id. */
+  /** Assigns the id. */
   readonly openHold: (hold: Omit<Hold, "id">) => Effect.Effect<Hold, StoreError>
   readonly saveHold: (hold: Hold) => Effect.Effect<void, StoreError>
   readonly holdSize: (hold: number) => Effect.Effect<number, StoreError>
-  /** Pending rows of one hold, but those to be re-read, in id order, at most `limit`, after `after`. */
+  /** Pending rows of one hold, except disputed ones, in id order, at most `limit`, after `after`. */
   readonly pendingOfHold: (
     hold: number,
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
-  /** Marks records as met by a reading; never lowers the mark. */
-  readonly markSeen: (ids: ReadonlyArray<string>, reading: number) => Effect.Effect<void, StoreError>
+  /** Marks records as seen by a run; never lowers the mark. */
+  readonly markSeen: (ids: ReadonlyArray<string>, runId: number) => Effect.Effect<void, StoreError>
   readonly putPending: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
   readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
-  /** Who is owed a re-read, in id order, at most `limit`. */
+  /** The next stale records to re-read, in id order, at most `limit`. */
   readonly takeStale: (limit: number) => Effect.Effect<StaleRecords, StoreError>
-  /** These were re-read after they were taken; what was owed anew since then stays owed. */
+  /** These records were re-read after `takeStale` returned them; a record that became stale again since then stays stale. */
   readonly markRefreshed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
-  /** Nobody of the stream is owed anything any more: how many were. */
+  /** Clears the stream's refresh queue; returns how many records were queued. */
   readonly clearStale: Effect.Effect<number, StoreError>
-  /** Owes these records a re-read. */
+  /** Queues these records for a re-read. */
   readonly markStale: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
-  /** What is derived of this stream, in the same transaction: its `state`, `heads`, `contents`, `save` and `write`. */
+  /** The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. */
   readonly derived: (model: DerivedModel) => Effect.Effect<StreamTx, StoreError>
-  /** Which record of a derived model each of these was last set to show. */
+  /** By id: the record of the derived model that each of these records was last set to show. */
   readonly derivedIds: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, StoreError>
-  /** Who is set to show these and lives, with the log row of its content: in id order, at most `most` for each. */
+  /** By derived id: the live records that show it, each with the log row of its content; in id order, at most `most` per derived id. */
   readonly liveSources: (
-    children: ReadonlyArray<string>,
+    derivedIds: ReadonlyArray<string>,
     most: number
   ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>, StoreError>
-  /** Who is set to show these and is deleted. */
+  /** By derived id: the deleted records that were last set to show it. */
   readonly deletedSources: (
-    children: ReadonlyArray<string>
+    derivedIds: ReadonlyArray<string>
   ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<string>>, StoreError>
-  /** By id of the one that shows it; null = it shows none. */
-  readonly setDerivedIds: (children: ReadonlyMap<string, string | null>) => Effect.Effect<void, StoreError>
+  /** By id of the source record; null = it shows no derived record. */
+  readonly setDerivedIds: (derivedIds: ReadonlyMap<string, string | null>) => Effect.Effect<void, StoreError>
   /** Heads whose log row is of a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
   readonly olderGenerationRecords: (
     generation: number,
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<OlderGenerationRecord>, StoreError>
-  /** Deletes log rows of generations before `generation`, which no head may refer to any more; at most `limit`, returns how many. */
+  /** Deletes log rows of generations before `generation`, at most `limit`; returns how many. No head may refer to these rows any more. */
   readonly deleteOlderGenerationEvents: (generation: number, limit: number) => Effect.Effect<number, StoreError>
-  /** Whether anything that plugins wrote is still to be seen here. */
+  /** Whether records of the stream are still expected to show a plugin's write. */
   readonly hasExpectations: Effect.Effect<boolean, StoreError>
-  /** What is still to be seen under these keys, in the order of writing. */
+  /** Open expectations with these keys, in the order of their writes. */
   readonly openExpectations: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<OpenExpectation>, StoreError>
-  /** This record shows it. */
+  /** Notes that this record shows the expected write. */
   readonly recordMatch: (expectation: OpenExpectation, record: string) => Effect.Effect<void, StoreError>
-  /** A sweep is complete: counts it for all that was written before it began, and forgets what may be forgotten. */
-  readonly countSweep: (reading: number) => Effect.Effect<void, StoreError>
-  /** What one sweep too many has passed by, a few of it. */
+  /** A sweep is complete: counts it for every expectation whose write came before it, and deletes those that may lapse unreported. */
+  readonly countSweep: (runId: number) => Effect.Effect<void, StoreError>
+  /** Expectations that too many sweeps have not seen fulfilled, a limited number of them. */
   readonly overdueExpectations: Effect.Effect<ReadonlyArray<OpenExpectation>, StoreError>
-  /** Waits for these no longer; the unconfirmed stay listed. */
+  /** Stops waiting for these expectations; the unconfirmed ones stay listed. */
   readonly closeExpectations: (
     shown: ReadonlyArray<OpenExpectation>,
     unconfirmed: ReadonlyArray<OpenExpectation>
   ) => Effect.Effect<void, StoreError>
   readonly saveState: (state: StreamState) => Effect.Effect<void, StoreError>
-  /** Writes down what an operator did. */
+  /** Adds an operator's action to the audit log. */
   readonly audit: (entry: OperatorAction) => Effect.Effect<void, StoreError>
   /**
-   * Heads and events, and what the records mention; whoever shows changed content otherwise, in any stream of the
-   * integration, is owed a re-read from here on. Call it last, the log's counter is locked from here to the commit.
+   * Writes heads, events and references. Records of any stream of the integration that still show the old version of changed
+   * content become stale. Call it last: the log's counter is locked from here to the commit.
    */
   readonly write: (records: ReadonlyArray<RecordWrite>) => Effect.Effect<void, StoreError>
 }
 
 export class Store extends Context.Service<Store, {
   readonly identity: LogIdentity
-  /** Whether there was no store here before it was opened. */
+  /** Whether opening the store created it. */
   readonly isNew: boolean
-  /** Why the store cannot be used now, from memory; null while it answers. */
+  /** Why the store is unavailable, from memory; null while it answers. */
   readonly outage: Effect.Effect<Outage | null>
 
   /**
-   * Runs readings that belong to one answer. On SQLite they take one turn among the transactions, where each by itself would
-   * wait for another transaction.
+   * Runs reads that belong to one response. On SQLite they run in one transaction, so they wait once for other transactions and
+   * not once per read.
    */
-  readonly batchReads: <A, R>(readings: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
+  readonly batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
 
-  /** Takes `scope` over and fences whoever had it (I10). */
+  /** Takes `scope` over and fences its previous owner (I10). */
   readonly takeOwnership: (scope: string) => Effect.Effect<Owner, StoreError>
 
   // integrations
-  /** All there ever were, by id. */
+  /** All integrations, removed and erased ones too, in id order. */
   readonly integrations: Effect.Effect<ReadonlyArray<IntegrationState>, StoreError>
-  /** Writes one, and with it the act that led there, if an operator did. */
+  /** Saves an integration, together with the operator's action if there was one. */
   readonly saveIntegration: (
     owner: Owner,
     integration: IntegrationState,
-    act: OperatorAction | null
+    action: OperatorAction | null
   ) => Effect.Effect<void, StoreError>
-  /** What operators did, the newest first. */
+  /** Operators' actions, the newest first. */
   readonly auditLog: (limit: number) => Effect.Effect<ReadonlyArray<OperatorAction>, StoreError>
 
   // streams
-  /** Creates the streams that are missing, leaves the others as they are. */
+  /** Creates the missing streams; leaves existing ones unchanged. */
   readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Effect.Effect<void, StoreError>
   readonly streams: Effect.Effect<ReadonlyArray<StreamState>, StoreError>
   readonly stream: (key: StreamKey) => Effect.Effect<StreamState | null, StoreError>
   /**
-   * Leaves nothing of a stream that nobody reads any more. Its rows of the log become empty, silent ones and keep
-   * positions and event ids; the newest goes first, so that no reader ever meets an event without the content before it.
-   * In many small transactions; begun and not ended, it is to be called again.
+   * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids; the
+   * newest row is emptied first, so no reader ever gets an event without the content before it. Runs in many small
+   * transactions; if it was interrupted, call it again.
    */
   readonly eraseStream: (owner: Owner, key: StreamKey) => Effect.Effect<void, StoreError>
-  /** All streams and the newest position of one moment: what their watermarks promise lies at or before it. */
+  /** All streams and the newest position, read at one moment: every change that the watermarks promise is at or before that position. */
   readonly streamsAtPosition: Effect.Effect<
     { readonly position: number; readonly chain: string; readonly streams: ReadonlyArray<StreamState> },
     StoreError
   >
-  /** One transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock time-out). */
+  /** Runs one transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock timeout). */
   readonly transact: <A, E>(
     owner: Owner,
     key: StreamKey,
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | StoreError>
-  /** Live records that no reading from `reading` on has met, in id order. */
+  /** Live records that no run has seen since run `runId` began, in id order. */
   readonly liveNotSeenSince: (
     key: StreamKey,
-    reading: number,
+    runId: number,
     after: string | null,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, StoreError>
   /** Which of these records are live. */
   readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
-  /** The first and the last `limit` of the ids met live by `reading` or later, in their order: controls of a confirm. */
+  /** The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order: controls of a confirm. */
   readonly controlIds: (
     key: StreamKey,
-    reading: number,
+    runId: number,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, StoreError>
-  /** Pending rows without their content, over all streams, of one, or of one hold, in key order; `after` an id. */
+  /** Pending rows without their content, in key order: of all streams, of one stream, or of one hold. `after` is an id. */
   readonly pendingRows: (
     query: {
       readonly key?: StreamKey | undefined
@@ -357,14 +357,14 @@ export class Store extends Context.Service<Store, {
       readonly limit: number
     }
   ) => Effect.Effect<ReadonlyArray<StreamKey & Omit<Pending, "content">>, StoreError>
-  /** Per stream: live records, pending rows by status, quarantined rows. */
+  /** Per stream: live, stale and quarantined records, and pending rows by status. */
   readonly counts: Effect.Effect<
     ReadonlyArray<
       StreamKey & {
         readonly live: number
         readonly quarantined: number
-        /** Records owed a re-read. */
-        readonly owed: number
+        /** Records that wait for a re-read. */
+        readonly stale: number
         readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
       }
     >,
@@ -372,7 +372,7 @@ export class Store extends Context.Service<Store, {
   >
 
   // holds
-  /** Newest first; without `states` those that are neither approved nor cancelled. `before` an id. */
+  /** Newest first. Without `states`: holds that are neither approved nor cancelled. `before` is an id. */
   readonly holds: (
     query: {
       readonly states?: ReadonlyArray<HoldState> | undefined
@@ -382,8 +382,8 @@ export class Store extends Context.Service<Store, {
   ) => Effect.Effect<ReadonlyArray<ListedHold>, StoreError>
   readonly hold: (id: number) => Effect.Effect<ListedHold | null, StoreError>
   /**
-   * Writes down what a person decided, in any process; whoever owns the stream carries an approval out. False = there was
-   * nothing to decide: the hold is approved, cancelled, or rejected already.
+   * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. False = there was
+   * nothing to decide: the hold is already approved, cancelled or rejected.
    */
   readonly decide: (
     id: number,
@@ -391,26 +391,26 @@ export class Store extends Context.Service<Store, {
     /** Our clock, ms. */
     now: number
   ) => Effect.Effect<boolean, StoreError>
-  /** Returns once more than `seen` decisions were written down by this process, and gives how many. */
+  /** Waits until this process has saved more than `seen` decisions; returns how many it has saved. */
   readonly awaitDecision: (seen: number) => Effect.Effect<number>
 
-  // what plugins wrote
-  /** Writes that some polled model can show and that two sweeps did not find, the newest first (L2). */
+  // plugin writes
+  /** Writes that a polled model can show and that two sweeps did not find, the newest first (L2). */
   readonly unconfirmedWrites: (limit: number) => Effect.Effect<ReadonlyArray<UnconfirmedWrite>, StoreError>
 
   // the event log
-  /** Rows that are not silent, in the order of positions. */
+  /** Rows that are not silent, in position order. */
   readonly readLog: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
-  /** Oldest kept and newest position; both 0 when nothing was ever appended, `oldest` = newest + 1 when all was pruned. */
+  /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` = newest + 1 if every row was pruned. */
   readonly logRange: Effect.Effect<LogRange, StoreError>
   /**
-   * The range, the chain at the newest position, and the chain at each of these positions in their order, all of one moment.
-   * Null: the log ends before that position, or has pruned the row behind it   (X14, X18).
+   * The range, the chain at the newest position, and the chains at these positions in their order, all read at one moment.
+   * A chain is null if the log ends before that position, or if the row after that position is pruned   (X14, X18).
    */
   readonly chains: (positions: ReadonlyArray<number>) => Effect.Effect<LogChains, StoreError>
-  /** Returns once the log holds more than `after`; other processes' appends may take a second to be noticed. */
+  /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
   readonly awaitLog: (after: number) => Effect.Effect<void, StoreError>
-  /** Current published content of a stream's live records in id order, and the newest position at that moment. */
+  /** Current published content of a stream's live records in id order, with the newest position, read at one moment. */
   readonly records: (
     key: StreamKey,
     after: string | null,
@@ -425,17 +425,18 @@ export class Store extends Context.Service<Store, {
     },
     StoreError
   >
-  /** Deletes log rows appended before `before` (our clock, ms), not past `upTo`, as the retention rule allows; returns how many. */
+  /** Deletes log rows that were appended before `before` (our clock, ms) and are not past `upTo`, as retention allows; returns how many. */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
   /**
-   * Takes the content of records that were erased at their source, and leaves their deletes: where the erasure was noticed
-   * before `before` (our clock, ms), the delete is not past `upTo` and no delivery needs it; returns of how many records.
+   * Removes the content of records that their source erased; their delete events stay. Applies to records whose erasure was
+   * noticed before `before` (our clock, ms), whose delete is not past `upTo`, and that no delivery needs. Returns how many records.
    */
   readonly purgeErased: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
 
   /**
-   * Begins the log anew in a later generation: no row before this moment is read any more, and every reader stands at its
-   * beginning, `publishingStart` too. Positions go on. Whoever has the store open keeps the identity it knows. Not later than now: nothing happens.
+   * Restarts the log in a later generation: existing rows are not read any more, and every reader, `publishingStart` too, moves
+   * to the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
+   * the store. Does nothing if `generation` is not later than the current one.
    */
   readonly raiseGeneration: (owner: Owner, generation: number) => Effect.Effect<void, StoreError>
 

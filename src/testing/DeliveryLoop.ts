@@ -1,9 +1,9 @@
 /**
- * Deliveries to one plugin by the rules of the service: who receives what, retries with back-off, dead letters that park
- * their successors, batches that are halved. Hides attempts and time.
+ * Delivers events to one plugin by the same rules as the service: matching of events to handlers, retries with back-off, dead
+ * letters that park later events of the record, halving of failed batches. Hides attempts and virtual time.
  *
  * Gotchas
- * - Deliveries come one after another: races between handlers are not shown. The write budget is not counted.
+ * - Deliveries run one after another, so races between handlers do not occur here. The write budget is not counted.
  */
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Duration from "effect/Duration"
@@ -16,22 +16,20 @@ import { configurationOf, isEnabledIn } from "../plugin/PluginConfiguration.ts"
 import { type CrashPoint, type Defect, TestAttempt, type TestDelivery } from "./TestAttempt.ts"
 import type { DedupKeys, TestEnvironment } from "./TestEnvironment.ts"
 
-/**
- * What became of a delivery. `dead`: it is a dead letter. `parked`: it waits behind a dead letter of the same record.
- */
+/** The result of one delivery. `dead`: it is a dead letter. `parked`: it waits behind a dead letter of the same record. */
 export interface DeliveryResult {
   readonly handler: string
   readonly state: "done" | "dead" | "parked"
-  /** Times the handler was run. */
+  /** How often the handler was run. */
   readonly attempts: number
-  /** Of a dead letter. */
+  /** The failure of a dead letter; otherwise null. */
   readonly failure: HandlerError | Defect | null
 }
 
-/** A plugin in a world that it dies in at most once, and what came of it. */
+/** A plugin, its environment, the point at which the process crashes (at most once), and the results so far. */
 export interface DeliveryContext<C> {
   readonly plugin: Plugin<C>
-  readonly world: TestEnvironment
+  readonly environment: TestEnvironment
   readonly crashPoint: CrashPoint
   readonly settled: Array<DeliveryResult>
   readonly logs: Array<string>
@@ -49,19 +47,19 @@ interface Task {
   readonly run: () => HandlerEffect
 }
 
-/** What a handler's options leave open. */
+/** Defaults of the handler options. */
 const defaults = { timeout: "30 seconds", attempts: 8, first: "1 second", longest: "10 minutes" } as const
-/** Who is told to wait this often will be told so for ever. */
+/** A handler that fails with `RateLimited` this often would do so forever; the delivery becomes a dead letter. */
 const maxRateLimitWaits = 100
 
-const nowhere = ConfigProvider.fromUnknown({})
+const noEnvironment = ConfigProvider.fromUnknown({})
 
-/** The environment does not count; a configuration that is not complete is a mistake of the test. */
+/** Ignores the process environment. An incomplete configuration is a mistake in the test, and therefore a defect. */
 const configOf = <C>({ plugin }: DeliveryContext<C>, integration: string): Effect.Effect<C> =>
   configurationOf(plugin, integration).pipe(
-    Effect.provideService(ConfigProvider.ConfigProvider, nowhere),
+    Effect.provideService(ConfigProvider.ConfigProvider, noEnvironment),
     Effect.mapError(({ message, plugin }) =>
-      new Error(`the configuration of "${plugin}" is not complete, give values with \`plugin.with\`: ${message}`)
+      new Error(`the configuration of "${plugin}" is incomplete; pass values with \`plugin.with\`: ${message}`)
     ),
     Effect.orDie
   )
@@ -75,44 +73,46 @@ const delayOf = (
     Duration.fromInputUnsafe(longest)
   ))
 
-const dedupKeysOf = ({ name }: Handler<never>, of: string): readonly [string] => [JSON.stringify([name, of])]
+const dedupKeysOf = ({ name }: Handler<never>, id: string): readonly [string] => [JSON.stringify([name, id])]
 
-/** Runs a handler until it is done, or there is no use. */
-const attemptUntilSettled = Effect.fnUntraced(function*<C>(trial: DeliveryContext<C>, handler: Handler<C>, task: Task) {
-  const { crashPoint, logs, world } = trial
-  const { attempts = defaults.attempts, retry = {}, timeout = defaults.timeout } = handler.options
-  const delivery = { ...task, handler: handler.name, timeout: Duration.fromInputUnsafe(timeout) }
-  let [runs, failed, waited] = [0, 0, 0]
-  const settled = (state: DeliveryResult["state"], failure: DeliveryResult["failure"] = null): DeliveryResult => ({
-    handler: handler.name,
-    state,
-    attempts: runs,
-    failure
-  })
-  for (;;) {
-    runs++
-    const end = yield* new TestAttempt(world, delivery, crashPoint, logs).run
-    if (end._tag === "Done") return settled("done")
-    if (end._tag === "Crashed") continue
-    const { failure } = end
-    if (failure._tag === "RateLimited" && ++waited < maxRateLimitWaits) {
-      world.state.now += Duration.toMillis(failure.retryAfter)
-    } else if (failure._tag !== "Permanent" && failure._tag !== "RateLimited" && ++failed < attempts) {
-      world.state.now += delayOf(retry, failed)
-    } else return settled("dead", failure)
+/** Runs a handler until it succeeds or the delivery becomes a dead letter. */
+const attemptUntilSettled = Effect.fnUntraced(
+  function*<C>(context: DeliveryContext<C>, handler: Handler<C>, task: Task) {
+    const { crashPoint, logs, environment } = context
+    const { attempts = defaults.attempts, retry = {}, timeout = defaults.timeout } = handler.options
+    const delivery = { ...task, handler: handler.name, timeout: Duration.fromInputUnsafe(timeout) }
+    let [runs, failed, waited] = [0, 0, 0]
+    const settled = (state: DeliveryResult["state"], failure: DeliveryResult["failure"] = null): DeliveryResult => ({
+      handler: handler.name,
+      state,
+      attempts: runs,
+      failure
+    })
+    for (;;) {
+      runs++
+      const end = yield* new TestAttempt(environment, delivery, crashPoint, logs).run
+      if (end._tag === "Done") return settled("done")
+      if (end._tag === "Crashed") continue
+      const { failure } = end
+      if (failure._tag === "RateLimited" && ++waited < maxRateLimitWaits) {
+        environment.state.now += Duration.toMillis(failure.retryAfter)
+      } else if (failure._tag !== "Permanent" && failure._tag !== "RateLimited" && ++failed < attempts) {
+        environment.state.now += delayOf(retry, failed)
+      } else return settled("dead", failure)
+    }
   }
-})
+)
 
 const toHandler = Effect.fnUntraced(
-  function*<C>(trial: DeliveryContext<C>, handler: Handler<C>, { event, input }: Received) {
+  function*<C>(context: DeliveryContext<C>, handler: Handler<C>, { event, input }: Received) {
     const { integration, model, recordId } = event
-    const { parked } = trial.world.state
-    const line = JSON.stringify([handler.name, integration, model, recordId])
-    if (parked.has(line)) {
-      trial.settled.push({ handler: handler.name, state: "parked", attempts: 0, failure: null })
+    const { parked } = context.environment.state
+    const orderingKey = JSON.stringify([handler.name, integration, model, recordId])
+    if (parked.has(orderingKey)) {
+      context.settled.push({ handler: handler.name, state: "parked", attempts: 0, failure: null })
       return
     }
-    const config = yield* configOf(trial, integration)
+    const config = yield* configOf(context, integration)
     const record = { model, id: recordId }
     const task = {
       dedupKeys: dedupKeysOf(handler, event.id),
@@ -120,63 +120,65 @@ const toHandler = Effect.fnUntraced(
       record,
       run: () => handler.run(input, config)
     }
-    const settled = yield* attemptUntilSettled(trial, handler, task)
-    trial.settled.push(settled)
-    if (settled.state === "dead" && handler.options.onDeadLetter !== "skip") parked.add(line)
+    const settled = yield* attemptUntilSettled(context, handler, task)
+    context.settled.push(settled)
+    if (settled.state === "dead" && handler.options.onDeadLetter !== "skip") parked.add(orderingKey)
   }
 )
 
 const memberOf = (handler: Handler<never>, { event }: Received): string => JSON.stringify([handler.name, event.id])
 
-/** A batch that fails is halved down to the event that is to blame; what the whole has done its parts do not do again. */
+/** Halves a failed batch until the failing event is alone. Steps and writes that the whole batch completed are not repeated. */
 const toBatch = Effect.fnUntraced(function*<C>(
-  trial: DeliveryContext<C>,
+  context: DeliveryContext<C>,
   handler: Handler<C>,
   integration: string,
   members: readonly [Received, ...ReadonlyArray<Received>],
-  wider: ReadonlyArray<string> = []
+  enclosing: ReadonlyArray<string> = []
 ): Effect.fn.Return<void> {
-  const config = yield* configOf(trial, integration)
+  const config = yield* configOf(context, integration)
   const [{ event }] = members
   const inputs = members.map(({ input }) => input)
   const [own] = dedupKeysOf(handler, members.map(({ event }) => event.id).join())
-  const dedupKeys: DedupKeys = [own, ...wider.filter((occasion) => occasion !== own)]
-  for (const member of members) trial.world.state.batches.set(memberOf(handler, member), dedupKeys)
+  const dedupKeys: DedupKeys = [own, ...enclosing.filter((key) => key !== own)]
+  for (const member of members) context.environment.state.batches.set(memberOf(handler, member), dedupKeys)
   const record = members.length > 1 ? null : { model: event.model, id: event.recordId }
   const task = { dedupKeys, integration, record, run: () => handler.run(inputs, config) }
-  const settled = yield* attemptUntilSettled(trial, handler, task)
+  const settled = yield* attemptUntilSettled(context, handler, task)
   const half = Math.ceil(members.length / 2)
   const [[first, ...others], [next, ...rest]] = [members.slice(0, half), members.slice(half)]
   if (settled.state !== "dead" || first === undefined || next === undefined) {
-    trial.settled.push(settled)
+    context.settled.push(settled)
     return
   }
-  yield* toBatch(trial, handler, integration, [first, ...others], dedupKeys)
-  yield* toBatch(trial, handler, integration, [next, ...rest], dedupKeys)
+  yield* toBatch(context, handler, integration, [first, ...others], dedupKeys)
+  yield* toBatch(context, handler, integration, [next, ...rest], dedupKeys)
 })
 
-/** To every handler that receives them. */
+/** Delivers events to every handler that receives them. */
 export const deliver = Effect.fnUntraced(
-  function*<C>(trial: DeliveryContext<C>, events: ReadonlyArray<PublishedEvent>) {
-    const { plugin, world } = trial
-    const published = events.map((event) => world.publish(event))
+  function*<C>(context: DeliveryContext<C>, events: ReadonlyArray<PublishedEvent>) {
+    const { plugin, environment } = context
+    const published = events.map((event) => environment.publish(event))
     for (const handler of plugin.handlers) {
-      const taken = published.flatMap((event): ReadonlyArray<Received> => {
+      const received = published.flatMap((event): ReadonlyArray<Received> => {
         const input = isEnabledIn(plugin, event.integration) ? eventFor(plugin.name, handler, event) : null
         return input === null ? [] : [{ event, input }]
       })
       if (handler.activation._tag !== "Batch") {
-        for (const one of taken) yield* toHandler(trial, handler, one)
+        for (const one of received) yield* toHandler(context, handler, one)
         continue
       }
       const { size } = handler.activation
-      // events that were delivered before are in a batch with those that they were delivered with
-      const lastOf = (one: Received) => world.state.batches.get(memberOf(handler, one)) ?? []
-      for (const members of Map.groupBy(taken, (one) => [one.event.integration, ...lastOf(one)].join("\n")).values()) {
+      // events that were delivered before form a batch with the same events as then
+      const lastOf = (one: Received) => environment.state.batches.get(memberOf(handler, one)) ?? []
+      for (
+        const members of Map.groupBy(received, (one) => [one.event.integration, ...lastOf(one)].join("\n")).values()
+      ) {
         for (let at = 0; at < members.length; at += size) {
           const [first, ...others] = members.slice(at, at + size)
           if (first !== undefined) {
-            yield* toBatch(trial, handler, first.event.integration, [first, ...others], lastOf(first))
+            yield* toBatch(context, handler, first.event.integration, [first, ...others], lastOf(first))
           }
         }
       }
@@ -184,23 +186,23 @@ export const deliver = Effect.fnUntraced(
   }
 )
 
-/** One run of an `.every` handler, over what happened since the last one. */
-export const tick = Effect.fnUntraced(function*<C>(trial: DeliveryContext<C>, name: string, integration: string) {
-  const { plugin, world } = trial
+/** Runs an `.every` handler once, over the events since its previous tick. */
+export const tick = Effect.fnUntraced(function*<C>(context: DeliveryContext<C>, name: string, integration: string) {
+  const { plugin, environment } = context
   const handler = plugin.handlers.find((handler) => handler.name === name && handler.activation._tag === "Tick")
   if (handler === undefined) throw new Error(`plugin "${plugin.name}" has no \`.every\` handler "${name}"`)
-  const { log, now, ticks } = world.state
-  const place = JSON.stringify([name, integration])
-  const [from, to] = [ticks.get(place) ?? 0, log.length]
+  const { log, now, ticks } = environment.state
+  const tickKey = JSON.stringify([name, integration])
+  const [from, to] = [ticks.get(tickKey) ?? 0, log.length]
   const scheduledAt = new Date(now)
   const due = { integration, scheduledAt, from: `test-1-${from}`, to: `test-1-${to}` }
-  const config = yield* configOf(trial, integration)
+  const config = yield* configOf(context, integration)
   const task = {
     dedupKeys: dedupKeysOf(handler, `${scheduledAt.toISOString()}/${integration}`),
     integration,
     record: "tick" as const,
     run: () => handler.run(due, config)
   }
-  trial.settled.push(yield* attemptUntilSettled(trial, handler, task))
-  ticks.set(place, to)
+  context.settled.push(yield* attemptUntilSettled(context, handler, task))
+  ticks.set(tickKey, to)
 })

@@ -1,8 +1,9 @@
 /**
- * Events and records for tests, from the few properties that matter: hides what else an event carries.
+ * Events and records for tests, built from the few properties that matter to the test. Hides the other fields of an event.
  *
  * Gotchas
- * - What happened is derived of `before` and `after` as it is for real: an event that is no such trigger is refused.
+ * - Kind, changes and transitions are derived from `before` and `after` as in the service. Contents that do not match the
+ *   trigger are rejected.
  */
 import { canonicalHash, isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
 import { type DeleteReason, eventIdOf, type Kind, type Origin } from "../domain/ChangeEvent.ts"
@@ -13,35 +14,35 @@ import { transitionsOf } from "../domain/Transition.ts"
 import type { AnyEvent, Cause, EventOf, ModelOf, RecordOf, Trigger } from "../plugin/Event.ts"
 import { eventFor, type PublishedEvent } from "../plugin/EventMatching.ts"
 
-/** Where everything happens unless a test says otherwise. */
+/** The integration of all events and records whose integration the test does not set. */
 export const integration = "sandbox:test"
 
-/** The properties that matter; `id` is `application-1`, `tag-1`, … unless given. */
+/** The properties that matter to the test; `id` defaults to `application-1`, `tag-1`, … */
 export type RecordFields<M extends Model> = Partial<RecordOf<M>>
 
 export interface EventOverrides {
   readonly integration?: string
   /** `poll` by default. */
   readonly origin?: Origin
-  /** Per record 1, 2, 3 …; 1 of what is created, 2 of everything else by default. */
+  /** Version of the record: 1, 2, 3 …; by default 1 for a created record, 2 for other events. */
   readonly version?: number
   /** `flagged` by default. */
   readonly reason?: DeleteReason
   readonly restored?: boolean
   /** 2026-01-01 by default. */
   readonly detectedAt?: Date
-  /** The write of a plugin that caused it. */
+  /** The plugin write that caused the event; by default none. */
   readonly cause?: Cause
 }
 
-/** What became of the record: what `before` does not say is as in `after`, and the other way round. */
+/** The record before and after the event. A property that only one of the two sets has the same value in the other. */
 export type EventFixture<T extends Trigger> =
   & EventOverrides
   & (T extends `${string}.created` ? { readonly after?: RecordFields<ModelOf<T>> }
     : T extends `${string}.deleted` ? { readonly before?: RecordFields<ModelOf<T>> }
     : T extends `${string}.updated` ?
       { readonly before: RecordFields<ModelOf<T>>; readonly after: RecordFields<ModelOf<T>> }
-    /** `before: null`: the record is first seen like this. */
+    /** `before: null`: the transition happens in the record's first event. */
     : { readonly before?: RecordFields<ModelOf<T>> | null; readonly after?: RecordFields<ModelOf<T>> })
 
 type Loose = EventOverrides & { readonly before?: object | null; readonly after?: object }
@@ -52,57 +53,60 @@ const modelOf = (trigger: string): Model => {
   const model = modelNames.find((name) =>
     trigger.startsWith(`${name}.`) && !trigger.slice(name.length + 1).includes(".")
   )
-  if (model === undefined) throw new Error(`"${trigger}" is no trigger: write <model>.<kind> or <model>.<transition>`)
+  if (model === undefined) {
+    throw new Error(`"${trigger}" is not a trigger: write <model>.<kind> or <model>.<transition>`)
+  }
   return model
 }
 
-const isKind = (happening: string): happening is Kind => ["created", "updated", "deleted"].includes(happening)
+const isKind = (name: string): name is Kind => ["created", "updated", "deleted"].includes(name)
 
-/** As JSON, which is how a record arrives. */
+/** Converts to plain JSON, in which records arrive from the API. */
 const json = (content: object): JsonObject => JSON.parse(JSON.stringify(content))
 
-const below = (value: JsonValue | undefined): JsonObject => isObject(value) ? value : {}
+const asObject = (value: JsonValue | undefined): JsonObject => isObject(value) ? value : {}
 
 const withValue = (record: JsonObject, [name = "", ...rest]: ReadonlyArray<string>, value: JsonValue): JsonObject => ({
   ...record,
-  [name]: rest.length === 0 ? value : withValue(below(record[name]), rest, value)
+  [name]: rest.length === 0 ? value : withValue(asObject(record[name]), rest, value)
 })
 const has = (record: JsonObject, [name = "", ...rest]: ReadonlyArray<string>): boolean =>
-  rest.length === 0 ? Object.hasOwn(record, name) : has(below(record[name]), rest)
+  rest.length === 0 ? Object.hasOwn(record, name) : has(asObject(record[name]), rest)
 
 interface Contents {
   readonly before: JsonObject | null
   readonly after: JsonObject | null
 }
 
-const contentsOf = (model: Model, happening: string, sample: Loose): Contents => {
-  const before = json(sample.before ?? {})
-  const after = json(sample.after ?? {})
+/** `name`: a kind, or the name of a transition. */
+const contentsOf = (model: Model, name: string, fixture: Loose): Contents => {
+  const before = json(fixture.before ?? {})
+  const after = json(fixture.after ?? {})
   const both: JsonObject = { id: `${model.split(".")[1]}-1`, ...before, ...after }
-  if (happening === "created") return { before: null, after: both }
-  if (happening === "deleted") return { before: both, after: null }
+  if (name === "created") return { before: null, after: both }
+  if (name === "deleted") return { before: both, after: null }
   const was: JsonObject = { ...both, ...before }
-  const rule = entryOf(model).transitions.find(({ name }) => name === happening)
+  const rule = entryOf(model).transitions.find((transition) => transition.name === name)
   if (rule === undefined) return { before: was, after: both }
-  // The property that decides: where the test leaves it open, the transition happens, from nothing.
+  // If the test does not set the property that the transition depends on, it goes from null to a value that triggers it.
   const { path, when } = rule
   return {
-    before: sample.before === null ? null : has(before, path) ? was : withValue(was, path, null),
+    before: fixture.before === null ? null : has(before, path) ? was : withValue(was, path, null),
     after: has(after, path) || typeof when === "string" ? both : withValue(both, path, when[0] ?? null)
   }
 }
 
-/** An event as the log would have it. */
-const buildEvent = (trigger: string, sample: Loose): PublishedEvent => {
+/** Builds an event as the event log would contain it. */
+const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
   const model = modelOf(trigger)
-  const happening = trigger.slice(model.length + 1)
-  const { after, before } = contentsOf(model, happening, sample)
+  const name = trigger.slice(model.length + 1)
+  const { after, before } = contentsOf(model, name, fixture)
   const content: JsonObject = after ?? before ?? {}
-  const kind = isKind(happening) ? happening : before === null ? "created" : "updated"
+  const kind = isKind(name) ? name : before === null ? "created" : "updated"
   const { shape } = defaultProcessing(model)
-  const version = sample.version ?? (kind === "created" ? 1 : 2)
-  const origin = sample.origin ?? "poll"
-  const key = { generation: 1, integration: sample.integration ?? integration, model, id: String(content["id"]) }
+  const version = fixture.version ?? (kind === "created" ? 1 : 2)
+  const origin = fixture.origin ?? "poll"
+  const key = { generation: 1, integration: fixture.integration ?? integration, model, id: String(content["id"]) }
   return {
     id: eventIdOf(key, version, kind, after === null ? null : canonicalHash(shape, after)),
     model,
@@ -117,16 +121,16 @@ const buildEvent = (trigger: string, sample: Loose): PublishedEvent => {
     after,
     changes: before === null || after === null ? [] : diff(shape, before, after),
     transitions: after === null || origin === "backfill" ? [] : transitionsOf(model, before, after),
-    reason: kind === "deleted" ? sample.reason ?? "flagged" : sample.reason ?? null,
-    restored: sample.restored ?? false,
+    reason: kind === "deleted" ? fixture.reason ?? "flagged" : fixture.reason ?? null,
+    restored: fixture.restored ?? false,
     changedAt: typeof content["changed_at"] === "string" ? content["changed_at"] : null,
-    detectedAt: sample.detectedAt ?? start,
-    cause: sample.cause ?? null,
+    detectedAt: fixture.detectedAt ?? start,
+    cause: fixture.cause ?? null,
     position: "test-1-0"
   }
 }
 
-/** The event as the log has it, whatever a handler is given of it. */
+/** Converts an event from the form that a handler receives to the form in the event log. */
 export const toPublishedEvent = (event: AnyEvent): PublishedEvent => {
   const { after, before, changes, id, integration, kind, generation, model, origin, position, recordId, version } =
     event
@@ -157,25 +161,25 @@ export const toPublishedEvent = (event: AnyEvent): PublishedEvent => {
 
 /**
  * An event of a trigger, as a handler receives it. `event("ats.application.hired", { after: { candidate_id: "c1" } })` is
- * complete: `outcome` goes from nothing to `HIRED`.
+ * enough: `outcome` goes from null to `HIRED`.
  */
-export const event = <const T extends Trigger>(trigger: T, sample: EventFixture<T>): EventOf<T> => {
-  const published = buildEvent(trigger, sample)
+export const event = <const T extends Trigger>(trigger: T, fixture: EventFixture<T>): EventOf<T> => {
+  const published = buildEvent(trigger, fixture)
   if (published.kind === "updated" && published.changes.length === 0) {
-    throw new Error(`this is no event: "before" and "after" of ${trigger} say the same`)
+    throw new Error(`an update must change something: "before" and "after" of ${trigger} are equal`)
   }
   const activation = { _tag: "Event", triggers: [trigger], changed: null } as const
-  const given = eventFor("", { activation, options: { origins: [published.origin], echo: "deliver" } }, published)
-  if (given === null) {
+  const received = eventFor("", { activation, options: { origins: [published.origin], echo: "deliver" } }, published)
+  if (received === null) {
     const paths = entryOf(published.model).transitions
       .filter(({ name }) => `${published.model}.${name}` === trigger)
       .map(({ path }) => path.join("."))
-    throw new Error(`this is no ${trigger}: say what ${paths.join(", ")} was in "before" and is in "after"`)
+    throw new Error(`the contents are not a ${trigger}: set ${paths.join(", ")} in "before" and in "after"`)
   }
-  return given as EventOf<T>
+  return received as EventOf<T>
 }
 
-/** A record that exists before the test begins: published, and shown by the API. */
+/** A record that exists before the test starts: it is published, and the API returns it. */
 export interface RecordFixture {
   readonly integration: string
   readonly model: Model

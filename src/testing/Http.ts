@@ -1,33 +1,33 @@
-/** HTTP requests and answers as a test sees and writes them: hides the client's own forms. */
+/** HTTP requests and responses in the form in which tests read and write them. Hides the types of the HTTP client. */
 import * as Effect from "effect/Effect"
 import * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 
-/** A request that was sent. */
+/** An HTTP request that the handler sent. */
 export interface Request {
   readonly method: string
   readonly url: string
-  /** Names in lower case. */
+  /** Header names are lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
 /**
- * What the other end answers; a body that is no text goes as JSON. `unreachable`: it never sees the request.
- * `response lost`: it does, and nobody hears of it.
+ * The response of the other server. A body that is not a string is sent as JSON. `unreachable`: the server does not receive
+ * the request. `response lost`: the server receives the request, but its response does not arrive.
  */
 export type MockResponse =
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown }
   | "unreachable"
   | "response lost"
 
-/** Requests that change nothing at the other end. */
+/** Methods of requests that change nothing on the server. */
 export const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
 
-const hollow: ReadonlySet<number> = new Set([204, 205, 304])
-/** What the client adds on its own. */
-const traced = /^(traceparent|b3|x-b3-.*)$/
+const withoutBody: ReadonlySet<number> = new Set([204, 205, 304])
+/** Tracing headers, which the HTTP client adds itself. */
+const tracingHeaders = /^(traceparent|b3|x-b3-.*)$/
 
 export const toSentRequest = Effect.fnUntraced(
   function*(request: HttpClientRequest.HttpClientRequest): Effect.fn.Return<Request> {
@@ -35,7 +35,7 @@ export const toSentRequest = Effect.fnUntraced(
     return {
       method: web.method,
       url: web.url,
-      headers: Object.fromEntries([...web.headers].filter(([name]) => !traced.test(name))),
+      headers: Object.fromEntries([...web.headers].filter(([name]) => !tracingHeaders.test(name))),
       body: yield* Effect.promise(() => web.text())
     }
   }
@@ -43,14 +43,14 @@ export const toSentRequest = Effect.fnUntraced(
 
 export const toClientResponse = (
   request: HttpClientRequest.HttpClientRequest,
-  answer: MockResponse
+  mock: MockResponse
 ): Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> => {
-  if (typeof answer === "string") {
-    const reason = new HttpClientError.TransportError({ request, description: answer })
+  if (typeof mock === "string") {
+    const reason = new HttpClientError.TransportError({ request, description: mock })
     return Effect.fail(new HttpClientError.HttpClientError({ reason }))
   }
-  const { body, headers = {}, status } = answer
-  if (body === undefined || hollow.has(status)) {
+  const { body, headers = {}, status } = mock
+  if (body === undefined || withoutBody.has(status)) {
     return Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status, headers })))
   }
   const response = typeof body === "string"

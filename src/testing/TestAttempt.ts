@@ -1,8 +1,8 @@
 /**
- * One attempt at a delivery: hands out the capabilities over the kit's world, and ends as an attempt can end, by dying too.
+ * One attempt of a delivery in the test environment. Provides the capabilities, and ends in success, failure or a simulated crash.
  *
  * Invariants
- * 1. An attempt that is over does nothing more, whatever still runs of it   (X16)
+ * 1. An attempt that has ended has no further effect, even if parts of its handler still run   (X16)
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -35,20 +35,23 @@ import type { Fault, TestEnvironment, WriteRequest } from "./TestEnvironment.ts"
 import { CurrentStep, type DeliveryKeys, TestJournal } from "./TestJournal.ts"
 import { VirtualClock } from "./VirtualClock.ts"
 
-/** What is delivered: to whom, and what keys its steps. */
+/** A delivery: the handler to run, its time limit, and the keys of its steps. */
 export interface TestDelivery extends DeliveryKeys {
   readonly timeout: Duration.Duration
   readonly run: () => HandlerEffect
 }
 
-/** Where an attempt dies: at the `at`-th moment at which it makes a difference; never, if null. */
+/**
+ * Where the simulated process crashes: at the crash point number `target`, counted from 0, or never if it is null. `passed`
+ * counts the crash points so far; `label` names the point at which the crash happened.
+ */
 export interface CrashPoint {
   readonly target: number | null
   passed: number
   label: string | null
 }
 
-/** A mistake in the handler: something else was thrown than the three failures. */
+/** A bug in the handler: it threw something other than the three failures. */
 export interface Defect {
   readonly _tag: "Defect"
   readonly message: string
@@ -61,56 +64,56 @@ export type AttemptResult =
   | { readonly _tag: "Crashed" }
 
 /**
- * Nothing but capabilities is waited for: who is busy otherwise for so many turns in real time is taken to hang. Turns are
- * counted, for on a busy machine a single timer is due as soon as anything goes on.
+ * A handler that uses no capability for this many intervals of real time is considered to hang. Several short intervals are
+ * counted instead of one long one: on a busy machine a single long timer may already be due when the process runs again.
  */
-const patience = { turns: 6, millis: 400 }
+const hangLimit = { intervals: 6, millis: 400 }
 
 export class TestAttempt {
-  readonly #world: TestEnvironment
+  readonly #environment: TestEnvironment
   readonly #delivery: TestDelivery
-  readonly #death: CrashPoint
+  readonly #crashPoint: CrashPoint
   readonly #logs: Array<string>
   readonly #clock: VirtualClock
-  readonly #once: TestJournal
-  #end: ((end: AttemptResult) => void) | null = null
-  #stirred = () => {}
+  readonly #journal: TestJournal
+  #end: ((result: AttemptResult) => void) | null = null
+  #noteActivity = () => {}
 
-  constructor(world: TestEnvironment, delivery: TestDelivery, death: CrashPoint, logs: Array<string>) {
-    this.#world = world
+  constructor(environment: TestEnvironment, delivery: TestDelivery, crashPoint: CrashPoint, logs: Array<string>) {
+    this.#environment = environment
     this.#delivery = delivery
-    this.#death = death
+    this.#crashPoint = crashPoint
     this.#logs = logs
-    this.#clock = new VirtualClock(world.state.now)
-    this.#once = new TestJournal(world, delivery, {
-      whileRunning: (act) => this.#act(act),
-      crashPoint: (label) => this.#moment(label),
+    this.#clock = new VirtualClock(environment.state.now)
+    this.#journal = new TestJournal(environment, delivery, {
+      whileRunning: (action) => this.#whileRunning(action),
+      crashPoint: (label) => this.#mayCrash(label),
       now: () => this.#clock.currentTimeMillisUnsafe()
     })
   }
 
-  /** Runs the handler until it ends, its time is up, or it dies. */
+  /** Runs the handler until it ends, times out, or crashes. */
   readonly run: Effect.Effect<AttemptResult> = Effect.callback((resume) => {
     const { run, timeout } = this.#delivery
-    const late = () => {
+    const timeOut = () => {
       const message = `the handler took longer than ${Duration.format(timeout)}`
       this.#end?.({ _tag: "Failed", failure: new Transient({ message }) })
     }
-    let turns = 0
-    this.#stirred = () => {
-      turns = 0
+    let idleIntervals = 0
+    this.#noteActivity = () => {
+      idleIntervals = 0
     }
-    const hanging = setInterval(() => ++turns > patience.turns && late(), patience.millis)
-    this.#clock.at(this.#clock.currentTimeMillisUnsafe() + Duration.toMillis(timeout), late)
+    const hangCheck = setInterval(() => ++idleIntervals > hangLimit.intervals && timeOut(), hangLimit.millis)
+    this.#clock.at(this.#clock.currentTimeMillisUnsafe() + Duration.toMillis(timeout), timeOut)
     const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
       this.#logs.push(`${logLevel}: ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`)
     })
     const stop = new AbortController()
     this.#end = (end) => {
       this.#end = null
-      clearInterval(hanging)
+      clearInterval(hangCheck)
       this.#clock.stop()
-      this.#world.state.now = this.#clock.currentTimeMillisUnsafe()
+      this.#environment.state.now = this.#clock.currentTimeMillisUnsafe()
       resume(Effect.succeed(end))
       stop.abort()
     }
@@ -119,22 +122,22 @@ export class TestAttempt {
       Effect.provideService(Clock.Clock, this.#clock),
       (handled) => Effect.runForkWith(this.#capabilities)(handled, { signal: stop.signal })
     )
-    fiber.addObserver((exit) => this.#end?.(endOf(exit)))
+    fiber.addObserver((exit) => this.#end?.(resultOf(exit)))
   })
 
-  /** Does something for the handler, unless the attempt is over. */
-  #act<A, E = never, R = never>(act: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+  /** Runs `action` for the handler, unless the attempt has ended. */
+  #whileRunning<A, E = never, R = never>(action: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
-      this.#stirred()
-      return this.#end === null ? Effect.never : act()
+      this.#noteActivity()
+      return this.#end === null ? Effect.never : action()
     })
   }
 
-  /** A moment at which it makes a difference to die. */
-  #moment(label: string): Effect.Effect<void> {
-    return this.#act(() => {
-      if (this.#death.passed++ !== this.#death.target) return Effect.void
-      this.#death.label = label
+  /** A point at which a crash could lead to a different result. */
+  #mayCrash(label: string): Effect.Effect<void> {
+    return this.#whileRunning(() => {
+      if (this.#crashPoint.passed++ !== this.#crashPoint.target) return Effect.void
+      this.#crashPoint.label = label
       this.#end?.({ _tag: "Crashed" })
       return Effect.never
     })
@@ -148,14 +151,18 @@ export class TestAttempt {
     ).pipe(
       Context.add(Records, {
         get: <M extends Model>(model: M, id: string, where = integration) =>
-          this.#act(() => Effect.sync(() => this.#world.publishedRecord(where, model, id) as RecordOf<M> | null)),
+          this.#whileRunning(() =>
+            Effect.sync(() => this.#environment.publishedRecord(where, model, id) as RecordOf<M> | null)
+          ),
         applicationsOf: (candidate, where = integration) =>
-          this.#act(() =>
-            Effect.sync(() => this.#world.applicationsOf(where, candidate) as Array<RecordOf<"ats.application">>)
+          this.#whileRunning(() =>
+            Effect.sync(() => this.#environment.applicationsOf(where, candidate) as Array<RecordOf<"ats.application">>)
           )
       }),
-      Context.add(Events, { between: (trigger, from, to) => this.#act(() => this.#between(trigger, from, to)) }),
-      Context.add(Journal, this.#once.journal),
+      Context.add(Events, {
+        between: (trigger, from, to) => this.#whileRunning(() => this.#between(trigger, from, to))
+      }),
+      Context.add(Journal, this.#journal.journal),
       Context.add(HttpClient.HttpClient, HttpClient.make((request) => this.#http(request)))
     )
   }
@@ -163,23 +170,23 @@ export class TestAttempt {
   // ---- API --------------------------------------------------------------------------------------------------------
 
   #api(integration: string): UnifiedApi {
-    const world = this.#world
+    const environment = this.#environment
     const read = <A>(on: Fault["on"], answer: () => A): Effect.Effect<A, HandlerError> =>
-      this.#act(() => {
-        const fault = world.fault(on, integration)
+      this.#whileRunning(() => {
+        const fault = environment.fault(on, integration)
         return fault === null ? Effect.sync(answer) : Effect.fail(fault.error)
       })
     const reads: Reads = {
-      attachments: (id) => read("attachments", () => world.attachments(integration, id)),
-      employeeForm: (id) => read("employeeForm", () => world.employeeForm(integration, id)),
-      assessmentPackages: () => read("assessmentPackages", () => world.packages(integration)),
-      tools: () => read("tools", () => world.tools()),
+      attachments: (id) => read("attachments", () => environment.attachments(integration, id)),
+      employeeForm: (id) => read("employeeForm", () => environment.employeeForm(integration, id)),
+      assessmentPackages: () => read("assessmentPackages", () => environment.packages(integration)),
+      tools: () => read("tools", () => environment.tools()),
       live: <M extends StreamModel>(model: M, id: string) =>
-        read("live", () => world.apiRecord(integration, model, id) as RecordOf<M> | null)
+        read("live", () => environment.apiRecord(integration, model, id) as RecordOf<M> | null)
     }
     const writes = writeNames.map((write) => [
       write,
-      (...request: ReadonlyArray<never>) => this.#once.write(orderOf(integration, write, request))
+      (...request: ReadonlyArray<never>) => this.#journal.write(writeRequestOf(integration, write, request))
     ])
     return { integration, ...reads, ...(Object.fromEntries(writes) as Writes) }
   }
@@ -190,9 +197,9 @@ export class TestAttempt {
     const [after, upTo] = [from, to].map((position) => Number(position.split("-").at(-1)))
     const activation = { _tag: "Event", triggers: [trigger], changed: null } as const
     return Effect.sync(() =>
-      this.#world.state.log.slice(after, upTo).flatMap((event) => {
-        const given = eventFor("", { activation, options: { echo: "deliver", origins: [event.origin] } }, event)
-        return given === null || event.integration !== this.#delivery.integration ? [] : [given as EventOf<T>]
+      this.#environment.state.log.slice(after, upTo).flatMap((event) => {
+        const received = eventFor("", { activation, options: { echo: "deliver", origins: [event.origin] } }, event)
+        return received === null || event.integration !== this.#delivery.integration ? [] : [received as EventOf<T>]
       })
     )
   }
@@ -203,17 +210,17 @@ export class TestAttempt {
       const what = `${sent.method} ${sent.url}`
       const step = safeMethods.has(sent.method) ? null : yield* CurrentStep
       if (step !== null) step.unanswered++
-      yield* this.#moment(`${what}: about to be sent`)
-      const answer = this.#world.respond(sent)
-      yield* this.#moment(`${what}: answered, nothing done with it`)
+      yield* this.#mayCrash(`${what}: about to be sent`)
+      const answer = this.#environment.respond(sent)
+      yield* this.#mayCrash(`${what}: answered, response not processed`)
       if (step !== null && typeof answer === "object" && answer.status < 500) step.unanswered--
       return yield* toClientResponse(request, answer)
     })
   }
 }
 
-/** Id, body and options stand in this order, where a write has them. */
-const orderOf = (integration: string, write: WriteName, request: ReadonlyArray<unknown>): WriteRequest => {
+/** The arguments of a write are its id, its body and its options, in this order, as far as the write has them. */
+const writeRequestOf = (integration: string, write: WriteName, request: ReadonlyArray<unknown>): WriteRequest => {
   const { body, params } = writeSchemas[write]
   const left = [...request]
   const id = Object.keys(params).length === 0 ? null : String(left.shift())
@@ -229,7 +236,7 @@ const orderOf = (integration: string, write: WriteName, request: ReadonlyArray<u
 const isFailure = (error: unknown): error is HandlerError =>
   error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
 
-const endOf = (exit: Exit.Exit<void, unknown>): AttemptResult => {
+const resultOf = (exit: Exit.Exit<void, unknown>): AttemptResult => {
   if (Exit.isSuccess(exit)) return { _tag: "Done" }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   if (isFailure(error)) return { _tag: "Failed", failure: error }

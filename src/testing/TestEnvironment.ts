@@ -1,13 +1,14 @@
 /**
- * A small world in memory behind the capabilities: records, what writes make of them, and what goes wrong when.
+ * The environment of a plugin under test, in memory: published records, the simulated API with its records, the journal, and
+ * the faults that the test sets.
  *
  * Invariants
- * 1. What is wrong with a write by its schemas, its form or its scale is refused as for real, and has no effect
- * 2. Every effect is remembered with the intent that it belongs to: nothing happens twice unseen
+ * 1. A write that violates its schema, form or scale is rejected as in the service, and has no effect
+ * 2. Every write that took effect is stored with its intent, so a test always sees a write that took effect twice
  *
  * Gotchas
- * - Writes show in what the API shows (`live`), not in what was published (`Records`): nobody polls here.
- * - The API's own refusals (an employee who exists, a job that is closed) happen only where a test says so.
+ * - Writes change the records of the simulated API (`live`), not the published ones (`Records`), because nothing polls here.
+ * - Business rules of the API (the employee already exists, the job is closed) are not simulated; a test sets them as faults.
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
@@ -24,7 +25,7 @@ import type { RecordFixture } from "./Fixtures.ts"
 import type { MockResponse, Request } from "./Http.ts"
 import { type ApiRecords, applyWrite, recordKey, recordsOf } from "./WriteEffects.ts"
 
-/** A write that took effect. `id` is the one in its path, null where it has none. */
+/** A write that took effect. `id` is the id in its path; null if it has none. */
 export type Write = {
   readonly [W in WriteName]: {
     readonly integration: string
@@ -35,8 +36,8 @@ export type Write = {
 }[WriteName]
 
 /**
- * How a call fails. `response lost`: it took effect and nobody knows; `request lost`: it did not, and nobody knows.
- * `RateLimited`: for a minute.
+ * How a call fails. `response lost` and `request lost`: the handler sees the same failure, but the first took effect and
+ * the second did not. `RateLimited`: for one minute.
  */
 export type FailureMode = HandlerError | Refusal | "Transient" | "RateLimited" | "response lost" | "request lost"
 
@@ -44,39 +45,39 @@ export interface Fault {
   /** A write, or a read. */
   readonly on: WriteName | ReadName | "live"
   readonly fail: FailureMode
-  /** Any by default. */
+  /** The integration whose calls fail; any by default. */
   readonly integration?: string
-  /** How often; once by default. */
+  /** How many calls fail; 1 by default. */
   readonly times?: number
-  /** How many such calls go well before; none by default. */
+  /** How many such calls succeed before the first failure; 0 by default. */
   readonly after?: number
 }
 
 type ReadResponse<R extends ReadName> = (typeof readSchemas)[R]["Type"]
 
-/** What the live reads answer; by what was asked, if it is a function. */
+/** Responses of the live reads: a value, or a function of the request. */
 export interface ReadResponses {
   readonly employeeForm?:
     | EmployeeForm
-    | ((asked: { readonly integration: string; readonly staffingEntityId: string | undefined }) => EmployeeForm)
+    | ((request: { readonly integration: string; readonly staffingEntityId: string | undefined }) => EmployeeForm)
   readonly attachments?:
     | ReadResponse<"attachments">["results"]
     | ((
-      asked: { readonly integration: string; readonly applicationId: string }
+      request: { readonly integration: string; readonly applicationId: string }
     ) => ReadResponse<"attachments">["results"])
   readonly tools?: ReadResponse<"tools">
 }
 
-/** What a test begins with. */
+/** The state in which a test starts. */
 export interface Setup {
   readonly records?: ReadonlyArray<RecordFixture>
   readonly reads?: ReadResponses
   readonly faults?: ReadonlyArray<Fault>
-  /** By request, or in this order. */
+  /** Responses to HTTP requests: a function of the request, or a list in the order of the requests. */
   readonly http?: ((request: Request) => MockResponse) | ReadonlyArray<MockResponse>
 }
 
-/** One request for a write. */
+/** A write that a handler requests. */
 export interface WriteRequest {
   readonly integration: string
   readonly write: WriteName
@@ -85,48 +86,51 @@ export interface WriteRequest {
   readonly options: WriteOptions<"createEmployee"> & WriteOptions<"rateSkill">
 }
 
-/** What a step is done once for: the event, the tick; the batch, then those that it was a part of. */
+/**
+ * Keys under which a step is done once: the key of the event or tick; or the key of the batch, followed by the keys of the
+ * larger batches that contained it.
+ */
 export type DedupKeys = readonly [string, ...ReadonlyArray<string>]
 
-/** A step of the journal. Without a result it was begun, and nobody knows how far it came. */
+/** A step in the journal. A step without a result was started, and its outcome is unknown. */
 export interface Step {
   readonly handler: string
   readonly step: string
-  /** As its schema encodes it. */
+  /** The result, as encoded by the step's schema. */
   readonly result?: JsonValue
 }
 
-/** Everything that changes. */
+/** All mutable state. */
 interface State {
-  /** Virtual, ms. */
+  /** Virtual time, ms. */
   now: number
   readonly published: ApiRecords
   readonly apiRecords: ApiRecords
   readonly appliedWrites: Array<{ readonly intent: string; readonly write: Write; readonly data: JsonValue }>
   readonly requests: Array<Request>
-  answered: number
+  responsesUsed: number
   readonly log: Array<PublishedEvent>
   readonly journal: Map<string, Step>
-  /** Intent of a write → `data` of the answer; without one it is unknown. `begunAt`: ms. */
-  readonly intents: Map<string, { readonly begunAt: number; readonly data?: JsonValue }>
+  /** Intent of a write → `data` of its response; without `data` its outcome is unknown. `startedAt`: ms. */
+  readonly intents: Map<string, { readonly startedAt: number; readonly data?: JsonValue }>
   readonly calls: Array<number>
   readonly parked: Set<string>
-  /** Handler and event → what the batch in which it was last delivered did its steps once for. */
+  /** Handler and event → keys of the batch in which the event was last delivered. */
   readonly batches: Map<string, DedupKeys>
-  /** Where in the log the last tick of a handler ended. */
+  /** Handler and integration → length of the log at the handler's last tick. */
   readonly ticks: Map<string, number>
 }
 
-const begin = Date.parse("2026-01-01T00:00:00.000Z")
+const startTime = Date.parse("2026-01-01T00:00:00.000Z")
 
 const failureOf = (fail: FailureMode, on: string): HandlerError => {
   if (typeof fail !== "string") return fail
   if (fail === "RateLimited") return new RateLimited({ retryAfter: Duration.minutes(1) })
-  if (fail === "Transient") return new Transient({ message: `${on} failed, as the test says` })
+  if (fail === "Transient") return new Transient({ message: `${on} failed, as set by the test` })
   if (fail === "response lost" || fail === "request lost") {
-    return new Transient({ message: `${on} was sent, and nobody knows whether it took effect` })
+    return new Transient({ message: `${on} was sent, and its outcome is unknown` })
   }
-  return new Permanent({ message: `${on} was refused, as the test says`, refusal: fail })
+  return new Permanent({ message: `${on} was rejected, as set by the test`, refusal: fail })
 }
 
 const decodePackages = Schema.decodeUnknownSync(readSchemas.assessmentPackages)
@@ -134,28 +138,28 @@ const decodePackages = Schema.decodeUnknownSync(readSchemas.assessmentPackages)
 const paramOf = (write: WriteName): string | undefined => Object.keys(writeSchemas[write].params)[0]
 
 export class TestEnvironment {
-  readonly #setting: Setup
+  readonly #setup: Setup
   readonly state: State
 
-  constructor(setting: Setup, state?: State) {
-    this.#setting = setting
+  constructor(setup: Setup, state?: State) {
+    this.#setup = setup
     this.state = state ?? {
-      now: begin,
+      now: startTime,
       published: new Map(),
       apiRecords: new Map(),
       appliedWrites: [],
       requests: [],
-      answered: 0,
+      responsesUsed: 0,
       log: [],
       journal: new Map(),
       intents: new Map(),
-      calls: (setting.faults ?? []).map(() => 0),
+      calls: (setup.faults ?? []).map(() => 0),
       parked: new Set(),
       batches: new Map(),
       ticks: new Map()
     }
     if (state === undefined) {
-      for (const { content, integration, model } of setting.records ?? []) {
+      for (const { content, integration, model } of setup.records ?? []) {
         const at = recordKey(integration, model, String(content["id"]))
         this.state.published.set(at, content)
         this.state.apiRecords.set(at, content)
@@ -163,22 +167,22 @@ export class TestEnvironment {
     }
   }
 
-  /** The same world, to go on another way. */
+  /** An independent copy of the environment. */
   copy(): TestEnvironment {
-    return new TestEnvironment(this.#setting, structuredClone(this.state))
+    return new TestEnvironment(this.#setup, structuredClone(this.state))
   }
 
-  /** Something happened: it is in the log, in the snapshots and at the API. */
+  /** Appends an event to the log, and updates the published records and those of the API. */
   publish(event: PublishedEvent): PublishedEvent {
     const { log, published, apiRecords } = this.state
-    const placed = { ...event, position: `test-1-${log.length + 1}` }
-    log.push(placed)
+    const positioned = { ...event, position: `test-1-${log.length + 1}` }
+    log.push(positioned)
     const at = recordKey(event.integration, event.model, event.recordId)
     for (const records of [published, apiRecords]) {
       if (event.after === null) records.delete(at)
       else records.set(at, event.after)
     }
-    return placed
+    return positioned
   }
 
   publishedRecord(integration: string, model: Model, id: string): JsonObject | null {
@@ -189,17 +193,17 @@ export class TestEnvironment {
     return this.state.apiRecords.get(recordKey(integration, model, id)) ?? null
   }
 
-  /** Those that were published and show the candidate, deleted ones left out. */
+  /** The candidate's published applications, without deleted ones. */
   applicationsOf(integration: string, candidate: string): ReadonlyArray<JsonObject> {
     return recordsOf(this.state.published, integration, "ats.application").filter(
       (application) => application["candidate_id"] === candidate && application["remote_deleted_at"] == null
     )
   }
 
-  /** Its fault, if one is scripted for this call. */
+  /** The fault that the test set for this call; null if there is none. Counts the call. */
   fault(on: Fault["on"], integration: string): { readonly fail: FailureMode; readonly error: HandlerError } | null {
     let found: FailureMode | null = null
-    for (const [index, fault] of (this.#setting.faults ?? []).entries()) {
+    for (const [index, fault] of (this.#setup.faults ?? []).entries()) {
       if (fault.on !== on || (fault.integration ?? integration) !== integration) continue
       const call = this.state.calls[index] ?? 0
       this.state.calls[index] = call + 1
@@ -212,19 +216,19 @@ export class TestEnvironment {
   // ---- reads ------------------------------------------------------------------------------------------------------
 
   employeeForm(integration: string, staffingEntityId: string | undefined): EmployeeForm {
-    const { employeeForm } = this.#setting.reads ?? {}
-    if (employeeForm === undefined) throw new Error("no form is given: pass `reads: { employeeForm: … }`")
+    const { employeeForm } = this.#setup.reads ?? {}
+    if (employeeForm === undefined) throw new Error("the test has no form: pass `reads: { employeeForm: … }`")
     return typeof employeeForm === "function" ? employeeForm({ integration, staffingEntityId }) : employeeForm
   }
 
   attachments(integration: string, applicationId: string): ReadResponse<"attachments"> {
-    const { attachments = [] } = this.#setting.reads ?? {}
+    const { attachments = [] } = this.#setup.reads ?? {}
     return { results: typeof attachments === "function" ? attachments({ integration, applicationId }) : attachments }
   }
 
   tools(): ReadResponse<"tools"> {
-    const { tools } = this.#setting.reads ?? {}
-    if (tools === undefined) throw new Error("no tools are given: pass `reads: { tools: … }`")
+    const { tools } = this.#setup.reads ?? {}
+    if (tools === undefined) throw new Error("the test has no tools: pass `reads: { tools: … }`")
     return tools
   }
 
@@ -234,11 +238,14 @@ export class TestEnvironment {
 
   // ---- writes -----------------------------------------------------------------------------------------------------
 
-  /** Why nothing is sent; null if all is well. An employee is held against the form of the world, if there is one. */
+  /**
+   * The failure of a write that is rejected before it is sent; null if the write is valid. Without a `form` option, a new
+   * employee is checked against the test's form.
+   */
   rejectionOf({ body, id, integration, options, write }: WriteRequest): Permanent | null {
     const param = paramOf(write)
     const { scale } = options
-    const form = options.form ?? (write === "createEmployee" && this.#setting.reads?.employeeForm !== undefined
+    const form = options.form ?? (write === "createEmployee" && this.#setup.reads?.employeeForm !== undefined
       ? this.employeeForm(integration, entityOf(body))
       : undefined)
     const faults = checkWrite({
@@ -253,12 +260,12 @@ export class TestEnvironment {
     return new Permanent({ message: `${write}: ${message}`, refusal: "Invalid", faults })
   }
 
-  /** What an intent made, if it took effect. */
+  /** The write that an intent made, if it took effect. */
   appliedWrite(intent: string): { readonly data: JsonValue } | undefined {
     return this.state.appliedWrites.find((effect) => effect.intent === intent)
   }
 
-  /** The write takes effect; `data` of the answer. */
+  /** Makes the write take effect; returns `data` of its response. */
   apply(intent: string, { body, id, integration, write }: WriteRequest): JsonValue {
     const json: JsonObject = JSON.parse(JSON.stringify(body))
     const nth = this.state.appliedWrites.filter((effect) => effect.write.write === write).length + 1
@@ -270,13 +277,15 @@ export class TestEnvironment {
   // ---- HTTP -------------------------------------------------------------------------------------------------------
 
   respond(request: Request): MockResponse {
-    const { http = [] } = this.#setting
-    const answer = typeof http === "function" ? http(request) : http[this.state.answered++]
-    if (answer === undefined) {
-      throw new Error(`no answer is given to ${request.method} ${request.url}: say \`http: () => ({ status: 200 })\``)
+    const { http = [] } = this.#setup
+    const response = typeof http === "function" ? http(request) : http[this.state.responsesUsed++]
+    if (response === undefined) {
+      throw new Error(
+        `the test has no response for ${request.method} ${request.url}: pass \`http: () => ({ status: 200 })\``
+      )
     }
-    if (answer !== "unreachable") this.state.requests.push(request)
-    return answer
+    if (response !== "unreachable") this.state.requests.push(request)
+    return response
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * PUBLIC: `rollcall/testing`. Delivers events to a plugin in memory, by the rules of the service: attempts, journal,
- * unknown outcomes, order per record. No server, no store, no waiting: time is virtual.
+ * PUBLIC: `rollcall/testing`. Delivers events to a plugin in memory by the same rules as the service: attempts, journal,
+ * unknown outcomes, order per record. Needs no server and no store, and does not wait: time is virtual.
  *
  * ```ts
  * const testing = Testing.make(plugin, { records: [Testing.record("hris.skill", { id: "s1" })] })
@@ -31,24 +31,24 @@ export type { MockResponse, Request } from "./Http.ts"
 export type { Defect } from "./TestAttempt.ts"
 export type { FailureMode, Fault, ReadResponses, Setup, Step, Write } from "./TestEnvironment.ts"
 
-/** What came of it; writes, requests and logs are those of this time. */
+/** The result of one call of `deliver` or `tick`. Writes, requests and logs are those of this call only. */
 export interface Result {
-  /** In order; empty if no handler receives the event. */
+  /** One per handler and event, in order; empty if no handler receives the event. */
   readonly deliveries: ReadonlyArray<DeliveryLoop.DeliveryResult>
-  /** Of the first dead letter; null if there is none. */
+  /** The failure of the first dead letter; null if there is none. */
   readonly failure: DeliveryLoop.DeliveryResult["failure"]
-  /** Those that took effect, in order. */
+  /** The writes that took effect, in order. */
   readonly writes: ReadonlyArray<Write>
-  /** HTTP requests that were sent. */
+  /** The HTTP requests that were sent. */
   readonly requests: ReadonlyArray<Request>
-  /** Every step that the journal knows, those of earlier deliveries too. */
+  /** All steps in the journal, including those of earlier deliveries. */
   readonly journal: ReadonlyArray<Step>
   readonly logs: ReadonlyArray<string>
 }
 
-/** What came of it where the process died once, there, and the service went on afterwards. */
+/** The result of a delivery during which the process crashed once, and which the service then continued. */
 export interface Crash {
-  /** In words: `createEmployee: done, its answer not kept`. */
+  /** The point at which the process crashed, such as `createEmployee: done, response not recorded`. */
   readonly at: string
   readonly result: Result
 }
@@ -60,81 +60,82 @@ export interface DueTick {
   readonly integration?: string
 }
 
-/** A plugin in its world, for Effect. What is wrong with a test is a defect. */
+/** The test kit for Effect. A mistake in the test is a defect. */
 export interface TestingEffects {
   readonly deliver: (events: Events) => Effect.Effect<Result>
   readonly tick: (handler: string, integration?: string) => Effect.Effect<Result>
   readonly crashes: (what: Events | DueTick) => Effect.Effect<ReadonlyArray<Crash>>
 }
 
-/** A plugin in its world. */
+/** A plugin in its test environment. */
 export interface Testing {
-  /** To every handler that receives it, tried again until it is settled. Several events: in their order. */
+  /** Delivers events, in the given order, to every handler that receives them, with retries, until each delivery has settled. */
   readonly deliver: (events: Events) => Promise<Result>
-  /** Runs an `.every` handler over what happened since its last tick. */
+  /** Runs an `.every` handler over the events since its last tick. */
   readonly tick: (handler: string, integration?: string) => Promise<Result>
   /**
-   * Delivers, or runs the `.every` handler, anew for every moment at which it makes a difference to die, dies there, and
-   * goes on to the end. The world stays as it is.
+   * Repeats the delivery (or the run of the `.every` handler) once for every point at which a crash could lead to a different
+   * result. Each time, the process crashes at that point and the delivery continues to the end. The environment is not changed.
    */
   readonly crashes: (what: Events | DueTick) => Promise<ReadonlyArray<Crash>>
-  /** The record as the API shows it now; null if it does not. */
+  /** The record as the simulated API returns it now; null if it does not exist there. */
   readonly live: <M extends Model>(model: M, id: string, integration?: string) => RecordOf<M> | null
   readonly effects: TestingEffects
 }
 
 const inOrder = (events: Events): ReadonlyArray<AnyEvent> => "model" in events ? [events] : events
 
-/** More deaths than one delivery can have moments. */
-const endless = 10_000
+/** Limit that stops `crashes` for a handler that never ends. */
+const maxCrashPoints = 10_000
 
-/** A plugin as it is configured (`plugin.with({ values: … })`), in a world of its own. */
-export const make = <C>(plugin: Plugin<C>, setting: Setup = {}): Testing => {
+/** Makes a test environment for a plugin. Configure the plugin with `plugin.with({ values: … })`. */
+export const make = <C>(plugin: Plugin<C>, setup: Setup = {}): Testing => {
   if (plugin.issues.length > 0) {
     throw new Error(plugin.issues.map(({ hint, message }) => `${message}. ${hint}.`).join("\n"))
   }
-  const world = new TestEnvironment(setting)
+  const environment = new TestEnvironment(setup)
 
-  type Act = (trial: DeliveryLoop.DeliveryContext<C>) => Effect.Effect<void>
+  type Deliver = (context: DeliveryLoop.DeliveryContext<C>) => Effect.Effect<void>
 
   const run = Effect.fnUntraced(function*(
-    world: TestEnvironment,
+    environment: TestEnvironment,
     target: number | null,
-    act: Act
+    deliver: Deliver
   ) {
     const crashPoint: CrashPoint = { target, passed: 0, label: null }
-    const trial: DeliveryLoop.DeliveryContext<C> = { plugin, world, crashPoint, settled: [], logs: [] }
-    const { appliedWrites, journal, requests } = world.state
+    const context: DeliveryLoop.DeliveryContext<C> = { plugin, environment, crashPoint, settled: [], logs: [] }
+    const { appliedWrites, journal, requests } = environment.state
     const [writesBefore, requestsBefore] = [appliedWrites.length, requests.length]
-    yield* act(trial)
-    const run: Result = {
-      deliveries: trial.settled,
-      failure: trial.settled.find(({ failure }) => failure !== null)?.failure ?? null,
+    yield* deliver(context)
+    const result: Result = {
+      deliveries: context.settled,
+      failure: context.settled.find(({ failure }) => failure !== null)?.failure ?? null,
       writes: appliedWrites.slice(writesBefore).map(({ write }) => write),
       requests: requests.slice(requestsBefore),
       journal: [...journal.values()],
-      logs: trial.logs
+      logs: context.logs
     }
-    return { run, at: crashPoint.label }
+    return { result, at: crashPoint.label }
   })
 
-  const act = (what: Events | DueTick) => (trial: DeliveryLoop.DeliveryContext<C>) =>
+  const deliveryOf = (what: Events | DueTick) => (context: DeliveryLoop.DeliveryContext<C>) =>
     "tick" in what
-      ? DeliveryLoop.tick(trial, what.tick, what.integration ?? Fixtures.integration)
-      : DeliveryLoop.deliver(trial, inOrder(what).map(Fixtures.toPublishedEvent))
-  const onward = (what: Events | DueTick) => Effect.map(run(world, null, act(what)), ({ run }) => run)
+      ? DeliveryLoop.tick(context, what.tick, what.integration ?? Fixtures.integration)
+      : DeliveryLoop.deliver(context, inOrder(what).map(Fixtures.toPublishedEvent))
+  const runOnce = (what: Events | DueTick) =>
+    Effect.map(run(environment, null, deliveryOf(what)), ({ result }) => result)
 
   const effects: TestingEffects = {
-    deliver: onward,
-    tick: (tick, integration = Fixtures.integration) => onward({ tick, integration }),
+    deliver: runOnce,
+    tick: (tick, integration = Fixtures.integration) => runOnce({ tick, integration }),
     crashes: Effect.fnUntraced(function*(what) {
       const crashes: Array<Crash> = []
-      for (let moment = 0; moment < endless; moment++) {
-        const died = yield* run(world.copy(), moment, act(what))
-        if (died.at === null) return crashes
-        crashes.push({ at: died.at, result: died.run })
+      for (let target = 0; target < maxCrashPoints; target++) {
+        const crashed = yield* run(environment.copy(), target, deliveryOf(what))
+        if (crashed.at === null) return crashes
+        crashes.push({ at: crashed.at, result: crashed.result })
       }
-      throw new Error(`a handler that can die at ${endless} moments`)
+      throw new Error(`the delivery has more than ${maxCrashPoints} crash points; does the handler end?`)
     })
   }
   return {
@@ -142,7 +143,7 @@ export const make = <C>(plugin: Plugin<C>, setting: Setup = {}): Testing => {
     tick: (handler, integration) => Effect.runPromise(effects.tick(handler, integration)),
     crashes: (what) => Effect.runPromise(effects.crashes(what)),
     live: (model, id, integration = Fixtures.integration) =>
-      world.apiRecord(integration, model, id) as RecordOf<typeof model> | null,
+      environment.apiRecord(integration, model, id) as RecordOf<typeof model> | null,
     effects
   }
 }

@@ -1,8 +1,8 @@
 /**
- * A clock that jumps to the next moment at which something is due as soon as nothing else is going on.
+ * A clock that jumps to its next timer as soon as no other work is ready to run.
  *
  * Gotchas
- * - What is going on inside a promise cannot be seen: whoever waits for one sleeps no longer than the event loop's turn.
+ * - Work inside a promise is invisible to the clock. Virtual time may jump ahead while code waits for a promise.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 
 interface Timer {
   readonly at: number
-  /** Somebody waits for it: time passes. */
+  /** True for a `sleep`, whose timer makes time pass; false for a callback set with `at`. */
   readonly awaited: boolean
   readonly fire: () => void
 }
@@ -42,7 +42,7 @@ export class VirtualClock implements Clock.Clock {
     })
   }
 
-  /** Calls back when time comes there by itself; does not make it pass. */
+  /** Calls `fire` when virtual time reaches `at`. Does not make time pass by itself. */
   at(at: number, fire: () => void): void {
     this.#timers.add({ at, awaited: false, fire })
   }
@@ -51,7 +51,7 @@ export class VirtualClock implements Clock.Clock {
     this.#timers.clear()
   }
 
-  /** To whatever is due next. */
+  /** Jumps to the timer that is due first, and fires it. */
   #jump(): void {
     const next = [...this.#timers].reduce<Timer | undefined>(
       (first, timer) => first === undefined || timer.at < first.at ? timer : first,
@@ -67,7 +67,7 @@ export class VirtualClock implements Clock.Clock {
   #pump(): void {
     if (this.#pumping || ![...this.#timers].some(({ awaited }) => awaited)) return
     this.#pumping = true
-    // Two turns: what became ready in this one has been run by then.
+    // waits two turns of the event loop, so that work that became ready in this turn has run
     setImmediate(() =>
       setImmediate(() => {
         this.#pumping = false

@@ -1,8 +1,8 @@
 /**
- * What each of the twelve writes makes of the records that the API shows, and what it answers.
+ * How each of the twelve writes changes the records that the simulated API returns, and the data of its response.
  *
  * Gotchas
- * - Employees, ratings, documents, links and files are in no list: they are seen as writes, not as records.
+ * - Employees, ratings, documents, links and files are in no list of the API: tests see them as writes, not as records.
  */
 import type { WriteName } from "../api/Writes.ts"
 import { isArray, isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
@@ -14,16 +14,16 @@ export type ApiRecords = Map<string, JsonObject>
 export const recordKey = (integration: string, model: Model, id: string): string =>
   JSON.stringify([integration, model, id])
 
-/** Records of a model. */
-export const recordsOf = (shown: ApiRecords, integration: string, model: Model): ReadonlyArray<JsonObject> => {
+/** The records of a model in an integration. */
+export const recordsOf = (records: ApiRecords, integration: string, model: Model): ReadonlyArray<JsonObject> => {
   const prefix = `${JSON.stringify([integration, model]).slice(0, -1)},`
-  return [...shown].flatMap(([at, content]) => at.startsWith(prefix) ? [content] : [])
+  return [...records].flatMap(([at, content]) => at.startsWith(prefix) ? [content] : [])
 }
 
 interface AppliedWrite {
   readonly integration: string
   readonly write: WriteName
-  /** In its path; empty where it has none. */
+  /** The id in its path; empty if it has none. */
   readonly id: string
   readonly body: JsonObject
 }
@@ -33,25 +33,25 @@ type Change = (record: JsonObject) => JsonObject
 const members = (value: JsonValue | undefined): ReadonlyArray<JsonObject> =>
   isArray(value) ? value.filter(isObject) : []
 
-const below = (value: JsonValue | undefined): JsonObject => isObject(value) ? value : {}
+const asObject = (value: JsonValue | undefined): JsonObject => isObject(value) ? value : {}
 
-const change = (shown: ApiRecords, at: string, changed: Change): void => {
-  const record = shown.get(at)
-  if (record !== undefined) shown.set(at, changed(record))
+const change = (records: ApiRecords, at: string, changed: Change): void => {
+  const record = records.get(at)
+  if (record !== undefined) records.set(at, changed(record))
 }
 
-/** A candidate is shown by its applications, and under its own name where a test gave it. */
-const changeCandidate = (shown: ApiRecords, integration: string, id: string, changed: Change): void => {
-  change(shown, recordKey(integration, "ats.candidate", id), changed)
-  for (const application of recordsOf(shown, integration, "ats.application")) {
+/** Changes the candidate in each of its applications, and its own record, if the test has one. */
+const changeCandidate = (records: ApiRecords, integration: string, id: string, changed: Change): void => {
+  change(records, recordKey(integration, "ats.candidate", id), changed)
+  for (const application of recordsOf(records, integration, "ats.application")) {
     if (application["candidate_id"] !== id) continue
-    const candidate = changed({ id, ...below(application["candidate"]) })
-    shown.set(recordKey(integration, "ats.application", String(application["id"])), { ...application, candidate })
+    const candidate = changed({ id, ...asObject(application["candidate"]) })
+    records.set(recordKey(integration, "ats.application", String(application["id"])), { ...application, candidate })
   }
 }
 
 const applicationOf = (job: string, { candidate, stage_id = null }: JsonObject, id: string): JsonObject => {
-  const { email_address = null, ...person } = below(candidate)
+  const { email_address = null, ...person } = asObject(candidate)
   const candidate_id = `${id}-candidate`
   return {
     id,
@@ -71,29 +71,29 @@ const rescheduled = ({ end_time, location, start_time, title }: JsonObject): Jso
   ...(isObject(location) ? { location: { raw: location["address"] ?? null } } : {})
 })
 
-/** The write takes effect; `data` of the answer. `made`: the id of what it creates. */
+/** Makes the write take effect; returns `data` of its response. `made`: the id for a record that it creates. */
 export const applyWrite = (
-  shown: ApiRecords,
+  records: ApiRecords,
   { body, id, integration, write }: AppliedWrite,
   made: string
 ): JsonValue => {
   switch (write) {
     case "createApplication": {
       const application = applicationOf(id, body, made)
-      shown.set(recordKey(integration, "ats.application", made), application)
+      records.set(recordKey(integration, "ats.application", made), application)
       return application
     }
     case "addTag":
     case "removeTag": {
-      const name = String(below(body["tag"])["name"])
-      changeCandidate(shown, integration, id, (candidate) => {
+      const name = String(asObject(body["tag"])["name"])
+      changeCandidate(records, integration, id, (candidate) => {
         const others = members(candidate["tags"]).filter((tag) => tag["name"] !== name)
         return { ...candidate, tags: write === "addTag" ? [...others, { id: `tag-${name}`, name }] : others }
       })
       return {}
     }
     case "updateInterview":
-      change(shown, recordKey(integration, "ats.application", id), (application) => ({
+      change(records, recordKey(integration, "ats.application", id), (application) => ({
         ...application,
         interviews: members(application["interviews"]).map((interview) =>
           interview["id"] === body["interview_id"] ? { ...interview, ...rescheduled(body) } : interview
@@ -102,7 +102,7 @@ export const applyWrite = (
       return {}
     case "expectSkill": {
       const { expected_proficiency = null, skill_id = null } = body
-      change(shown, recordKey(integration, "hris.staffing_entity", id), (entity) => ({
+      change(records, recordKey(integration, "hris.staffing_entity", id), (entity) => ({
         ...entity,
         skills: [
           ...members(entity["skills"]).filter((skill) => skill["skill_id"] !== skill_id),
@@ -113,15 +113,15 @@ export const applyWrite = (
     }
     case "replacePackages": {
       const at = (record: JsonObject) => recordKey(integration, "assessment.package", String(record["id"]))
-      for (const gone of recordsOf(shown, integration, "assessment.package")) shown.delete(at(gone))
-      for (const one of members(body["packages"])) shown.set(at(one), one)
+      for (const gone of recordsOf(records, integration, "assessment.package")) records.delete(at(gone))
+      for (const one of members(body["packages"])) records.set(at(one), one)
       return {}
     }
     case "createEmployee":
       return { id: made, remote_id: null }
     case "rateSkill": {
       const { employee_id = null, rating, skill_id = null } = body
-      return { id: made, employee_id, skill_id, ...below(rating) }
+      return { id: made, employee_id, skill_id, ...asObject(rating) }
     }
     case "deactivateCourse":
       return { id }

@@ -12,13 +12,13 @@ test("a hired candidate gets a tag", async () => {
   ])
 })
 
-test("an application without a candidate is left to a person", async () => {
+test("an application without a candidate becomes a dead letter", async () => {
   const { failure, writes } = await Testing.make(plugin).deliver(Testing.event("ats.application.hired", {}))
   assert.equal(failure?._tag, "Permanent")
   assert.deepEqual(writes, [])
 })
 
-test("the tag is added once, wherever the process dies", async () => {
+test("the tag is added once, wherever the process crashes", async () => {
   for (const { at, result } of await Testing.make(plugin).crashes(hired)) {
     assert.equal(result.writes.length, 1, at)
   }

@@ -1,4 +1,4 @@
-/** What every store must do with deliveries; needs a layer that makes a fresh store for each test. */
+/** Tests for deliveries that every store must pass; needs a layer that creates a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -27,34 +27,36 @@ const handler = (name: string, details: Partial<NewHandler> = {}): NewHandler =>
 })
 const failure: Failure = { reason: "Transient", message: "not yet", refusal: null, faults: [], at: 1 }
 export const attempted: FailedAttempt = { number: 1, startedAt: 0, failure, requests: [] }
-export const act = { at: 0, command: "test", target: "", detail: "" }
+export const operatorAction = { at: 0, command: "test", target: "", detail: "" }
 
-/** One handler, and deliveries of it by lane, made of positions 1, 2, 3 … */
-export const begun = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
-  const { change, head, store, write } = yield* begin
-  const deliveries = yield* Deliveries
-  const owner = yield* store.takeOwnership("delivery")
-  const open = (owner: Owner) => deliveries.registerHandlers(owner, [handler("h", details)])
-  const [state] = yield* open(owner)
-  const key = state?.key ?? 0
-  const made = (orderingKey: string, position: number): NewDelivery => ({
-    handler: key,
-    integration: "greenhouse:acme",
-    orderingKey,
-    subject: { _tag: "Event", position },
-    dueAt: 0,
-    dead: null,
-    fresh: null
-  })
-  const dispatch = (owner: Owner, some: ReadonlyArray<NewDelivery>, position: number) =>
-    deliveries.dispatch(owner, { deliveries: some, handlers: [key], position })
-  yield* dispatch(owner, lanes.map((lane, index) => made(lane, index + 1)), lanes.length)
-  const want: ClaimRequest = { handler: key, most: 100, size: null, excludedIntegrations: [], maxLead: 1_000_000 }
-  const claim = Effect.map(deliveries.settleAndClaim(owner, [], [want]), ({ claimed }) => claimed)
-  const settle = (some: ReadonlyArray<Claimed>) =>
-    deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
-  return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, head, write }
-})
+/** One handler, and a delivery for each ordering key, with positions 1, 2, 3 … */
+export const setup = Effect.fnUntraced(
+  function*(orderingKeys: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
+    const { change, head, store, write } = yield* begin
+    const deliveries = yield* Deliveries
+    const owner = yield* store.takeOwnership("delivery")
+    const open = (owner: Owner) => deliveries.registerHandlers(owner, [handler("h", details)])
+    const [state] = yield* open(owner)
+    const key = state?.key ?? 0
+    const made = (orderingKey: string, position: number): NewDelivery => ({
+      handler: key,
+      integration: "greenhouse:acme",
+      orderingKey,
+      subject: { _tag: "Event", position },
+      dueAt: 0,
+      dead: null,
+      fresh: null
+    })
+    const dispatch = (owner: Owner, some: ReadonlyArray<NewDelivery>, position: number) =>
+      deliveries.dispatch(owner, { deliveries: some, handlers: [key], position })
+    yield* dispatch(owner, orderingKeys.map((orderingKey, index) => made(orderingKey, index + 1)), orderingKeys.length)
+    const want: ClaimRequest = { handler: key, most: 100, size: null, excludedIntegrations: [], maxLead: 1_000_000 }
+    const claim = Effect.map(deliveries.settleAndClaim(owner, [], [want]), ({ claimed }) => claimed)
+    const settle = (some: ReadonlyArray<Claimed>) =>
+      deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
+    return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, head, write }
+  }
+)
 
 export const placesOf = (claimed: ReadonlyArray<Claimed>) =>
   claimed.map(({ orderingKey, subject }) => `${orderingKey}${subject._tag === "Event" ? subject.position : ""}`)
@@ -70,9 +72,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "I5: are claimed in the order of their lane, one at a time, whatever is made and settled meanwhile",
+      "with one ordering key are claimed in order, one at a time, while others are created and settled (I5)",
       Effect.gen(function*() {
-        const { claim, dispatch, made, owner, settle } = yield* begun(["a", "b", "a", "a"])
+        const { claim, dispatch, made, owner, settle } = yield* setup(["a", "b", "a", "a"])
         const first = yield* claim
         assert.deepStrictEqual(placesOf(first), ["a1", "b2"])
         yield* dispatch(owner, [made("b", 5)], 5)
@@ -86,9 +88,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
-      "I2: are committed with the positions of their handlers and the reader, or not at all",
+      "are committed with the positions of their handlers and of the reader, or not at all (I2)",
       Effect.gen(function*() {
-        const { deliveries, dispatch, made, owner, store } = yield* begun(["a"])
+        const { deliveries, dispatch, made, owner, store } = yield* setup(["a"])
         assert.deepStrictEqual((yield* deliveries.handlers).map(({ position }) => position), [1])
         assert.strictEqual(yield* store.readerPosition(deliveryReader), 1)
         yield* store.takeOwnership("delivery")
@@ -99,9 +101,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
-      "I10, X16: are not settled, claimed, begun or checked for an owner who is no longer one",
+      "reject an owner that was replaced: it cannot settle, claim, begin or check (I10, X16)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, owner, store, want } = yield* begun(["a"])
+        const { claim, deliveries, key, owner, store, want } = yield* setup(["a"])
         const [claimed] = yield* claim
         if (claimed === undefined) return assert.fail("nothing claimed")
         const fence = fenceOf(owner, claimed)
@@ -124,9 +126,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
-      "X16: are begun and checked by their latest claim only",
+      "let only their latest claim begin steps and check (X16)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, open, owner } = yield* begun(["a"])
+        const { claim, deliveries, key, open, owner } = yield* setup(["a"])
         const [old] = yield* claim
         yield* open(owner)
         const [latest] = yield* claim
@@ -137,7 +139,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.check(fenceOf(owner, old)))), "Fenced")
         assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.begin(fenceOf(owner, old), intent))), "Fenced")
         assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owner, latest), intent), { _tag: "Begun" })
-        // what the old one hears is not the latest one's to be told
+        // a result of the old attempt does not complete the step of the latest one
         yield* deliveries.finish(fenceOf(owner, old), step, "1")
         yield* deliveries.withdraw(fenceOf(owner, old), step)
         assert.deepStrictEqual((yield* deliveries.begin(fenceOf(owner, latest), intent))._tag, "Unknown")
@@ -149,10 +151,10 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     for (const skipsDeadLetters of [false, true]) {
       test(
         skipsDeadLetters
-          ? "L4: pass a dead one by where their handler skips"
-          : "L4: are parked behind a dead one until it is discarded",
+          ? "continue past a dead one if their handler skips dead letters (L4)"
+          : "wait behind a dead one until it is discarded (L4)",
         Effect.gen(function*() {
-          const { claim, deliveries, owner } = yield* begun(["a", "a"], { skipsDeadLetters })
+          const { claim, deliveries, owner } = yield* setup(["a", "a"], { skipsDeadLetters })
           const [first] = yield* claim
           const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, attempted } as const
           yield* deliveries.settleAndClaim(owner, [dead], [])
@@ -160,16 +162,16 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
           assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 10 })).map(({ parked }) => parked), [
             skipsDeadLetters ? 0 : 1
           ])
-          assert.strictEqual(yield* deliveries.discard([first?.id ?? 0], act), 1)
+          assert.strictEqual(yield* deliveries.discard([first?.id ?? 0], operatorAction), 1)
           assert.deepStrictEqual(placesOf(yield* claim), skipsDeadLetters ? [] : ["a2"])
         })
       )
     }
 
     test(
-      "come again when they are due and no sooner, and say when that will be",
+      "are claimed again only when they are due, and the store returns that time",
       Effect.gen(function*() {
-        const { claim, deliveries, owner, want } = yield* begun(["a"])
+        const { claim, deliveries, owner, want } = yield* setup(["a"])
         const [first] = yield* claim
         const again = { _tag: "Retry", deliveries: [first?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
         const { claimed, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
@@ -178,11 +180,11 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
-      "are due at once when the writes that they were stopped by are resumed, before or after their attempt ends",
+      "that wait for stopped writes are due as soon as writes are resumed, before or after their attempt ends",
       Effect.gen(function*() {
-        const { claim, deliveries, owner, want } = yield* begun(["a", "b"])
+        const { claim, deliveries, owner, want } = yield* setup(["a", "b"])
         const patient = { ...want, maxLead: 1e16 }
-        const switchWrites = (on: boolean) => deliveries.setSwitch({ _tag: "Writes" }, on, act)
+        const switchWrites = (on: boolean) => deliveries.setSwitch({ _tag: "Writes" }, on, operatorAction)
         const [first, second] = yield* claim
         const far = { dueAt: 1e15, attempts: 0, attempted }
         const again = (id: number | undefined, stopped: boolean) =>
@@ -193,10 +195,10 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         yield* switchWrites(true)
         const resumed = yield* deliveries.settleAndClaim(owner, [], [patient])
         assert.deepStrictEqual(placesOf(resumed.claimed), ["a1"])
-        // refused before, and settled after they were resumed
+        // the write was refused before writes were resumed, and the attempt was settled after that
         const { claimed } = yield* deliveries.settleAndClaim(owner, [again(first?.id, true)], [patient])
         assert.deepStrictEqual(placesOf(claimed), ["a1"])
-        // claimed since, it waits for nothing but its time
+        // it was claimed again since, so it waits only for its due time
         yield* switchWrites(false)
         yield* deliveries.settleAndClaim(owner, [again(first?.id, true)], [])
         yield* deliveries.settleAndClaim(owner, [], [want])
@@ -208,9 +210,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
-      "keep their event and the one before it in the log, and no longer",
+      "keep their event and the record's previous event in the log until they are settled",
       Effect.gen(function*() {
-        const { change, claim, deliveries, dispatch, made, owner, settle, store, write } = yield* begun([])
+        const { change, claim, deliveries, dispatch, made, owner, settle, store, write } = yield* setup([])
         yield* write([created("r")])
         for (let version = 2; version <= 4; version++) yield* change("r", "updated")
         yield* dispatch(owner, [made("r", 2)], 4)
@@ -225,9 +227,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
-      "D11: keep what their source has erased until they are settled",
+      "keep content that its source erased until they are settled (D11)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, dispatch, head, made, owner, settle, store, write } = yield* begun([])
+        const { change, claim, deliveries, dispatch, head, made, owner, settle, store, write } = yield* setup([])
         yield* write([created("r"), created("s")])
         yield* change("r", "updated")
         for (const id of ["r", "s"]) yield* write([{ ...changeOf(yield* head(id), "deleted"), erased: true }])
@@ -243,10 +245,10 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     )
 
     test(
-      "are settled by thousands, and each releases only its own lane",
+      "are settled hundreds at a time, and each releases only its own ordering key",
       Effect.gen(function*() {
-        const lanes = ids(600)
-        const { claim, deliveries, settle, owner, want } = yield* begun([...lanes, ...lanes])
+        const orderingKeys = ids(600)
+        const { claim, deliveries, settle, owner, want } = yield* setup([...orderingKeys, ...orderingKeys])
         const first = yield* Effect.map(
           deliveries.settleAndClaim(owner, [], [{ ...want, most: 600 }]),
           ({ claimed }) => claimed

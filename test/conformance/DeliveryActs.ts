@@ -1,4 +1,4 @@
-/** What every store must do with batches, ticks, dead letters and switches; needs a fresh store for each test. */
+/** Tests for batches, ticks, dead letters and switches that every store must pass; needs a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -6,12 +6,12 @@ import * as TestClock from "effect/testing/TestClock"
 import { Deliveries, deliveryReader, type Tick, type TickSchedule } from "../../src/store/Deliveries.ts"
 import type { IntegrationState } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { act, attempted, begun, placesOf } from "./Deliveries.ts"
+import { attempted, operatorAction, placesOf, setup } from "./Deliveries.ts"
 import { created, integrationOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
 
-/** Looked at for the first time at 0, unless told otherwise. */
+/** The first check was at time 0, unless `details` contains another time. */
 const ticking = (due: ReadonlyArray<Tick>, details: Partial<TickSchedule> = {}): TickSchedule => ({
   due,
   off: [],
@@ -26,9 +26,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "L7: a batch keeps its members over a takeover, and is halved into two that keep theirs",
+      "a batch keeps its members over a takeover, and its two halves keep theirs (L7)",
       Effect.gen(function*() {
-        const { deliveries, key, open, owner } = yield* begun(["a", "b", "c", "d", "e"])
+        const { deliveries, key, open, owner } = yield* setup(["a", "b", "c", "d", "e"])
         const claim = Effect.map(
           deliveries.settleAndClaim(owner, [], [{
             handler: key,
@@ -53,9 +53,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "a batch of events that are delivered again lies inside the batch of the last time, and holds no others (L4)",
+      "events that are delivered again form a batch inside their last batch, without other events (L4)",
       Effect.gen(function*() {
-        const { deliveries, dispatch, key, made, owner, settle, want } = yield* begun(["a", "b", "c", "d"])
+        const { deliveries, dispatch, key, made, owner, settle, want } = yield* setup(["a", "b", "c", "d"])
         const claim = (size: number) =>
           Effect.map(deliveries.settleAndClaim(owner, [], [{ ...want, size }]), ({ claimed }) => {
             const batches = Map.groupBy(claimed, ({ batch }) => batch)
@@ -76,7 +76,10 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* settle(rest)
         yield* settle((yield* claim(2)).claimed)
         yield* dispatch(owner, [made("e", 5)], 5)
-        yield* deliveries.replay([made("b", 2), made("c", 3), { ...made("a", 1), fresh: "f" }, made("d", 4)], act)
+        yield* deliveries.replay(
+          [made("b", 2), made("c", 3), { ...made("a", 1), fresh: "f" }, made("d", 4)],
+          operatorAction
+        )
         const again = yield* claim(9)
         assert.deepStrictEqual(again.places, [["e5"], ["b2"], ["c3", "d4"], ["a1"]])
         const [e5, b2, c3, a1] = again.claimed.filter(({ orderingKey }) => orderingKey !== "d")
@@ -87,16 +90,16 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
           `${whole}.0.r${a1?.id}`
         ])
         yield* settle(again.claimed)
-        yield* deliveries.replay([made("c", 3)], act)
+        yield* deliveries.replay([made("c", 3)], operatorAction)
         const third = yield* claim(9)
         assert.deepStrictEqual(third.names, [`${other}.r${c3?.id}.r${third.claimed[0]?.id}`])
       })
     )
 
     test(
-      "a dead letter of a batch that is delivered again lies inside the batch of the last time (L7)",
+      "a dead letter of a batch that is delivered again gets a batch inside its last batch (L7)",
       Effect.gen(function*() {
-        const { claim: claimed, deliveries, key, made, owner, settle, want } = yield* begun(["a"], {
+        const { claim: claimed, deliveries, key, made, owner, settle, want } = yield* setup(["a"], {
           skipsDeadLetters: true
         })
         const claim = Effect.map(
@@ -105,11 +108,11 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         )
         const first = yield* claim
         yield* deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: [first.id], attempts: 1, attempted }], [])
-        yield* deliveries.replay([made("a", 1)], act)
+        yield* deliveries.replay([made("a", 1)], operatorAction)
         const second = yield* claim
         assert.strictEqual(second.batch, `${first.batch}.r${second.id}`)
         yield* settle([second])
-        yield* deliveries.redrive([first.id], { dueAt: 0, fresh: null }, act)
+        yield* deliveries.redrive([first.id], { dueAt: 0, fresh: null }, operatorAction)
         const third = yield* claim
         assert.deepStrictEqual([third.id, third.batch], [first.id, `${second.batch}.r${first.id}`])
         assert.deepStrictEqual([...yield* deliveries.batches(key, [1])], [[1, third.batch]])
@@ -118,9 +121,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "a tick spans the log since the one before, and the next one waits for it",
+      "a tick spans the log since the previous tick, and the next tick waits for it",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, owner, settle } = yield* begun([])
+        const { change, claim, deliveries, key, owner, settle } = yield* setup([])
         yield* TestClock.adjust("1 minute")
         const tick = (scheduledAt: number) =>
           deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
@@ -139,9 +142,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "a first tick spans the log since its handler was registered, and is not delivered for a moment before that (L8)",
+      "the first tick spans the log since its handler was registered, and is not delivered for a time before that (L8)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, open, owner } = yield* begun([], { from: "now", scheduled: true })
+        const { change, claim, deliveries, key, open, owner } = yield* setup([], { from: "now", scheduled: true })
         yield* TestClock.adjust("1 minute")
         yield* change("r", "created")
         yield* open(owner)
@@ -162,9 +165,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "a tick spans the time in which its integration was absent, without keeping the log for it (L8)",
+      "a tick spans the time in which its integration was absent, but the log is not kept for that time (L8)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { scheduled: true })
+        const { change, claim, deliveries, key, owner, settle, store } = yield* setup([], { scheduled: true })
         yield* TestClock.adjust("1 minute")
         const tick = (scheduledAt: number) =>
           deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
@@ -182,9 +185,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "a handler that is off has no tick and keeps no log, and spans what follows once it is on",
+      "a handler that is off has no tick and keeps no log; once it is on, its next tick spans only the log since then",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { scheduled: true })
+        const { change, claim, deliveries, key, owner, settle, store } = yield* setup([], { scheduled: true })
         yield* TestClock.adjust("1 minute")
         const place = { handler: key, integration }
         const tick = (scheduledAt: number, details: Partial<TickSchedule> = {}) =>
@@ -210,9 +213,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "L8: the log that a tick spans is kept until it is settled, however late that is",
+      "the log that a tick spans is kept until the tick is settled, however late that is (L8)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, owner, settle, store } = yield* begun([], { scheduled: true })
+        const { change, claim, deliveries, key, owner, settle, store } = yield* setup([], { scheduled: true })
         const tick = (scheduledAt: number) =>
           deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
         const kept = store.readerPosition(deliveryReader)
@@ -232,9 +235,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "L8: a tick of an integration that was removed waits and holds no log",
+      "a tick of a removed integration waits and keeps no log (L8)",
       Effect.gen(function*() {
-        const { change, deliveries, key, owner, store } = yield* begun([], { scheduled: true })
+        const { change, deliveries, key, owner, store } = yield* setup([], { scheduled: true })
         const other = "lever:beta"
         const tick = (scheduledAt: number) =>
           deliveries.dispatchTicks(owner, {
@@ -252,7 +255,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const become = (id: string, state: IntegrationState["state"]) =>
           store.saveIntegration(capture, integrationOf(id, { state }), null)
         yield* become(integration, "removed")
-        // the tick of the other one spans everything since the handler was registered
+        // the other integration's tick spans everything since the handler was registered
         assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(deliveryReader)), 0)
         yield* become(other, "removed")
         assert.strictEqual(yield* Effect.andThen(tick(1), store.readerPosition(deliveryReader)), 2)
@@ -261,9 +264,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "a dead letter tells its event and its attempts, is found by what it is, and redriven in its order",
+      "a dead letter shows its event and its attempts, is found by its properties, and is redriven in order",
       Effect.gen(function*() {
-        const { claim, deliveries, dispatch, made, owner, store, write } = yield* begun([])
+        const { claim, deliveries, dispatch, made, owner, store, write } = yield* setup([])
         yield* write([created("r"), created("s")])
         yield* dispatch(owner, [made("r", 1), made("s", 2), made("r", 2)], 2)
         const claimed = yield* claim
@@ -287,14 +290,18 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
           ["s", 1, 0]
         ])
         assert.deepStrictEqual(yield* deliveries.deadLetters({ reason: "Permanent", limit: 9 }), [])
-        const story = yield* deliveries.deadLetterDetail(claimed[0]?.id ?? 0)
-        assert.deepStrictEqual(story?.failedAttempts, [attempted])
-        const count = yield* deliveries.redrive(claimed.map(({ id }) => id), { dueAt: 0, fresh: "again" }, act)
+        const detail = yield* deliveries.deadLetterDetail(claimed[0]?.id ?? 0)
+        assert.deepStrictEqual(detail?.failedAttempts, [attempted])
+        const count = yield* deliveries.redrive(
+          claimed.map(({ id }) => id),
+          { dueAt: 0, fresh: "again" },
+          operatorAction
+        )
         assert.strictEqual(count, 2)
         const again = yield* claim
         assert.deepStrictEqual(placesOf(again), ["r1", "s2"])
         assert.deepStrictEqual(again.map(({ attempts, fresh }) => [attempts, fresh]), [[0, "again"], [0, "again"]])
-        yield* deliveries.replay([made("s", 1)], act)
+        yield* deliveries.replay([made("s", 1)], operatorAction)
         assert.deepStrictEqual(placesOf(yield* claim), [])
         assert.strictEqual((yield* deliveries.backlog)[0]?.waiting, 2)
         assert.strictEqual((yield* store.auditLog(9)).length, 2)
@@ -302,9 +309,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
-      "a dead letter that died again since is neither redriven nor discarded (L4)",
+      "a dead letter that has died again since it was listed is neither redriven nor discarded (L4)",
       Effect.gen(function*() {
-        const { claim, deliveries, owner } = yield* begun(["a", "b"])
+        const { claim, deliveries, owner } = yield* setup(["a", "b"])
         const die = (at: number) =>
           Effect.flatMap(claim, (claimed) =>
             deliveries.settleAndClaim(
@@ -320,35 +327,35 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* die(1)
         const letters = yield* deliveries.deadLetters({ limit: 9 })
         const [first, second] = letters.map(({ id }) => id)
-        if (first === undefined || second === undefined) return assert.fail("nothing is dead")
+        if (first === undefined || second === undefined) return assert.fail("there are no dead letters")
         const died = new Map([[first, 1], [second, 1]])
         const how = { dueAt: 0, fresh: null }
-        assert.strictEqual(yield* deliveries.redrive([first], how, act), 1)
+        assert.strictEqual(yield* deliveries.redrive([first], how, operatorAction), 1)
         yield* die(2)
-        assert.strictEqual(yield* deliveries.discard([first], act, died), 0)
-        assert.strictEqual(yield* deliveries.redrive([first, second], { ...how, died }, act), 1)
+        assert.strictEqual(yield* deliveries.discard([first], operatorAction, died), 0)
+        assert.strictEqual(yield* deliveries.redrive([first, second], { ...how, died }, operatorAction), 1)
         assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 9 })).map(({ id }) => id), [first])
       })
     )
 
     test(
-      "switches are off until they are switched on, however often that is said",
+      "a switch stays off until it is switched on, however often it was switched off",
       Effect.gen(function*() {
         const deliveries = yield* Deliveries
         const welcome = { _tag: "Plugin", plugin: "welcome", integration } as const
-        yield* deliveries.setSwitch(welcome, false, act)
-        yield* deliveries.setSwitch(welcome, false, act)
-        yield* deliveries.setSwitch({ _tag: "Writes" }, false, act)
+        yield* deliveries.setSwitch(welcome, false, operatorAction)
+        yield* deliveries.setSwitch(welcome, false, operatorAction)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, false, operatorAction)
         assert.deepStrictEqual(yield* deliveries.switchedOff, [{ _tag: "Writes" }, welcome])
-        yield* deliveries.setSwitch({ _tag: "Writes" }, true, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, true, operatorAction)
         assert.deepStrictEqual(yield* deliveries.switchedOff, [welcome])
       })
     )
 
     test(
-      "I5: what is dispatched while its lane is being settled is delivered, not forgotten",
+      "a delivery that is dispatched while its ordering key is being settled is not lost (I5)",
       Effect.gen(function*() {
-        const { claim, dispatch, made, owner, settle } = yield* begun(["a"])
+        const { claim, dispatch, made, owner, settle } = yield* setup(["a"])
         let claimed = yield* claim
         for (let position = 2; position <= 40; position++) {
           yield* Effect.all([dispatch(owner, [made("a", position)], position), settle(claimed)], {

@@ -1,21 +1,21 @@
-/** What every store must do with deliveries that were running when their process ended; needs a fresh store for each test. */
+/** Tests for deliveries that were running when their process ended, which every store must pass; needs a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { type Claimed, type Deliveries, isolateAfterCrashes } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { attempted, begun, placesOf } from "./Deliveries.ts"
+import { attempted, placesOf, setup } from "./Deliveries.ts"
 
 const crashesOf = (claimed: ReadonlyArray<Claimed>) =>
   claimed.map(({ crashes, orderingKey }) => `${orderingKey}${crashes}`)
 
 export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
-  describe(`deliveries with which a process ended, of a store (${name})`, () => {
+  describe(`deliveries that were running when a process ended, in a store (${name})`, () => {
     const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
       it.effect(title, () => Effect.provide(body, layer))
 
-    const suspected = Effect.fnUntraced(function*(lanes: ReadonlyArray<string>) {
-      const rig = yield* begun(lanes)
+    const suspected = Effect.fnUntraced(function*(orderingKeys: ReadonlyArray<string>) {
+      const rig = yield* setup(orderingKeys)
       const { claim, open, owner } = rig
       for (let time = 0; time < isolateAfterCrashes; time++) {
         yield* claim
@@ -25,9 +25,9 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     })
 
     test(
-      "what was claimed counts once for each process that ended; what was released, failed or never claimed does not   (L21)",
+      "a claimed delivery counts once for each process that ended; a released, failed or unclaimed one does not count (L21)",
       Effect.gen(function*() {
-        const { claim, deliveries, open, owner, want } = yield* begun(["a", "b", "c", "d"])
+        const { claim, deliveries, open, owner, want } = yield* setup(["a", "b", "c", "d"])
         const { claimed: [a, b, c] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, most: 3 }])
         yield* deliveries.settleAndClaim(owner, [
           { _tag: "Released", deliveries: [b?.id ?? 0] },
@@ -42,9 +42,9 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     )
 
     test(
-      "while one is suspect, no more are claimed than can begin at once   (L21)",
+      "while a delivery is suspect, only as many are claimed as can start at once (L21)",
       Effect.gen(function*() {
-        const { claim, deliveries, open, owner, settle, want } = yield* begun(["a", "b", "c"])
+        const { claim, deliveries, open, owner, settle, want } = yield* setup(["a", "b", "c"])
         const careful = { ...want, mostAfterCrash: 1 }
         const first = yield* deliveries.settleAndClaim(owner, [], [{ ...want, most: 1 }])
         assert.deepStrictEqual(placesOf(first.claimed), ["a1"])
@@ -61,7 +61,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     )
 
     test(
-      "after three times each is claimed alone only, and the store says that one waits for that   (L21)",
+      "after three crashes a delivery is claimed only alone, and the store reports that it waits for that (L21)",
       Effect.gen(function*() {
         const { claim, deliveries, dispatch, made, owner, settle, want } = yield* suspected(["a", "b"])
         yield* dispatch(owner, [made("c", 3)], 3)
@@ -79,7 +79,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     )
 
     test(
-      "one that waits for its next try is not due alone, and the store says when it will be   (L21)",
+      "a suspect that waits for its next attempt is not due alone, and the store returns when it will be due (L21)",
       Effect.gen(function*() {
         const { deliveries, owner, want } = yield* suspected(["a"])
         const { claimed: [a] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])
@@ -90,7 +90,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     )
 
     test(
-      "one that ended its process alone is claimed to be given up; redriven, or halved, it runs alone again   (L21)",
+      "a delivery that ended its process while alone is claimed first; after a redrive or a split it runs alone again (L21)",
       Effect.gen(function*() {
         const { claim, deliveries, open, owner, want } = yield* suspected(["a"])
         yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])
@@ -109,9 +109,9 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     )
 
     test(
-      "a batch is claimed alone as a whole, and so is each half of it   (L21, L7)",
+      "a batch is claimed alone as a whole, and so is each of its halves (L21, L7)",
       Effect.gen(function*() {
-        const { deliveries, open, owner, want } = yield* begun(["a", "b"])
+        const { deliveries, open, owner, want } = yield* setup(["a", "b"])
         const batches = { ...want, size: 2, most: 4 }
         for (let time = 0; time < isolateAfterCrashes; time++) {
           yield* deliveries.settleAndClaim(owner, [], [batches])

@@ -1,23 +1,23 @@
-/** What every store must do with the steps of attempts: once, or known to be unknown; needs a fresh store for each test. */
+/** Tests for the journal that every store must pass: a step runs once or is reported as unknown; needs a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { Deliveries, type FencingToken, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { act, attempted, begun, fenceOf } from "./Deliveries.ts"
+import { attempted, fenceOf, operatorAction, setup } from "./Deliveries.ts"
 import { created, ids, integrationOf, reasonOf } from "./StoreSamples.ts"
 
-/** One delivery that is claimed, and a step of it. */
+/** A claimed delivery with a step. */
 const attempting = Effect.gen(function*() {
-  const { claim, deliveries, key, open, owner, settle, store } = yield* begun(["a"])
+  const { claim, deliveries, key, open, owner, settle, store } = yield* setup(["a"])
   const [claimed] = yield* claim
   if (claimed === undefined) return assert.fail("nothing claimed")
   const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
   const intent: Intent = { ...step, integration: "greenhouse:acme", write: null, allowRepeat: false }
   const write = { name: "addTag", plugin: "p", perHour: 2, depth: 1, expected: [] } as const
   const fence = fenceOf(owner, claimed)
-  /** The attempt that follows when this one was lost. */
+  /** The next attempt after this one was lost. */
   const following = Effect.as(Effect.andThen(open(owner), claim), { ...fence, claim: fence.claim + 1 })
   return { deliveries, fence, following, step, store, intent, write, settle: settle([claimed]) }
 })
@@ -28,7 +28,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "L5: are unknown until they are finished, begun again only on purpose, and forgotten when nothing was done",
+      "have an unknown outcome until they are finished, begin again only on request, and are deleted if they had no effect (L5)",
       Effect.gen(function*() {
         const { deliveries, fence, intent, step } = yield* attempting
         const begin = Effect.map(deliveries.begin(fence, intent), ({ _tag }) => _tag)
@@ -45,7 +45,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "L5: are unknown while the same request in other words is",
+      "have an unknown outcome while the same request with other content has one (L5)",
       Effect.gen(function*() {
         const { deliveries, fence, following, intent } = yield* attempting
         yield* deliveries.begin(fence, { ...intent, step: "hire 100%_a" })
@@ -58,7 +58,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "X16: are begun by one of two at the same time",
+      "begin for one of two concurrent calls (X16)",
       Effect.gen(function*() {
         const { deliveries, fence, intent } = yield* attempting
         for (const step of ids(20)) {
@@ -70,14 +70,14 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "are refused while writes are stopped, and when the hour has no more of them",
+      "are refused while writes are stopped, and after the hour's budget is used up",
       Effect.gen(function*() {
         const { deliveries, fence, intent, write } = yield* attempting
         const begin = (step: string) =>
           Effect.map(deliveries.begin(fence, { ...intent, step, write }), ({ _tag }) => _tag)
-        yield* deliveries.setSwitch({ _tag: "Writes" }, false, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, false, operatorAction)
         assert.strictEqual(yield* begin("a"), "Stopped")
-        yield* deliveries.setSwitch({ _tag: "Writes" }, true, act)
+        yield* deliveries.setSwitch({ _tag: "Writes" }, true, operatorAction)
         assert.deepStrictEqual([yield* begin("a"), yield* begin("b"), yield* begin("c")], [
           "Begun",
           "Begun",
@@ -87,28 +87,28 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "are looked at as they would be begun, which changes nothing",
+      "`checkBegin` returns the refusal that `begin` would return, and begins no step",
       Effect.gen(function*() {
         const { deliveries, fence, following, intent, step, write } = yield* attempting
-        const look = (fence: FencingToken, details: Partial<Intent> = {}) =>
+        const check = (fence: FencingToken, details: Partial<Intent> = {}) =>
           Effect.map(deliveries.checkBegin(fence, { ...intent, write, ...details }), (refused) => refused?._tag ?? null)
-        assert.isNull(yield* look(fence))
-        assert.isNull(yield* look(fence))
-        yield* deliveries.setSwitch({ _tag: "Writes" }, false, act)
-        assert.strictEqual(yield* look(fence), "Stopped")
-        yield* deliveries.setSwitch({ _tag: "Writes" }, true, act)
+        assert.isNull(yield* check(fence))
+        assert.isNull(yield* check(fence))
+        yield* deliveries.setSwitch({ _tag: "Writes" }, false, operatorAction)
+        assert.strictEqual(yield* check(fence), "Stopped")
+        yield* deliveries.setSwitch({ _tag: "Writes" }, true, operatorAction)
         yield* deliveries.begin(fence, intent)
-        assert.deepStrictEqual([yield* look(fence), yield* look(fence, { allowRepeat: true })], ["Unknown", null])
+        assert.deepStrictEqual([yield* check(fence), yield* check(fence, { allowRepeat: true })], ["Unknown", null])
         const later = yield* following
-        assert.strictEqual(reasonOf(yield* Effect.exit(look(fence))), "Fenced")
+        assert.strictEqual(reasonOf(yield* Effect.exit(check(fence))), "Fenced")
         yield* deliveries.begin(later, { ...intent, allowRepeat: true })
         yield* deliveries.finish(later, step, "1")
-        assert.strictEqual(yield* look(later), "Done")
+        assert.strictEqual(yield* check(later), "Done")
       })
     )
 
     test(
-      "are refused for an integration that was removed",
+      "are refused for a removed integration",
       Effect.gen(function*() {
         const { deliveries, fence, intent, store, write } = yield* attempting
         const owner = yield* store.takeOwnership("capture")
@@ -122,7 +122,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "are counted once in the hour, however often the same request is begun",
+      "count once in the hour's budget, however often the same request begins",
       Effect.gen(function*() {
         const { deliveries, fence, intent, step, write } = yield* attempting
         const begin = (name: string, perHour: number | null) =>
@@ -138,7 +138,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "are kept as long as their delivery, and those that are once for ever longer",
+      "are kept as long as their delivery; steps with `keepForever` are kept longer",
       Effect.gen(function*() {
         const { deliveries, fence, settle, step } = yield* attempting
         yield* deliveries.finish(fence, step, "1")
@@ -153,9 +153,9 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "L4: are kept as long as any delivery of their event, or of their batch, is not settled",
+      "are kept while any delivery of their event, or of their batch, is not settled (L4)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, made, owner, settle, want } = yield* begun(["a", "b"])
+        const { claim, deliveries, key, made, owner, settle, want } = yield* setup(["a", "b"])
         const batches = { ...want, size: 2 }
         const { claimed: [first, second] } = yield* deliveries.settleAndClaim(owner, [], [batches])
         if (first === undefined || second === undefined) return assert.fail("nothing claimed")
@@ -164,7 +164,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const ofBatch: StepKey = { ...ofEvent, dedupKeys: [`b${first.id}`] }
         yield* deliveries.finish(fence, ofEvent, "1")
         yield* deliveries.finish(fence, ofBatch, "2")
-        yield* deliveries.replay([made("a", 1)], act)
+        yield* deliveries.replay([made("a", 1)], operatorAction)
         const batch = String(first.batch)
         const halved = { _tag: "Split", deliveries: [first.id, second.id], batch, dueAt: 0, attempted } as const
         const { claimed: halves } = yield* deliveries.settleAndClaim(owner, [halved], [batches])
@@ -172,7 +172,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const later = (yield* Clock.currentTimeMillis) + 1
         assert.strictEqual(yield* deliveries.prune(later), 0)
         yield* settle(halves)
-        // the replay of the event needs both
+        // the replay of the event needs the steps of the event and of its batch
         assert.strictEqual(yield* deliveries.prune(later), 0)
         yield* settle(yield* claim)
         assert.strictEqual(yield* deliveries.prune(later), 2)
@@ -180,9 +180,9 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "of a batch are kept as long as one of its events is to be delivered again, and forgotten with its members (L4)",
+      "of a batch are kept while one of its events will be delivered again, and deleted together with its members (L4)",
       Effect.gen(function*() {
-        const { change, deliveries, key, made, owner, settle, store, want } = yield* begun([])
+        const { change, deliveries, key, made, owner, settle, store, want } = yield* setup([])
         yield* change("a", "created")
         yield* deliveries.dispatch(owner, { deliveries: [made("a", 1)], handlers: [key], position: 1 })
         const claim = Effect.map(deliveries.settleAndClaim(owner, [], [{ ...want, size: 1 }]), ({ claimed }) => claimed)
@@ -191,7 +191,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const step: StepKey = { handler: key, dedupKeys: [`b${first.batch}`], step: "s", keepForever: false }
         yield* deliveries.finish(fenceOf(owner, first), step, "1")
         yield* settle([first])
-        yield* deliveries.replay([made("a", 1)], act)
+        yield* deliveries.replay([made("a", 1)], operatorAction)
         const later = (yield* Clock.currentTimeMillis) + 1
         yield* deliveries.dispatch(owner, { deliveries: [], handlers: [key], position: 1 })
         yield* store.prune({ before: later, upTo: 1 })
@@ -205,9 +205,9 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
-      "L4: are kept as long as their event is, which may be replayed",
+      "are kept as long as their event, because it may be replayed (L4)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, owner, settle, store, write } = yield* begun(["a"])
+        const { claim, deliveries, key, owner, settle, store, write } = yield* setup(["a"])
         yield* write([created("a")])
         const claimed = yield* claim
         const [one] = claimed

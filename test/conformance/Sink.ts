@@ -1,5 +1,5 @@
 /**
- * What every sink must do, whatever is behind it.
+ * Tests that every sink must pass.
  */
 import { assert, type Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -10,48 +10,51 @@ import { type LogIdentity, partitionKey } from "../../src/domain/ChangeEvent.ts"
 import { checkpointOf, Sink, type SinkError } from "../../src/publish/Sink.ts"
 import { entries, entry } from "../integration/publish/Entries.ts"
 
-/** One event as a reader of the other end sees it. */
+/** One published event as a consumer sees it. */
 export interface Seen {
   readonly key: string
   readonly eventId: string
   readonly stub: boolean
 }
 
-export interface Subject<R> {
-  /** Another publisher to an other end, which is the same for the same name. */
-  readonly sink: (end: string) => Effect.Effect<Layer.Layer<Sink, SinkError>, never, R>
-  /** All that was published there of an integration's tags, in order per key. */
-  readonly seen: (end: string, integration: string) => Effect.Effect<ReadonlyArray<Seen>, never, R>
-  /** More characters than the other end takes in one event. */
+export interface TestSink<R> {
+  /** A new publisher to a destination; the same name is the same destination. */
+  readonly sink: (destination: string) => Effect.Effect<Layer.Layer<Sink, SinkError>, never, R>
+  /** All published events of an integration's tags at a destination, in order per key. */
+  readonly seen: (destination: string, integration: string) => Effect.Effect<ReadonlyArray<Seen>, never, R>
+  /** More characters than the destination accepts in one event. */
   readonly tooLarge: number
 }
 
 const identity = (): LogIdentity => ({ store: randomUUID().replaceAll("-", ""), generation: 1 })
 const integration = () => `test:${randomUUID()}`
 
-const publisher = <R>(subject: Subject<R>, end: string): Effect.Effect<Sink["Service"], SinkError, R | Scope> =>
+const publisher = <R>(tested: TestSink<R>, destination: string): Effect.Effect<Sink["Service"], SinkError, R | Scope> =>
   Effect.gen(function*() {
-    const context = yield* Layer.build(yield* subject.sink(end))
+    const context = yield* Layer.build(yield* tested.sink(destination))
     return yield* Effect.provide(Sink, context)
   })
 
-export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>) => {
-  /** Every test has an other end of its own. */
-  const apart = () => {
-    const end = randomUUID()
-    return { service: publisher(shared, end), seen: (integration: string) => shared.seen(end, integration) }
+export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: TestSink<R>) => {
+  /** Every test has its own destination. */
+  const ownDestination = () => {
+    const destination = randomUUID()
+    return {
+      service: publisher(shared, destination),
+      seen: (integration: string) => shared.seen(destination, integration)
+    }
   }
 
-  it.effect("a store that never published is told so", () =>
+  it.effect("a store that never published gets no checkpoint", () =>
     Effect.gen(function*() {
-      const { service } = apart()
+      const { service } = ownDestination()
       const sink = yield* service
       assert.isNull(yield* sink.open(identity()))
     }))
 
-  it.effect("what was published last is remembered across publishers", () =>
+  it.effect("a new publisher gets the checkpoint of the last publication", () =>
     Effect.gen(function*() {
-      const { service } = apart()
+      const { service } = ownDestination()
       const [mine, name] = [identity(), integration()]
       const sink = yield* service
       yield* sink.open(mine)
@@ -61,9 +64,9 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       assert.deepStrictEqual(yield* next.open(mine), { ...mine, ...checkpointOf(entries(4, 5))! })
     }))
 
-  it.effect("a store publishes nothing where another one did, until it is adopted in a later generation (X14)", () =>
+  it.effect("a store cannot publish where another store has published, until it is adopted in a later generation (X14)", () =>
     Effect.gen(function*() {
-      const { seen, service } = apart()
+      const { seen, service } = ownDestination()
       const [first, second, name] = [identity(), identity(), integration()]
       const sink = yield* service
       yield* sink.open(first)
@@ -81,9 +84,9 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       assert.strictEqual((yield* seen(name)).length, 5)
     }))
 
-  it.effect("a store that was frozen while another one took over publishes nothing when it wakes (X15)", () =>
+  it.effect("a store that was frozen while another one took over publishes no event when it wakes (X15)", () =>
     Effect.gen(function*() {
-      const { seen, service } = apart()
+      const { seen, service } = ownDestination()
       const [frozen, next, name] = [identity(), { ...identity(), generation: 2 }, integration()]
       const old = yield* service
       yield* old.open(frozen)
@@ -93,16 +96,16 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       yield* sink.publish(next, entries(1, 2, { integration: name }))
       const error = yield* Effect.flip(old.publish(frozen, entries(3, 3, { integration: name })))
       assert.strictEqual(error.reason._tag, "Fenced")
-      // its own store still calls it the owner: it opens again
+      // its own store still has it as the owner, so it opens the sink again
       assert.strictEqual((yield* Effect.flip(old.open(frozen))).reason._tag, "ForeignStore")
       assert.strictEqual((yield* Effect.flip(sink.publish(next, entries(3, 3)))).reason._tag, "Fenced")
       assert.strictEqual((yield* sink.open(next))?.store, next.store)
       assert.strictEqual((yield* seen(name)).length, 4)
     }))
 
-  it.effect("I5: events of a record come out in the order they went in", () =>
+  it.effect("events of a record are published in order (I5)", () =>
     Effect.gen(function*() {
-      const { seen, service } = apart()
+      const { seen, service } = ownDestination()
       const [mine, name] = [identity(), integration()]
       const sink = yield* service
       yield* sink.open(mine)
@@ -117,9 +120,9 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       }
     }))
 
-  it.effect("X14: a place beyond the last event is remembered with it, and without any", () =>
+  it.effect("a position after the last event is saved, with and without events in the batch (X14)", () =>
     Effect.gen(function*() {
-      const { seen, service } = apart()
+      const { seen, service } = ownDestination()
       const [mine, name] = [identity(), integration()]
       const sink = yield* service
       yield* sink.open(mine)
@@ -134,7 +137,7 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
 
   it.effect("an empty batch changes nothing", () =>
     Effect.gen(function*() {
-      const { service } = apart()
+      const { service } = ownDestination()
       const mine = identity()
       const sink = yield* service
       yield* sink.open(mine)
@@ -142,9 +145,9 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       assert.isNull(yield* sink.open(mine))
     }))
 
-  it.effect("X15: a publisher is fenced by the next one, and nothing of it is seen", () =>
+  it.effect("the next publisher fences the previous one, whose events are not visible (X15)", () =>
     Effect.gen(function*() {
-      const { seen, service } = apart()
+      const { seen, service } = ownDestination()
       const [mine, name] = [identity(), integration()]
       const old = yield* service
       yield* old.open(mine)
@@ -162,9 +165,9 @@ export const conformance = <R>(it: Vitest.MethodsNonLive<R>, shared: Subject<R>)
       ])
     }))
 
-  it.effect("K1: an event too large becomes a stub in its place and the stream goes on", () =>
+  it.effect("an event that is too large becomes a stub at its position, and publishing continues (K1)", () =>
     Effect.gen(function*() {
-      const { seen, service } = apart()
+      const { seen, service } = ownDestination()
       const [mine, name] = [identity(), integration()]
       const sink = yield* service
       yield* sink.open(mine)

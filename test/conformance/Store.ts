@@ -1,4 +1,4 @@
-/** What every store must do; `storeSuite` needs a layer that makes a fresh store for each test. */
+/** Tests that every store must pass. `storeSuite` needs a layer that creates a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -27,24 +27,24 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
 
     describe("integrations", () => {
       test(
-        "are written with the act that led there, and read in the order of their ids",
+        "are saved with the operator's action that caused the change, and read in id order",
         Effect.gen(function*() {
           const { owner, store } = yield* begin
-          const act = { at: 7, command: "integrations.add", target: "b:1", detail: "models auto" }
-          yield* store.saveIntegration(owner, integrationOf("b:1"), act)
+          const action = { at: 7, command: "integrations.add", target: "b:1", detail: "models auto" }
+          yield* store.saveIntegration(owner, integrationOf("b:1"), action)
           yield* store.saveIntegration(owner, integrationOf("a:1", { models: ["ats.tag"] }), null)
-          yield* store.saveIntegration(owner, integrationOf("b:1", { state: "removed" }), { ...act, at: 8 })
+          yield* store.saveIntegration(owner, integrationOf("b:1", { state: "removed" }), { ...action, at: 8 })
           assert.deepStrictEqual(yield* store.integrations, [
             integrationOf("a:1", { models: ["ats.tag"] }),
             integrationOf("b:1", { state: "removed" })
           ])
-          assert.deepStrictEqual(yield* store.auditLog(10), [{ ...act, at: 8 }, act])
-          assert.deepStrictEqual(yield* store.auditLog(1), [{ ...act, at: 8 }])
+          assert.deepStrictEqual(yield* store.auditLog(10), [{ ...action, at: 8 }, action])
+          assert.deepStrictEqual(yield* store.auditLog(1), [{ ...action, at: 8 }])
         })
       )
 
       test(
-        "I2: acts on a stream are written down with what they did, or not at all",
+        "an operator's action on a stream is saved together with its effect, or not at all (I2)",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           const entry = { at: 7, command: "streams.pause", target: "greenhouse:acme/ats.tag", detail: "" }
@@ -55,12 +55,12 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       )
 
       test(
-        "I10: are not written in the name of an owner who is no longer one, nor is the act",
+        "are not saved for an owner that was replaced, nor is the operator's action (I10)",
         Effect.gen(function*() {
           const { owner, store } = yield* begin
           yield* store.takeOwnership("capture")
-          const act = { at: 7, command: "integrations.add", target: "b:1", detail: "" }
-          const exit = yield* Effect.exit(store.saveIntegration(owner, integrationOf("b:1"), act))
+          const action = { at: 7, command: "integrations.add", target: "b:1", detail: "" }
+          const exit = yield* Effect.exit(store.saveIntegration(owner, integrationOf("b:1"), action))
           assert.strictEqual(reasonOf(exit), "Fenced")
           assert.deepStrictEqual([yield* store.integrations, yield* store.auditLog(10)], [[], []])
         })
@@ -69,7 +69,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
 
     describe("streams", () => {
       test(
-        "are created once and keep their state when ensured again",
+        "are created once and keep their state when `ensureStreams` runs again",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           yield* inTags((tx) => tx.saveState({ ...tx.state, phase: "live", watermark: 7 }))
@@ -85,7 +85,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       )
 
       test(
-        "cannot be transacted on when the store does not have them",
+        "reject a transaction if the store does not have them",
         Effect.gen(function*() {
           const { owner, store } = yield* begin
           const exit = yield* Effect.exit(store.transact(owner, { ...tags, integration: "other" }, () => Effect.void))
@@ -96,7 +96,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
 
     describe("a transaction", () => {
       test(
-        "I2: a body that fails after its writes leaves nothing, and its error passes through",
+        "leaves no writes if its body fails, and returns the body's error (I2)",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           const error = yield* inTags((tx) =>
@@ -112,12 +112,12 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           assert.deepStrictEqual(yield* store.logRange, { oldest: 0, newest: 0 })
           assert.strictEqual((yield* store.stream(tags))?.watermark, null)
           assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
-          assert.deepStrictEqual((yield* store.counts)[0], { ...tags, live: 0, quarantined: 0, owed: 0, pending: {} })
+          assert.deepStrictEqual((yield* store.counts)[0], { ...tags, live: 0, quarantined: 0, stale: 0, pending: {} })
         })
       )
 
       test(
-        "I2: an interrupted body leaves nothing, and the store goes on",
+        "leaves no writes if its body is interrupted, and the store stays usable (I2)",
         Effect.gen(function*() {
           const { inTags, store, write } = yield* begin
           const written = yield* Deferred.make<void>()
@@ -137,7 +137,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         })
       )
 
-      it.live("runs its body again after a conflict, and only the last run counts", () =>
+      it.live("runs its body again after a conflict, and commits only the last run", () =>
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           let runs = 0
@@ -152,7 +152,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         }).pipe(Effect.provide(layer)))
 
       test(
-        "reads what it wrote, and writes to several records and several times",
+        "reads its own writes, and writes several records several times",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           yield* inTags((tx) =>
@@ -172,7 +172,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       )
 
       test(
-        "takes more rows at once than any database allows values in a statement",
+        "accepts more rows at once than a database allows values in one statement",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           const many = ids(3000)
@@ -187,13 +187,13 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             })
           )
           const [counts] = yield* store.counts
-          assert.deepStrictEqual(counts, { ...tags, live: 3000, quarantined: 0, owed: 0, pending: { staged: 1 } })
+          assert.deepStrictEqual(counts, { ...tags, live: 3000, quarantined: 0, stale: 0, pending: { staged: 1 } })
           assert.deepStrictEqual(yield* store.liveNotSeenSince(tags, 4, null, 10), [])
         })
       )
 
       test(
-        "accepts nothing to do",
+        "accepts empty lists",
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           yield* inTags((tx) =>
@@ -217,7 +217,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
 
     describe("ownership", () => {
       test(
-        "X9: the older of two owners is fenced, its body does not run and nothing changes",
+        "the older of two owners is fenced: its body does not run and nothing changes (X9)",
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           yield* write([created("a")])
@@ -244,20 +244,20 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       )
 
       test(
-        "X9: scopes do not fence each other, and one never claimed owns nothing",
+        "scopes do not fence each other, and a scope that was never claimed has no owner (X9)",
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           const relay = yield* store.takeOwnership("relay")
           yield* write([created("a")])
           yield* store.saveReaderPosition(relay, "kafka", 1)
-          const stranger: Owner = { scope: "nobody", epoch: owner.epoch }
+          const stranger: Owner = { scope: "unclaimed", epoch: owner.epoch }
           assert.strictEqual(reasonOf(yield* Effect.exit(store.transact(stranger, tags, () => Effect.void))), "Fenced")
         })
       )
     })
 
     test(
-      "readers of the log keep their positions, each its own",
+      "each reader of the log has its own saved position",
       Effect.gen(function*() {
         const { owner, store } = yield* begin
         assert.strictEqual(yield* store.readerPosition("kafka"), 0)
@@ -269,7 +269,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
     )
 
     test(
-      "has an identity of its own",
+      "has its own identity",
       Effect.gen(function*() {
         const { identity } = yield* Store
         assert.match(identity.store, /^[0-9a-z]{8}$/)

@@ -1,4 +1,4 @@
-/** What every store must do with rows of the log that are not as they were written; needs a layer of a fresh database. */
+/** Tests for log rows that changed after they were written; needs a layer with a new database for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,15 +11,15 @@ import type { Health } from "../../src/store/sql/Health.ts"
 import { type Store, StoreError } from "../../src/store/Store.ts"
 import { all, begin, reasonOf, tags } from "./StoreSamples.ts"
 
-/** A record with three versions; `spoilt` changes a column of the second one's row behind the store's back. */
+/** A record with three versions. `damage` changes a column of a row without the store's knowledge. */
 const written = Effect.gen(function*() {
   const { change, owner, store } = yield* begin
   const sql = yield* SqlClient
   const deliveries = yield* Deliveries
   for (const kind of ["created", "updated", "updated"] as const) yield* change("r", kind)
-  const spoilt = (position: number, column: string, value: string | number | null) =>
+  const damage = (position: number, column: string, value: string | number | null) =>
     sql`UPDATE events SET ${sql(column)} = ${value} WHERE position = ${position}`
-  return { deliveries, owner, store, spoilt, sql }
+  return { deliveries, owner, store, damage, sql }
 })
 
 const isDamaged = <A>(exit: Exit.Exit<A, unknown>) => assert.strictEqual(reasonOf(exit), "Damaged")
@@ -36,10 +36,10 @@ export const damageSuite = (
       it.effect(title, () => Effect.provide(body, fresh))
 
     test(
-      "content that is not what was written is given to no reader, neither as `after` nor as `before` (X23)",
+      "changed content reaches no reader, neither as `after` nor as `before` (X23)",
       Effect.gen(function*() {
-        const { deliveries, owner, spoilt, store } = yield* written
-        yield* spoilt(3, "content", '{"id":"s"}')
+        const { deliveries, owner, damage, store } = yield* written
+        yield* damage(3, "content", '{"id":"s"}')
         const transact = <A>(body: Parameters<typeof store.transact<A, StoreError>>[2]) =>
           Effect.exit(store.transact(owner, tags, body))
         isDamaged(yield* Effect.exit(store.readLog(all)))
@@ -49,17 +49,17 @@ export const damageSuite = (
         isDamaged(yield* transact((tx) => tx.contents([3])))
         isDamaged(yield* transact((tx) => tx.olderGenerationRecords(2, null, 10)))
         assert.strictEqual((yield* store.readLog({ after: 0, limit: 2 })).length, 2)
-        yield* spoilt(2, "content", '{"id":"s"}')
+        yield* damage(2, "content", '{"id":"s"}')
         isDamaged(yield* transact((tx) => tx.beforeImages([3])))
-        yield* spoilt(3, "content", null)
+        yield* damage(3, "content", null)
         isDamaged(yield* Effect.exit(store.readLog({ after: 2, limit: 1 })))
       })
     )
 
     test(
-      "a row of the log of which anything changed that is published is given to no reader (X23)",
+      "a log row with any changed published column reaches no reader (X23)",
       Effect.gen(function*() {
-        const { spoilt, sql, store } = yield* written
+        const { damage, sql, store } = yield* written
         const columns = {
           id: "s",
           event_id: "x",
@@ -80,19 +80,19 @@ export const damageSuite = (
         for (const [column, value] of Object.entries(columns)) {
           const [row] = yield* sql<Record<string, string | number | null>>`
             SELECT ${sql(column)} AS was FROM events WHERE position = 3`
-          yield* spoilt(3, column, value)
+          yield* damage(3, column, value)
           isDamaged(yield* Effect.exit(store.readLog(all)))
-          yield* spoilt(3, column, row?.["was"] ?? null)
+          yield* damage(3, column, row?.["was"] ?? null)
           assert.strictEqual((yield* store.readLog(all)).length, 3)
         }
       })
     )
 
     test(
-      "the failure names the row, says what to do, and repeats no content (X23)",
+      "the error names the row, says what to do, and contains no content (X23)",
       Effect.gen(function*() {
-        const { spoilt, store } = yield* written
-        yield* spoilt(2, "content", '{"id":"secret"}')
+        const { damage, store } = yield* written
+        yield* damage(2, "content", '{"id":"secret"}')
         const { message, reason } = yield* Effect.flip(Effect.mapError(store.readLog(all), (error) => error))
         assert.isFalse(reason.retryable)
         assert.match(message, /row 2 of the event log.*restore the store from a backup/)
@@ -101,7 +101,7 @@ export const damageSuite = (
     )
 
     test(
-      "a row that was emptied, or written by an earlier version, is not taken for damaged (X23)",
+      "a row that was emptied, or written by an earlier version, does not count as damaged (X23)",
       Effect.gen(function*() {
         const { owner, sql, store } = yield* written
         yield* sql`UPDATE events SET content_sum = NULL, row_sum = NULL`

@@ -1,4 +1,4 @@
-/** The suite of what is derived of a stream: who shows whom, and two streams in one transaction. */
+/** Tests for derived models: which records show a derived record, and two streams in one transaction. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -7,19 +7,19 @@ import { all, begin, created, eventOf, headOf, ids, reasonOf, stateOf, Stop, tag
 
 const candidates = { integration: tags.integration, model: "ats.candidate" } as const
 
-const begun = Effect.tap(begin, ({ store }) => store.ensureStreams([stateOf(candidates)]))
+const setup = Effect.tap(begin, ({ store }) => store.ensureStreams([stateOf(candidates)]))
 
-const children = (...pairs: ReadonlyArray<readonly [string, string | null]>) => new Map(pairs)
+const derivedIds = (...pairs: ReadonlyArray<readonly [string, string | null]>) => new Map(pairs)
 
 export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): void => {
   describe(name, () => {
-    it.effect("what is derived is written with what it is derived of, or neither is", () =>
+    it.effect("a derived record is committed together with its source, or neither is", () =>
       Effect.gen(function*() {
-        const { inTags, store } = yield* begun
+        const { inTags, store } = yield* setup
         const write = inTags(Effect.fnUntraced(function*(tx) {
           const derived = yield* tx.derived("ats.candidate")
           assert.deepStrictEqual(derived.state, stateOf(candidates))
-          yield* tx.setDerivedIds(children(["a", "c"]))
+          yield* tx.setDerivedIds(derivedIds(["a", "c"]))
           yield* tx.write([created("a")])
           yield* derived.write([{
             head: headOf("c", { version: 1 }),
@@ -43,41 +43,42 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         assert.deepStrictEqual((yield* store.records(candidates, null, 10)).records.map(({ id }) => id), ["c"])
       }).pipe(Effect.provide(layer)))
 
-    it.effect("nothing can be derived into a stream that is not there", () =>
+    it.effect("a transaction cannot derive records into a stream that does not exist", () =>
       Effect.gen(function*() {
         const { inTags } = yield* begin
         const exit = yield* Effect.exit(inTags((tx) => tx.derived("ats.candidate")))
         assert.strictEqual(reasonOf(exit), "Incompatible")
       }).pipe(Effect.provide(layer)))
 
-    it.effect("a record shows the one it was last set to show; who shows one is told of the living, in order and bounded", () =>
+    it.effect("a record shows the derived record that was set last; live sources are listed in id order, up to a limit", () =>
       Effect.gen(function*() {
-        const { change, inTags, write } = yield* begun
+        const { change, inTags, write } = yield* setup
         yield* write(["d", "a", "b", "e"].map(created))
         yield* inTags((tx) =>
-          tx.setDerivedIds(children(["d", "x"], ["a", "x"], ["b", "x"], ["e", "y"], ["never written", "x"]))
+          tx.setDerivedIds(derivedIds(["d", "x"], ["a", "x"], ["b", "x"], ["e", "y"], ["never written", "x"]))
         )
-        yield* inTags((tx) => tx.setDerivedIds(children(["b", "y"], ["e", null], ["unknown", null])))
+        yield* inTags((tx) => tx.setDerivedIds(derivedIds(["b", "y"], ["e", null], ["unknown", null])))
         assert.deepStrictEqual(
           yield* inTags((tx) => tx.derivedIds(["a", "b", "e", "unknown"])),
           new Map([["a", "x"], ["b", "y"]])
         )
         yield* change("a", "updated")
-        const parents = (most: number) =>
+        const liveSources = (most: number) =>
           Effect.map(
             inTags((tx) => tx.liveSources(["x", "y", "z"], most)),
-            (found) => [...found].map(([child, own]) => [child, ...own.map(({ id, position }) => `${id} ${position}`)])
+            (found) =>
+              [...found].map(([derivedId, own]) => [derivedId, ...own.map(({ id, position }) => `${id} ${position}`)])
           )
-        assert.deepStrictEqual(yield* parents(10), [["x", "a 5", "d 1"], ["y", "b 3"]])
-        assert.deepStrictEqual(yield* parents(1), [["x", "a 5"], ["y", "b 3"]])
+        assert.deepStrictEqual(yield* liveSources(10), [["x", "a 5", "d 1"], ["y", "b 3"]])
+        assert.deepStrictEqual(yield* liveSources(1), [["x", "a 5"], ["y", "b 3"]])
         yield* change("a", "deleted")
-        assert.deepStrictEqual(yield* parents(1), [["x", "d 1"], ["y", "b 3"]])
+        assert.deepStrictEqual(yield* liveSources(1), [["x", "d 1"], ["y", "b 3"]])
         assert.deepStrictEqual([...yield* inTags((tx) => tx.deletedSources(["x", "y", "z"]))], [["x", ["a"]]])
       }).pipe(Effect.provide(layer)))
 
-    it.effect("as many as one likes are set, asked for and owed at once", () =>
+    it.effect("hundreds of records can be set, queried and marked stale at once", () =>
       Effect.gen(function*() {
-        const { inTags, write } = yield* begun
+        const { inTags, write } = yield* setup
         const many = ids(600)
         yield* write(many.map(created))
         yield* inTags((tx) => tx.setDerivedIds(new Map(many.map((id) => [id, `of ${id}`]))))
@@ -88,9 +89,9 @@ export const derivedSuite = (name: string, layer: Layer.Layer<Store, unknown>): 
         assert.deepStrictEqual(yield* inTags((tx) => tx.takeStale(600)), many)
       }).pipe(Effect.provide(layer)))
 
-    it.effect("what is owed again after it was asked for stays owed", () =>
+    it.effect("a record that becomes stale again after it was requested stays stale", () =>
       Effect.gen(function*() {
-        const { inTags } = yield* begun
+        const { inTags } = yield* setup
         yield* inTags((tx) => tx.markStale(["a", "b"]))
         yield* inTags((tx) => tx.takeStale(10))
         yield* inTags((tx) => tx.markStale(["a"]))

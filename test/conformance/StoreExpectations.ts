@@ -1,4 +1,4 @@
-/** What every store must do with what is expected to be seen of writes; each build of the layer opens the same place. */
+/** Tests for expectations of writes that every store must pass; each build of the layer opens the same store. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -34,7 +34,7 @@ export const expectationSuite = (
     const opened = Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(SqlStore.layer, client)))
     const fresh = Layer.unwrap(opened)
 
-    it.effect("are committed with the transaction they are written in, or not at all", () =>
+    it.effect("are committed with the transaction that writes them, or not at all", () =>
       Effect.gen(function*() {
         const { open, sql, table } = yield* begin
         const write = table.expect(own, tagged("a"))
@@ -48,7 +48,7 @@ export const expectationSuite = (
         ]])
       }).pipe(Effect.provide(fresh)))
 
-    it.effect("are those of the last time, where a write is sent again", () =>
+    it.effect("are replaced when a write is sent again", () =>
       Effect.gen(function*() {
         const { open, table } = yield* begin
         yield* table.expect(own, tagged("a"))
@@ -56,14 +56,14 @@ export const expectationSuite = (
         assert.deepStrictEqual((yield* open).map(({ matcher }) => matcher), [tagged("b")[0]!.matcher])
       }).pipe(Effect.provide(fresh)))
 
-    it.effect("are still there when the store is opened again", () =>
+    it.effect("are still there after the store is opened again", () =>
       Effect.gen(function*() {
         const layer = yield* opened
         yield* Effect.provide(Effect.flatMap(begin, ({ table }) => table.expect(own, tagged("a"))), layer)
         assert.lengthOf(yield* Effect.provide(Effect.flatMap(begin, ({ open }) => open), layer), 1)
       }))
 
-    it.effect("X19: go with their stream when it is erased", () =>
+    it.effect("are deleted when their stream is erased (X19)", () =>
       Effect.gen(function*() {
         const { owner, sql, store, table } = yield* begin
         yield* table.expect(own, tagged("a"))
@@ -71,7 +71,7 @@ export const expectationSuite = (
         assert.deepStrictEqual(yield* sql`SELECT id FROM expectations`, [])
       }).pipe(Effect.provide(fresh)))
 
-    it.effect("I11: hold nothing of what was written", () =>
+    it.effect("contain no value of the write (I11)", () =>
       Effect.gen(function*() {
         const { sql, table } = yield* begin
         yield* table.expect(own, tagged("confidential"))

@@ -1,4 +1,4 @@
-/** What raising the generation of a store does, and what an adoption needs of it. */
+/** Tests for raising the generation of a store, and for the queries that an adoption needs. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -13,7 +13,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "raised, the log begins anew: nothing before is read, every reader stands at its beginning, positions go on",
+      "raising it restarts the log: earlier rows are not read, every reader moves to the new beginning, and positions continue",
       Effect.gen(function*() {
         const { owner, store, write } = yield* begin
         yield* write(ids(20).map(created))
@@ -32,7 +32,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
     )
 
     test(
-      "raised to no later generation nothing happens",
+      "raising it to the current or an earlier generation changes nothing",
       Effect.gen(function*() {
         const { owner, store, write } = yield* begin
         yield* write([created("a")])
@@ -42,7 +42,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
     )
 
     test(
-      "I10: who was taken over raises nothing",
+      "an owner that was replaced cannot raise it (I10)",
       Effect.gen(function*() {
         const { owner, store, write } = yield* begin
         yield* write([created("a")])
@@ -53,7 +53,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
     )
 
     test(
-      "records last published in an earlier generation are found in id order with their row, until they are published anew",
+      "records last published in an earlier generation are listed in id order with their row, until they are published again",
       Effect.gen(function*() {
         const { change, inTags, owner, store, write } = yield* begin
         yield* write(ids(3).map(created))
@@ -61,14 +61,17 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         yield* change("r00002", "deleted")
         yield* write([created("other")], skills)
         yield* store.raiseGeneration(owner, 2)
-        const outlived = (after: string | null, limit: number) =>
+        const olderRecords = (after: string | null, limit: number) =>
           inTags((tx) => tx.olderGenerationRecords(2, after, limit))
-        assert.deepStrictEqual((yield* outlived(null, 2)).map(({ content, head }) => [head.id, head.live, content]), [
-          ["r00000", true, '{"id":"r00000","version":1}'],
-          ["r00001", true, '{"id":"r00001","version":2}']
-        ])
         assert.deepStrictEqual(
-          (yield* outlived("r00001", 9)).map(({ content, head }) => [head.id, head.live, content]),
+          (yield* olderRecords(null, 2)).map(({ content, head }) => [head.id, head.live, content]),
+          [
+            ["r00000", true, '{"id":"r00000","version":1}'],
+            ["r00001", true, '{"id":"r00001","version":2}']
+          ]
+        )
+        assert.deepStrictEqual(
+          (yield* olderRecords("r00001", 9)).map(({ content, head }) => [head.id, head.live, content]),
           [
             ["r00002", false, null]
           ]
@@ -81,12 +84,12 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
             yield* tx.write([{ head: { ...head, position: null, version: 1 }, events: [event] }])
           })
         )
-        assert.deepStrictEqual((yield* outlived(null, 9)).map(({ head }) => head.id), ["r00001", "r00002"])
+        assert.deepStrictEqual((yield* olderRecords(null, 9)).map(({ head }) => head.id), ["r00001", "r00002"])
       })
     )
 
     test(
-      "rows of earlier generations are dropped stream by stream, those of the new one stay",
+      "rows of earlier generations are deleted stream by stream; rows of the new generation stay",
       Effect.gen(function*() {
         const { inTags, owner, store, write } = yield* begin
         yield* write(ids(5).map(created))
@@ -104,23 +107,23 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
     )
 
     test(
-      "streams and position are those of one moment, and the living are told from the others",
+      "streams and position are read at one moment, and live records are distinguished from the others",
       Effect.gen(function*() {
         const { change, store, write } = yield* begin
         yield* write(ids(300).map(created))
         yield* change("r00007", "deleted")
-        const standing = yield* store.streamsAtPosition
+        const snapshot = yield* store.streamsAtPosition
         const { chain } = yield* store.chains([])
-        assert.deepStrictEqual(standing, { position: 301, chain, streams: yield* store.streams })
-        const living = yield* store.liveIds(tags, [...ids(300), "none"])
-        assert.strictEqual(living.size, 299)
-        assert.isFalse(living.has("r00007") || living.has("none"))
+        assert.deepStrictEqual(snapshot, { position: 301, chain, streams: yield* store.streams })
+        const live = yield* store.liveIds(tags, [...ids(300), "none"])
+        assert.strictEqual(live.size, 299)
+        assert.isFalse(live.has("r00007") || live.has("none"))
         assert.strictEqual((yield* store.liveIds(skills, ids(3))).size, 0)
       })
     )
 
     test(
-      "a store without streams stands somewhere too",
+      "a store without streams has a position too",
       Effect.gen(function*() {
         const store = yield* Store
         assert.deepStrictEqual(yield* store.streamsAtPosition, { position: 0, chain: genesis, streams: [] })

@@ -1,4 +1,4 @@
-/** What every store must do with holds and with what is decided about them. */
+/** Tests for holds and decisions that every store must pass. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -19,8 +19,8 @@ const opening: Omit<Hold, "id"> = {
 }
 const approving = { state: "approving", release: { origin: "backfill", silent: false } } as const
 
-/** A store in which one hold of three rows is open. */
-const held = Effect.gen(function*() {
+/** A store with one open hold of three rows. */
+const withHold = Effect.gen(function*() {
   const store = yield* begin
   const hold = yield* store.inTags((tx) =>
     Effect.tap(
@@ -38,9 +38,9 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "are listed newest first with their stream and rows until they are over",
+      "are listed newest first with their stream and number of rows until they are approved or cancelled",
       Effect.gen(function*() {
-        const { hold, inTags, owner, store } = yield* held
+        const { hold, inTags, owner, store } = yield* withHold
         const other = yield* store.transact(
           owner,
           skills,
@@ -65,9 +65,9 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
-      "are seen by transactions on their stream while they are undecided, with their rows",
+      "are visible with their rows to transactions on their stream until they are decided",
       Effect.gen(function*() {
-        const { hold, inTags, owner, store } = yield* held
+        const { hold, inTags, owner, store } = yield* withHold
         assert.deepStrictEqual(yield* inTags((tx) => tx.holds), [hold])
         assert.deepStrictEqual(yield* store.transact(owner, skills, (tx) => tx.holds), [])
         assert.strictEqual(yield* inTags((tx) => tx.holdSize(hold.id)), 3)
@@ -84,9 +84,9 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
-      "X19: go with their stream when it is erased",
+      "are deleted when their stream is erased (X19)",
       Effect.gen(function*() {
-        const { hold, owner, statuses, store } = yield* held
+        const { hold, owner, statuses, store } = yield* withHold
         yield* store.eraseStream(owner, tags)
         yield* store.ensureStreams([stateOf(tags)])
         assert.isNull(yield* store.hold(hold.id))
@@ -95,7 +95,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
-      "I2: are not opened by a transaction that fails",
+      "are not opened by a transaction that fails (I2)",
       Effect.gen(function*() {
         const { inTags, store } = yield* begin
         yield* Effect.flip(inTags((tx) => Effect.andThen(tx.openHold(opening), Effect.fail("no"))))
@@ -104,9 +104,9 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
-      "D17: a rejection makes disputes of the rows, once, and can be taken back",
+      "a rejection applies to the rows once, and an approval can replace it (D17)",
       Effect.gen(function*() {
-        const { hold, statuses, store } = yield* held
+        const { hold, statuses, store } = yield* withHold
         assert.isTrue(yield* store.decide(hold.id, { state: "rejected" }, 7))
         assert.deepStrictEqual(yield* statuses, ["rejected", "rejected", "rejected"])
         assert.isFalse(yield* store.decide(hold.id, { state: "rejected" }, 8))
@@ -122,9 +122,9 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
-      "X7: an approval is written down with how it is to be released, and decided only once",
+      "an approval is saved with its release mode, and only once (X7)",
       Effect.gen(function*() {
-        const { hold, inTags, store } = yield* held
+        const { hold, inTags, store } = yield* withHold
         assert.isTrue(yield* store.decide(hold.id, approving, 7))
         assert.isFalse(yield* store.decide(hold.id, { ...approving, release: { origin: null, silent: true } }, 8))
         assert.isFalse(yield* store.decide(hold.id + 1, approving, 8))
@@ -134,9 +134,9 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
-      "wake who waits for a decision",
+      "wake a fiber that waits for a decision",
       Effect.gen(function*() {
-        const { hold, store } = yield* held
+        const { hold, store } = yield* withHold
         const waiting = yield* Effect.forkChild(store.awaitDecision(0), { startImmediately: true })
         assert.isUndefined(waiting.pollUnsafe())
         yield* store.decide(hold.id, { state: "rejected" }, 7)
@@ -146,7 +146,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
     )
 
     test(
-      "live records and absences are counted for the guard",
+      "live and absent records are counted for the guard",
       Effect.gen(function*() {
         const { inTags, write } = yield* begin
         yield* write(ids(5).map((id, index) => ({ head: headOf(id, { live: index !== 0 }), events: [] })))

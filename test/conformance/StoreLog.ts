@@ -1,4 +1,4 @@
-/** What the event log of every store must do; `logSuite` needs a layer that makes a fresh store for each test. */
+/** Tests that the event log of every store must pass. `logSuite` needs a layer that creates a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -24,7 +24,7 @@ import {
   tags
 } from "./StoreSamples.ts"
 
-/** The chain before and at each of these events. */
+/** The chain before the first of these events, and at each of them. */
 const folded = (eventIds: ReadonlyArray<string>): ReadonlyArray<string> =>
   eventIds.reduce<Array<string>>((chains, eventId) => [...chains, chainOf(chains.at(-1)!, eventId)], [genesis])
 
@@ -35,7 +35,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
 
     describe("the event log", () => {
       test(
-        "I5: gives positions 1, 2, 3 … over all streams, whatever was rolled back between",
+        "assigns positions 1, 2, 3 … over all streams, without gaps after a rollback (I5)",
         Effect.gen(function*() {
           const { inTags, store, write } = yield* begin
           for (const id of ids(20)) {
@@ -50,7 +50,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "I3: joins each event with the content before it",
+        "joins each event with the record's previous content (I3)",
         Effect.gen(function*() {
           const { change, store, write } = yield* begin
           yield* change("a", "created")
@@ -75,7 +75,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "D8: a record created and deleted in one write is two rows, the second with the first's content before",
+        "stores a record that is created and deleted in one write as two rows; `before` of the second is the first's content (D8)",
         Effect.gen(function*() {
           const { inTags, store, write } = yield* begin
           yield* write([{
@@ -90,7 +90,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "X14: gives a record that is published anew in a later generation no content before",
+        "has no `before` for a record that is published again in a later generation (X14)",
         Effect.gen(function*() {
           const { head, store, write } = yield* begin
           yield* write([created("a")])
@@ -109,7 +109,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "gives back every property of an event",
+        "returns every property of an event",
         Effect.gen(function*() {
           const { store, write } = yield* begin
           const event = eventOf("a", 1, "created", {
@@ -130,7 +130,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "is read in pages, by integration and by model",
+        "is read in pages, for all streams, one integration or one model",
         Effect.gen(function*() {
           const { store, write } = yield* begin
           for (const id of ids(6)) {
@@ -148,7 +148,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "wakes who waits for it once the commit is done, and at once who is behind",
+        "wakes a waiting reader after the commit, and lets a reader that is behind continue at once",
         Effect.gen(function*() {
           const { inTags, store, write } = yield* begin
           const waiter = yield* Effect.forkChild(store.awaitLog(0), { startImmediately: true })
@@ -161,7 +161,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "gives a page's content by position, and the content before",
+        "returns content by position, and the record's previous content",
         Effect.gen(function*() {
           const { change, inTags } = yield* begin
           yield* change("a", "created")
@@ -182,7 +182,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
 
     describe("silent rows", () => {
       test(
-        "have positions and content like others, and are given to no reader",
+        "have positions and content like other rows, but no reader receives them",
         Effect.gen(function*() {
           const { change, inTags, store, write } = yield* begin
           yield* write([created("a"), { ...created("b"), silent: true }])
@@ -208,7 +208,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "X14: are part of the chain",
+        "are part of the chain (X14)",
         Effect.gen(function*() {
           const { store, write } = yield* begin
           yield* write([{ ...created("a"), silent: true }, created("b")])
@@ -219,7 +219,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
 
     describe("the chain", () => {
       test(
-        "X18: at each position proves the event there and every one before it, over streams and transactions",
+        "proves at each position that event and all earlier ones, over streams and transactions (X18)",
         Effect.gen(function*() {
           const { change, store, write } = yield* begin
           assert.deepStrictEqual(yield* store.chains([0, 1]), {
@@ -247,7 +247,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "stays as it was where a transaction was rolled back, and goes on from what was committed",
+        "does not change with a rolled back transaction, and continues from the last commit",
         Effect.gen(function*() {
           const { inTags, store, write } = yield* begin
           yield* write([created("a")])
@@ -259,7 +259,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "X14: is known at the newest position that was pruned, though its row is gone, and at none before it",
+        "is known at the newest pruned position, although its row is deleted, and at none before it (X14)",
         Effect.gen(function*() {
           const { change, store, write } = yield* begin
           yield* write(ids(3).map(created))
@@ -268,7 +268,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* TestClock.adjust("1 day")
           yield* store.prune({ before: 86_400_000, upTo: 3 })
           assert.deepStrictEqual((yield* store.chains([2, 3])).chains, [null, chains[1]!])
-          // the update has passed the row at 3: it goes with it
+          // the update superseded the row at 3, so that row is pruned too
           yield* store.prune({ before: 86_400_000, upTo: 4 })
           assert.deepStrictEqual(yield* store.chains([3, 4]), { oldest: 5, newest: 4, chain, chains: [null, chain] })
           yield* change("r00002", "updated")
@@ -281,7 +281,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       const day = 86_400_000
 
       test(
-        "X19: leaves nothing of it but positions and event ids, and others as they were",
+        "keeps only positions and event ids of the stream, and leaves other streams unchanged (X19)",
         Effect.gen(function*() {
           const { change, inTags, owner, store, write } = yield* begin
           yield* write(ids(600).map(created))
@@ -312,7 +312,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "I3: never shows an event without the content before it, at whatever moment one reads",
+        "never shows an event without its previous content, whenever the log is read (I3)",
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           const many = ids(3000)
@@ -327,12 +327,12 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             assert.isTrue(entries.every((entry) => entry.kind === "created" || entry.before !== null))
             if (entries.length > 0 && (oldest[0]?.position !== 1 || newest.length === 0)) between++
           }
-          assert.isAbove(between, 0, "it was read in between")
+          assert.isAbove(between, 0, "the log was read during the erasure")
         })
       )
 
       test(
-        "takes its rows away for good once they are past retention, all but the newest",
+        "deletes the stream's rows, except the newest row of the log, once they are past retention",
         Effect.gen(function*() {
           const { change, owner, store, write } = yield* begin
           yield* write(ids(3).map(created))
@@ -349,7 +349,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "can be called again, and the stream begins anew with its first version",
+        "can be called again, and a new stream with the same key begins at version 1",
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           yield* write([created("a")])
@@ -365,7 +365,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "I10: does nothing in the name of an owner who is no longer one",
+        "does nothing for an owner that was replaced (I10)",
         Effect.gen(function*() {
           const { owner, store, write } = yield* begin
           yield* write([created("a")])
@@ -380,10 +380,10 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       const day = 86_400_000
 
       test(
-        "deletes a row only when it is past retention, not its record's latest, and so is its successor",
+        "deletes a row only if it and its successor are past retention and it is not its record's latest",
         Effect.gen(function*() {
           const { change, inTags, store } = yield* begin
-          yield* change("a", "created") // 1: goes
+          yield* change("a", "created") // 1: deleted
           yield* change("b", "created") // 2: stays, the latest of b
           yield* change("a", "updated") // 3: past retention, its successor is not
           yield* change("c", "created") // 4: stays, its successor is not past retention
@@ -405,7 +405,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "deletes nothing that a reader up to `upTo` has yet to join",
+        "keeps the previous content of events after `upTo`",
         Effect.gen(function*() {
           const { change, store } = yield* begin
           yield* change("a", "created")
@@ -423,7 +423,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "leaves the current records readable when all of the log is past it",
+        "leaves the current records readable if the whole log is past retention",
         Effect.gen(function*() {
           const { change, store, write } = yield* begin
           yield* write(ids(1200).map(created))
@@ -447,7 +447,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       const erase = (head: Head): RecordWrite => ({ ...changeOf(head, "deleted", { reason: "erased" }), erased: true })
 
       test(
-        "D11: of a record that its source erased only the delete is left, once the readers have it",
+        "keeps only the delete of a record that its source erased, once the readers have it (D11)",
         Effect.gen(function*() {
           const { change, head, inTags, store, write } = yield* begin
           yield* change("a", "created") // 1
@@ -484,15 +484,15 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "D11: a tombstone that is met empty later counts from its delete, and what was never published is no matter",
+        "counts a tombstone that is found empty later from its delete, and ignores records that were never published (D11)",
         Effect.gen(function*() {
           const { change, head, inTags, store, write } = yield* begin
-          const met = (head: Head): RecordWrite => ({ head, events: [], erased: true })
+          const foundErased = (head: Head): RecordWrite => ({ head, events: [], erased: true })
           yield* change("a", "created")
           yield* change("a", "deleted")
           yield* TestClock.adjust("1 day")
-          yield* write([met(yield* head("a")), met(headOf("never"))])
-          yield* write([met(yield* head("a"))])
+          yield* write([foundErased(yield* head("a")), foundErased(headOf("never"))])
+          yield* write([foundErased(yield* head("a"))])
           assert.strictEqual(yield* store.purgeErased({ before: day + 1, upTo: 2 }), 1)
           assert.deepStrictEqual([...yield* inTags((tx) => tx.contents([1]))], [[1, null]])
           assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 1)
@@ -500,7 +500,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
       )
 
       test(
-        "D11: many are taken, however long their history is",
+        "removes the content of many erased records with long histories (D11)",
         Effect.gen(function*() {
           const { store, write } = yield* begin
           const some = ids(120)

@@ -1,4 +1,4 @@
-/** What every store must do with what it keeps of records: heads, published content, pending rows, the quarantine. */
+/** Tests for stored records that every store must pass: heads, published content, pending rows and the quarantine. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -12,7 +12,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
 
     describe("heads", () => {
       test(
-        "keep every property, and their position when nothing is published",
+        "keep every property, and keep their position if nothing is published",
         Effect.gen(function*() {
           const { inTags, write } = yield* begin
           const head = headOf("a", {
@@ -37,7 +37,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       )
 
       test(
-        "of one stream are not those of another with the same ids",
+        "of two streams are separate, even with the same ids",
         Effect.gen(function*() {
           const { inTags, store, write } = yield* begin
           yield* write([created("a")], skills)
@@ -47,7 +47,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       )
 
       test(
-        "are never marked as seen by an older reading",
+        "keep the newest run as the last seen run when an older run marks them",
         Effect.gen(function*() {
           const { head, inTags, write } = yield* begin
           yield* write([created("a"), created("b")])
@@ -60,7 +60,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       )
 
       test(
-        "that no reading met since are found, and controls among those met",
+        "not seen since a run are found, and controls are chosen from those seen",
         Effect.gen(function*() {
           const { change, inTags, store, write } = yield* begin
           yield* write(ids(6).map(created))
@@ -77,7 +77,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
 
     describe("records", () => {
       test(
-        "are the live ones in id order, page by page, with the newest position",
+        "are the live records in id order, page by page, with the newest position",
         Effect.gen(function*() {
           const { change, store, write } = yield* begin
           yield* write(["b", "a", "Z", "é", "c"].map(created))
@@ -100,7 +100,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       )
 
       test(
-        "R4: a follower from the first page's position misses no change made between the pages",
+        "a reader that continues from the first page's position misses no change made between pages (R4)",
         Effect.gen(function*() {
           const { change, store, write } = yield* begin
           yield* write(ids(10).map(created))
@@ -125,7 +125,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
 
     describe("pending and quarantine", () => {
       test(
-        "pending rows keep every property, the newest observation replacing the older",
+        "pending rows keep every property, and the newest observation replaces the older one",
         Effect.gen(function*() {
           const { inTags } = yield* begin
           const older = pendingOf("a")
@@ -152,7 +152,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       )
 
       test(
-        "pending rows of one status come in id order, page by page",
+        "pending rows of one status are listed in id order, page by page",
         Effect.gen(function*() {
           const { inTags } = yield* begin
           yield* inTags((tx) =>
@@ -166,7 +166,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       )
 
       test(
-        "are listed without content over all streams or of one, and counted by status",
+        "pending rows are listed without content for all streams or one stream, and counted by status",
         Effect.gen(function*() {
           const { inTags, owner, store } = yield* begin
           const secret = JSON.stringify({ name: "Ada" })
@@ -188,8 +188,8 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           assert.strictEqual((yield* store.pendingRows({ key: skills, limit: 10 })).length, 1)
           assert.strictEqual((yield* store.pendingRows({ limit: 2 })).length, 2)
           assert.deepStrictEqual(yield* store.counts, [
-            { ...tags, live: 0, quarantined: 1, owed: 0, pending: { staged: 1, held: 1 } },
-            { ...skills, live: 0, quarantined: 0, owed: 0, pending: { staged: 1 } }
+            { ...tags, live: 0, quarantined: 1, stale: 0, pending: { staged: 1, held: 1 } },
+            { ...skills, live: 0, quarantined: 0, stale: 0, pending: { staged: 1 } }
           ])
         })
       )

@@ -1,4 +1,4 @@
-/** Values to put into a store, the smallest that tell records, versions and contents apart, and a store begun with. */
+/** Minimal sample values that distinguish records, versions and contents, and a store with two streams to test with. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { LockTimeoutError, SqlError } from "effect/sql/SqlError"
@@ -76,7 +76,7 @@ export const eventOf = (id: string, version: number, kind: Kind, details: Partia
   ...details
 })
 
-/** The next change of a record, given its head before. */
+/** The next change of a record with this head. */
 export const changeOf = (before: Head, kind: Kind, details: Partial<NewEvent> = {}): RecordWrite => {
   const version = before.version + 1
   return {
@@ -104,7 +104,7 @@ export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending =
   ...details
 })
 
-/** A store with two streams and their owner, and what most tests do with them. */
+/** A store with two streams and their owner, and the operations that most tests need. */
 export const begin = Effect.gen(function*() {
   const store = yield* Store
   yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
@@ -113,27 +113,27 @@ export const begin = Effect.gen(function*() {
   const write = (records: ReadonlyArray<RecordWrite>, key: StreamKey = tags) =>
     store.transact(owner, key, (tx) => tx.write(records))
   const head = (id: string) => Effect.map(inTags((tx) => tx.heads([id])), (heads) => heads.get(id) ?? headOf(id))
-  /** Appends the next change of one record, from its head as stored. */
+  /** Appends the next change of a record, based on its stored head. */
   const change = (id: string, kind: "created" | "updated" | "deleted") =>
     Effect.flatMap(head(id), (before) => write([changeOf(before, kind)]))
   return { store, owner, inTags, write, head, change }
 })
 
-/** All of a small log. */
+/** Queries the whole log, if it is small. */
 export const all = { after: 0, limit: 1000 }
 export const ids = (count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => `r${String(index).padStart(5, "0")}`)
 /** The first change of a record. */
 export const created = (id: string): RecordWrite => changeOf(headOf(id), "created")
 
-/** Which `StoreError` an exit holds, if it does. */
+/** The reason of the `StoreError` that an exit failed with, if it did. */
 export const reasonOf = <A>(exit: Exit.Exit<A, unknown>): string => {
   if (Exit.isSuccess(exit)) return "success"
   const reason = exit.cause.reasons[0]
   return reason?._tag === "Fail" && reason.error instanceof StoreError ? reason.error.reason._tag : "other"
 }
 
-/** What a deadlock or a lock time-out of the database becomes inside a body. */
+/** The error that a body receives for a deadlock or a lock timeout of the database. */
 export const conflict = new StoreError({
   reason: new Unavailable({
     operation: "test",
@@ -141,5 +141,5 @@ export const conflict = new StoreError({
   })
 })
 
-/** What a body fails with on purpose. */
+/** A body fails with this error on purpose. */
 export class Stop extends Error {}

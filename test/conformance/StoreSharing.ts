@@ -1,4 +1,4 @@
-/** What a store must do that several processes open, one after the other or at once. */
+/** Tests for a store that several processes open, one after the other or at once. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -13,7 +13,7 @@ import type { StreamKey } from "../../src/domain/Model.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { all, begin, created, ids, pendingOf, reasonOf, skills, stateOf, Stop, tags } from "./StoreSamples.ts"
 
-/** A place to keep a store in: each build of the layer is one more process that opens it. */
+/** A store's location: each build of the layer acts as one more process that opens the store. */
 export type Place = Effect.Effect<Layer.Layer<Store, StoreError>, never, Scope.Scope>
 
 export const sharedStoreSuite = (name: string, place: Place) =>
@@ -22,7 +22,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
     const inPlace = <E>(body: (open: Open) => Effect.Effect<void, E, Scope.Scope>) =>
       Effect.flatMap(place, (layer) => body(Effect.map(Layer.build(Layer.fresh(layer)), Context.get(Store))))
 
-    it.effect("keeps everything when it is closed and opened again", () =>
+    it.effect("keeps all data when it is closed and opened again", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const picture = Effect.gen(function*() {
@@ -58,7 +58,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.effect("is new to the process that made it, and to no other", () =>
+    it.effect("is new for the process that created it, and for no other", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           assert.isTrue((yield* open).isNew)
@@ -66,7 +66,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.live("is made once when many open it at the same time", () =>
+    it.live("is created once when many processes open it at the same time", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const stores = yield* Effect.all(Array.from({ length: 4 }, () => open), { concurrency: "unbounded" })
@@ -74,7 +74,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.live("X13: appends of two processes are ordered, gap-free and seen by every reader in order", () =>
+    it.live("gives appends of two processes gap-free positions, and every reader sees them in order (X13)", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const [first, second] = [yield* open, yield* open]
@@ -106,25 +106,25 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.live("X12: appends that stay open for long, and some that roll back, hide no row from who reads all the time", () =>
+    it.live("hides no row from a continuous reader, although some appends stay open for long or roll back (X12)", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const [first, second, reader] = [yield* open, yield* open, yield* open]
           yield* first.ensureStreams([stateOf(tags), stateOf(skills)])
-          const append = (store: Store["Service"], key: StreamKey, held: Duration.Input) =>
+          const append = (store: Store["Service"], key: StreamKey, hold: Duration.Input) =>
             Effect.gen(function*() {
               const owner = yield* store.takeOwnership(key.model)
               for (const [index, id] of ids(12).entries()) {
                 yield* store.transact(owner, key, (tx) =>
                   tx.write([created(id)]).pipe(
-                    Effect.andThen(Effect.sleep(index % 3 === 0 ? held : "1 millis")),
+                    Effect.andThen(Effect.sleep(index % 3 === 0 ? hold : "1 millis")),
                     Effect.andThen(index % 4 === 3 ? Effect.fail(new Stop()) : Effect.void)
                   )).pipe(Effect.ignore)
                 yield* Effect.sleep("1 millis")
               }
             })
           const seen: Array<number> = []
-          const look = Effect.gen(function*() {
+          const readNext = Effect.gen(function*() {
             const { newest } = yield* reader.logRange
             const entries = yield* reader.readLog({ after: seen.length, limit: 1000 })
             seen.push(...entries.map((entry) => entry.position))
@@ -133,13 +133,13 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           const writing = Effect.all([append(first, tags, "30 millis"), append(second, skills, "9 millis")], {
             concurrency: "unbounded"
           })
-          yield* Effect.raceFirst(writing, Effect.forever(Effect.andThen(look, Effect.sleep("1 millis"))))
-          yield* look
+          yield* Effect.raceFirst(writing, Effect.forever(Effect.andThen(readNext, Effect.sleep("1 millis"))))
+          yield* readNext
           assert.deepStrictEqual(seen, Array.from({ length: 18 }, (_, index) => index + 1))
         })
       ))
 
-    it.live("X9: a process that was taken over cannot commit", () =>
+    it.live("rejects commits of a process that another one has replaced (X9)", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const [older, newer] = [yield* open, yield* open]
@@ -154,7 +154,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.live("X20: a takeover waits for the transaction that is open; nothing of the older owner commits after it", () =>
+    it.live("makes a takeover wait for the open transaction; the older owner commits nothing after it (X20)", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const [older, newer] = [yield* open, yield* open]
@@ -179,7 +179,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.live("runs readings together while another one's transaction is open, and shows what was committed", () =>
+    it.live("runs `batchReads` while another process has a transaction open, and shows committed data", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const [first, second] = [yield* open, yield* open]
@@ -204,7 +204,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.live("waits, without stopping the process, while another one's transaction is open", () =>
+    it.live("waits without blocking the process while another process has a transaction open", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const [first, second] = [yield* open, yield* open]
@@ -225,7 +225,7 @@ export const sharedStoreSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.effect("notices within a second what another process appended", () =>
+    it.effect("notices within a second that another process appended events", () =>
       inPlace((open) =>
         Effect.gen(function*() {
           const [reader, writer] = [yield* open, yield* open]

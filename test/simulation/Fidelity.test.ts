@@ -1,4 +1,4 @@
-/** The comparison with other ways of polling runs, and its judge finds nothing where there is nothing to find. */
+/** Runs the comparison with other ways of polling, and checks that its judge reports nothing where nothing is wrong. */
 import { assert, describe, it } from "@effect/vitest"
 import { type Contender, ideal, polling, rollcall, runWorld } from "../../bench/fidelity/Contenders.ts"
 import { emptyScore, judge, type Score } from "../../bench/fidelity/Judge.ts"
@@ -16,11 +16,11 @@ describe("Fidelity", () => {
     const { delays, ghostCounts: _, lossCounts: __, requests: ___, states, ...faults } = scoreOf(ideal)
     assert.deepStrictEqual([...new Set(Object.values(faults))], [0])
     assert.isAbove(states, 50)
-    // what was so, passed unseen and came back counts from the first time: no other is later
+    // A state that passed unseen and came back counts from its first time; no other delay exceeds the limit.
     assert.isAtMost(delays.filter((delay) => delay > 10 * 60_000).length, delays.length / 100)
   })
 
-  it("the service deletes nothing that is there, what it does not tell has a reason, and every poller of today is wrong somewhere", () => {
+  it("the service deletes no live record, every loss has an explanation, and every other poller has an error", () => {
     const { falseDeletes, ghostCounts, lossCounts, recreated } = scoreOf(rollcall)
     assert.deepStrictEqual([falseDeletes, recreated, ghostCounts.unexplained, lossCounts.unexplained], [0, 0, 0, 0])
     for (const poller of pollers) {

@@ -1,6 +1,6 @@
 /**
- * `npm run simulate -- --worlds 20000 [--from seed] [--processes n] [--seed n] [--mutant name] [--trace] [--report] [--json]`: lives
- * through worlds and says what went wrong, with a line that replays it and a shrunk history. Without `--from` the first seed is
+ * `npm run simulate -- --worlds 20000 [--from seed] [--processes n] [--seed n] [--mutant name] [--trace] [--report] [--json]`: runs
+ * worlds and reports violations, each with a command that replays it and a shrunk plan. Without `--from` the first seed is
  * random and printed at the start. Exit code 1 on a violation.
  */
 import { spawnSync } from "node:child_process"
@@ -25,7 +25,7 @@ const { values } = parseArgs({
     processes: { type: "string", default: String(availableParallelism()) },
     seed: { type: "string" },
     mutant: { type: "string" },
-    /** With a seed: every answer and every commit of the shrunk history. */
+    /** With `--seed`: every response and every commit of the shrunk plan. */
     trace: { type: "boolean", default: false },
     /** Writes the section "Worlds" of docs/fidelity.md. */
     report: { type: "boolean", default: false },
@@ -35,7 +35,7 @@ const { values } = parseArgs({
 const replayOf = (seed: number): string =>
   `npm run simulate -- --seed ${seed}${values.mutant === undefined ? "" : ` --mutant ${values.mutant}`}`
 
-/** A mutant is made while modules are loaded: this program starts itself again with the hook in front. */
+/** Mutants are applied while modules are loaded: this program starts itself again with the hook. */
 const startMutated = (): number => {
   const { status } = spawnSync(
     process.execPath,
@@ -56,21 +56,21 @@ const replay = (seed: number): number => {
   const verdict = simulate(plan)
   if (verdict.violations.length === 0) {
     console.log(
-      `world ${seed}: nothing lost, nothing invented (${verdict.requests} requests, ${verdict.events} events)`
+      `world ${seed}: no violation (${verdict.requests} requests, ${verdict.events} events)`
     )
     return 0
   }
-  const short = shrink(plan)
-  console.log(`world ${seed}, ${short.steps.length} of ${plan.steps.length} steps are enough:`)
+  const shrunk = shrink(plan)
+  console.log(`world ${seed}, ${shrunk.steps.length} of ${plan.steps.length} steps are enough:`)
   console.log(`  ${JSON.stringify(plan.setting)}`)
-  for (const step of short.steps) console.log(describe(step))
-  console.log("what happened then:")
-  printViolations(simulate(short, values.trace ? console.log : undefined))
+  for (const step of shrunk.steps) console.log(describe(step))
+  console.log("violations of the shrunk plan:")
+  printViolations(simulate(shrunk, values.trace ? console.log : undefined))
   console.log(`replay: ${replayOf(seed)}`)
   return 1
 }
 
-/** At once, and on the error output: a long run is looked into while it goes on. */
+/** Printed immediately, to stderr: a failure in a long run can be investigated while the run continues. */
 const printFailure = ({ seed, violations }: Verdict): void =>
   console.error(`world ${seed}: ${[...new Set(violations.map(signatureOf))].join("; ")}`)
 
@@ -99,13 +99,15 @@ const survey = async (): Promise<number> => {
   if (values.json) console.log(JSON.stringify({ from, ...statistics.summary() }))
   else {
     console.log(statistics.table())
-    const signs = new Map<string, Verdict>()
+    const signatures = new Map<string, Verdict>()
     for (const verdict of statistics.failed) {
       for (const violation of verdict.violations) {
-        if (!signs.has(signatureOf(violation))) signs.set(signatureOf(violation), verdict)
+        if (!signatures.has(signatureOf(violation))) signatures.set(signatureOf(violation), verdict)
       }
     }
-    for (const [sign, { seed }] of [...signs].slice(0, 10)) console.log(`violated: ${sign}\n  ${replayOf(seed)}`)
+    for (const [signature, { seed }] of [...signatures].slice(0, 10)) {
+      console.log(`violation: ${signature}\n  ${replayOf(seed)}`)
+    }
     const first = statistics.failed[0]
     if (first !== undefined && values.mutant === undefined) replay(first.seed)
   }

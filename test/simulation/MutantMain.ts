@@ -1,6 +1,6 @@
 /**
- * `npm run mutants -- --worlds 500 [--until n] [--only name,…] [--processes n] [--report] [--json]`: takes out one defence after the other
- * and says in how many worlds that was noticed. Exit code 1 if one never was.
+ * `npm run mutants -- --worlds 500 [--until n] [--only name,…] [--processes n] [--report] [--json]`: removes one defense after the other
+ * and reports in how many worlds the oracle notices. Exit code 1 if it never notices one of them.
  */
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
@@ -12,7 +12,7 @@ const { values } = parseArgs({
   options: {
     worlds: { type: "string", default: "500" },
     from: { type: "string", default: "1" },
-    /** Stops looking at a mutant once it was caught this often. */
+    /** Stops running a mutant once it was caught this often. */
     until: { type: "string", default: "Infinity" },
     only: { type: "string" },
     /** Processes; by default one for each core. */
@@ -61,7 +61,7 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
 if (values.report) {
   const until = values.until === "Infinity" ? "" : ` --until ${values.until}`
   const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${values.from}${until} --report\``
-  const table = ["| mutant | what it is without | caught in worlds | by |", "| --- | --- | --- | --- |", ...rows]
+  const table = ["| mutant | removed defense | caught in worlds | by |", "| --- | --- | --- | --- |", ...rows]
   writeSection("docs/fidelity.md", "Mutants", `${command}\n\n${table.join("\n")}`)
 }
 process.exitCode = missed === 0 ? 0 : 1

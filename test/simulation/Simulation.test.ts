@@ -1,10 +1,10 @@
 /**
- * What the simulation finds is nothing, and what it would find: two thousand worlds, and each defence taken out.
+ * Runs two thousand worlds, which must have no violation, and each mutant, which must have one.
  *
  * Gotchas
- * - The worlds run in processes of their own, without the test runner's transformations; a single one is replayed by
- *   `npm run simulate -- --seed <n>`. A world costs about 0.2 s of processor time: two thousand
- *   take some three minutes of two free cores. Most mutants are caught within fifty worlds, two take about two hundred.
+ * - The worlds run in processes of their own, without the test runner's transformations; `npm run simulate -- --seed <n>`
+ *   replays a single one. A world costs about 0.2 s of processor time: two thousand
+ *   take about three minutes on two free cores. Most mutants are caught within fifty worlds, two need about two hundred.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { checkMutants, mutants } from "./mutants/Mutants.ts"
@@ -16,7 +16,7 @@ import { simulate } from "./Simulation.ts"
 const minute = 60_000
 
 describe("Simulation", () => {
-  it("the same seed is the same world", () => {
+  it("the same seed gives the same world", () => {
     const { events, faults, mutations, requests } = simulate(planOf(7))
     const again = simulate(planOf(7))
     assert.deepStrictEqual(again.mutations, mutations)
@@ -24,7 +24,7 @@ describe("Simulation", () => {
     assert.deepStrictEqual([again.requests, again.events], [requests, events])
   })
 
-  it("nothing is lost and nothing invented in 2,000 worlds of 30 mutations and 3 kinds of fault each", async () => {
+  it("2,000 worlds with at least 30 mutations and 3 kinds of fault each have no violation", async () => {
     const statistics = new Statistics()
     await runWorlds({ from: 1, worlds: 2_000, onVerdict: (verdict) => statistics.add(verdict) })
     const { perWorld, seeds } = statistics.summary()
@@ -34,7 +34,7 @@ describe("Simulation", () => {
     assert.isAtMost(perWorld["requests"]!.median, 150)
   }, 20 * minute)
 
-  it("X14: a store restored from a copy publishes nothing that the sink has otherwise", () => {
+  it("a store restored from a copy publishes nothing that contradicts the sink (X14)", () => {
     const plans = Array.from({ length: 40 }, (_, seed) => planOf(seed + 1)).filter(({ setting }) => !setting.plugins)
     for (const plan of plans.slice(0, 3)) {
       const restore = { at: plan.setting.duration * 0.8, trouble: "storeRestored", count: 0, value: 0.5 } as const
@@ -43,7 +43,7 @@ describe("Simulation", () => {
     }
   })
 
-  it("a new store publishes nothing where the lost one did, and everything once it is adopted (X14)", () => {
+  it("a new store publishes nothing on the lost store's topics, and everything after an adoption (X14)", () => {
     const plans = Array.from({ length: 40 }, (_, seed) => planOf(seed + 1)).filter(({ setting }) => !setting.plugins)
     for (const plan of plans.slice(0, 3)) {
       const lost = { at: plan.setting.duration * 0.6, trouble: "storeLost", count: 0, value: 0.5 } as const
@@ -55,10 +55,10 @@ describe("Simulation", () => {
     }
   })
 
-  it("every patch of every mutant applies", () => checkMutants())
+  it("every patch of every mutant applies exactly once", () => checkMutants())
 
   for (const { name, without } of mutants) {
-    it(`${name} is caught: without "${without}" a world goes wrong`, async () => {
+    it(`the mutant ${name} is caught; removed defense: ${without}`, async () => {
       let caught = 0
       await runWorlds({
         from: 1,

@@ -1,10 +1,10 @@
 /**
- * Lives through one plan: world, faulty API, store, service and sink in one process under virtual time, then peace, then
+ * Runs one plan: world, faulty API, store, service and sink in one process under virtual time, then a quiet phase, then
  * the oracle's verdict.
  *
  * Gotchas
- * - Peace is three things: the faults end, the service is started anew (what it holds in memory is nothing to rely on),
- *   and an operator asks for sweeps, because a blocked stream is rightly left alone for a day.
+ * - The quiet phase has three parts: the faults end; the service restarts, so that only stored state counts; and an
+ *   operator requests sweeps, because the service correctly leaves a blocked stream alone for a day.
  */
 import * as Effect from "effect/Effect"
 import * as StoreAdoption from "../../src/capture/commit/StoreAdoption.ts"
@@ -36,7 +36,7 @@ import { World } from "./world/World.ts"
 export interface Verdict {
   readonly seed: number
   readonly violations: ReadonlyArray<Violation>
-  /** Kind → how often it happened: mutations that found a record, faults that met a request, troubles. */
+  /** Kind → how often it happened: mutations that changed a record, faults of requests, troubles. */
   readonly mutations: Readonly<Record<string, number>>
   readonly faults: Readonly<Record<string, number>>
   readonly requests: number
@@ -46,10 +46,10 @@ export interface Verdict {
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const hour = 3_600_000
-/** How long all writes are stopped: until well after the pause that a write waits for. */
+/** How long all writes stay stopped, ms: much longer than the pause of a rejected write. */
 const stoppedFor = 1_200_000
 
-/** `told`: hears of every answer, write and commit, and of processes that begin and die, in words. */
+/** `onTrace` receives a line for every response, write and commit, and when a process starts or dies. */
 export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict => {
   const { seed, setting } = plan
   const time = new VirtualTime(start)
@@ -60,22 +60,22 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const simulatedStore = new SimulatedStore(time)
 
   const mutations: Record<string, number> = {}
-  const troubled: Record<string, number> = {}
+  const troubleCounts: Record<string, number> = {}
   const count = (counts: Record<string, number>, kind: string) => {
     counts[kind] = (counts[kind] ?? 0) + 1
   }
-  /** Short mostly, and never so long that a few of them are the whole world. */
+  /** Mostly short, and never so long that a few restarts fill the whole world. */
   const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * Math.min(hour, setting.duration / 8))
-  /** How old the copy of a restored store is: that a few events are had again is what makes it hard. */
+  /** The age of a restored copy, ms: only a few events happen again, which is the hard case. */
   const age = (value: number) => Math.floor(value ** 2 * Math.min(hour, setting.duration / 3))
-  const trace = (what: string) => onTrace?.(`${minutes(time.now, start)}  ${what}`)
+  const trace = (line: string) => onTrace?.(`${minutes(time.now, start)}  ${line}`)
   let skew = setting.skew
   let processes: ReadonlyArray<Process> = []
-  /** Restarts that are due, ms. */
+  /** When the next process starts, ms; null: no restart is due. */
   let restartAt: number | null = null
   let lastValue = 0
 
-  const around: Environment = {
+  const environment: Environment = {
     time,
     api,
     store: () => simulatedStore.store,
@@ -102,19 +102,19 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       restartAt ??= time.now + downtime(lastValue)
     }
   }
-  /** A failover to a copy that lacks something, until a process begins over it or the store of before is back. */
+  /** A failover to a copy that lacks commits, until a process starts over the copy or the previous store is back. */
   let failedOver: {
-    readonly memory: OracleSnapshot
+    readonly snapshot: OracleSnapshot
     readonly until: number
     readonly restarts: boolean
     /** Holds that were approved in the copy. */
     readonly approved: Array<number>
   } | null = null
   /** From here on the copy is the store. */
-  const settle = () => {
+  const keepCopy = () => {
     if (failedOver === null) return
     oracle.restore(
-      failedOver.memory,
+      failedOver.snapshot,
       simulatedSink.entries.length,
       simulatedSink.isForeign(simulatedStore.store.identity)
     )
@@ -122,8 +122,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     failedOver = null
   }
   const launch = (): Process => {
-    settle()
-    const process = new Process(processes.length + 1, around)
+    keepCopy()
+    const process = new Process(processes.length + 1, environment)
     processes = [...processes, process]
     trace(`process ${process.number}  starts`)
     process.start()
@@ -131,7 +131,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   }
   let current = launch()
   api.onWriteEffect = (effect) => {
-    trace(`somebody's ${effect.write} takes effect on ${effect.id}`)
+    trace(`${effect.write} takes effect on ${effect.id}`)
     oracle.writeTookEffect(effect)
   }
   api.startRival = () => {
@@ -139,9 +139,14 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     current = launch()
   }
   const switchWrites = (on: boolean) => {
-    const act = { at: time.now, command: on ? "plugins.resume-writes" : "plugins.stop-writes", target: "", detail: "" }
+    const action = {
+      at: time.now,
+      command: on ? "plugins.resume-writes" : "plugins.stop-writes",
+      target: "",
+      detail: ""
+    }
     return Effect.tap(
-      simulatedStore.deliveries.setSwitch({ _tag: "Writes" }, on, act),
+      simulatedStore.deliveries.setSwitch({ _tag: "Writes" }, on, action),
       () => Effect.sync(() => oracle.writesSwitched(on))
     )
   }
@@ -153,11 +158,11 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   // ---- steps
 
   const applyMutation = (step: Mutation, at: number) => {
-    // Where there is nothing to restore or to blank, something else happens: no step of a world is idle.
-    const instead = ([step.mutation, "edit", "create"] as const).find((mutation) =>
+    // If no record can be restored or blanked, another mutation happens: no step of a world is wasted.
+    const applied = ([step.mutation, "edit", "create"] as const).find((mutation) =>
       world.apply({ ...step, mutation }, at, time.now)
     )
-    if (instead !== undefined) count(mutations, instead)
+    if (applied !== undefined) count(mutations, applied)
   }
   let midway: Array<Mutation> = []
   api.betweenPages = () => {
@@ -166,7 +171,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     for (const step of now) applyMutation(step, time.now)
   }
 
-  /** Whoever looks at the holds: says whether there was one. */
+  /** An operator decides about all holds; returns whether there was one. */
   const decide = (states: ReadonlyArray<Hold["state"]>, decision: "approving" | "rejected"): boolean => {
     const holds = time.run(simulatedStore.store.holds({ states, limit: 1_000 }), Infinity) ?? []
     const decided = decision === "rejected"
@@ -181,7 +186,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   }
 
   const adopt = () => {
-    settle()
+    keepCopy()
     for (const process of processes) process.kill()
     const adoption = Effect.flatMap(
       StoreAdoption.plan(simulatedSink.generation),
@@ -192,34 +197,36 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     const range = time.run(simulatedStore.store.logRange, Infinity)
     oracle.adopted(wholeLog(), range?.newest ?? 0, simulatedSink.entries)
   }
-  /** An operator has a stretch of the log delivered to the batches again. */
+  /** An operator replays a range of the log to the batch handler. */
   const replayDeliveries = ({ from, to }: Replay) => {
     const plugin = plugins.find(({ name }) => name === replayed.plugin)
     const handler = plugin?.handlers.find(({ name }) => name === replayed.handler)
-    if (plugin === undefined || handler === undefined) throw new Error("there is nothing to replay to")
+    if (plugin === undefined || handler === undefined) {
+      throw new Error("the plugin or handler for replays does not exist")
+    }
     const { deliveries, store } = simulatedStore
-    const again = Effect.gen(function*() {
+    const replaying = Effect.gen(function*() {
       const state = (yield* deliveries.handlers).find((one) => one.plugin === plugin.name)
       const { newest } = yield* store.logRange
       if (state === undefined || newest === 0) return
-      const place = (part: number) => formatPosition(store.identity, Math.max(1, Math.round(part * newest)))
-      const stretch = { ...replayed, from: place(from), to: place(to), fresh: false }
+      const positionAt = (part: number) => formatPosition(store.identity, Math.max(1, Math.round(part * newest)))
+      const range = { ...replayed, from: positionAt(from), to: positionAt(to), fresh: false }
       const integrations = [...new Set(setting.streams.map(({ integration }) => integration))]
       const subscription = { key: state.key, plugin, handler, batchWindow: batchWindowOf(handler) }
-      const { deliveries: count } = yield* replay(subscription, stretch, integrations)
+      const { deliveries: count } = yield* replay(subscription, range, integrations)
       trace(`an operator replays ${count} deliveries`)
     }).pipe(Effect.provideService(Store, store), Effect.provideService(Deliveries, deliveries), Effect.ignore)
-    time.run(current.within(again), Infinity)
+    time.run(current.within(replaying), Infinity)
   }
 
   const wholeLog = () => time.run(simulatedStore.store.readLog({ after: 0, limit: 100_000 }), Infinity) ?? []
 
   const applyTrouble = (step: Trouble) => {
     if (step.trouble === "approve" || step.trouble === "reject") {
-      if (decide(["open"], step.trouble === "approve" ? "approving" : "rejected")) count(troubled, step.trouble)
+      if (decide(["open"], step.trouble === "approve" ? "approving" : "rejected")) count(troubleCounts, step.trouble)
       return
     }
-    count(troubled, step.trouble)
+    count(troubleCounts, step.trouble)
     lastValue = step.value
     switch (step.trouble) {
       case "killBeforeCommit":
@@ -251,18 +258,18 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       case "storeRestored": {
         const copy = copies.get(step)
         if (copy === undefined) return
-        settle()
+        keepCopy()
         for (const process of processes) process.kill()
         simulatedStore.restore(copy.file)
         oracle.restore(
-          copy.memory,
+          copy.snapshot,
           simulatedSink.entries.length,
           simulatedSink.isForeign(simulatedStore.store.identity)
         )
         return
       }
       case "storeLost":
-        settle()
+        keepCopy()
         for (const process of processes) process.kill()
         simulatedStore.replace()
         oracle.lost(simulatedSink.entries.length, simulatedSink.isForeign(simulatedStore.store.identity))
@@ -270,11 +277,11 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       case "storeFailedOver": {
         const copy = copies.get(step)
         if (copy === undefined) return
-        settle()
+        keepCopy()
         if (!simulatedStore.failOver(copy.file)) return
-        // then somebody sees to it: the store of before comes back, or the process is started over the copy
+        // later the previous store comes back, or an operator restarts the process over the copy
         failedOver = {
-          memory: copy.memory,
+          snapshot: copy.snapshot,
           until: time.now + 4 * setting.interval + downtime(step.value),
           restarts: step.count % 2 === 1,
           approved: []
@@ -289,8 +296,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     }
   }
 
-  /** Made for a restore to come, while all went well. */
-  const copies = new Map<Step, { readonly file: string; readonly memory: OracleSnapshot }>()
+  /** Copies for later restores, made while the original store was in use. */
+  const copies = new Map<Step, { readonly file: string; readonly snapshot: OracleSnapshot }>()
 
   const applyStep = (step: Step) => {
     if ("fault" in step) return api.addFault(step)
@@ -301,17 +308,19 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
 
   const copyFor = (step: Trouble) => () => {
     if (failedOver !== null) return
-    const memory = oracle.snapshot()
-    if (memory !== null) copies.set(step, { file: simulatedStore.copy(), memory })
+    const snapshot = oracle.snapshot()
+    if (snapshot !== null) copies.set(step, { file: simulatedStore.copy(), snapshot })
   }
-  /** What happens when: a change that lags happens to the API when it becomes visible. */
+  /** The steps by time: a mutation with a lag happens to the API when it becomes visible. */
   const agenda = plan.steps.flatMap((step) => {
     const at = start + step.at
-    const act = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), act: () => applyStep(step) }
-    if (!("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "storeFailedOver")) return [act]
-    const isWhole = step.trouble === "storeFailedOver" && step.count % 3 === 0
-    return [{ at: isWhole ? at : at - age(step.value), act: copyFor(step) }, act]
-  }).concat(plan.replays.map((again) => ({ at: start + again.at, act: () => replayDeliveries(again) })))
+    const action = { at: at + ("mutation" in step && !step.midway ? step.lag : 0), action: () => applyStep(step) }
+    if (!("trouble" in step) || (step.trouble !== "storeRestored" && step.trouble !== "storeFailedOver")) {
+      return [action]
+    }
+    const isCurrentCopy = step.trouble === "storeFailedOver" && step.count % 3 === 0
+    return [{ at: isCurrentCopy ? at : at - age(step.value), action: copyFor(step) }, action]
+  }).concat(plan.replays.map((again) => ({ at: start + again.at, action: () => replayDeliveries(again) })))
     .sort((a, b) => a.at - b.at)
 
   const advance = (to: number) => {
@@ -320,7 +329,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       time.advance(until)
       if (failedOver !== null && failedOver.until <= time.now) {
         if (failedOver.restarts) {
-          settle()
+          keepCopy()
           for (const process of processes) process.kill()
         } else {
           simulatedStore.failBack()
@@ -335,13 +344,13 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     }
   }
 
-  for (const { act, at } of agenda) {
+  for (const { action, at } of agenda) {
     advance(Math.max(at, time.now))
-    act()
+    action()
   }
   advance(Math.max(time.now, start + setting.duration))
 
-  // ---- peace
+  // ---- quiet phase
 
   api.clearFaults()
   simulatedSink.clearFailures()
@@ -349,37 +358,37 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   midway = []
   for (const process of processes) process.stop()
   restartAt = null
-  // plugins answer what they see: the world comes to rest when they are switched off
+  // Plugins react to changes: the world becomes quiet only when they are switched off.
   for (const { name } of plugins) {
-    const act = { at: time.now, command: "plugins.off", target: name, detail: "" }
+    const action = { at: time.now, command: "plugins.off", target: name, detail: "" }
     time.run(
-      simulatedStore.deliveries.setSwitch({ _tag: "Plugin", plugin: name, integration: null }, false, act),
+      simulatedStore.deliveries.setSwitch({ _tag: "Plugin", plugin: name, integration: null }, false, action),
       Infinity
     )
   }
   current = launch()
-  const ask = (what: "poll" | "sweep") => {
+  const request = (kind: "poll" | "sweep") => {
     time.advance(time.now + 1_000)
     for (const key of setting.streams) {
       const { capture } = current
-      if (capture !== null) time.run(current.within(Effect.ignore(capture[what](key))), time.now + hour)
+      if (capture !== null) time.run(current.within(Effect.ignore(capture[kind](key))), time.now + hour)
     }
   }
   for (let round = 0; round < 2; round++) {
-    ask("sweep")
-    ask("poll")
+    request("sweep")
+    request("poll")
     advance(time.now + setting.confirmInterval + 2 * setting.interval)
-    ask("poll")
+    request("poll")
     decide(["open", "rejected"], "approving")
     advance(time.now + 2 * setting.interval)
   }
-  ask("poll")
+  request("poll")
 
-  // ---- epilogue: what a poll must find, or lead to, without a sweep
+  // ---- epilogue: changes that a poll must find, or cause a refresh of, without a sweep
 
   const everywhere = (mutation: MutationKind, ...lags: ReadonlyArray<number>) => {
     world.tables.forEach(({ rows }, stream) => {
-      // where nothing lives, what is gone waits for somebody who vouches for it, and would begin to move
+      // In an empty list, absent records wait until a live record can serve as a control; a new record would release them.
       if (rows.every((row) => !row.history.at(-1)!.live)) return
       for (const lag of lags) {
         world.apply({ at: 0, mutation, stream, recordPick: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
@@ -390,10 +399,10 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   }
   if (setting.epilogue === "siblings") everywhere("renameSeen", 0)
   if (setting.epilogue === "late") {
-    // one in time beside it: polls that show nothing at all would be taken for deaf, and sweeps come in their place (C6)
+    // With one change that is not late: if polls returned nothing at all, sweeps would replace them (C6).
     const late = setting.overlapMin + 3 * setting.interval
     everywhere("create", late, 0)
-    ask("sweep")
+    request("sweep")
     everywhere("create", late, 0)
   }
 
@@ -413,7 +422,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     seed,
     violations: oracle.violations,
     mutations,
-    faults: { ...Object.fromEntries(api.faultCounts), ...troubled },
+    faults: { ...Object.fromEntries(api.faultCounts), ...troubleCounts },
     requests: api.requests,
     events: log.length
   }

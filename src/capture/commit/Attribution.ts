@@ -1,11 +1,13 @@
 /**
- * Says of events, where they are made, which of their changes plugins wrote, and of writes that they were never seen.
+ * Marks events that a plugin's write caused with their cause before they are appended, and finds writes that never became
+ * visible.
  *
  * Gotchas
- * - Most streams expect nothing: finding that out is one look-up per transaction with events, and none for models in which
- *   no write shows.
- * - A write may be seen without a change, where the record was so before: its content is looked at before anybody is told.
- * - What is held may be what is waited for: while a hold is open, no sweep counts.
+ * - Most streams have no open expectations. Checking this takes one look-up per transaction with events, and none for models
+ *   in which no write is visible.
+ * - A write causes no change if the record already had the written values. The published content is therefore checked before
+ *   a write is reported as unconfirmed.
+ * - The change that an expectation waits for may be in a hold. While a hold is open, sweeps do not count toward the limit.
  */
 import * as Effect from "effect/Effect"
 import { attributeEvent, canShowWrites, isFulfilled, keysOf, type RecordEvent } from "../../domain/Echo.ts"
@@ -17,7 +19,7 @@ import { parseContent } from "./RecordWrite.ts"
 const recordEventsIn = ({ events }: RecordWrite): ReadonlyArray<RecordEvent> =>
   events.map(({ after, changes, id, kind }) => ({ id, kind, changes: JSON.parse(changes), after: parseContent(after) }))
 
-/** The same writes, each event with its cause. */
+/** Returns the writes with the cause set on each event that a plugin write caused. */
 export const attributeWrites = Effect.fnUntraced(function*(
   tx: StreamTx,
   writes: ReadonlyArray<RecordWrite>
@@ -27,19 +29,19 @@ export const attributeWrites = Effect.fnUntraced(function*(
     return writes
   }
   const seen = writes.map((write) =>
-    recordEventsIn(write).map((shown) => ({ shown, keys: keysOf(model, shown.id, shown.after) }))
+    recordEventsIn(write).map((event) => ({ event, keys: keysOf(model, event.id, event.after) }))
   )
   const keys = new Set(seen.flatMap((events) => events.flatMap(({ keys }) => keys)))
   let open = yield* tx.openExpectations([...keys])
   const attributed: Array<RecordWrite> = []
   for (const [index, write] of writes.entries()) {
     const causes: Array<string | null> = []
-    for (const { keys, shown } of seen[index] ?? []) {
-      const { cause, fulfilled } = attributeEvent(shown, open.filter(({ key }) => keys.includes(key)))
+    for (const { event, keys } of seen[index] ?? []) {
+      const { cause, fulfilled } = attributeEvent(event, open.filter(({ key }) => keys.includes(key)))
       causes.push(cause === null ? null : JSON.stringify(cause))
       for (const one of fulfilled) {
-        yield* tx.recordMatch(one, shown.id)
-        const left = one.everywhere ? [{ ...one, fulfilledIn: [...one.fulfilledIn, shown.id] }] : []
+        yield* tx.recordMatch(one, event.id)
+        const left = one.everywhere ? [{ ...one, fulfilledIn: [...one.fulfilledIn, event.id] }] : []
         open = open.flatMap((other) => other.id === one.id ? left : [other])
       }
     }
@@ -53,7 +55,7 @@ export const attributeWrites = Effect.fnUntraced(function*(
   return attributed
 })
 
-/** Whether what is published shows it, without ever having changed to it. */
+/** True if published content already shows the written values, without a change event. */
 const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation: OpenExpectation) {
   const id = recordIdIn(expectation.key)
   const candidate = candidateIdIn(expectation.key)
@@ -66,8 +68,8 @@ const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation
 })
 
 /**
- * What a complete sweep passed by once too often and no record shows: it is told once, and no longer waited for. `models`:
- * what is derived beside the stream.
+ * Counts a complete sweep for the open expectations, and returns those that reached the limit and that no record shows. They
+ * are closed, so each is returned once. `models`: the derived models that are published with the stream.
  */
 export const takeUnconfirmedWrites = Effect.fnUntraced(function*(
   tx: StreamTx,
@@ -76,7 +78,7 @@ export const takeUnconfirmedWrites = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ReadonlyArray<OpenExpectation>, StoreError> {
   if (!canShowWrites(tx.state.model)) return []
   if ((yield* tx.holds).some(({ state }) => state === "open" || state === "approving")) return []
-  const told: Array<OpenExpectation> = []
+  const unconfirmed: Array<OpenExpectation> = []
   const derived = derivedFrom(tx.state.model, models)
   for (const one of derived === undefined ? [tx] : [tx, yield* tx.derived(derived)]) {
     if (!(yield* one.hasExpectations)) continue
@@ -89,8 +91,8 @@ export const takeUnconfirmedWrites = Effect.fnUntraced(function*(
         which.push(expectation)
       }
       yield* one.closeExpectations(shown, never)
-      told.push(...never)
+      unconfirmed.push(...never)
     }
   }
-  return told
+  return unconfirmed
 })

@@ -1,15 +1,16 @@
 /**
- * Takes one page of observed records into a stream, inside the transaction that also commits its progress.
+ * Ingests one page of observed records into a stream, inside the transaction that also commits the run's progress: classifies
+ * each record, and plans the writes and pending rows.
  *
  * Invariants
- * 1. Every row is accounted for: the balance adds up to the rows read   (I1)
- * 2. Deletes, restores and changes to or from null are never published from here, only staged   (D19)
+ * 1. Every row is counted with exactly one outcome: the outcomes add up to the rows read   (I1)
+ * 2. Deletes, restores and changes to or from null are only staged here, never published   (D19)
  *
  * Gotchas
- * - Copies of one record on one page that differ are not judged: a point re-read decides (P3). Until then a
- *   record stays in its hold: no old copy takes a delete out of what a person rejected (D17).
- * - When the processing of a model changed, records are compared by the older one first: what is the same by it did not
- *   change. Of others, stored content is hashed anew before it is compared (S3, V1, V2).
+ * - If a page contains different copies of one record, the record is disputed and a refetch decides (P3). Until then the record
+ *   stays in its hold, so that an old copy cannot remove a delete from a hold that an operator rejected (D17).
+ * - If a model's processing changed, a record is first hashed with the older processing. If that hash equals the stored one, the
+ *   record did not change. Otherwise the stored content is hashed with the new processing before the comparison (S3, V1, V2).
  */
 import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
@@ -34,7 +35,7 @@ import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
 import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
 import { buildRecordWrite, type NewContent, parseContent, type RecordChange } from "./RecordWrite.ts"
 
-/** A page ready for its transaction: serialized and hashed once, however often the transaction runs. */
+/** A page ready for its transaction. It is serialized and hashed once, even if the transaction is retried. */
 export interface Prepared {
   readonly rows: ReadonlyArray<Row>
   readonly unreadable: ReadonlyArray<Quarantined>
@@ -61,13 +62,13 @@ export const prepare = (processing: Processing, results: ReadonlyArray<unknown>,
 export interface PageContext {
   readonly stream: StreamState & { readonly model: StreamModel }
   readonly processing: Processing
-  /** Of what is derived of its records; null = nothing is. */
+  /** Processing of the model that is derived from the records; null = none is. */
   readonly derivedProcessing: Processing | null
   readonly guard: Guard.Thresholds
   readonly runId: number
   readonly origin: Origin
   readonly backfill: boolean
-  /** The rows answer a point re-read. */
+  /** The rows are from a refetch by id. */
   readonly isRefetch: boolean
   /** Our clock, ms. */
   readonly now: number
@@ -75,11 +76,11 @@ export interface PageContext {
 
 export interface IngestResult {
   readonly rowCounts: RowCounts
-  /** For `tx.write`, last of all. */
+  /** For `tx.write`, which is called last because it locks the log's position counter until the commit. */
   readonly writes: ReadonlyArray<RecordWrite>
-  /** By how much the latest change was late that a complete poll should have shown, ms; 0 = none was. */
+  /** Largest delay of a change that a complete poll should have returned, ms; 0 = there was none. */
   readonly lag: number
-  /** How many of those happened after the last poll that was answered anything. */
+  /** How many of these changes happened after the last poll that returned any records. */
   readonly missedByPolls: number
 }
 
@@ -96,11 +97,11 @@ export const zeroRowCounts: RowCounts = {
   quarantined: 0
 }
 
-/** What the stored rows say of the records of this page. */
+/** The stored rows of this page's records. */
 interface Stored {
   readonly heads: ReadonlyMap<string, Head>
   readonly pending: ReadonlyMap<string, Pending>
-  /** Canonical hashes made anew where the head's were made by older processing. */
+  /** Canonical hashes with the current processing, for heads whose hashes were made with an older one. */
   readonly rehashed: ReadonlyMap<string, string>
 }
 
@@ -128,10 +129,10 @@ export const ingest = Effect.fnUntraced(function*(
   let duplicates = 0
   for (const rows of copies.values()) {
     duplicates += rows.length - 1
-    const sighting = classifyCopies(rows, stored, context)
-    if (sighting === "unchanged") unchanged++
-    else if (sighting === "duplicate") duplicates++
-    else classified.push(sighting)
+    const row = classifyCopies(rows, stored, context)
+    if (row === "unchanged") unchanged++
+    else if (row === "duplicate") duplicates++
+    else classified.push(row)
   }
   const updated = classified.filter(({ meaning }) => meaning._tag === "Updated")
   const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
@@ -139,7 +140,7 @@ export const ingest = Effect.fnUntraced(function*(
   const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
 
   const { lastNonEmptyPollAt, lastPoll } = context.stream
-  const lags = classified.flatMap((sighting) => lagOf(sighting, stored, context))
+  const lags = classified.flatMap((row) => lagOf(row, stored, context))
   const outcome = planWrites(classified, stored, befores, holds, context)
   const written = new Set(outcome.writes.map((write) => write.head.id))
   yield* tx.markSeen(ids.filter((id) => !written.has(id) && heads.has(id)), context.runId)
@@ -176,7 +177,8 @@ const rehash = Effect.fnUntraced(function*(
       : []
   })
   if (outdated.length === 0) return new Map<string, string>()
-  // by today's registry entries and key: what is no longer made as it was has another fingerprint, or other hashes
+  // The older rules are applied with the current registry entry and key. If one of those changed too, the fingerprint or the
+  // hash differs, and the stored content is hashed instead.
   const older = new Map((stream.processings ?? []).map(processing.withRules).map((one) => [one.fingerprint, one]))
   const contents = yield* tx.contents(outdated.map(({ position }) => position))
   return new Map(outdated.flatMap(({ head, position, shown }) => {
@@ -187,7 +189,7 @@ const rehash = Effect.fnUntraced(function*(
   }))
 })
 
-/** What the copies of one record on this page mean together. */
+/** Classifies all copies of one record on this page together. */
 const classifyCopies = (
   rows: ReadonlyArray<Row>,
   stored: Stored,
@@ -246,9 +248,9 @@ export const classifyContextOf = (
 })
 
 /**
- * How long before the start of the last complete poll a change happened that only now is shown (W3). A change of nested
- * content leaves `changed_at` as it is and says nothing of it (W13); nor does what lies before the backfill, nor what is
- * shown again while it is pending.
+ * How long before the start of the last complete poll a change happened that is only now visible (W3). Empty if the observation
+ * does not tell: a change of nested content does not move `changed_at` (W13), a change from before the backfill is not late,
+ * and a pending change was already seen.
  */
 const lagOf = (
   { meaning, observed: { changedAtMs, id } }: ClassifiedRow,
@@ -256,12 +258,12 @@ const lagOf = (
   { backfill, stream }: PageContext
 ): ReadonlyArray<number> => {
   const head = heads.get(id)
-  const awaited = parseTime(pending.get(id)?.changedAt)
+  const pendingChangedAt = parseTime(pending.get(id)?.changedAt)
   const { backfilledAt, backfillStartedAt, lastPoll } = stream
   const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
   if (!isChange || backfill || backfilledAt === null || changedAtMs === null) return []
   if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
-  if (awaited !== null && changedAtMs <= awaited) return []
+  if (pendingChangedAt !== null && changedAtMs <= pendingChangedAt) return []
   const lag = (lastPoll?.watermark ?? -Infinity) - changedAtMs
   return lag > 0 ? [lag] : []
 }
@@ -273,7 +275,7 @@ const planWrites = (
   holds: ReadonlyArray<Hold>,
   context: PageContext
 ) => {
-  // C7: what scope holds mask keeps its published value, the record goes on
+  // C7: paths in a scope hold keep their published values; other changes of the record are published
   const masking = maskingHolds(holds)
   const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
   const writes: Array<RecordWrite> = []
@@ -287,7 +289,7 @@ const planWrites = (
     const put = (status: PendingStatus, reason: DeleteReason | null, hold: number | null = null) => {
       stage.set(observed.id, toPending(observed, { status, reason, hold }, context))
     }
-    /** What waits for a decision goes on waiting with its newest content (D17, D18). */
+    /** A row that is already in a hold stays there, with its newest content (D17, D18). */
     const stageOrKeep = (reason: DeleteReason | null) => {
       const wave: Guard.Wave = reason === null ? "restores" : "deletes"
       const hold = holds.find(({ id, kind }) => kind === wave && id === stored.pending.get(observed.id)?.hold)
@@ -320,7 +322,7 @@ const planWrites = (
           break
         }
         if (hold !== null) put(pendingStatusFor(hold), null, hold.id)
-        // what was released silently is as it was published again
+        // the scope hold was released silently, and the path has its published value again
         if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })
         else if (changes.length === 0) counts.pending++
         else {
@@ -347,7 +349,7 @@ const planWrites = (
         counts.pending++
         stage.set(observed.id, {
           ...row,
-          // of one that is deleted too, what is left at its source may be more or less by now (D11)
+          // also for a delete: the service may have erased fields of the tombstone since it was staged (D11)
           ...isOlder(observed.changedAtMs, parseTime(row.changedAt)) ? {} : newestOf(observed),
           origin: context.origin,
           runId: context.runId

@@ -1,9 +1,9 @@
 /**
- * Turns what one observation means into what is written: the record's new head and the events that lead there.
+ * Builds the write for one classified record: its new head and the events to append.
  *
  * Invariants
- * 1. Versions count 1, 2, 3 … without gaps per record   (I4)
- * 2. `before` of an event is `after` of the one before: the diff is made against what was published   (I3)
+ * 1. Per record, versions count 1, 2, 3 … without gaps   (I4)
+ * 2. `before` of an event is `after` of the record's previous event: the diff is made against the published content   (I3)
  */
 import { isObject, type JsonObject } from "../../domain/Canonical.ts"
 import { type DeleteReason, eventIdOf, type Kind, type NewEvent, type Origin } from "../../domain/ChangeEvent.ts"
@@ -14,7 +14,7 @@ import { transitionsOf } from "../../domain/Transition.ts"
 import type { Head, StreamState } from "../../store/State.ts"
 import type { RecordWrite } from "../../store/Store.ts"
 
-/** What a record becomes: an observation is one, and so is what a pending row holds. */
+/** The record's new content, from an observation or from a pending row. */
 export interface NewContent {
   readonly id: string
   readonly remoteId: string | null
@@ -29,7 +29,7 @@ export type RecordChange =
   | { readonly kind: "created"; readonly old: boolean }
   | { readonly kind: "unseen"; readonly old: boolean }
   | { readonly kind: "updated"; readonly before: JsonObject; readonly changes: ReadonlyArray<PathChange> }
-  /** `erased`: nothing is left of it at its source. */
+  /** `erased`: the service erased the record's content. */
   | {
     readonly kind: "deleted"
     readonly reason: DeleteReason
@@ -38,7 +38,7 @@ export type RecordChange =
   }
   /** `before`: content before the delete, if it is still kept. */
   | { readonly kind: "restored"; readonly before: JsonObject | null }
-  /** Nothing to publish: the head only remembers what was met. */
+  /** No event is published; only the head is updated. */
   | { readonly kind: "tombstone"; readonly erased: boolean }
   | { readonly kind: "same" }
 
@@ -56,7 +56,7 @@ export const parseContent = (text: string | null | undefined): JsonObject | null
   return isObject(value) ? value : null
 }
 
-/** Head and events of one step from `head` (undefined: the record is new to us). */
+/** Applies `change` to a record whose current head is `head`; undefined = the record is not known yet. */
 export const buildRecordWrite = (
   head: Head | undefined,
   change: RecordChange,
@@ -82,7 +82,7 @@ export const buildRecordWrite = (
     cause: null,
     ...details
   })
-  // What is old takes no step today (B3).
+  // Transitions of an old record happened long ago, so none are reported (B3).
   const transitions = (before: JsonObject | null): string =>
     context.origin === "backfill" ? "[]" : JSON.stringify(transitionsOf(stream.model, before, next.content))
   const version = head?.version ?? 0
@@ -132,11 +132,14 @@ export const buildRecordWrite = (
   }
 }
 
-/** An old copy that shows what is published says nothing of when that came to be (P3). */
-const laterOf = (known: number | null, shown: number | null): number | null =>
-  known === null || shown === null ? known ?? shown : Math.max(known, shown)
+/** The later `changed_at`: an old copy with unchanged content must not set the head's `changed_at` back (P3). */
+const laterOf = (a: number | null, b: number | null): number | null =>
+  a === null || b === null ? a ?? b : Math.max(a, b)
 
-/** Silent where hashes were only made anew; a deleted record shows nothing. */
+/**
+ * References of the record before and after the change. `before: null`: only the hashes changed, because the processing did, so
+ * no record becomes stale. A deleted record has no references.
+ */
 const referencesBy = (
   change: RecordChange,
   head: Head | undefined,

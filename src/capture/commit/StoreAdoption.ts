@@ -1,19 +1,20 @@
 /**
- * Makes a restored or exchanged store the truth again: raises its generation and publishes every live record anew.
+ * Adopts a restored or exchanged store: raises its generation and publishes every live record again, so that readers can
+ * rebuild their state.
  *
  * Invariants
- * 1. A later generation is later than any that this store, or whoever reads it, has seen: no event id, no (generation, version)
- *    and no position of another history is ever used for other content   (I4, X11, X14)
- * 2. A stream takes the new generation in the transaction after its last record did: until then nothing of it is read, and
- *    nobody is told that it is complete
- * 3. Killed at any moment, it is finished by whoever opens the store next to read or to adopt
+ * 1. The new generation is greater than every generation that this store or its readers have seen. No event id, (generation,
+ *    version) or position of an earlier history is ever reused for other content   (I4, X11, X14)
+ * 2. A stream's generation is raised in a transaction after that of its last record. Until then the stream is not read and
+ *    not reported as complete
+ * 3. An adoption that was interrupted at any moment is finished by the next process that opens the store to read or to adopt
  *
  * Gotchas
- * - Nothing outside of the store remembers how often it was adopted, and a copy made before an adoption does not either:
- *   the clock does. Adopted twice from one copy, the second generation is still the later one.
- * - Watermarks, pending rows and quarantine stay as they are: those of an older copy lie before what was lost since, so
- *   that the next polls read it again.
- * - Tombstones are not published; their versions begin anew, for a record that comes back is `created` version 1.
+ * - The new generation is derived from the clock, because no other source knows how often a store was adopted: a copy made
+ *   before an adoption does not know about it. If the same copy is adopted twice, the second generation is still greater.
+ * - Watermarks, pending rows and quarantine are kept. In an older copy they are older than the lost changes, so the next polls
+ *   read those changes again.
+ * - Tombstones are not published. Their versions are reset, so that a record that is restored later is `created` version 1.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -26,25 +27,25 @@ import type { Head } from "../../store/State.ts"
 import { type OlderGenerationRecord, type Owner, type RecordWrite, Store, type StoreError } from "../../store/Store.ts"
 import { parseContent } from "./RecordWrite.ts"
 
-/** What an adoption would do, counted. */
+/** The effects of an adoption, as counts. */
 export interface Plan {
-  /** Newest generation there is, and the one that takes its place. */
+  /** Newest generation that exists, and the one that replaces it. */
   readonly from: number
   readonly to: number
   readonly streams: number
-  /** Published anew. */
+  /** Live records that are published again. */
   readonly live: number
-  /** Kept as they are. */
+  /** Pending rows, which are kept. */
   readonly pending: number
   readonly quarantined: number
-  /** Positions that readers can no longer continue from. */
+  /** First and last position of the log, from which readers can no longer resume. */
   readonly oldest: number
   readonly newest: number
 }
 
 const firstMinute = Date.UTC(2026, 0)
 
-/** `known`: the newest generation that readers outside of the store have seen, as far as can be told. */
+/** `known`: the newest generation that readers outside the store are known to have seen. */
 export const plan = Effect.fn("StoreAdoption.plan")(
   function*(known: number): Effect.fn.Return<Plan, StoreError, Store> {
     const store = yield* Store
@@ -66,10 +67,10 @@ export const plan = Effect.fn("StoreAdoption.plan")(
   }
 )
 
-/** Few enough to be held in memory, and to let others at the database in between. */
+/** Small enough to keep in memory, and to let other transactions run in between. */
 const batchRows = 250
 
-/** What is published of a record: what was before, without what may not be shown by now. */
+/** The stored content, processed by the current rules: redactions configured since then are applied. */
 const publishableContent = (content: string, { canonicalHash: hash }: Head, processing: Processing | null) => {
   const record = parseContent(content)
   if (record === null || processing === null) return { content, hash }
@@ -129,10 +130,10 @@ const adoptStream = Effect.fnUntraced(
   }
 )
 
-/** How records of a stream are processed by now; null = as they were. */
+/** The current processing of a stream's records; null = publish the content as stored. */
 export type ProcessingOf = (stream: StreamKey) => Processing | null
 
-/** Brings every stream to `generation` that is not there yet. */
+/** Raises every stream that has an older generation to `generation`. */
 export const finish = Effect.fn("StoreAdoption.finish")(function*(
   owner: Owner,
   generation: number,
@@ -145,7 +146,7 @@ export const finish = Effect.fn("StoreAdoption.finish")(function*(
   }
 })
 
-/** Takes streams and relay over from whoever had them, then does as planned. */
+/** Takes over the streams and the relay from other processes, then carries out the plan. */
 export const adopt = Effect.fn("StoreAdoption.adopt")(function*(
   { to }: Plan,
   processingOf: ProcessingOf

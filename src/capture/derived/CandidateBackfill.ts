@@ -1,13 +1,14 @@
 /**
- * Fills `ats.candidate` once from all stored applications, where it was not derived so far: after an upgrade, or once it is
- * asked for.
+ * Derives `ats.candidate` once from all stored applications. This is needed after an upgrade, and when the model is added to
+ * the configuration.
  *
  * Invariants
- * 1. In small transactions; one that was killed goes on where it stood   (I9, X1)
+ * 1. The work is split into small transactions, and continues where it stopped after a crash   (I9, X1)
  *
  * Gotchas
- * - It is done before its applications are read on: what is stored is then what is published.
- * - Where candidates come, go and come again in the configuration, those that were erased in between stay.
+ * - It runs before the stream's applications are read further, while the stored applications equal the published ones.
+ * - If `ats.candidate` is removed from the configuration and added again, candidates that were erased in between are not
+ *   deleted.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -20,7 +21,7 @@ import { candidateModel, deriveCandidates, toApplicationChange } from "./Candida
 
 const chunk = 250
 
-/** Of one that is to be filled from the stored applications: nothing is said of its completeness until then. */
+/** State of a candidate stream before it is derived from the stored applications: it is not reported as complete. */
 export const notBackfilled: Pick<StreamState, "phase" | "backfilledAt" | "sweep"> = {
   phase: "starting",
   backfilledAt: null,
@@ -33,7 +34,7 @@ const backfillChunk = Effect.fnUntraced(function*(
   processing: Processing
 ) {
   const now = yield* Clock.currentTimeMillis
-  const showings = applications.map(({ content, id }) =>
+  const changes = applications.map(({ content, id }) =>
     toApplicationChange(processing, parseContent(content), {
       parent: id,
       erased: false,
@@ -43,8 +44,8 @@ const backfillChunk = Effect.fnUntraced(function*(
       detectedAt: now
     })
   )
-  const { derived, writes } = yield* deriveCandidates(tx, showings, processing, {
-    // who was deleted meanwhile was never told of, and is not now
+  const { derived, writes } = yield* deriveCandidates(tx, changes, processing, {
+    // a candidate that was deleted before was never published, so no delete is published either
     stream: { ...tx.state, backfilledAt: null },
     derivedProcessing: processing,
     runId: tx.state.lastRunId,
@@ -54,16 +55,16 @@ const backfillChunk = Effect.fnUntraced(function*(
   })
   const { state } = derived
   const done = applications.length < chunk
-  const fill = state.sweep ?? newRun(state, "sweep", { updatedAfter: null, startedAt: now, backfill: true })
+  const run = state.sweep ?? newRun(state, "sweep", { updatedAfter: null, startedAt: now, backfill: true })
   yield* derived.saveState(
     done
       ? { ...state, phase: "live", backfilledAt: now, sweep: null }
-      : { ...state, phase: "backfilling", sweep: { ...fill, cursor: applications.at(-1)!.id } }
+      : { ...state, phase: "backfilling", sweep: { ...run, cursor: applications.at(-1)!.id } }
   )
   yield* derived.write(writes)
 })
 
-/** Does nothing where it is done. */
+/** Does nothing if the stream's candidates are already derived. */
 export const backfillCandidates = Effect.fn("CandidateBackfill.run")(function*(
   { derivedProcessing, key, owner }: Stream
 ): Effect.fn.Return<void, StoreError, Store> {

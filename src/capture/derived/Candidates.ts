@@ -1,19 +1,19 @@
 /**
- * Derives `ats.candidate`, which the API has no list of, from the candidates that published applications show. Hides which
- * application is believed where they differ.
+ * Derives `ats.candidate`, for which the API has no list, from the candidates embedded in published applications. If the copies
+ * in several applications differ, it chooses one.
  *
  * Invariants
- * 1. What is published of a candidate never goes back to a copy with an earlier `changed_at` than the last event carries   (N5)
- * 2. A candidate is deleted by its own `remote_deleted_at`, or once all applications that showed it are erased; never
- *    because an application is gone   (N6, D11, I7)
- * 3. What a refresh shows owes nobody another one   (N7)
+ * 1. A candidate's published content is never replaced by a copy with an earlier `changed_at` than that of its last event   (N5)
+ * 2. A candidate is deleted when its own `remote_deleted_at` is set, or when all applications that contained it are erased. It
+ *    is never deleted because an application is gone   (N6, D11, I7)
+ * 3. A copy found by a refresh never makes other applications stale   (N7)
  *
  * Gotchas
- * - There is no guard of its own: a wave is held as one of applications, and what is held is not derived from.
- * - A copy of which only the stamp moved makes no event, so its application counts with the older stamp until a sweep or a
- *   refresh has another application show the candidate.
- * - A copy of which nothing is left is an erasure of the candidate in that application.
- * - Of a candidate in very many applications, the first `mostParents` and those that change are compared.
+ * - Candidates have no guard of their own. A wave is held as a wave of applications, and nothing is derived from held changes.
+ * - If only the `changed_at` of a copy moves, no event is published. The application's copy counts with the older `changed_at`
+ *   until a sweep or a refresh reads another application with the candidate.
+ * - If all fields of a copy are empty, the candidate is erased in that application.
+ * - If a candidate is in very many applications, only the first `maxParents` and those that change are compared.
  */
 import * as Effect from "effect/Effect"
 import { chooseCopy } from "../../domain/CandidateCopy.ts"
@@ -35,28 +35,28 @@ import { type DetectedEvent, toDetectedEvent } from "../guard/StagedChanges.ts"
 export const candidateModel = "ats.candidate"
 const { property } = derivedRegistry[candidateModel]
 
-const mostParents = 50
+const maxParents = 50
 
-/** In which circumstances applications are published. */
+/** Context of the transaction in which applications are published. */
 export interface AppendContext
   extends Pick<PageContext, "derivedProcessing" | "runId" | "origin" | "backfill" | "now">
 {
   readonly stream: StreamState
 }
 
-/** A candidate as an application shows it. */
+/** A candidate's copy in an application. */
 type ObservedCopy = Observation & { readonly parent: string }
 
-/** What an application shows from now on. */
+/** The candidate of one application after a change. */
 export interface ApplicationChange {
   readonly parent: string
-  /** null = no candidate. */
+  /** Null = the application has no candidate. */
   readonly copy: ObservedCopy | null
-  /** The candidate it showed was erased in it. */
+  /** The candidate was erased in this application. */
   readonly erased: boolean
-  /** It is flagged as deleted: it may come back, and showed the candidate until it is erased. */
+  /** The application is flagged as deleted. It may be restored, so it counts as containing the candidate until it is erased. */
   readonly flagged: boolean
-  /** It is itself old, and so is whom only it shows. */
+  /** The application is old; a candidate that only old applications contain is old too. */
   readonly old: boolean
   readonly origin: Origin
   readonly detectedAt: number
@@ -76,7 +76,7 @@ export const toApplicationChange = (
   return copy?.blank === true ? { ...details, copy: null, erased: true } : { ...details, copy }
 }
 
-/** Of all applications: that only the stamp of a candidate moved shows in no change, and decides whose copy counts. */
+/** Includes applications with unchanged candidates: a moved `changed_at` is not a change, but decides which copy counts. */
 const applicationChangesOf = (writes: ReadonlyArray<RecordWrite>, processing: Processing, context: AppendContext) =>
   writes.flatMap(({ erased = false, events, head: { id } }): ReadonlyArray<ApplicationChange> => {
     const event = events.at(-1)
@@ -105,48 +105,48 @@ const applicationChangesOf = (writes: ReadonlyArray<RecordWrite>, processing: Pr
     })]
   })
 
-/** What of this transaction concerns one candidate. */
+/** The changes of this transaction that concern one candidate. */
 interface CandidateChanges {
   readonly causes: Array<ApplicationChange>
   readonly copies: Array<ObservedCopy>
-  /** Applications that showed it and do no more. */
+  /** Number of applications that contained the candidate and no longer do. */
   left: number
   erased: boolean
   flagged: boolean
 }
 
-const groupByCandidate = (showings: ReadonlyArray<ApplicationChange>, before: ReadonlyMap<string, string>) => {
-  const concerns = new Map<string, CandidateChanges>()
-  const concern = (id: string, cause: ApplicationChange): CandidateChanges => {
-    const known = concerns.get(id) ?? { causes: [], copies: [], left: 0, erased: false, flagged: false }
-    concerns.set(id, known)
+const groupByCandidate = (changes: ReadonlyArray<ApplicationChange>, before: ReadonlyMap<string, string>) => {
+  const candidates = new Map<string, CandidateChanges>()
+  const changesOf = (id: string, cause: ApplicationChange): CandidateChanges => {
+    const known = candidates.get(id) ?? { causes: [], copies: [], left: 0, erased: false, flagged: false }
+    candidates.set(id, known)
     known.causes.push(cause)
     return known
   }
-  for (const one of showings) {
+  for (const one of changes) {
     const shown = before.get(one.parent)
-    if (one.copy !== null) concern(one.copy.id, one).copies.push(one.copy)
+    if (one.copy !== null) changesOf(one.copy.id, one).copies.push(one.copy)
     if (shown === undefined || shown === one.copy?.id) continue
-    const left = concern(shown, one)
+    const left = changesOf(shown, one)
     left.left++
     left.erased ||= one.erased
     left.flagged ||= one.flagged
   }
-  return concerns
+  return candidates
 }
 
 const isUpToDate = (head: Head | undefined, copy: ObservedCopy, processing: Processing): boolean =>
   head !== undefined && head.live !== copy.deleted && head.fingerprint === processing.fingerprint &&
   head.canonicalHash === copy.canonicalHash && (head.changedAt ?? -Infinity) >= (copy.changedAtMs ?? -Infinity)
 
-/** Copies in applications that this transaction does not change, and whether those are all of a candidate. */
+/** Copies in applications that this transaction does not change, and whether these are all applications of a candidate. */
 const otherCopies = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
   changed: ReadonlySet<string>,
   processing: Processing
 ) {
-  const known = yield* tx.liveSources(ids, mostParents)
+  const known = yield* tx.liveSources(ids, maxParents)
   const parents = [...known].flatMap(([candidate, parents]) =>
     parents.filter(({ id }) => !changed.has(id)).map((parent) => ({ ...parent, candidate }))
   )
@@ -158,12 +158,13 @@ const otherCopies = Effect.fnUntraced(function*(
     }),
     ({ id }) => id
   )
-  return { copies, areAll: (id: string) => (known.get(id)?.length ?? 0) < mostParents }
+  return { copies, areAll: (id: string) => (known.get(id)?.length ?? 0) < maxParents }
 })
 
 /**
- * Before which `changed_at` a copy does not count, ms. The head may remember a later stamp of unchanged content, which no
- * event carries: where all applications are compared, one that still shows that stamp wins by itself, and otherwise it is gone.
+ * Copies with an earlier `changed_at` (ms) are not accepted. The head may contain a later `changed_at` of unchanged content, which
+ * is in no event. If all applications are compared, that value is not needed: the copy that has it wins anyway, or no longer
+ * exists.
  */
 const oldestAcceptedChange = (head: Head, published: JsonObject, areAll: boolean): number | null =>
   areAll ? parseTime(published["changed_at"]) ?? head.changedAt : head.changedAt
@@ -195,7 +196,7 @@ const toRecordChange = (
   }
 }
 
-/** What is written of one that is erased everywhere: nothing is shown of it any more. */
+/** New content of a candidate that is erased in every application, and so is no longer visible in any. */
 const erasedContent = (head: Head, before: JsonObject) => ({
   ...head,
   remoteId: storableText(before["remote_id"]),
@@ -209,23 +210,26 @@ interface Derivation {
   readonly writes: ReadonlyArray<RecordWrite>
 }
 
-/** What is to be written of candidates; who shows them, and who is owed a re-read, is written here. */
+/**
+ * Returns the writes for the candidates of the changed applications. Stores which application contains which candidate, and
+ * marks applications with disputed copies as stale.
+ */
 export const deriveCandidates = Effect.fnUntraced(function*(
   tx: StreamTx,
-  showings: ReadonlyArray<ApplicationChange>,
+  changes: ReadonlyArray<ApplicationChange>,
   processing: Processing,
   context: AppendContext
 ): Effect.fn.Return<Derivation, StoreError> {
   const derived = yield* tx.derived(candidateModel)
-  const before = yield* tx.derivedIds(showings.map(({ parent }) => parent))
-  const now = new Map(showings.map(({ copy, parent }) => [parent, copy?.id ?? null]))
-  const kept = new Set(showings.filter(({ flagged }) => flagged).map(({ parent }) => parent))
+  const before = yield* tx.derivedIds(changes.map(({ parent }) => parent))
+  const now = new Map(changes.map(({ copy, parent }) => [parent, copy?.id ?? null]))
+  const kept = new Set(changes.filter(({ flagged }) => flagged).map(({ parent }) => parent))
   yield* tx.setDerivedIds(
     new Map([...now].filter(([parent, child]) => !kept.has(parent) && (before.get(parent) ?? null) !== child))
   )
-  const concerns = groupByCandidate(showings, before)
-  const heads = yield* derived.heads([...concerns.keys()])
-  const open = [...concerns].filter(([id, { copies, left }]) =>
+  const candidates = groupByCandidate(changes, before)
+  const heads = yield* derived.heads([...candidates.keys()])
+  const open = [...candidates].filter(([id, { copies, left }]) =>
     left > 0 || copies.some((copy) => !isUpToDate(heads.get(id), copy, processing))
   )
   const others = yield* otherCopies(tx, open.map(([id]) => id), new Set(now.keys()), processing)
@@ -281,7 +285,10 @@ export const deriveCandidates = Effect.fnUntraced(function*(
 const detectedEventsIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrite>): ReadonlyArray<DetectedEvent> =>
   writes.flatMap(({ events }) => events.map((event) => toDetectedEvent(model, event)))
 
-/** Writes records of a stream, whose changes they are, and what follows for what is derived: last of all, like `tx.write`. */
+/**
+ * Writes the records of a stream and of the model derived from it, each event with its cause. Call it late in a transaction, because
+ * `tx.write` locks the log's position counter until the commit.
+ */
 export const appendEvents = Effect.fnUntraced(function*(
   tx: StreamTx,
   records: ReadonlyArray<RecordWrite>,

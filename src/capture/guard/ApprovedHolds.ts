@@ -1,12 +1,12 @@
 /**
- * Carries out what a person approved, in parts, each in a transaction of its own.
+ * Releases the holds that an operator approved, in chunks, each in its own transaction.
  *
  * Invariants
- * 1. An approval is published exactly once, however often it is interrupted: a row leaves the hold in the transaction
- *    that publishes it   (D6, X7)
+ * 1. Each row of an approved hold is published exactly once, even if the release is interrupted: the row leaves the hold in the
+ *    transaction that publishes it   (D6, X7)
  *
  * Gotchas
- * - The decision itself is a row of the store: whoever owns the stream finds it there, after a restart too.
+ * - The approval itself is stored, so the process that owns the stream finds it there, also after a restart.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import { loadStagedChanges, published, releaseAsObserved } from "./StagedChanges
 
 const chunk = 250
 
-/** Rows of one transaction; null = nothing of this stream is approved and waits. */
+/** Releases one chunk in one transaction; null = the stream has no approved hold left to release. */
 const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   const holds = yield* tx.holds
   const hold = holds.find(({ state }) => state === "approving")
@@ -32,7 +32,7 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   const rows = yield* tx.pendingOfHold(hold.id, null, chunk)
   const staged = yield* loadStagedChanges(tx, rows, stream)
   const others = maskingHolds(holds)
-  // What another hold masks stays with that one.
+  // Paths that another scope hold masks stay pending in that hold.
   const releases = staged.map((one) => {
     const { content, hold: mask } = one.kind === "update" && one.published !== null
       ? applyMasks(one.published, one.observed, others)
@@ -69,7 +69,7 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   return { hold: after, events }
 })
 
-/** Releases every approved hold of the stream, a bounded part in each transaction. */
+/** Releases every approved hold of the stream, a chunk in each transaction. */
 export const releaseApprovedHolds = Effect.fn("ApprovedHolds.release")(function*(
   stream: Stream
 ): Effect.fn.Return<void, StoreError, Store> {

@@ -1,14 +1,14 @@
 /**
- * What scope holds keep back of a record: its masked paths keep their published values while the rest goes on.
+ * Applies scope holds to a record: the masked paths keep their published values, and the other changes are published.
  *
  * Invariants
- * 1. A record of which something is kept back has a pending row of that hold with all that was observed   (I1)
+ * 1. A record with a masked change has a pending row in the hold, with the complete observed content   (I1)
  */
 import type { JsonObject } from "../../domain/Canonical.ts"
 import { keepPublished } from "../../domain/ScopeChange.ts"
 import type { Hold, PendingStatus } from "../../store/State.ts"
 
-/** Of a stream's holds those that mask paths, open ones first; a rejected one goes on to do so. */
+/** The holds that mask paths, open ones first. A rejected scope hold continues to mask its paths. */
 export const maskingHolds = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> => {
   const scopes = holds.filter(({ kind, state }) => kind === "scope" && state !== "approving")
   return [...scopes.filter(({ state }) => state === "open"), ...scopes.filter(({ state }) => state !== "open")]
@@ -17,7 +17,7 @@ export const maskingHolds = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> =>
 /** Status of a row that belongs to `hold`. */
 export const pendingStatusFor = (hold: Hold): PendingStatus => hold.state === "rejected" ? "rejected" : "held"
 
-/** What may be published of `observed`, and the first mask that kept something of it back. */
+/** Returns the content that may be published, and the first hold that masked a change in it. */
 export const applyMasks = (
   published: JsonObject,
   observed: JsonObject,

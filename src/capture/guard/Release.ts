@@ -1,15 +1,18 @@
 /**
- * The end of a reading: judges the waves among what was staged, and publishes it or holds it.
+ * Releases staged changes at the end of a run: counts them, compares the waves with the guard's thresholds, and publishes or
+ * holds each change.
  *
  * Invariants
- * 1. What an unfinished reading staged stays pending until one of its kind is complete   (X17, D21)
- * 2. Nothing of a wave is published before all of it was counted   (D19)
- * 3. A person, a sighting or, below the threshold, a complete sweep ends a hold; time never does   (D17, C8)
+ * 1. Changes staged by an unfinished run stay pending until a run of the same kind is complete   (X17, D21)
+ * 2. No change of a wave is published before the whole wave is counted   (D19)
+ * 3. A hold ends because an operator decides, because its records are observed with their published content again, or because a
+ *    complete sweep finds it below the thresholds. It never ends because time passes   (D17, C8)
  *
  * Gotchas
- * - Rows are walked twice, 250 at a time, inside the one transaction: memory does not grow with the size of a wave (I9).
- * - What is held, and what is absent but not yet for certain, counts with what is staged: a wave that comes in parts is one
- *   wave. An absence that is certain belongs to the next complete poll or sweep, whichever ends first (D2).
+ * - Staged rows are read twice, 250 at a time, in the same transaction, so memory does not grow with the size of a wave (I9).
+ * - Rows that are already held, and absences that are not confirmed yet, are counted together with the staged rows, so that a
+ *   wave that arrives in parts is judged as one. A confirmed absence is released by the next complete poll or sweep,
+ *   whichever ends first (D2).
  */
 import * as Effect from "effect/Effect"
 import { diff } from "../../domain/Diff.ts"
@@ -30,22 +33,22 @@ import {
 } from "./StagedChanges.ts"
 
 const chunk = 250
-/** Distinct paths counted in one reading; more are no field switched off. */
-const mostPaths = 1_000
+/** Distinct paths counted in one run. More changed paths than this do not come from switched-off fields. */
+const maxPaths = 1_000
 
-/** What the end of a reading made of the stream. */
+/** Result of releasing the staged changes at the end of a run. */
 export interface ReleaseResult {
   readonly state: StreamState
   readonly events: ReadonlyArray<DetectedEvent>
-  /** Opened, widened or cancelled here. */
+  /** Holds that were opened, widened or canceled. */
   readonly holds: ReadonlyArray<Hold>
 }
 
-/** Polls release what polls, refreshes and re-reads staged; sweeps their own. */
+/** A poll releases changes staged by polls, refreshes and refetches; a sweep releases those staged by sweeps; both release absences. */
 const isReleasedBy = (context: PageContext) => (row: Pending): boolean =>
   (context.origin === "sweep") === (row.origin === "sweep") || row.reason === "absent"
 
-/** Every staged row that this reading releases, chunk by chunk; `each` may change the rows' status. */
+/** Calls `each` for every chunk of staged rows that this run releases. `each` may change the rows' status. */
 const forEachStaged = Effect.fnUntraced(function*(
   tx: StreamTx,
   context: PageContext,
@@ -78,7 +81,7 @@ const countStaged = Effect.fnUntraced(function*(tx: StreamTx, context: PageConte
         for (const one of findScopeChanges(published, observed, changes)) {
           const key = `${one.to} ${one.path}`
           const known = tally.switched.get(key)
-          if (known === undefined && tally.switched.size >= mostPaths) continue
+          if (known === undefined && tally.switched.size >= maxPaths) continue
           tally.switched.set(key, { ...one, records: (known?.records ?? 0) + 1 })
         }
       }
@@ -112,7 +115,7 @@ const describeScopeChanges = (
   return `${first?.path} went ${went} on ${first?.records} of ${live} records${more}`
 }
 
-/** What the thresholds say of everything pending together, and the holds that follow from it. */
+/** Compares the staged and held changes with the thresholds, and opens or widens holds accordingly. */
 const evaluateGuard = Effect.fnUntraced(function*(
   tx: StreamTx,
   state: StreamState,
@@ -132,7 +135,7 @@ const evaluateGuard = Effect.fnUntraced(function*(
     const open = openOf(wave)
     const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
       (wave === "deletes" ? absences : 0)
-    // what is held as deleted may be released with this reading: it is no record that restores are a share of
+    // Held deletes may be released with this run, so these records do not count as live when restores are judged.
     const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
     const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records)
     if (reason === null) return null
@@ -151,7 +154,7 @@ const evaluateGuard = Effect.fnUntraced(function*(
   if (switched.length > 0) {
     const paths = [...new Set([...scope?.paths ?? [], ...switched.map(({ path }) => path)])]
     const details = newHold("scope", describeScopeChanges(switched, live), paths, context)
-    // More fields of a scope that is held already: one decision for all of them.
+    // A scope hold is already open: it gets the additional paths, so that one decision covers all of them.
     if (scope === undefined) opened.push(yield* tx.openHold(details))
     else {
       const wider: Hold = { ...scope, paths, reason: details.reason }
@@ -165,7 +168,7 @@ const evaluateGuard = Effect.fnUntraced(function*(
 
 type Verdict = Effect.Success<ReturnType<typeof evaluateGuard>>
 
-/** Publishes rows that are pending no more, or leaves them to a hold. */
+/** Publishes rows that are no longer pending, or puts them into a hold. */
 const appendOrHold = Effect.fnUntraced(function*(
   tx: StreamTx,
   rows: ReadonlyArray<StagedChange>,
@@ -174,18 +177,18 @@ const appendOrHold = Effect.fnUntraced(function*(
 ) {
   const writes: Array<RecordWrite> = []
   const kept: Array<Pending> = []
-  const leave = (row: Pending, hold: Hold) => kept.push({ ...row, status: pendingStatusFor(hold), hold: hold.id })
+  const keep = (row: Pending, hold: Hold) => kept.push({ ...row, status: pendingStatusFor(hold), hold: hold.id })
   for (const staged of rows) {
     const { kind, observed, published: before, row } = staged
     const wave = kind === "deletes" || kind === "restores" ? verdict.waves[kind] : null
     if (wave !== null) {
-      leave(row, wave)
+      keep(row, wave)
       continue
     }
     const publishable = kind === "update" && before !== null
       ? applyMasks(before, observed, verdict.masks)
       : { content: observed, hold: null }
-    if (publishable.hold !== null) leave(row, publishable.hold)
+    if (publishable.hold !== null) keep(row, publishable.hold)
     const write = published(staged, context, releaseAsObserved, publishable.content)
     if (publishable.hold === null || write.events.length > 0) writes.push(write)
   }
@@ -193,7 +196,7 @@ const appendOrHold = Effect.fnUntraced(function*(
   return yield* appendEvents(tx, writes, context)
 })
 
-/** What is left of a wave and was met again by this sweep is no wave any more (C8). */
+/** Releases the rows of a hold that is now below the thresholds, if this sweep observed them again (C8). */
 const releaseRemainder = Effect.fnUntraced(function*(
   tx: StreamTx,
   hold: Hold,
@@ -214,7 +217,7 @@ const releaseRemainder = Effect.fnUntraced(function*(
   }
 })
 
-/** Ends holds of which nothing is left, and lets small remainders go; gives what ended. */
+/** Releases holds that are now below the thresholds, cancels holds without rows, and returns the canceled holds. */
 const endHolds = Effect.fnUntraced(function*(
   tx: StreamTx,
   context: PageContext,
@@ -238,7 +241,7 @@ const endHolds = Effect.fnUntraced(function*(
   return ended
 })
 
-/** Runs in the last transaction of a reading. `occasion.origin` says which kind of reading is complete. */
+/** Runs in the last transaction of a run. `context.origin` is the kind of the completed run. */
 export const releaseStaged = Effect.fnUntraced(function*(
   tx: StreamTx,
   state: StreamState,
@@ -270,20 +273,22 @@ export const releaseStaged = Effect.fnUntraced(function*(
   }
 })
 
-/** One line a hold when it opens, one when nothing is left of it (C2). */
+/** Logs one line when a hold is opened or widened, and one when it is canceled because it has no rows left (C2). */
 export const logHolds = (key: StreamKey, holds: ReadonlyArray<Hold>): Effect.Effect<void> =>
   Effect.forEach(
     holds,
     ({ id, kind, reason, state }) =>
-      (state === "open" ? Effect.logWarning("changes are held") : Effect.logInfo("hold ended by itself")).pipe(
-        Effect.annotateLogs({
-          integration: key.integration,
-          model: key.model,
-          hold: id,
-          kind,
-          reason,
-          ...(state === "open" ? { hint: `rollcall holds show ${id}` } : {})
-        })
-      ),
+      (state === "open"
+        ? Effect.logWarning("changes are held")
+        : Effect.logInfo("hold canceled: no changes left in it")).pipe(
+          Effect.annotateLogs({
+            integration: key.integration,
+            model: key.model,
+            hold: id,
+            kind,
+            reason,
+            ...(state === "open" ? { hint: `rollcall holds show ${id}` } : {})
+          })
+        ),
     { discard: true }
   )

@@ -1,8 +1,10 @@
 /**
- * Pending rows against what was published: what each of them is, and what is written when it is released.
+ * Compares pending rows with the published content: determines the kind of each change, and builds its write when it is
+ * released.
  *
  * Invariants
- * 1. Published → observed is compared once, at release: one event, however often it was observed   (D18, D20)
+ * 1. The published and the observed content are compared at release, so a change that was observed several times gives one
+ *    event   (D18, D20)
  */
 import * as Effect from "effect/Effect"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
@@ -17,15 +19,15 @@ import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../commit/Ingest.ts"
 import { buildRecordWrite, type NewContent, parseContent, type RecordChange } from "../commit/RecordWrite.ts"
 
-/** A pending row with what was published of its record. */
+/** A pending row with the published state of its record. */
 export interface StagedChange {
   readonly row: Pending
   readonly head: Head
-  /** As it was published, with today's processing; of a deleted record what it was before, if that is kept. */
+  /** Published content with the current processing; for a deleted record the content before the delete, if it is still stored. */
   readonly published: JsonObject | null
-  /** As it was observed, with today's processing; nothing was of a record that is absent. */
+  /** Observed content with the current processing; empty for an absent record. */
   readonly observed: JsonObject
-  /** `nothing`: what was observed is what is published. */
+  /** `nothing`: the observed content equals the published content. */
   readonly kind: Wave | "update" | "nothing"
 }
 
@@ -35,7 +37,7 @@ const kindOf = (row: Pending, head: Head): StagedChange["kind"] => {
   return head.canonicalHash === row.canonicalHash ? "nothing" : "update"
 }
 
-/** Rows of records that nothing is known of are left out. */
+/** Leaves out rows of records without a head. */
 export const loadStagedChanges = Effect.fnUntraced(function*(
   tx: StreamTx,
   rows: ReadonlyArray<Pending>,
@@ -62,50 +64,50 @@ export const loadStagedChanges = Effect.fnUntraced(function*(
 
 type ReleaseContext = Pick<PageContext, "stream" | "processing">
 
-/** As its reading found it, unless a person said otherwise. */
+/** Default: changes are published with the origin with which they were found. */
 export const releaseAsObserved: ReleaseMode = { origin: null, silent: false }
 
 const toRecordChange = (
   staged: StagedChange,
   content: JsonObject,
   context: ReleaseContext,
-  how: ReleaseMode
+  mode: ReleaseMode
 ): RecordChange => {
   const { head, kind, observed, published, row } = staged
   const erased = row.content !== null && isBlank(observed)
   if (kind === "deletes") return { kind: "deleted", reason: row.reason ?? "flagged", before: published, erased }
   if (kind === "restores") return { kind: "restored", before: published }
-  if (kind === "nothing" || how.silent) return head.live ? { kind: "same" } : { kind: "tombstone", erased }
+  if (kind === "nothing" || mode.silent) return head.live ? { kind: "same" } : { kind: "tombstone", erased }
   const before = published ?? {}
   const changes = diff(context.processing.shape, before, content)
   return changes.length === 0 ? { kind: "same" } : { kind: "updated", before, changes }
 }
 
-/** Head and events of a row that is released, with `content` instead of all that was observed. */
+/** Builds the write for a released row. `content`: the part of the observed content that may be published. */
 export const published = (
-  weighed: StagedChange,
-  place: ReleaseContext,
-  how: ReleaseMode,
-  content: JsonObject = weighed.observed
+  staged: StagedChange,
+  context: ReleaseContext,
+  mode: ReleaseMode,
+  content: JsonObject = staged.observed
 ): RecordWrite => {
-  const { head, row } = weighed
+  const { head, row } = staged
   const next: NewContent = {
     ...row,
     content,
-    remoteId: row.remoteId ?? storableText(weighed.published?.["remote_id"]),
-    canonicalHash: row.content === null ? row.canonicalHash : canonicalHash(place.processing.shape, content),
+    remoteId: row.remoteId ?? storableText(staged.published?.["remote_id"]),
+    canonicalHash: row.content === null ? row.canonicalHash : canonicalHash(context.processing.shape, content),
     changedAtMs: parseTime(row.changedAt)
   }
-  return buildRecordWrite(head, toRecordChange(weighed, content, place, how), next, {
-    stream: place.stream,
-    processing: place.processing,
-    origin: how.origin ?? row.origin,
+  return buildRecordWrite(head, toRecordChange(staged, content, context, mode), next, {
+    stream: context.stream,
+    processing: context.processing,
+    origin: mode.origin ?? row.origin,
     runId: row.runId,
     detectedAt: row.detectedAt
   })
 }
 
-/** What of a published event is measured and counted. */
+/** The properties of a published event that metrics and the guard use. */
 export interface DetectedEvent extends Pick<NewEvent, "kind" | "restored" | "origin" | "changedAt" | "detectedAt"> {
   readonly model: Model
 }

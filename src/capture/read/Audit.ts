@@ -1,13 +1,15 @@
 /**
- * Compares what a stream's events add up to with a fresh full reading of it, and says where they differ. Publishes nothing.
+ * Audits a stream: reads its whole list again, compares each record with its published content, and reports the differences. It
+ * publishes nothing itself.
  *
  * Invariants
- * 1. What is told as a difference was shown by the API, is not pending, and was not published by the end of the audit
+ * 1. A reported difference was shown by the API, is not pending, and was still unpublished at the end of the audit
  *
  * Gotchas
- * - Compared is the content of each record's newest event as it is stored, hashed anew: a damaged log shows too.
- * - Records are marked as met by the audit's own number, so that what it did not meet is found without remembering ids (I9).
- * - A change that only a sweep can find (a nested one that is not announced) is a difference until the next sweep.
+ * - The stored content of each record's newest event is hashed again for the comparison, so a damaged log is found too.
+ * - The audit has a run id of its own and marks every record that it reads, so that missing records are found without keeping
+ *   ids in memory (I9).
+ * - A change that only a sweep can find (of nested content, without a new `changed_at`) is reported until the next sweep.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -26,30 +28,31 @@ import { maxRefetchIds } from "./Refetch.ts"
 export interface Difference {
   readonly id: string
   /**
-   * `unknown`: the API shows a live record that was never published. `gone`: published as live, and the API does not show
-   * it, or shows it as deleted. `deleted`: published as deleted, and the API shows it alive. `content`: they differ.
+   * `unknown`: the API shows a live record that was never published. `gone`: the record is published as live, but the API does
+   * not show it, or shows it as deleted. `deleted`: the record is published as deleted, but the API shows it as live. `content`:
+   * the contents differ.
    */
   readonly what: "unknown" | "gone" | "deleted" | "content"
-  /** Of `content`: where, as JSON Pointers; never the values   (I11) */
+  /** For `content`: the differing paths as JSON Pointers, without values   (I11) */
   readonly paths: ReadonlyArray<string>
 }
 
 export interface AuditReport {
-  /** Rows of the reading, tombstones included. */
+  /** Rows that the audit read, tombstones included. */
   readonly read: number
-  /** Records that are observed and not yet published, by status. */
+  /** Pending records by status. */
   readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
   readonly quarantined: number
   readonly differing: number
-  /** The first thousand of them. */
+  /** The first `maxDifferences` of them. */
   readonly differences: ReadonlyArray<Difference>
 }
 
-/** Differences that are looked at again and told; beyond them they are only counted. */
+/** Differences that are checked again and reported. Further differences are only counted. */
 const maxDifferences = 1_000
 
 interface PossibleDifference extends Difference {
-  /** Log position of what was published when it was compared. */
+  /** Log position of the published content at the time of the comparison. */
   readonly position: number | null
 }
 
@@ -71,7 +74,7 @@ const compareRecord = (
     : suspect("content", diff(processing.shape, published, observed.content).map(({ path }) => path))
 }
 
-/** Compares one page and marks its records as met. */
+/** Compares the records of one page and marks them as seen. */
 const compare = Effect.fnUntraced(function*(
   stream: Stream,
   tx: StreamTx,
@@ -95,7 +98,7 @@ const compare = Effect.fnUntraced(function*(
   })
 })
 
-/** What is published as live and was not met, a page of it. */
+/** One page of the records that are published as live but were not read by the audit. */
 const findMissing = Effect.fnUntraced(function*(stream: Stream, auditRunId: number, after: string | null) {
   const store = yield* Store
   const ids = yield* store.liveNotSeenSince(stream.key, auditRunId, after, maxRefetchIds)
@@ -116,7 +119,7 @@ const findMissing = Effect.fnUntraced(function*(stream: Stream, auditRunId: numb
   return { suspects, last: ids.length < maxRefetchIds ? null : ids.at(-1)! }
 })
 
-/** Those of which nothing was published or observed since they were compared. */
+/** The differences whose records have no new event and no pending row since the comparison. */
 const stillDiffering = Effect.fnUntraced(function*(tx: StreamTx, suspects: ReadonlyArray<PossibleDifference>) {
   const ids = suspects.map(({ id }) => id)
   const heads = yield* tx.heads(ids)
@@ -124,7 +127,7 @@ const stillDiffering = Effect.fnUntraced(function*(tx: StreamTx, suspects: Reado
   return suspects.filter(({ id, position }) => !pending.has(id) && (heads.get(id)?.position ?? null) === position)
 })
 
-/** Polls, reads everything, compares, and polls again: what changed meanwhile is no difference. */
+/** Polls, reads and compares the whole list, and polls again, so that changes made during the audit are not reported. */
 export const audit = Effect.fn("Audit.run")(function*(
   stream: Stream,
   catchUp: Effect.Effect<void, RunError, Store | Source>

@@ -1,14 +1,15 @@
 /**
- * Reads a list page by page and commits each page in one transaction, fetching the next one meanwhile.
+ * Reads a list page by page and commits each page in one transaction, while the next page is being fetched.
  *
  * Invariants
  * 1. Snapshots, events and progress of a page are committed together   (I2)
- * 2. Pages are committed in the order in which they were asked for; one request of a stream is under way at a time
+ * 2. Pages are committed in the order in which they were requested, and a stream has one request in flight at a time
  *
  * Gotchas
- * - A list over live data may never end, or lead in a circle: a cursor that comes back, or a hundred pages without a record
- *   that is new to the reading, aborts (P4), in however many turns it is read. One cursor at a time is remembered, of a page
- *   twice as far as that before, so a circle is found within three rounds. An empty page with a cursor is not the end (P6).
+ * - A list over live data may never end, or its cursors may form a loop. A run is aborted if a cursor repeats, or after a hundred
+ *   pages without a record that is new to the run (P4); both are detected even if the run is interrupted and resumed. Only one
+ *   cursor is remembered, and it is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds.
+ * - An empty page with a cursor is not the end of the list (P6).
  */
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
@@ -29,25 +30,25 @@ import { RunAborted, type StreamSettings, widenOverlap, withProcessing } from ".
 
 export type RunError = SourceError | RunAborted | StoreError
 
-/** One stream as this process holds it. */
+/** A stream with its configuration in this process. */
 export interface Stream {
   readonly key: StreamKey & { readonly model: StreamModel }
   readonly settings: StreamSettings
   readonly processing: Processing
-  /** Of what is derived of its records; null = nothing is. */
+  /** Processing of the model derived from the stream's records; null = none is. */
   readonly derivedProcessing: Processing | null
-  /** Least overlap of polls; a stream's own margin may have grown beyond it. */
+  /** Minimum overlap of polls. The overlap in the stream's state may be longer. */
   readonly overlapMin: Duration.Duration
   readonly guard: Guard.Thresholds
   readonly owner: Owner
 }
 
-/** Its list only ever comes whole: it is never polled, each of its readings is a sweep. */
+/** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */
 export const isSweepOnly = ({ key }: Pick<Stream, "key">): boolean => registry[key.model].sweepOnly === true
 
 const maxPagesWithoutNewRows = 100
 
-/** So many unreadable rows are no accident: what is read past them would be half a list (S2). */
+/** With this many unreadable rows the run is aborted, because it would read only a part of the list (S2). */
 const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quarantined >= 10 && quarantined > read / 5
 
 export const newRun = (
@@ -72,7 +73,7 @@ export const addRowCounts = (a: RowCounts, b: RowCounts): RowCounts =>
 
 export type PageResult = Pick<IngestResult, "rowCounts" | "missedByPolls">
 
-/** The reading once one more page of it is committed. */
+/** Adds a committed page to the counts of the run. */
 export const countPage = (run: Run, { rowCounts, missedByPolls }: PageResult): Run => ({
   ...run,
   rowCounts: addRowCounts(run.rowCounts, rowCounts),
@@ -80,11 +81,11 @@ export const countPage = (run: Run, { rowCounts, missedByPolls }: PageResult): R
   pagesWithoutNewRows: rowCounts.read === rowCounts.duplicates ? (run.pagesWithoutNewRows ?? 0) + 1 : 0
 })
 
-/** Rows read equal the sum of what they turned out to be (I1). */
+/** True if the outcomes add up to the rows read (I1). */
 export const hasConsistentCounts = ({ read, ...rows }: RowCounts): boolean =>
   Object.values(rows).reduce((sum, amount) => sum + amount, 0) === read
 
-/** Work done in the transaction of a page after its rows: moves the stream on and says what else came of it. */
+/** Work in the transaction of a page after its rows are written: returns the new stream state and the released changes. */
 export type FinishPage = (
   tx: StreamTx,
   state: StreamState,
@@ -92,11 +93,11 @@ export type FinishPage = (
   committed: PageResult
 ) => Effect.Effect<ReleaseResult, StoreError>
 
-/** Moves nothing but what is given. */
+/** A `FinishPage` that only changes the stream state. */
 export const changeState = (change: (state: StreamState) => StreamState): FinishPage => (_, state) =>
   Effect.succeed({ state: change(state), events: [], holds: [] })
 
-/** Holding a record against its schema costs as much as a sixth of taking it in: a few of each page tell enough. */
+/** Records checked per page. Checking a record against its schema takes a sixth of the time of ingesting it. */
 const maxSchemaChecks = 25
 
 const schemaDriftIn = (stream: Stream, { rows }: Prepared, { writes }: IngestResult): ReadonlyArray<string> => {
@@ -106,18 +107,18 @@ const schemaDriftIn = (stream: Stream, { rows }: Prepared, { writes }: IngestRes
     .flatMap((row) => findSchemaDrift(stream.key.model, row.raw))
 }
 
-/** One transaction: the rows of a page and what `conclude` makes of the stream. */
+/** Commits a page in one transaction: its rows, and the stream state that `finish` returns. */
 export const commitPage = Effect.fnUntraced(function*(
   stream: Stream,
   results: ReadonlyArray<unknown>,
   run: Pick<Run, "id" | "backfill"> & {
     readonly kind: Run["kind"] | "refresh"
-    /** Of the pages before. */
+    /** Counts of the run's earlier pages. */
     readonly rowCounts?: RowCounts
   },
   options: {
-    readonly decisive: boolean
-    /** What the page itself makes of the stream before its rows are judged. */
+    readonly isRefetch: boolean
+    /** Changes the stream state before the rows of the page are classified. */
     readonly prepareState?: (state: StreamState) => StreamState
     readonly finish: FinishPage
   }
@@ -125,70 +126,71 @@ export const commitPage = Effect.fnUntraced(function*(
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const prepared = prepare(stream.processing, results, now)
-  const { absorbed, before, concluded, events } = yield* store.transact(
+  const { ingested, before, finished, events } = yield* store.transact(
     stream.owner,
     stream.key,
     Effect.fnUntraced(function*(tx) {
       const state = withProcessing(updateReportedTo(tx.state), stream.processing)
-      const begun = options.prepareState?.(state) ?? state
+      const initial = options.prepareState?.(state) ?? state
       const context: PageContext = {
-        stream: { ...begun, model: stream.key.model },
+        stream: { ...initial, model: stream.key.model },
         processing: stream.processing,
         derivedProcessing: stream.derivedProcessing,
         guard: stream.guard,
         runId: run.id,
         origin: run.kind,
         backfill: run.backfill,
-        isRefetch: options.decisive,
+        isRefetch: options.isRefetch,
         now
       }
-      const absorbed = yield* ingest(tx, prepared, context)
-      const events = yield* appendEvents(tx, absorbed.writes, context)
-      const unreadable = hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, absorbed.rowCounts))
+      const ingested = yield* ingest(tx, prepared, context)
+      const events = yield* appendEvents(tx, ingested.writes, context)
+      const unreadable = hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts))
       if (unreadable) {
         yield* tx.saveState({ ...state, lastRunId: Math.max(state.lastRunId, run.id) })
-        return { absorbed, events, concluded: null, before: begun.overlap }
+        return { ingested, events, finished: null, before: initial.overlap }
       }
-      const concluded = yield* options.finish(
+      const finished = yield* options.finish(
         tx,
         {
-          ...begun,
-          lastRunId: Math.max(begun.lastRunId, run.id),
-          overlap: widenOverlap(begun, absorbed.lag, stream.settings.interval)
+          ...initial,
+          lastRunId: Math.max(initial.lastRunId, run.id),
+          overlap: widenOverlap(initial, ingested.lag, stream.settings.interval)
         },
         context,
-        absorbed
+        ingested
       )
-      yield* tx.saveState(concluded.state)
-      return { absorbed, events: [...events, ...concluded.events], concluded, before: begun.overlap }
+      yield* tx.saveState(finished.state)
+      return { ingested, events: [...events, ...finished.events], finished, before: initial.overlap }
     })
   )
-  yield* Metrics.pageCommitted(stream.key, absorbed.rowCounts, (yield* Clock.currentTimeMillis) - now)
-  yield* Metrics.schemaDrifted(stream.key, schemaDriftIn(stream, prepared, absorbed))
+  yield* Metrics.pageCommitted(stream.key, ingested.rowCounts, (yield* Clock.currentTimeMillis) - now)
+  yield* Metrics.schemaDrifted(stream.key, schemaDriftIn(stream, prepared, ingested))
   yield* Metrics.eventsDetected(stream.key, events)
-  if (concluded === null) {
-    const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, absorbed.rowCounts)
+  if (finished === null) {
+    const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts)
     return yield* new RunAborted({
-      message: `${quarantined} of ${read} rows have no usable id; they are in the quarantine, the watermark stays`,
+      message:
+        `${quarantined} of ${read} rows are unreadable; they are in the quarantine and the watermark does not move`,
       blocks: "unreadable"
     })
   }
-  yield* logHolds(stream.key, concluded.holds)
-  yield* Metrics.lateChangeFound(stream.key, absorbed.lag, { before, after: concluded.state.overlap })
-  return absorbed
+  yield* logHolds(stream.key, finished.holds)
+  yield* Metrics.lateChangeFound(stream.key, ingested.lag, { before, after: finished.state.overlap })
+  return ingested
 })
 
 export interface PageLoop {
   readonly priority: Priority
-  /** Commits one page of the reading, which stands behind it already, and gives it back with what was on the page. */
+  /** Commits one page. `run` already points behind the page; the result also has the counts of the page. */
   readonly commit: (run: Run, page: Page) => Effect.Effect<Run, RunError, Store | Source>
-  /** Asked after each page: true leaves the reading where it stands. */
+  /** Evaluated after each page: true interrupts the run, which can be resumed. */
   readonly shouldYield: Effect.Effect<boolean>
 }
 
 const isPowerOfTwo = (amount: number): boolean => (amount & (amount - 1)) === 0
 
-/** Reads on from `start.cursor` to the last page, or to where it yields. */
+/** Reads from `start.cursor` to the last page, or until `shouldYield`. */
 export const readPages = Effect.fnUntraced(function*(
   stream: Stream,
   start: Run,
@@ -212,7 +214,8 @@ export const readPages = Effect.fnUntraced(function*(
     const pages = run.pages + 1
     if (next !== null && (next === run.cursor || next === run.loopMarker)) {
       return yield* new RunAborted({
-        message: `the list came back to a cursor already read (page ${pages}); the reading starts anew later`
+        message:
+          `page ${pages} of the list has the cursor of an earlier page; the run will start again at the first page`
       })
     }
     const ahead = next === null || (yield* loop.shouldYield) ? null : fetch(next)
@@ -224,7 +227,7 @@ export const readPages = Effect.fnUntraced(function*(
     if ((run.pagesWithoutNewRows ?? 0) >= maxPagesWithoutNewRows) {
       return yield* new RunAborted({
         message:
-          `${run.pagesWithoutNewRows} pages in a row brought nothing new and the list did not end; the reading starts anew later`
+          `${run.pagesWithoutNewRows} pages in a row had no new record; the run will start again at the first page`
       })
     }
     if (next === null) return { run, done: true }

@@ -1,12 +1,13 @@
 /**
- * One incremental reading of a stream: everything that changed since the watermark before last.
+ * Polls a stream: reads the records that changed since the watermark before last.
  *
  * Invariants
- * 1. The watermark moves only in the transaction of the last page, only forward, only by the server's clock   (I6)
- * 2. Every change lies inside two complete polls: a record skipped by a drifting page is found by the next   (P1, W6)
+ * 1. The watermark moves only in the transaction of the last page, only forward, and only by the server's clock   (I6)
+ * 2. Every change is inside two complete polls: if a shifting page hides a record from one poll, the next poll finds it   (P1, W6)
  *
  * Gotchas
- * - `Date` of the *first* answer counts: what changes while the poll pages belongs to the next one (W1).
+ * - The watermark comes from the `Date` of the *first* response. Changes made while the poll reads its pages are found by the
+ *   next poll (W1).
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -40,7 +41,7 @@ export const poll = Effect.fn("Poll.run")(function*(
 ): Effect.fn.Return<void, RunError, Store | Source> {
   for (let attempt = 0;; attempt++) {
     const ended = yield* attemptPoll(stream).pipe(
-      // P5: a cursor that expired is refused; the reading starts anew from where it began.
+      // P5: the API rejects an expired cursor; the poll starts again from its first page.
       Effect.catchIf(
         (error) => error._tag === "SourceError" && error.reason._tag === "Rejected" && attempt < maxRestarts,
         () => Effect.succeed(null)
@@ -54,7 +55,9 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   if (state === null || state.previousWatermark === null) {
-    return yield* new RunAborted({ message: "the stream has no watermark yet; its backfill comes first" })
+    return yield* new RunAborted({
+      message: "the stream has no watermark yet; it can be polled once its backfill has started"
+    })
   }
   const start = newRun(state, "poll", {
     updatedAfter: state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.overlapMin)),
@@ -74,17 +77,17 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
     const read: Run = { ...run, watermark, unfilteredRows: (run.unfilteredRows ?? 0) + countUnfilteredRows(run, page) }
     const endedAt = yield* Clock.currentTimeMillis
     const committed = yield* commitPage(stream, page.results, read, {
-      decisive: false,
+      isRefetch: false,
       finish: page.next !== null ?
         changeState((state) => state) :
         (tx, state, context, committed) => {
-          const whole = countPage(read, committed)
+          const latest = countPage(read, committed)
           const polled: StreamState = {
-            ...updatePollsReturn(clearFailure(state), whole),
+            ...updatePollsReturn(clearFailure(state), latest),
             clockOffsets,
             previousWatermark: state.watermark,
             watermark: Math.max(state.watermark ?? watermark, watermark),
-            lastPoll: { ...whole, endedAt }
+            lastPoll: { ...latest, endedAt }
           }
           return releaseStaged(tx, markLive(polled), context)
         }
@@ -106,14 +109,14 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
   return run
 })
 
-/** Rows that did not change since the poll's start of window: nested changes bring some, an ignored filter all. */
+/** Rows with a `changed_at` before `updatedAfter`. Nested changes cause a few; an ignored filter returns all. */
 const countUnfilteredRows = ({ updatedAfter }: Run, page: Page): number =>
   page.results.filter((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) < (updatedAfter ?? 0)).length
 
-/** A list of one page is not worth a difference. */
+/** For a list of one page, an ignored filter makes no difference. */
 const minRowsToJudge = pageSize.max
 
-/** Whether the poll was answered what changed, or the whole list (W12). */
+/** Determines whether the poll returned the changed records, the whole list, or still nothing (W12). */
 const updatePollsReturn = (
   state: StreamState,
   { rowCounts: { read }, watermark, unfilteredRows = 0 }: Run

@@ -1,16 +1,16 @@
 /**
- * Asks the API for named records, in a way that tells "it is not there" from "you were not answered".
+ * Requests records by id, and decides whether a missing record is really absent or the response is incomplete.
  *
  * Invariants
- * 1. An answer counts only if the controls, records known to be alive, come back first and last, nothing unasked does and
+ * 1. Absence counts only if the response contains the controls (records known to be live), contains only requested records, and
  *    every row is readable   (D12, D13, D14, D22, I7)
- * 2. Controls are the first and the last id that can be had, and are asked for first and last: an answer in the order of ids,
- *    or in that of the request, lacks one wherever it stops too early   (D22)
+ * 2. The controls are the smallest and the greatest suitable id, and are requested first and last. A response that ends too
+ *    early, in the order of ids or of the request, therefore lacks one of them   (D22)
  *
  * Gotchas
- * - A refusal is an answer that does not count, and no fault of the stream: its list may be read as ever (D12). What will
- *   pass by itself fails, and is tried again.
- * - Ids are joined by commas: one that holds a comma would be asked for as two others, and be missing. It is not asked for.
+ * - If the API rejects the request, the result is inconclusive, but the stream does not fail: its list may still be readable
+ *   (D12). Transient errors are raised, and the request is retried.
+ * - Ids are joined by commas. An id that contains a comma would be read as two ids and look absent, so it is not requested.
  */
 import * as Effect from "effect/Effect"
 import { parseRow } from "../../domain/Observation.ts"
@@ -19,35 +19,35 @@ import type { Pending, PendingStatus } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { commitPage, type RunError, type Stream } from "./Pages.ts"
 
-/** Ids of one request, controls included. */
-const mostIds = 250
-/** Records that one point read may ask for beside its controls. */
-export const maxRefetchIds = mostIds - 2
+/** Maximum number of ids in one request, controls included. */
+const maxIds = 250
+/** Maximum number of records in one refetch, without its controls. */
+export const maxRefetchIds = maxIds - 2
 
-/** Bytes of ids in one address: many proxies refuse addresses of 8 KiB. */
-const mostBytes = 6_000
+/** Maximum bytes of the ids in a URL. Many proxies reject URLs of 8 KiB. */
+const maxBytes = 6_000
 const bytesOf = (ids: ReadonlyArray<string>): number => encodeURIComponent(ids.join(",")).length
 
-/** Whether the API can be asked for it by name. */
+/** True if the API can be queried for this id. */
 export const isQueryable = (id: string): boolean => !id.includes(",")
 
 export interface RefetchResult {
-  /** Rows of the asked records, without the controls: what is there is as it is, whether or not absence counts. */
+  /** Rows of the requested records, without the controls. They are valid even if the result is inconclusive. */
   readonly rows: ReadonlyArray<unknown>
-  /** Asked for and not there. */
+  /** Ids that were requested and are not in the response. */
   readonly absent: ReadonlyArray<string>
-  /** Why absence says nothing; null = it counts. */
+  /** Why absence does not count; null = it counts. */
   readonly inconclusiveReason: string | null
 }
 
-/** The answer that is none. */
+/** Result of a request that the API rejected. */
 const inconclusive = (ids: ReadonlyArray<string>, inconclusiveReason: string): RefetchResult => ({
   rows: [],
   absent: ids.filter(isQueryable),
   inconclusiveReason
 })
 
-/** Up to two records to ask beside `ids` that were met live by `reading` or later, the last of them first. */
+/** Up to two controls to request besides `ids`: records that run `runId` or a later one read as live, the greatest id first. */
 export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
   const store = yield* Store
   const requested = new Set(ids)
@@ -56,10 +56,10 @@ export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: n
   return able.length > 1 ? [able.at(-1)!, able[0]!] : able
 })
 
-/** After a quiet poll those of the last sweep vouch for an answer: one of them that is gone is found by the next. */
+/** Controls read by this run or, if it read none, by the last sweep. One that was deleted since makes the result inconclusive. */
 const findRecentControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
-  const met = yield* findControls(stream, runId, ids)
-  if (met.length > 0) return met
+  const found = yield* findControls(stream, runId, ids)
+  if (found.length > 0) return found
   const state = yield* (yield* Store).stream(stream.key)
   return yield* findControls(stream, state?.lastSweep?.id ?? 0, ids)
 })
@@ -73,7 +73,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   const source = yield* Source
   const queryable = ids.filter(isQueryable)
   if (queryable.length === 0) return { rows: [], absent: [], inconclusiveReason: null }
-  if (queryable.length > 1 && bytesOf(queryable) > mostBytes) {
+  if (queryable.length > 1 && bytesOf(queryable) > maxBytes) {
     const middle = Math.ceil(queryable.length / 2)
     const one = yield* refetch(stream, queryable.slice(0, middle), controls, priority)
     const other = yield* refetch(stream, queryable.slice(middle), controls, priority)
@@ -102,31 +102,31 @@ export const refetch = Effect.fn("Refetch.run")(function*(
     })
     for (const value of page.results) {
       const row = parseRow(stream.processing, value)
-      if (!("id" in row)) broken = "a row of the answer has no id"
-      else if (!requested.includes(row.id)) broken = "the answer holds records that were not asked for"
+      if (!("id" in row)) broken = "a row of the response is unreadable"
+      else if (!requested.includes(row.id)) broken = "the response contains records that were not requested"
       else if (row.id !== first && row.id !== last) rows.push(value)
       if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next
-    if (cursor !== null && (cursors.has(cursor) || cursors.size > mostIds)) broken = "the answer does not end"
+    if (cursor !== null && (cursors.has(cursor) || cursors.size > maxIds)) broken = "the response has no last page"
     if (cursor !== null) cursors.add(cursor)
   } while (cursor !== null && broken === null)
   const inconclusiveReason = broken !== null
     ? broken
     : controls.some((control) => missing.has(control))
-    ? "a record known to be alive was not returned either"
+    ? "a record known to be live is missing from the response"
     : controls.length === 0 && missing.size > 0
-    ? "no live record is known that could show whether ids are answered"
+    ? "no live record is known that could serve as a control"
     : null
   return { rows, absent: queryable.filter((id) => missing.has(id)), inconclusiveReason }
-}, (answer, _, ids) =>
+}, (result, _, ids) =>
   Effect.catchIf(
-    answer,
+    result,
     (error) => !error.reason.retryable,
     (error) => Effect.succeed(inconclusive(ids, error.reason._tag))
   ))
 
-/** Pending rows of one status, as many at a time as one point read may ask for. */
+/** Calls `each` with the pending rows of one status, in chunks that fit into one refetch. */
 export const forEachPending = Effect.fnUntraced(function*<E, R>(
   stream: Stream,
   status: PendingStatus,
@@ -148,8 +148,8 @@ export const forEachPending = Effect.fnUntraced(function*<E, R>(
 })
 
 /**
- * Settles records of which two readings disagreed (P3) by asking for each of them. What the answer leaves open stays
- * pending: the next reading asks again, the next sweep finds what is gone.
+ * Refetches disputed records, of which two observations contradict each other (P3). A record that the result leaves open stays
+ * pending: the next run refetches it again, and the next sweep finds out whether it is gone.
  */
 export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
   stream: Stream,
@@ -160,19 +160,19 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
     "disputed",
     Effect.fnUntraced(function*(rows) {
       const ids = rows.map((row) => row.id)
-      const answer = yield* refetch(stream, ids, yield* findRecentControls(stream, runId, ids), "confirm")
-      if (answer.inconclusiveReason !== null) {
-        yield* Effect.logWarning("point re-read did not count").pipe(
+      const result = yield* refetch(stream, ids, yield* findRecentControls(stream, runId, ids), "confirm")
+      if (result.inconclusiveReason !== null) {
+        yield* Effect.logWarning("refetch of disputed records was inconclusive; it is repeated by the next run").pipe(
           Effect.annotateLogs({
             integration: stream.key.integration,
             model: stream.key.model,
-            why: answer.inconclusiveReason
+            why: result.inconclusiveReason
           })
         )
       }
-      const absent = answer.inconclusiveReason === null ? answer.absent : []
-      yield* commitPage(stream, answer.rows, { id: runId, kind: "poll", backfill: false }, {
-        decisive: true,
+      const absent = result.inconclusiveReason === null ? result.absent : []
+      yield* commitPage(stream, result.rows, { id: runId, kind: "poll", backfill: false }, {
+        isRefetch: true,
         finish: (tx, state) => Effect.as(dropResolved(tx, absent), { state, events: [], holds: [] })
       })
     })
@@ -180,8 +180,8 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
 })
 
 /**
- * Not there when asked for, and nobody was told that it is: an old live copy said nothing. One that was never known is given
- * up once a whole sweep did not meet it either; a live one is that sweep's (D2).
+ * Drops the pending rows of absent records that are not published as live. A record that was never published is dropped only
+ * after a complete sweep did not read it either. A record that is published as live is left to that sweep (D2).
  */
 const dropResolved = Effect.fnUntraced(function*(tx: StreamTx, absent: ReadonlyArray<string>) {
   const heads = yield* tx.heads(absent)

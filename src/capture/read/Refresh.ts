@@ -1,13 +1,14 @@
 /**
- * Re-reads records that repeat content which was seen changed elsewhere, where `updated_after` would not show it. Who they
- * are, the store knows; a change owes each of them one re-read.
+ * Refetches stale records: records that embed content of a referenced record which has changed, if `updated_after` does not
+ * return them for that change. The store keeps the queue of stale records.
  *
  * Invariants
- * 1. What is owed stays owed, over a restart too, until an answer that counts or until a sweep begins   (N1)
- * 2. Nothing is inferred from what the answer does not show: it waits for the sweep   (I7)
+ * 1. A stale record stays in the queue, also over a restart, until a conclusive refetch or until a sweep starts   (N1)
+ * 2. A record that is missing from the response is not inferred to be deleted; the next sweep decides   (I7)
  *
  * Gotchas
- * - A re-read that still shows the old content owes nobody anything: no circle of two models that differ (N7).
+ * - A refetched record that still has the old content makes no other records stale. Otherwise two models that permanently differ
+ *   would refresh each other without end (N7).
  */
 import * as Effect from "effect/Effect"
 import type { Source } from "../../source/Source.ts"
@@ -16,13 +17,13 @@ import * as Metrics from "../Metrics.ts"
 import { commitPage, type RunError, type Stream } from "./Pages.ts"
 import { findControls, maxRefetchIds, refetch } from "./Refetch.ts"
 
-/** `more`: it gave way or did what it may in one turn. `sweep`: too many are owed, reading everything is cheaper. */
+/** `more`: the budget is spent or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
 export type RefreshOutcome = "done" | "more" | "sweep"
 
 export interface RefreshOptions {
-  /** Requests of this turn. */
+  /** Maximum number of refetches. */
   readonly budget: number
-  /** Asked between requests: true leaves the rest for later. */
+  /** Evaluated between refetches: true leaves the remaining records for later. */
   readonly shouldYield: Effect.Effect<boolean>
 }
 
@@ -41,7 +42,7 @@ export const refresh = Effect.fn("Refresh.run")(function*(
   return "more"
 })
 
-/** False: the answer did not count, they are still owed. */
+/** Returns false if the result was inconclusive; the records then stay stale. */
 const refetchStale = Effect.fnUntraced(function*(
   stream: Stream,
   ids: ReadonlyArray<string>
@@ -49,24 +50,25 @@ const refetchStale = Effect.fnUntraced(function*(
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   const controls = yield* findControls(stream, state?.lastSweep?.id ?? 0, ids)
-  const answer = yield* refetch(stream, ids, controls, "refresh")
-  if (answer.inconclusiveReason !== null) {
+  const result = yield* refetch(stream, ids, controls, "refresh")
+  if (result.inconclusiveReason !== null) {
     yield* Metrics.refreshed(stream.key, "uncounted", ids.length)
-    yield* Effect.logWarning("refresh did not count; it is tried again, at last by the sweep").pipe(
-      Effect.annotateLogs({
-        integration: stream.key.integration,
-        model: stream.key.model,
-        why: answer.inconclusiveReason
-      })
-    )
+    yield* Effect.logWarning("refetch of stale records was inconclusive; it is retried, and the next sweep reads them")
+      .pipe(
+        Effect.annotateLogs({
+          integration: stream.key.integration,
+          model: stream.key.model,
+          why: result.inconclusiveReason
+        })
+      )
     return false
   }
   const { rowCounts } = yield* commitPage(
     stream,
-    answer.rows,
+    result.rows,
     { id: state?.lastRunId ?? 0, kind: "refresh", backfill: false },
     {
-      decisive: true,
+      isRefetch: true,
       finish: (tx, state) => Effect.as(tx.markRefreshed(ids), { state, events: [], holds: [] })
     }
   )

@@ -1,18 +1,18 @@
 /**
- * One full reading of a stream, which finds what polls cannot: records that vanished, changes the API does not announce.
- * The first one is the backfill.
+ * Sweeps a stream: reads its whole list, and so finds records that vanished and changes that `updated_after` does not return. The
+ * first sweep is the backfill.
  *
  * Invariants
- * 1. An unfinished or unreadable sweep infers nothing   (I7, D4, D14)
- * 2. A record is a candidate only if no reading met it since the sweep began; it counts as absent only when a confirm with
- *    controls says so, and is staged as deleted when a second one, spaced in time, agrees   (D2, D3, D15)
+ * 1. An unfinished sweep, or one with unreadable rows, infers no deletes   (I7, D4, D14)
+ * 2. A record is missing only if no run read it since the sweep started. It counts as absent only if a confirm with controls
+ *    does not find it, and is staged as deleted when a second confirm, spaced in time, does not find it either   (D2, D3, D15)
  *
  * Gotchas
- * - A sweep is resumed after a restart: all it needs stands in the stream's state and in the heads' marks. What slid past the
- *   cursor meanwhile is met by the pass that follows (`SweepPasses.ts`).
- * - The first answer of the backfill sets the watermark, so polls run between its pages.
- * - A list that only ever comes whole is never asked for named records: its complete readings, spaced, are the confirms;
- *   they move its watermark, since it has no polls.
+ * - A sweep is resumed after a restart: its progress is in the stream's state and in `lastSeenRunId` of the heads. Records that
+ *   moved in front of the cursor meanwhile are read by the next pass (`SweepPasses.ts`).
+ * - The first response of the backfill sets the watermark, so polls run between its pages.
+ * - A list that the API only returns as a whole cannot be queried by id. Its complete sweeps, spaced in time, count as confirms,
+ *   and they move the watermark, because the stream has no polls.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -41,13 +41,13 @@ import { findControls, forEachPending, isQueryable, maxRefetchIds, refetch, reso
 import { addPage, continuePasses, isCoveredByPoll, markHiddenRecords, markLive } from "./SweepPasses.ts"
 
 export interface SweepOptions {
-  /** Spacing of the two confirms of an absence. */
+  /** Minimum time between the two confirms of an absence. */
   readonly confirmInterval: Duration.Duration
-  /** Asked between pages: true leaves the sweep open, to be resumed. */
+  /** Evaluated between pages: true interrupts the sweep, which stays open to be resumed. */
   readonly shouldYield: Effect.Effect<boolean>
 }
 
-/** Begins or resumes the stream's sweep, one pass over its list; false = it gave way and is still open. */
+/** Starts or resumes the stream's sweep, one pass over its list; false = it yielded and is still open. */
 export const sweep = Effect.fn("Sweep.run")(function*(
   stream: Stream,
   options: SweepOptions
@@ -55,7 +55,7 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   const store = yield* Store
   const state = yield* store.stream(stream.key)
   if (state === null) return yield* new RunAborted({ message: "the stream is not registered in the store" })
-  const open = state.sweep ?? (yield* begin(stream))
+  const open = state.sweep ?? (yield* startSweep(stream))
   const read = open.phase === "confirm"
     ? { run: open, done: true }
     : yield* readAll(stream, open, options, state.lastSweep?.rowCounts.read ?? null)
@@ -66,8 +66,8 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   return true
 })
 
-/** It will meet every record: what refreshes were owed until now, it does. */
-const begin = Effect.fnUntraced(function*(stream: Stream) {
+/** A sweep reads every record, so its start clears the queue of stale records. */
+const startSweep = Effect.fnUntraced(function*(stream: Stream) {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   return yield* store.transact(
@@ -83,7 +83,7 @@ const begin = Effect.fnUntraced(function*(stream: Stream) {
   )
 })
 
-/** Gives up the open sweep, if it still is this one; what it staged passes to the next (X17). */
+/** Abandons the open sweep if it is still `run`. The next sweep releases the changes that it staged (X17). */
 const abandon = Effect.fnUntraced(function*(
   stream: Stream,
   run: Run
@@ -98,7 +98,7 @@ const abandon = Effect.fnUntraced(function*(
 
 const progressEvery = 10_000
 
-/** A line every ten seconds of a long sweep; the time left is known only where an earlier sweep told the size. */
+/** Logs a line every ten seconds of a long sweep. The remaining time is known only if an earlier sweep counted the records. */
 const reportProgress = (stream: Stream, expected: number | null, since: number) => {
   let reported = since
   let before: number | null = null
@@ -131,7 +131,7 @@ const readAll = Effect.fnUntraced(function*(
     const now = yield* Clock.currentTimeMillis
     let read = run
     yield* commitPage(stream, page.results, run, {
-      decisive: false,
+      isRefetch: false,
       prepareState: (state) => recordFirstPage(clearFailure(state), run, page),
       finish: (tx, state, context, committed) =>
         changeState((state) => {
@@ -159,7 +159,7 @@ const readAll = Effect.fnUntraced(function*(
     commit,
     shouldYield: options.shouldYield
   }).pipe(
-    // P5, P4: an expired cursor or a list that leads in a circle: the next attempt begins at the first page.
+    // P5, P4: after an expired cursor or a pagination loop, the next attempt starts at the first page.
     Effect.tapError((error) =>
       error._tag === "RunAborted" || (error._tag === "SourceError" && error.reason._tag === "Rejected")
         ? abandon(stream, start)
@@ -168,18 +168,18 @@ const readAll = Effect.fnUntraced(function*(
   )
 })
 
-/** An operator asked for another sweep meanwhile: this one's pages count, its progress does not. */
+/** True if an operator started another sweep meanwhile. The pages of this run are still committed, its progress is not. */
 const isSuperseded = ({ sweep }: StreamState, { id }: Pick<Run, "id">): boolean => sweep !== null && sweep.id !== id
 
-/** The backfill's first answer says from when on polls are responsible. */
+/** Sets the watermark of the sweep and, for a backfill, of the stream: from that time on polls find the changes. */
 const recordFirstPage = (state: StreamState, run: Run, page: Page): StreamState => {
   if (isSuperseded(state, run) || (state.sweep?.watermark ?? null) !== null) return state
   const { watermark, clockOffsets } = estimateWatermark(state.clockOffsets, page)
   const first = { ...state, clockOffsets, sweep: { ...run, watermark } }
-  const began = run.backfill ? { ...first, backfillStartedAt: state.backfillStartedAt ?? watermark } : first
-  if (state.watermark !== null) return began
+  const started = run.backfill ? { ...first, backfillStartedAt: state.backfillStartedAt ?? watermark } : first
+  if (state.watermark !== null) return started
   return {
-    ...began,
+    ...started,
     phase: run.backfill ? "backfilling" : state.phase,
     watermark,
     previousWatermark: watermark
@@ -192,11 +192,11 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
   let unseen: ReadonlyArray<OpenExpectation> = []
   let latest = run
   yield* commitPage(stream, [], run, {
-    decisive: false,
+    isRefetch: false,
     finish: Effect.fnUntraced(function*(tx, state, context) {
-      // C6: [] may mean "no change" or "not supported"; a sweep that meets what polls should have shown tells which
+      // C6: an empty poll may mean "no change" or "not supported"; a sweep that finds changes missed by polls shows the latter
       pollsReturnNothing = state.pollsReturn !== "nothing" && (run.missedByPolls ?? 0) > 0
-      // confirms may have found since that it hid records
+      // a confirm may have called `markHiddenRecords` meanwhile
       if (state.sweep?.id === run.id) latest = state.sweep
       const ended = { ...latest, watermark: state.sweep?.watermark ?? null, endedAt: now }
       const swept: StreamState = {
@@ -222,10 +222,10 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
   yield* Metrics.runEnded(stream.key, kind, latest.mustRepeat === true ? "repeated" : "complete")
   if (!hasConsistentCounts(run.rowCounts)) yield* Metrics.runMiscounted(stream.key)
   const log = isSweepOnly(stream) && !run.backfill ? Effect.logDebug : Effect.logInfo
-  const what = latest.mustRepeat === true
-    ? `${kind} may have skipped records, the list is read again`
+  const message = latest.mustRepeat === true
+    ? `${kind} may have skipped records; the list is read again`
     : `${kind} complete`
-  yield* log(what).pipe(Effect.annotateLogs({
+  yield* log(message).pipe(Effect.annotateLogs({
     integration: stream.key.integration,
     model: stream.key.model,
     records: run.rowCounts.read,
@@ -236,13 +236,13 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
 })
 
 const gapReasons: Record<NonNullable<Run["possibleGap"]>, string> = {
-  change: "records changed while it was read",
-  pause: "there was a long pause between two of its pages",
-  hidden: "it did not show records that are there",
-  restart: "another process had read the first of its pages"
+  change: "records changed while the list was read",
+  pause: "there was a long pause between two pages",
+  hidden: "the list did not contain records that exist",
+  restart: "another process had read the first pages"
 }
 
-/** What the end of a poll does, for the list that has none. */
+/** Moves the watermark like the end of a poll does, for a stream without polls. */
 const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => ({
   ...state,
   lastPoll: ended,
@@ -250,18 +250,18 @@ const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["la
   watermark: Math.max(state.watermark ?? 0, ended.watermark ?? 0)
 })
 
-/** The next one is due: who waits on for what this one cannot learn keeps back what it found (D12). */
+/** True if the next sweep is already due. A sweep whose confirms keep failing then ends, so that its changes are released (D12). */
 const isOverdue = ({ settings }: Stream, { startedAt }: Run, now: number): boolean =>
   now - startedAt >= Duration.toMillis(settings.sweepInterval)
 
-/** Asks for every record that no reading met since the sweep began; false = it gave way before the end. */
+/** Refetches every live record that no run read since the sweep started; false = it yielded before the end. */
 const confirmMissing = Effect.fnUntraced(function*(
   stream: Stream,
   run: Run,
   options: SweepOptions
 ): Effect.fn.Return<boolean, RunError, Store | Source> {
   if (run.rowCounts.quarantined > 0) {
-    yield* Effect.logWarning("sweep held unreadable rows; nothing is inferred from it").pipe(
+    yield* Effect.logWarning("sweep contained unreadable rows; no deletes are inferred from it").pipe(
       Effect.annotateLogs({ integration: stream.key.integration, model: stream.key.model })
     )
     return true
@@ -280,7 +280,7 @@ const confirmMissing = Effect.fnUntraced(function*(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
           (error) =>
-            Effect.logWarning("confirms keep failing; nothing more is inferred from this sweep").pipe(
+            Effect.logWarning("confirms keep failing; no more deletes are inferred from this sweep").pipe(
               Effect.annotateLogs({ integration: stream.key.integration, model: stream.key.model, why: error.message }),
               Effect.as(false)
             )
@@ -289,12 +289,12 @@ const confirmMissing = Effect.fnUntraced(function*(
       if (!answered) return true
     }
     after = missing.at(-1)!
-    // who asked nobody gives way to nobody: in a turn of no length no sweep would ever end
+    // Yield only after at least one request: if the time until the next poll is always used up, the sweep would never end.
     if (due.length > 0 && (yield* options.shouldYield)) return false
   }
 })
 
-/** Asks again for absences whose first confirm is long enough ago. */
+/** Confirms absences again whose last confirm is at least `confirmInterval` ago. */
 export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
   stream: Stream,
   confirmInterval: Duration.Duration
@@ -317,8 +317,8 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
 const confirmsNeeded = 2
 
 /**
- * Nobody is asked again about what a person rejected, until it is seen otherwise (D17). Confirmed in the future it was
- * before our clock was set back: nobody waits until that caught up.
+ * True if the record is to be refetched. A delete that an operator rejected is not confirmed again until the record is observed
+ * (D17). If `confirmedAt` is in the future, our clock was set back, and the confirm is due at once.
  */
 const isDue = (row: Pending | undefined, now: number, interval: Duration.Duration): boolean => {
   if (row?.status !== "absent") return !(row?.status === "rejected" && row.deleted)
@@ -334,11 +334,11 @@ const confirmAbsent = Effect.fnUntraced(function*(
   const controls = yield* findControls(stream, run.id, ids)
   const { absent, inconclusiveReason, rows } = yield* refetch(stream, ids, controls, "confirm")
   if (inconclusiveReason !== null) {
-    yield* Effect.logWarning("confirm did not count; nothing is inferred").pipe(
+    yield* Effect.logWarning("confirm was inconclusive; no deletes are inferred").pipe(
       Effect.annotateLogs({
         integration: stream.key.integration,
         model: stream.key.model,
-        asked: ids.length,
+        requested: ids.length,
         why: inconclusiveReason
       })
     )
@@ -346,14 +346,14 @@ const confirmAbsent = Effect.fnUntraced(function*(
   const now = yield* Clock.currentTimeMillis
   yield* Metrics.recordsMissed(stream.key, rows.length)
   yield* commitPage(stream, rows, { ...run, backfill: false }, {
-    decisive: true,
+    isRefetch: true,
     finish: Effect.fnUntraced(function*(tx, state) {
       yield* markAbsent(tx, absent, run.id, now, inconclusiveReason === null ? 1 : 0)
-      // Whom nobody can ask for, and of whom nobody says anything, is shown as absent and never confirmed.
+      // Ids that contain a comma cannot be queried, so these records are shown as absent, but their absence is never confirmed.
       yield* markAbsent(tx, ids.filter((id) => !isQueryable(id)), run.id, now, 0)
       const { sweep } = state
-      const hid = sweep?.id === run.id && rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
-      return { state: hid ? { ...state, sweep: markHiddenRecords(sweep) } : state, events: [], holds: [] }
+      const isHiding = sweep?.id === run.id && rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
+      return { state: isHiding ? { ...state, sweep: markHiddenRecords(sweep) } : state, events: [], holds: [] }
     })
   })
 })
@@ -368,7 +368,10 @@ const countAbsent = Effect.fnUntraced(function*(
   yield* store.transact(stream.owner, stream.key, (tx) => markAbsent(tx, ids, runId, now, 1))
 })
 
-/** What is staged already says more than an absence, and so does what is held as deleted: that is confirmed by it (C8). */
+/**
+ * Adds or updates the `absent` rows. A row that is already staged, or held as deleted, is not replaced; a held one is marked as
+ * observed again (C8).
+ */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
@@ -380,8 +383,8 @@ const markAbsent = Effect.fnUntraced(function*(
   yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
     const row = pending.get(id)
     if (row?.status === "absent") {
-      const agreed = row.confirms + confirms
-      return [{ ...row, status: agreed < confirmsNeeded ? "absent" : "staged", confirms: agreed, confirmedAt: now }]
+      const total = row.confirms + confirms
+      return [{ ...row, status: total < confirmsNeeded ? "absent" : "staged", confirms: total, confirmedAt: now }]
     }
     if (row !== undefined && confirms === 0) return []
     if (row !== undefined && (row.deleted || row.status === "staged") && row.status !== "disputed") {
@@ -407,7 +410,7 @@ const markAbsent = Effect.fnUntraced(function*(
   }))
 })
 
-/** Begins a new sweep even where one is open. */
+/** Starts a new sweep from the first page, even if one is open. */
 export const restartSweep = Effect.fnUntraced(function*(stream: Stream, options: SweepOptions) {
   const store = yield* Store
   yield* store.transact(stream.owner, stream.key, (tx) => tx.saveState({ ...tx.state, sweep: null }))

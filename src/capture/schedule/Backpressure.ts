@@ -1,8 +1,8 @@
-/** Keeps reading from running ahead of what is published: logged once when it begins and once when it is over. */
+/** Pauses reading while publishing is too far behind. Logs one line when the pause begins and one when it ends. */
 import * as Effect from "effect/Effect"
 import type { Store } from "../../store/Store.ts"
 
-/** Reading waits while this reader of the log is more than `limit` events behind (X10). */
+/** Reading pauses while this reader of the event log is more than `limit` events behind (X10). */
 export interface Backpressure {
   readonly reader: string
   readonly limit: number
@@ -11,7 +11,7 @@ export interface Backpressure {
 export const make = (store: Store["Service"], options: Backpressure | null) => {
   let waiting = false
   return {
-    /** Whether whoever publishes is too far behind for anything more to be read. */
+    /** True if the reader is more than `limit` events behind. */
     isTooFarBehind: Effect.gen(function*() {
       if (options === null) return false
       const { newest } = yield* store.logRange
@@ -19,7 +19,7 @@ export const make = (store: Store["Service"], options: Backpressure | null) => {
       const full = behind > options.limit
       if (full !== waiting) {
         waiting = full
-        yield* Effect.logWarning(full ? "reading waits: too much is unpublished" : "reading goes on").pipe(
+        yield* Effect.logWarning(full ? "reading paused: too many events are unpublished" : "reading resumed").pipe(
           Effect.annotateLogs({ reader: options.reader, behind })
         )
       }

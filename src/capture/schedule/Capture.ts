@@ -1,10 +1,10 @@
 /**
- * Keeps every stream read, each in a loop of its own, as streams come and go. Hides the loops; whose turn it is says `NextStep.ts`.
+ * Reads every stream in a loop of its own, while streams are added and removed. `NextStep.ts` chooses the next step of each loop.
  *
  * Invariants
- * 1. Of one stream one thing happens at a time   (order, design of readings)
- * 2. A failing or blocked stream never delays another, nor does one that comes or goes
- * 3. Once `assign` returns, nothing is written to a stream that it left out   (X19)
+ * 1. A stream has one run, refresh or release at a time, so that its changes stay in order
+ * 2. A failing or blocked stream never delays another stream, nor does adding or removing one
+ * 3. Once `assign` returns, nothing is written to the streams that it removed   (X19)
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -38,65 +38,65 @@ import { type CommandRefused, executeCommand, type StreamCommand } from "./Strea
 import { afterFailure, backoffUntil, initialState, type StreamSettings } from "./StreamLifecycle.ts"
 
 export interface CaptureOptions {
-  /** Least overlap of polls beyond the watermark before last. */
+  /** Minimum time that polls read back before the watermark before last. */
   readonly overlapMin: Duration.Duration
   readonly confirmInterval: Duration.Duration
-  /** What waves of changes are held; the usual thresholds where it is left out. */
+  /** Thresholds above which changes are held. Default: `Guard.thresholds`. */
   readonly guard?: Guard.Thresholds
-  /** Of an adoption that was begun and not ended. */
+  /** Processing for an interrupted adoption, which is finished at start-up. */
   readonly processingOf?: StoreAdoption.ProcessingOf
   readonly backpressure?: Backpressure.Backpressure
 }
 
-/** There is no such stream here, or it is no longer configured. */
+/** The stream does not exist, or it is no longer read. */
 export class UnknownStream extends Schema.TaggedError<UnknownStream>()("UnknownStream", {
   stream: Schema.String
 }) {
   override get message(): string {
-    return `there is no stream ${this.stream}`
+    return `stream ${this.stream} not found`
   }
 }
 
-/** A stream that did not do what was asked, in words for an operator. */
+/** A stream whose run failed, with the message for the operator. */
 export interface StreamFailure extends StreamKey {
   readonly problem: string
 }
 
 export class Capture extends Context.Service<Capture, {
-  /** Who reads the streams; what is decided about them is written in this name (I10). */
+  /** Owner of the streams, in whose name their state is written (I10). */
   readonly owner: Owner
   /**
-   * From now on exactly these streams of an integration are read. The others end with the page under way, which is
-   * committed or not, and are retired; those that come back go on where they stood.
+   * Sets the streams of an integration that are read from now on. Other streams of the integration are interrupted, possibly
+   * before the current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
    */
   readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
-  /** Reads all streams until interrupted; fails only when another process took over or the store is not ours. */
+  /** Reads all streams until interrupted. Fails only if another process took over or the store cannot be used at all. */
   readonly run: Effect.Effect<never, StoreError>
-  /** One poll of each stream that is not paused, backfill included. */
+  /** Polls each stream that is not paused once, after its backfill. */
   readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>
-  /** Polls one stream now and waits for the end. */
+  /** Polls one stream now and waits until the poll ends. */
   readonly poll: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
-  /** Sweeps one stream now, from its first page, and waits for the end. */
+  /** Sweeps one stream now, from its first page, and waits until the sweep ends. */
   readonly sweep: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
-  /** Does what an operator asks for; what has to be read for it is read after the page under way, without waiting for it. */
+  /** Executes an operator's command. Returns at once; the run that it causes starts after the current page. */
   readonly execute: (
     key: StreamKey,
-    act: StreamCommand
+    command: StreamCommand
   ) => Effect.Effect<StreamState, CommandRefused | UnknownStream | StoreError>
-  /** Compares what is published of one stream with a full reading of it and waits for the end. */
+  /** Compares one stream's published records with its whole list and waits until the audit ends. */
   readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream>
 }>()("rollcall/capture/Capture") {}
 
-/** What a stream's loop remembers between two steps; all that matters stands in the store. */
+/** State of a stream's loop in memory. Everything that must survive a restart is in the store. */
 interface StreamWorker extends Stream, StepInput {
   readonly lock: Semaphore.Semaphore
-  /** Open once an operator asked for something that the stream's loop has not looked at yet. */
+  /** Opened to wake the loop after an operator's command or decision; closed when the loop starts its next step. */
   readonly wakeUp: Latch.Latch
-  /** Open once it is no longer read. */
+  /** Opened when the stream is no longer read. */
   readonly stopped: Latch.Latch
-  /** A hold was approved that the stream's loop has not carried out yet. */
+  /** A hold was approved and the loop has not released it yet. */
   hasApprovedHold: boolean
-  /** Our clock, ms: not before this after a failure. Not kept: who starts us anew may have mended what blocked it (C4). */
+  /** Earliest time of the next attempt, our clock, ms. Not stored: a restart may follow the repair of the cause (C4). */
   retryAt: number
   pollRequested: StepInput["pollRequested"]
   lastTried: StepInput["lastTried"]
@@ -105,14 +105,14 @@ interface StreamWorker extends Stream, StepInput {
 }
 
 const backpressurePause = 5_000
-/** Until the store is tried again, ms. What is wrong with it the store itself logs (X10). */
+/** Delay until the store is tried again, ms. The store itself logs its outage (X10). */
 const storePause = 2_000
-/** How often a paused stream looks whether it still is; who resumes it here wakes it. */
+/** How often a paused stream checks whether it was resumed, ms. Resuming it in this process wakes its loop at once. */
 const pausedPause = 60_000
 
 const approvedPage = 100
 
-/** Requests for owed records after each poll; more only while nothing else is due (N4). */
+/** Refetches of stale records after each poll. More are made only while nothing else is due (N4). */
 const refreshBudget = 4
 
 const make = Effect.fnUntraced(function*(options: CaptureOptions) {
@@ -123,16 +123,16 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   yield* StoreAdoption.finish(owner, store.identity.generation, options.processingOf ?? (() => null))
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
   const workers = new Map<string, StreamWorker>()
-  /** One for each stream while `run` runs. */
+  /** The loops, one per stream; null unless `run` is running. */
   let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
 
   const stateOf = (worker: StreamWorker) =>
     Effect.flatMap(store.stream(worker.key), (state) =>
       state === null
-        ? Effect.die(new Error(`stream ${streamName(worker.key)} vanished from the store`))
+        ? Effect.die(new Error(`stream ${streamName(worker.key)} is not in the store although this process reads it`))
         : Effect.succeed(state))
 
-  /** Records what went wrong; a fault of the store is passed on, waiting for it is the caller's business. */
+  /** Stores the failure in the stream's state. A store error is raised again, because the caller waits for the store. */
   const recordFailure = Effect.fnUntraced(function*(worker: StreamWorker, error: RunError) {
     if (error instanceof StoreError) return yield* error
     const now = yield* Clock.currentTimeMillis
@@ -146,15 +146,15 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       })
     )
     worker.retryAt = retryAt(worker, after, now)
-    yield* Metrics.runEnded(worker.key, "reading", after.blocked?.reason ?? "failed")
+    yield* Metrics.runEnded(worker.key, "run", after.blocked?.reason ?? "failed")
     const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
     if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
-    yield* Effect.logWarning(newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "reading failed").pipe(
+    yield* Effect.logWarning(newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "run failed").pipe(
       Effect.annotateLogs({ integration: worker.key.integration, model: worker.key.model, why: error.message })
     )
   })
 
-  /** Runs readings of one stream, one at a time. */
+  /** Runs the effect when no other run of the stream is in progress. */
   const withLock = <A, E>(worker: StreamWorker, effect: Effect.Effect<A, E, Store | Source>): Effect.Effect<A, E> =>
     worker.lock.withPermits(1)(Effect.provideContext(effect, services))
 
@@ -167,7 +167,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const never = Effect.succeed(false)
 
-  /** One step of a stream: whatever is most urgent, or how long there is nothing to do (ms). */
+  /** Runs the most urgent step of a stream. Returns how long the loop then waits, ms. */
   const step = Effect.fnUntraced(function*(worker: StreamWorker) {
     yield* worker.wakeUp.close
     if (worker.hasApprovedHold) {
@@ -198,7 +198,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       }
     }
     if (state.blocked !== null || state.failing !== null) {
-      yield* Effect.logInfo("stream reads again").pipe(
+      yield* Effect.logInfo("stream recovered").pipe(
         Effect.annotateLogs({ integration: worker.key.integration, model: worker.key.model })
       )
     }
@@ -223,12 +223,15 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       )
     )
 
-  const whileStoreAway = { while: (error: StoreError) => error.reason.retryable, schedule: Schedule.spaced(storePause) }
+  const whileStoreUnavailable = {
+    while: (error: StoreError) => error.reason.retryable,
+    schedule: Schedule.spaced(storePause)
+  }
 
   const releaseHolds = (worker: StreamWorker) =>
     withLock(worker, Effect.suspend(() => worker.stopped.isOpen() ? Effect.void : releaseApprovedHolds(worker)))
 
-  /** What was approved, in whatever process, each stream's own loop carries out: nobody waits for another's reading. */
+  /** Wakes the loops of streams with approved holds. Each loop releases its own, so no stream waits for another stream's run. */
   const wakeApproved = Effect.gen(function*() {
     let page: ReadonlyArray<ListedHold>
     let before = Number.MAX_SAFE_INTEGER
@@ -247,12 +250,12 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const watchDecisions = Effect.gen(function*() {
     let seen = 0
     for (;;) {
-      yield* Effect.retry(wakeApproved, whileStoreAway)
+      yield* Effect.retry(wakeApproved, whileStoreUnavailable)
       seen = yield* store.awaitDecision(seen)
     }
   })
 
-  /** What is still to be derived, and what was approved, while nobody read the stream comes first. */
+  /** Derives missing candidates and releases approved holds, before the stream is read. */
   const catchUp = (worker: StreamWorker) =>
     Effect.andThen(
       withLock(worker, Effect.suspend(() => worker.stopped.isOpen() ? Effect.void : backfillCandidates(worker))),
@@ -266,7 +269,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         FiberMap.run(
           loops,
           streamName(worker.key),
-          Effect.andThen(Effect.retry(catchUp(worker), whileStoreAway), runForever(worker))
+          Effect.andThen(Effect.retry(catchUp(worker), whileStoreUnavailable), runForever(worker))
         )
       )
 
@@ -342,22 +345,22 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return worker === undefined ? unknown(key) : Effect.succeed(worker)
   }
 
-  /** What an operator waits for; it ends when the stream is no longer read. The stream's loop waits no longer than it. */
+  /** Runs `read` for a waiting operator, and fails if the stream is removed meanwhile. Then wakes the loop without backoff. */
   const runForOperator = Effect.fnUntraced(function*<A>(
     key: StreamKey,
     read: (worker: StreamWorker) => Effect.Effect<A, RunError, Store | Source>
   ) {
-    const held = yield* find(key)
-    const answer = yield* withLock(
-      held,
-      Effect.raceFirst(read(held), Effect.andThen(held.stopped.await, unknown(key)))
+    const worker = yield* find(key)
+    const result = yield* withLock(
+      worker,
+      Effect.raceFirst(read(worker), Effect.andThen(worker.stopped.await, unknown(key)))
     )
-    held.retryAt = 0
-    yield* held.wakeUp.open
-    return answer
+    worker.retryAt = 0
+    yield* worker.wakeUp.open
+    return result
   })
 
-  /** All passes of it: of those that one process reads, the fourth is the last. The poll that follows makes it complete. */
+  /** Runs all passes of the backfill: at most four if one process reads them. The following poll completes the backfill. */
   const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
     for (;;) {
       const { backfilledAt, sweep } = yield* stateOf(worker)
@@ -395,7 +398,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     sweep: (key) =>
       runForOperator(
         key,
-        (held) => Effect.asVoid(sweepUntil(held, never, restartSweep))
+        (worker) => Effect.asVoid(sweepUntil(worker, never, restartSweep))
       ),
     execute: Effect.fnUntraced(function*(key, command) {
       const worker = yield* find(key)
@@ -409,6 +412,6 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   })
 })
 
-/** Takes the streams over: whoever read them before is fenced (I10, X9). */
+/** Takes over the streams; a process that read them before is fenced (I10, X9). */
 export const layer = (options: CaptureOptions): Layer.Layer<Capture, StoreError, Store | Source> =>
   Layer.effect(Capture, make(options))

@@ -1,15 +1,15 @@
 /**
- * Which integrations are read: those that configuration declares, and those that operators add and remove while we run.
- * Hides how one comes and goes, and how what is to be erased is first published and then taken away, over restarts too.
+ * Manages the integrations that are read: those declared in the configuration, and those that operators add and remove at run
+ * time. Removed integrations can be erased: their events are first published, then deleted, also over restarts.
  *
  * Invariants
- * 1. The store is the truth: what was answered to an operator is so after a restart
- * 2. Of an integration that was erased nothing is left before its next generation begins: (generation, version) is the order of
- *    a record's events for everybody   (X19)
+ * 1. The store has the authoritative list, so a confirmed command is still in effect after a restart
+ * 2. All records of an erased integration are deleted before its next generation starts, because (generation, version) orders a
+ *    record's events for every reader   (X19)
  *
  * Gotchas
- * - Declaring an integration that is being erased waits: it begins anew once the erasure is done.
- * - One whose account is no longer configured stays, and its streams show as blocked.
+ * - If an integration that is being erased is declared again, it starts with a new backfill once the erasure is complete.
+ * - An integration whose account is no longer configured is kept, and its streams are blocked.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -28,37 +28,38 @@ import { Capture } from "./Capture.ts"
 import { discoverModels } from "./ModelDiscovery.ts"
 import type { StreamSettings } from "./StreamLifecycle.ts"
 
-/** What configuration or an operator says of one integration. */
+/** Settings of one integration, from the configuration or from an operator. */
 export interface IntegrationSettings extends Pick<IntegrationState, "id" | "account" | "models" | "backfill"> {
-  /** Between two polls of a stream. */
+  /** Time between two polls of a stream. */
   readonly interval: Duration.Duration
+  /** Time between two sweeps of a stream. */
   readonly sweepInterval: Duration.Duration
 }
 
 export interface IntegrationsOptions {
   readonly declared: ReadonlyArray<IntegrationSettings>
-  /** Models of the declared ones that are `auto`, as far as they are already known. */
+  /** Already discovered models of declared integrations with `models: auto`. */
   readonly discovered: ReadonlyMap<string, ReadonlyArray<Model>>
-  /** What is done to the records of a model. */
+  /** Processing of a model's records. */
   readonly processing: (model: Model) => Processing
-  /** Readers of the log that must have an integration's events before these are erased. */
+  /** Readers of the event log that must have read an integration's events before they are erased. */
   readonly readers: ReadonlyArray<string>
 }
 
-/** What becomes of the records of an integration that is removed. */
+/** Whether the records of a removed integration are kept or erased. */
 export type DataPolicy = "keep" | "erase"
 
 const refusals = {
-  present: ["is there already", "remove it first to add it with other settings"],
+  present: ["already exists", "to change its settings, remove it first and add it again"],
   declared: [
     "is declared in the configuration",
-    "change it there, or take it out of there, and restart; its records are kept"
+    "change or remove it in the configuration and restart; its records are kept"
   ],
-  unknown: ["is not there", "`rollcall integrations list` shows those that are"],
-  erasing: ["is being erased", "wait until it is gone; its events must first be where they are published to"]
+  unknown: ["does not exist", "run `rollcall integrations list` to see all integrations"],
+  erasing: ["is being erased", "wait until the erasure is complete; its events must be published first"]
 } as const
 
-/** Nothing was changed. */
+/** The command was refused; nothing was changed. */
 export class IntegrationRefused extends Schema.TaggedError<IntegrationRefused>()("IntegrationRefused", {
   id: Schema.String,
   reason: Schema.Literals(["present", "declared", "unknown", "erasing"])
@@ -74,14 +75,14 @@ export class IntegrationRefused extends Schema.TaggedError<IntegrationRefused>()
 type Refusable = Effect.Effect<IntegrationState, IntegrationRefused | StoreError>
 
 export class Integrations extends Context.Service<Integrations, {
-  /** Its streams are being read once this returns. One that was removed and kept goes on where it stood. */
+  /** Starts reading the integration's streams. An integration that was removed with its data kept continues where it stopped. */
   readonly add: (integration: IntegrationSettings) => Refusable
-  /** Nothing more is read of it once this returns; erasing goes on in the background. */
+  /** Stops reading the integration's streams before it returns. Erasing continues in the background. */
   readonly remove: (id: string, data: DataPolicy) => Refusable
 }>()("rollcall/capture/Integrations") {}
 
 const readerCheckInterval = "1 second"
-const patience = "2 seconds"
+const retryInterval = "2 seconds"
 
 const stateOf = (
   { interval, sweepInterval, ...settings }: IntegrationSettings,
@@ -143,7 +144,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   // ---- erasing
 
-  /** Until every reader has what the log holds now. */
+  /** Waits until every reader has read the events that are in the log now. */
   const awaitReaders = Effect.gen(function*() {
     const { newest } = yield* store.logRange
     const behind = Effect.map(
@@ -158,10 +159,10 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     if (erased === undefined) return
     yield* Effect.annotateLogs(Effect.logInfo("integration erased"), { integration: id })
     if (!erased.declared) return yield* save({ ...erased, state: "erased" })
-    const anew: IntegrationState = { ...erased, state: "active" }
-    yield* save(anew)
-    yield* discoverNew([anew])
-    yield* startReading(anew)
+    const active: IntegrationState = { ...erased, state: "active" }
+    yield* save(active)
+    yield* discoverNew([active])
+    yield* startReading(active)
   })
 
   const erase = Effect.fnUntraced(function*(id: string) {
@@ -171,17 +172,20 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     yield* lock.withPermit(finishErasing(id))
   })
 
-  /** Who took the store over goes on with it: see `layer`. */
+  /** If this process loses the store, the next owner continues the erasure at start-up. */
   const eraseInBackground = (id: string) =>
     erase(id).pipe(
-      Effect.retry({ while: (error) => error.reason.retryable, schedule: Schedule.spaced(patience) }),
+      Effect.retry({ while: (error) => error.reason.retryable, schedule: Schedule.spaced(retryInterval) }),
       Effect.catch((error) =>
-        Effect.annotateLogs(Effect.logError("integration not erased"), { integration: id, why: error.message })
+        Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), {
+          integration: id,
+          why: error.message
+        })
       ),
       Effect.forkIn(scope)
     )
 
-  // ---- coming and going
+  // ---- adding and removing
 
   const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
     const before = yield* find(settings.id)
@@ -220,7 +224,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     return after
   })
 
-  // ---- what was there before
+  // ---- start-up
 
   const before = new Map((yield* store.integrations).map((integration) => [integration.id, integration]))
   const stored = new Map(before)
@@ -248,7 +252,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   })
 })
 
-/** Assigns capture what is to be read, as store and configuration say, and goes on erasing what was to be erased. */
+/** Assigns capture the streams to read, from store and configuration, and resumes interrupted erasures. */
 export const layer = (
   options: IntegrationsOptions
 ): Layer.Layer<Integrations, StoreError, Capture | Source | Store> => Layer.effect(Integrations, make(options))

@@ -1,13 +1,13 @@
 /**
- * Which models of an integration are read when configuration leaves that open: all but those that the tool catalogue
- * says its tool has not. Hides how the catalogue names them.
+ * Determines the models of an integration that is configured with `auto`: all models except those that the tool catalog lists as
+ * unsupported by the integration's tool. Maps the catalog's names to models.
  *
  * Invariants
- * 1. What the catalogue does not say is read, and may block: an unknown tool, a model it does not list, no answer
- * 2. An integration never ends up without a model
+ * 1. If the catalog does not know the tool or the model, or does not respond, the model is read; its stream may then block
+ * 2. Every integration has at least one model
  *
  * Gotchas
- * - A tool that the catalogue lists in one category and not in another has nothing of the other.
+ * - If the catalog lists a tool in one category but not in another, the tool supports no model of the other category.
  */
 import * as Effect from "effect/Effect"
 import type { Tool } from "../../api/Tools.ts"
@@ -22,13 +22,13 @@ export interface UndiscoveredIntegration {
 
 const categories = ["ats", "hris", "assessment"] as const
 type Category = (typeof categories)[number]
-/** What an account's catalogue says; null where it did not answer. */
+/** Tools by category in an account's catalog; null if that part of the catalog could not be read. */
 export type ToolCatalog = Readonly<Record<Category, ReadonlyArray<Tool> | null>>
 
-/** Start-up does not wait longer for a catalogue. */
+/** Longest time that start-up waits for a catalog. */
 const catalogTimeout = "3 seconds"
 
-/** What each model may be called, in snake case and without its category: the contract leaves the ids open. */
+/** Names that a catalog may use for each model, in snake case and without the category. The contract does not define them. */
 const spellings: Readonly<Record<StreamModel, ReadonlyArray<string>>> = {
   "ats.application": ["applications", "application"],
   "ats.scorecard": ["scorecards", "scorecard", "application_scorecards", "interview_scorecards"],
@@ -44,7 +44,7 @@ const spellings: Readonly<Record<StreamModel, ReadonlyArray<string>>> = {
   "assessment.package": ["packages", "package", "assessment_packages"]
 }
 
-/** `hris_legal_entities`, `HRIS/LegalEntities` and `hris.legal-entities` are `legal_entities`. */
+/** Turns `hris_legal_entities`, `HRIS/LegalEntities` and `hris.legal-entities` into `legal_entities`. */
 const normalizeModelId = (id: string): string =>
   id.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase().replace(/[^a-z]+/g, "_").replace(/^(ats|hris|assessment)_/, "")
 
@@ -53,21 +53,21 @@ const isUnsupported = (tool: Tool, model: StreamModel): boolean => {
   return covered.length > 0 && covered.every(({ coverage_status }) => coverage_status === "UNSUPPORTED")
 }
 
-/** The models that an integration is not known to lack. */
-export const supportedModels = (integration: string, catalogue: ToolCatalog): ReadonlyArray<StreamModel> => {
+/** All models except those that the integration's tool is known not to support. */
+export const supportedModels = (integration: string, catalog: ToolCatalog): ReadonlyArray<StreamModel> => {
   const id = integration.split(":", 1)[0]
-  const tools = categories.map((category) => catalogue[category]?.find((tool) => tool.id === id))
+  const tools = categories.map((category) => catalog[category]?.find((tool) => tool.id === id))
   if (tools.every((tool) => tool === undefined)) return streamModels
   const offered = streamModels.filter((model) => {
     const category = categories.findIndex((category) => model.startsWith(`${category}.`))
     const tool = tools[category]
-    const answered = catalogue[categories[category] ?? "ats"] !== null
-    return tool === undefined ? !answered : !isUnsupported(tool, model)
+    const isAvailable = catalog[categories[category] ?? "ats"] !== null
+    return tool === undefined ? !isAvailable : !isUnsupported(tool, model)
   })
   return offered.length === 0 ? streamModels : offered
 }
 
-/** Asks once; a catalogue that does not answer in time is told and counts as silent. */
+/** Requests the catalog of an account once. A failure or timeout is logged, and gives null for that category. */
 export const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account: string) {
   const { read } = yield* Source
   const tools = (category: Category) =>
@@ -75,35 +75,35 @@ export const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(a
       Effect.map(({ tools }) => tools),
       Effect.timeout(catalogTimeout),
       Effect.catch((error) =>
-        Effect.logWarning("the tool catalogue did not answer: every model is tried").pipe(
+        Effect.logWarning("tool catalog not available; every model of the category is read").pipe(
           Effect.annotateLogs({ account, category, why: error.message }),
           Effect.as(null)
         )
       )
     )
-  const catalogue: ToolCatalog = yield* Effect.all({
+  const catalog: ToolCatalog = yield* Effect.all({
     ats: tools("ats"),
     hris: tools("hris"),
     assessment: tools("assessment")
   }, { concurrency: "unbounded" })
-  return catalogue
+  return catalog
 })
 
-/** Asks the catalogue of each account once, all at the same time; the models by integration. */
+/** Returns the models of each integration. Requests the catalogs of all accounts concurrently, each once. */
 export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
   integrations: ReadonlyArray<UndiscoveredIntegration>
 ): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<Model>>, never, Source> {
   const accounts = [...new Set(integrations.map(({ account }) => account))]
-  const catalogues = new Map(
+  const catalogs = new Map(
     yield* Effect.forEach(
       accounts,
-      (account) => Effect.map(fetchCatalog(account), (catalogue) => [account, catalogue] as const),
+      (account) => Effect.map(fetchCatalog(account), (catalog) => [account, catalog] as const),
       { concurrency: "unbounded" }
     )
   )
-  const silent: ToolCatalog = { ats: null, hris: null, assessment: null }
+  const unavailable: ToolCatalog = { ats: null, hris: null, assessment: null }
   const found = integrations.map(({ account, id }) =>
-    [id, supportedModels(id, catalogues.get(account) ?? silent)] as const
+    [id, supportedModels(id, catalogs.get(account) ?? unavailable)] as const
   )
   for (const [integration, models] of found) {
     const left = streamModels.filter((model) => !models.includes(model))

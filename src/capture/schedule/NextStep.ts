@@ -1,43 +1,43 @@
 /**
- * What a stream does next, out of its state and the time: a poll, a sweep, the refresh of records, or nothing for a while.
+ * Chooses the next step of a stream from its state and the time: a poll, a sweep, a refresh of stale records, or waiting.
  *
  * Invariants
- * 1. A stream that was away for longer than the API remembers deletes sweeps before it polls   (W11)
- * 2. A sweep gives way to a poll that is due and goes on after it: freshness does not suffer from long readings
- * 3. After a failure it is the other's turn, where both are due: where polls fail for ever the list may be read all the
- *    same, and where sweeps do the changes
- * 4. What ended in the future ended before our clock was set back: nobody waits until it has caught up   (W4)
+ * 1. A stream that was not read for longer than the API remembers deletes is swept before it is polled   (W11)
+ * 2. A sweep yields to a poll that is due and continues after it, so that long sweeps do not delay changes
+ * 3. If a poll and a sweep are both due after a failure, the kind that did not fail runs next: polls that always fail do not
+ *    prevent sweeps, and sweeps that always fail do not prevent polls
+ * 4. If a run ended in the future, our clock was set back: the stream does not wait until the clock has caught up   (W4)
  */
 import * as Duration from "effect/Duration"
 import type { Run, StreamState } from "../../store/State.ts"
 import { isSweepOnly, type Stream } from "../read/Pages.ts"
 import { backoffDelay } from "./StreamLifecycle.ts"
 
-/** Moments are of our clock, ms. */
+/** Times are of our clock, ms. */
 export type NextStep =
   | { readonly kind: "poll" }
-  /** `anew`: from the first page, whatever was left open. */
+  /** `fromFirstPage`: an open sweep is not resumed. `until`: yield at this time. */
   | { readonly kind: "sweep"; readonly fromFirstPage: boolean; readonly until: number }
   | { readonly kind: "refresh"; readonly until: number }
   | { readonly kind: "wait"; readonly until: number }
 
-/** What decides beside the stream's state, and stands in no store. */
+/** Input of the choice that is not in the stream's stored state. */
 export interface StepInput extends Pick<Stream, "key" | "settings"> {
-  /** An operator wants it read now. */
+  /** An operator requested a poll. */
   readonly pollRequested: boolean
-  /** Tried last. */
+  /** Kind of the latest run, whether it failed or not. */
   readonly lastTried: Run["kind"]
-  /** What the last refresh left to do. */
+  /** Result of the last refresh. */
   readonly refreshOutcome: "done" | "more" | "sweep"
-  /** Share of its intervals by which this round is longer: streams that began together drift apart. */
+  /** Fraction by which the intervals are longer this time, so that streams started together do not stay synchronized. */
   readonly jitter: number
 }
 
-/** Longest the API remembers deletes. */
+/** How long the API returns deleted records. */
 const deleteRetention = Duration.toMillis(Duration.days(14))
-/** Polls that read the whole list come this much less often (W12). */
+/** Factor by which polls run less often if they return the whole list (W12). */
 const unfilteredPollFactor = 10
-/** Sweeps that have to find what polls cannot come this much more often (C6). */
+/** Factor by which sweeps run more often if polls return nothing (C6). */
 const emptyPollSweepFactor = 6
 
 const due = (stream: StepInput, state: StreamState, now: number) => {
@@ -62,14 +62,14 @@ const due = (stream: StepInput, state: StreamState, now: number) => {
   return { pollAt, sweepAt, away }
 }
 
-/** Whatever is most urgent. */
+/** The most urgent step. */
 export const nextStep = (stream: StepInput, state: StreamState, now: number): NextStep => {
   const { away, pollAt, sweepAt } = due(stream, state, now)
   const sweepInstead = sweepAt <= now && state.failing !== null && stream.lastTried === "poll"
   const polls = stream.pollRequested || (pollAt <= now && !sweepInstead)
-  // of a sweep that was left open so long ago nobody knows what became of the records it has met
+  // records read by a sweep that was left open for so long may have been deleted and forgotten by the API since
   const fromFirstPage = away && now - (state.sweep?.startedAt ?? now) > deleteRetention
-  // one bad page of the sweep that comes first keeps no poll away: begun anew, it will be read to its end
+  // A mandatory sweep that keeps failing at one page must not block polling. A sweep from the first page is not stuck.
   const isStuck = state.failing !== null && state.sweep !== null && !fromFirstPage && stream.lastTried === "sweep"
   if (polls && (!away || isStuck) && state.watermark !== null && !isSweepOnly(stream)) return { kind: "poll" }
   if (sweepAt <= now || away || stream.pollRequested) {
@@ -80,9 +80,9 @@ export const nextStep = (stream: StepInput, state: StreamState, now: number): Ne
   return { kind: "wait", until: Math.min(pollAt, sweepAt) }
 }
 
-/** When a stream that cannot be read is tried again, ms. A sweep that fails delays no poll (R3). */
+/** Time of the next attempt after a failure, ms. A failing sweep does not delay polls (R3). */
 export const retryAt = (stream: StepInput, state: StreamState, now: number): number => {
-  const rested = now + backoffDelay(state, stream.settings.interval)
+  const afterBackoff = now + backoffDelay(state, stream.settings.interval)
   const delaysPolls = stream.lastTried === "sweep" && state.failing !== null && state.watermark !== null
-  return delaysPolls ? Math.min(rested, due(stream, state, now).pollAt) : rested
+  return delaysPolls ? Math.min(afterBackoff, due(stream, state, now).pollAt) : afterBackoff
 }

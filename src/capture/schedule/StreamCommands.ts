@@ -1,12 +1,12 @@
 /**
- * What an operator may do with one stream, each act one transaction on its state: the stream's loop then does the work, so
- * that an act survives a restart and never waits for a reading under way.
+ * Operator commands for one stream. Each command is one transaction that changes the stream's state; the stream's loop then does
+ * the work. A command therefore survives a restart and never waits for the run in progress.
  *
  * Gotchas
- * - A poll under way goes on to its end and then sets P := W as always: after a rewind that is the time rewound to, and
- *   the next poll reads from there. What was reported to be complete stays reported: it is only read again.
- * - A new backfill asks anew what is old: what turns up in it was there before, and is no new hire (B3). That holds from the
- *   moment of the act on, for a reading under way too: nothing is old that began before a time that nobody knows yet.
+ * - A poll in progress runs to its end and sets P := W as usual. After a rewind, W is the time of the rewind, so the next poll
+ *   reads from there. `complete_to` does not go back, because changes before it are only read again.
+ * - A new backfill resets the time that separates old records from new ones: records that it finds existed before and do not
+ *   count as new (B3). The time is set when the command is executed, and applies to the run in progress too.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -24,7 +24,7 @@ export type StreamCommand =
   /** `to`: server time, ms. */
   | { readonly kind: "rewind"; readonly to: number }
 
-/** The stream is in no condition for this; nothing was done. */
+/** The stream's state does not allow the command; nothing was changed. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
   message: Schema.String,
   hint: Schema.String
@@ -33,8 +33,8 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
 const refuse = (message: string, hint: string) => new CommandRefused({ message, hint })
 
 /**
- * A sweep that begins with its first page, in place of one that is open. A reading under way may have the next number and
- * have committed nothing yet: it is neither this one nor met by it.
+ * Replaces the open sweep, if any, by a new one from the first page. A run in progress that has committed nothing yet may have
+ * the next run id, so one id is skipped.
  */
 const openSweep = (state: StreamState, now: number, backfill: boolean): StreamState => {
   const withRunInProgress = { ...state, lastRunId: state.lastRunId + 1 }
@@ -50,18 +50,22 @@ const applyCommand = (
 ): StreamState | CommandRefused => {
   if (command.kind === "pause") return { ...state, paused: true }
   if (command.kind === "resume") return { ...state, paused: false }
-  if (state.paused) return refuse("the stream is paused", "resume it first")
+  if (state.paused) return refuse("the stream is paused", "resume the stream first")
   if (command.kind === "poll") return state
   if (command.kind === "sweep") return openSweep(state, now, state.backfilledAt === null)
-  if (state.watermark === null) return refuse("the stream was never read", "its first backfill begins by itself")
+  if (state.watermark === null) {
+    return refuse("the stream has not been read yet", "its first backfill starts automatically")
+  }
   if (command.kind !== "rewind") {
     const { watermark } = estimateWatermark(state.clockOffsets, { serverTime: null, requestedAt: now, duration: 0 })
     return openSweep({ ...state, phase: "backfilling", backfilledAt: null, backfillStartedAt: watermark }, now, true)
   }
-  if (isSweepOnly(stream)) return refuse("its list only ever comes whole", "every reading of it is complete already")
-  if (command.to < 0) return refuse("that lies before 1970", "begin a sweep: it reads everything")
+  if (isSweepOnly(stream)) {
+    return refuse("the stream has no polls", "every run reads the whole list; no rewind is needed")
+  }
+  if (command.to < 0) return refuse("the time is before 1970", "start a sweep to read the whole list")
   if (command.to > state.watermark) {
-    return refuse("that lies after its watermark", `choose a time before ${new Date(state.watermark).toISOString()}`)
+    return refuse("the time is after the watermark", `choose a time before ${new Date(state.watermark).toISOString()}`)
   }
   return {
     ...state,
@@ -70,7 +74,7 @@ const applyCommand = (
   }
 }
 
-/** Does `act` to the stream and returns its new state. */
+/** Applies the command to the stream and returns its new state. */
 export const executeCommand = Effect.fn("StreamCommands.execute")(function*(
   stream: Stream,
   command: StreamCommand

@@ -1,8 +1,9 @@
 /**
- * The life of a stream: `starting → backfilling → live`, paused or blocked beside it, and what a failed reading does to it.
+ * The lifecycle of a stream: `starting → backfilling → live`, independently paused or blocked, and the effect of a failed run.
  *
  * Gotchas
- * - A blocked stream keeps its watermark and infers nothing; it is probed, rarely, and goes on where it stopped (C1, C4).
+ * - A blocked stream keeps its watermark and infers no deletes. It is probed at long intervals, and continues where it stopped
+ *   (C1, C4).
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
@@ -11,31 +12,31 @@ import type { Processing } from "../../domain/Processing.ts"
 import type { SourceError } from "../../source/Source.ts"
 import type { BlockReason, StreamState } from "../../store/State.ts"
 
-/** The reading cannot go on; nothing it committed is lost, the watermark stays. */
+/** The run cannot continue. Its committed pages are kept; the watermark does not move. */
 export class RunAborted extends Schema.TaggedError<RunAborted>()("RunAborted", {
   message: Schema.String,
-  /** Trying again soon does not help: the stream is blocked. */
+  /** Set if a retry soon would not help, so that the stream is blocked. */
   blocks: Schema.optionalKey(Schema.Literal("unreadable"))
 }) {}
 
-/** What configuration says of one stream. */
+/** Configuration of one stream. */
 export interface StreamSettings {
   readonly integration: string
   readonly model: StreamModel
   readonly account: string
   readonly interval: Duration.Duration
   readonly sweepInterval: Duration.Duration
-  /** `fill`: old records are only taken in; by default they are published. */
+  /** `fill`: old records are stored but not published. Default: they are published. */
   readonly backfill?: "publish" | "fill"
-  /** Of the integration; 1 unless its records were erased before. */
+  /** Generation of the integration; 1 unless its records were erased before. */
   readonly generation?: number
-  /** What is dropped or redacted; by default `remote_data` is dropped. */
+  /** Default: `remote_data` is dropped and nothing is redacted. */
   readonly processing?: Processing
-  /** How what is derived of its records is processed; nothing is derived without it. */
+  /** Processing of the model derived from the stream's records. Without it, none is derived. */
   readonly derivedProcessing?: Processing
 }
 
-/** One that capture can read: of a model that has a list of its own. */
+/** True if capture reads the stream, that is, if the model is not a derived one. */
 export const isReadable = <S extends StreamKey>(stream: S): stream is S & { readonly model: StreamModel } =>
   isStreamModel(stream.model)
 
@@ -64,17 +65,17 @@ export const initialState = <M extends Model>(
   silentBackfill: settings.backfill === "fill"
 })
 
-const mostProcessings = 8
+const maxProcessings = 8
 
-/** The state as it is kept with hashes that `processing` makes: a later one can then tell what changed but for it (V1). */
+/** Records in the state that hashes were made with `processing`, so that a later processing can still compare with them (V1). */
 export const withProcessing = (state: StreamState, { fingerprint, rules }: Processing): StreamState => {
   const { processings = [] } = state
   if (processings.at(-1)?.fingerprint === fingerprint) return state
   const others = processings.filter((known) => known.fingerprint !== fingerprint)
-  return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-mostProcessings) }
+  return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-maxProcessings) }
 }
 
-/** How long a blocked stream is left alone. `not_ready` is asked at each poll. */
+/** Time until a blocked stream is probed. Null: at the poll interval. */
 const probeAfter: Record<BlockReason, Duration.Duration | null> = {
   unsupported: Duration.days(1),
   permission: Duration.minutes(15),
@@ -95,7 +96,7 @@ const blockReasons: Partial<Record<SourceError["reason"]["_tag"], BlockReason>> 
   NotReady: "not_ready"
 }
 
-/** The state after a reading failed: blocked where waiting is all one can do, failing where it will be tried again. */
+/** The state after a failed run: blocked if only an operator or the API can help, else failing and to be retried. */
 export const afterFailure = (
   state: StreamState,
   error: SourceError | RunAborted,
@@ -123,41 +124,41 @@ const afterTransientFailure = (state: StreamState, message: string, now: number)
 const maxOverlap = Duration.toMillis(Duration.hours(6))
 
 /**
- * Twice the largest lag that was seen, at most six hours. A lag counts as no more than polls look back in regular
- * operation: what lies further back a sweep found, or drift hid it after an outage.
+ * The new overlap: twice the largest lag, at most six hours, and never less than before. A lag is limited to the time that polls
+ * cover in regular operation: a larger one was found by a sweep, or comes from a record that shifting pages hid after an outage.
  */
 export const widenOverlap = (state: StreamState, lag: number, interval: Duration.Duration): number => {
   const regular = state.overlap + 3 * Duration.toMillis(interval)
   return Math.max(state.overlap, Math.min(2 * Math.min(lag, regular), maxOverlap))
 }
 
-/** Any complete page shows that nothing blocks. */
+/** Clears `blocked` and `failing`. Called for every committed page, since a page shows that the stream can be read. */
 export const clearFailure = (state: StreamState): StreamState =>
   state.blocked === null && state.failing === null ? state : { ...state, blocked: null, failing: null }
 
-const mostBackoff = (interval: Duration.Duration): number =>
+const maxBackoff = (interval: Duration.Duration): number =>
   Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
 
 /**
- * How long a stream that cannot be read is left alone, ms: one that failed twice as long with each failure, at most 15
- * minutes, also where it was a probe that failed; a blocked one until its next probe.
+ * Delay after a failure, ms. A failing stream: the interval, doubled with each failure, at most 15 minutes, also if a probe failed.
+ * A blocked stream: the time until its next probe.
  */
 export const backoffDelay = ({ blocked, failing }: StreamState, interval: Duration.Duration): number => {
   if (failing !== null) {
-    return Math.min(Duration.toMillis(interval) * 2 ** Math.min(failing.count - 1, 10), mostBackoff(interval))
+    return Math.min(Duration.toMillis(interval) * 2 ** Math.min(failing.count - 1, 10), maxBackoff(interval))
   }
   return blocked === null ? 0 : probeDelay(blocked.reason, interval)
 }
 
 /**
- * Until when a stream is left alone, our clock, ms. What lies further ahead than that ever lasts was set before our clock was set
- * back: nobody waits until it caught up (W4).
+ * Time until which a stream is not read, our clock, ms. If `retryAt` is further ahead than the longest delay, our clock was set
+ * back, and the stream is read at once (W4).
  */
 export const backoffUntil = (
   { blocked, failing }: StreamState,
   { retryAt, settings: { interval } }: { readonly retryAt: number; readonly settings: StreamSettings },
   now: number
 ): number => {
-  const longest = failing !== null || blocked === null ? mostBackoff(interval) : probeDelay(blocked.reason, interval)
+  const longest = failing !== null || blocked === null ? maxBackoff(interval) : probeDelay(blocked.reason, interval)
   return retryAt - now > longest ? 0 : retryAt
 }

@@ -1,9 +1,10 @@
 /**
- * Dead letters in numbers: what a filter means is counted and hashed first, and only exactly that is sent again or given up.
+ * Redrives and discards dead letters in bulk. A plan counts and hashes the letters that match a filter; a redrive or discard
+ * then applies to exactly these letters.
  *
  * Invariants
- * 1. Nothing is done to a letter that was not in the plan, nor to one that has died anew since
- * 2. Of a redrive that is cut short, what is not yet due again is dead as before: another plan counts the rest
+ * 1. A letter that is not in the plan, or that has died again since, is not touched
+ * 2. If a redrive is interrupted, the letters that it has not reached stay dead; another plan counts them
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -24,48 +25,48 @@ import { longestWait } from "../engine/Retry.ts"
 import * as UnknownOutcomes from "./UnknownOutcomes.ts"
 
 export interface Filter extends Omit<DeadLetterQuery, "after" | "limit"> {
-  /** Only these. */
+  /** Only the letters with these ids. */
   readonly ids?: ReadonlyArray<number> | undefined
 }
 
-/** How many of one handler died for one reason. */
+/** The number of letters of one handler that died for one reason. */
 export interface Share extends HandlerName {
   readonly reason: Failure["reason"]
   readonly count: number
 }
 
 export interface Plan {
-  /** Of exactly these letters. */
+  /** Identifies exactly these letters. */
   readonly hash: string
   readonly count: number
   /** Deliveries that wait behind them. */
   readonly parked: number
-  /** Letters that died because nobody knows the outcome of a write or step: sent again as they are, most die again. */
+  /** Letters that died because the outcome of a write or step is unknown. Most of them die again if they are redriven unresolved. */
   readonly unknown: number
   readonly shares: ReadonlyArray<Share>
 }
 
-/** Letters were asked for by their numbers that are not there, or not of the filter. */
+/** Some of the requested ids are not dead letters, or do not match the filter. */
 export class UnknownLetters extends Schema.TaggedError<UnknownLetters>()("UnknownLetters", { message: Schema.String }) {
   readonly hint =
-    "rollcall deadletters list, or GET /v1/deadletters, shows them; what was sent again or given up is none any more"
+    "`rollcall deadletters list` and GET /v1/deadletters list them, without those that were redriven or discarded"
 }
 
-/** What is dead is not what was counted. Nothing was done. */
+/** The matching dead letters have changed since the plan. Nothing was changed. */
 export class PlanOutdated extends Schema.TaggedError<PlanOutdated>()("PlanOutdated", {
   message: Schema.String,
   hint: Schema.String
 }) {}
 
-/** A redrive without the journal might do again what may have happened. Nothing was done. */
+/** A redrive with a fresh journal could repeat a write or step whose outcome is unknown. Nothing was changed. */
 export class Unresolved extends Schema.TaggedError<Unresolved>()("Unresolved", {
   message: Schema.String,
   hint: Schema.String
 }) {}
 
-/** Letters of one query, and of one transaction. */
+/** Letters per query and per transaction. */
 const pageSize = 500
-/** Moments over which a redrive is spread: not more, and not closer than a second. */
+/** The most moments over which a redrive is spread. They are at least a second apart. */
 const maxMoments = 100
 
 const lettersOf = Effect.fnUntraced(function*({ ids, ...filter }: Filter) {
@@ -95,7 +96,7 @@ const planOf = (letters: ReadonlyArray<DeadLetter>): Plan => ({
     })
 })
 
-/** Counts what a filter means. */
+/** Counts the dead letters that match a filter. */
 export const plan = Effect.fn("DeadLetters.plan")(function*(
   filter: Filter
 ): Effect.fn.Return<Plan, UnknownLetters | StoreError, Deliveries> {
@@ -113,8 +114,8 @@ const planned = Effect.fnUntraced(function*(filter: Filter, hash: string) {
   const found = planOf(letters)
   if (found.hash !== hash) {
     return yield* new PlanOutdated({
-      message: `this is not the plan any more: ${found.count} dead letters match now`,
-      hint: "plan again with the same filter, look, and give that plan"
+      message: `the plan is outdated: ${found.count} dead letters match now`,
+      hint: "plan again with the same filter, check the numbers, and pass the new plan"
     })
   }
   return { letters, found }
@@ -128,19 +129,24 @@ const described = ({ ids, ...filter }: Filter): string =>
     value === undefined ? [] : [`${name} ${value}`]
   ).join(", ")
 
-const logCommand = (act: string, filter: Filter, plan: Plan, more: Readonly<Record<string, string | boolean>> = {}) =>
+const logCommand = (
+  command: string,
+  filter: Filter,
+  plan: Plan,
+  more: Readonly<Record<string, string | boolean>> = {}
+) =>
   Effect.logInfo("operator acted").pipe(
-    Effect.annotateLogs({ command: act, plan: plan.hash, letters: plan.count, filter: described(filter), ...more })
+    Effect.annotateLogs({ command, plan: plan.hash, letters: plan.count, filter: described(filter), ...more })
   )
 
 export interface Redriven {
   readonly count: number
-  /** When the first and the last are tried again, our clock, ms. */
+  /** When the first and the last delivery are tried again, our clock, ms. */
   readonly from: number
   readonly to: number
 }
 
-/** Fails if the outcome of a write or step of one of these is unknown. */
+/** Fails if one of these letters has a write or step of unknown outcome. */
 const ensureResolved = Effect.fnUntraced(function*(letters: ReadonlyArray<DeadLetter>) {
   const unknown: Array<number> = []
   for (const letter of letters) {
@@ -150,14 +156,14 @@ const ensureResolved = Effect.fnUntraced(function*(letters: ReadonlyArray<DeadLe
   if (first === undefined) return
   return yield* new Unresolved({
     message:
-      `${unknown.length} of these dead letters have a write or step of unknown outcome, which a redrive without the ` +
-      `journal might do twice: ${unknown.slice(0, 20).join(", ")}${unknown.length > 20 ? ", …" : ""}`,
-    hint: `rollcall deadletters show ${first} shows what it was; say whether it happened with \`rollcall deadletters ` +
-      `resolve ${first} --happened\` or \`--did-not-happen\`, or redrive without --fresh`
+      `${unknown.length} of these dead letters have a write or step of unknown outcome, which a redrive with --fresh ` +
+      `might do twice: ${unknown.slice(0, 20).join(", ")}${unknown.length > 20 ? ", …" : ""}`,
+    hint: `\`rollcall deadletters show ${first}\` shows the write or step; report its outcome with ` +
+      `\`rollcall deadletters resolve ${first} --happened\` or \`--did-not-happen\`, or redrive without --fresh`
   })
 })
 
-/** Sends what was planned again, from now on, evenly `over` a time, a week at most. */
+/** Redrives the planned letters, spread evenly `over` a duration from now on, a week at most. */
 export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   filter: Filter,
   hash: string,
@@ -189,7 +195,7 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   return { count, from, to: dueAt(Math.max(0, parts.length - 1)) }
 })
 
-/** Gives what was planned up for good; what is parked behind it goes on. Gives how many. */
+/** Discards the planned letters for good; the deliveries parked behind them go on. Returns the number of discarded letters. */
 export const discard = Effect.fn("DeadLetters.discard")(function*(
   filter: Filter,
   hash: string

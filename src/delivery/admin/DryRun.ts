@@ -1,9 +1,9 @@
 /**
- * Runs a handler over a stretch of the log outside the deliveries' tables, and tells what it would do. Hides which deliveries
- * that would be, and how an attempt is made of what can only be read.
+ * Runs a handler over a range of the log without creating deliveries, and reports the requests that it would make. Hides which
+ * deliveries a replay would create, and how an attempt runs on read-only ports.
  *
  * Gotchas
- * - Each delivery is tried once, on its own: what a first one would have changed, the next does not see.
+ * - Each delivery is tried once and in isolation: it does not see the changes that an earlier one would have made.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -27,19 +27,19 @@ export interface Services extends Ports.ReadOnlyPorts {
   readonly store: Pick<Store["Service"], "identity" | "readLog">
 }
 
-/** What is rehearsed, of one integration: one event, a batch's events, or a tick. */
+/** A delivery that the dry run tries, in one integration: one event, the events of a batch, or a tick. */
 interface PlannedDelivery {
   readonly integration: string
   /** Empty: a tick. */
   readonly events: ReadonlyArray<PublishedEvent>
-  /** The batch in which its events were last delivered; null: in none. */
+  /** The batch in which its events were last delivered; null if they were in none. */
   readonly batch: string | null
-  /** Of a tick: behind `from` up to `to`. */
+  /** For a tick: the span after `from`, up to and including `to`. */
   readonly from: number
   readonly to: number
 }
 
-/** What these events would be delivered as; `batches`: by position, the batch in which an event was last delivered. */
+/** The deliveries that a replay would create for these events. `batches`: the batch in which an event was last delivered, by position. */
 const plannedDeliveriesOf = (
   { handler: { activation } }: Subscription,
   found: ReadonlyArray<MatchedEvent>,
@@ -59,7 +59,7 @@ const plannedDeliveriesOf = (
     .toSorted((a, b) => a.from - b.from)
 }
 
-/** As if it had been claimed. */
+/** The job of a delivery, as if it had been claimed. */
 const jobOf = (
   { key }: Subscription,
   { batch, events, from, integration, to }: PlannedDelivery,
@@ -85,21 +85,21 @@ const jobOf = (
   events
 })
 
-/** Nobody's: nothing of a dry run reaches the store. */
+/** A placeholder, because a dry run writes nothing to the store. */
 const noOwner = { scope: "dry run", epoch: 0 }
 
-/** Tries one. */
+/** Tries one delivery. */
 const tryDelivery = Effect.fn("DryRun.tryDelivery")(function*(
   services: Services,
   subscription: Subscription,
-  scene: PlannedDelivery,
+  delivery: PlannedDelivery,
   fresh: boolean
 ): Effect.fn.Return<DryRunDelivery> {
   const { handler, plugin } = subscription
-  const { events, from, integration } = scene
+  const { events, from, integration } = delivery
   const { requests, ...ports } = Ports.ports(services)
   const now = yield* Clock.currentTimeMillis
-  const job = jobOf(subscription, scene, now, fresh ? "dry run" : null)
+  const job = jobOf(subscription, delivery, now, fresh ? "dry run" : null)
   const attempt = Job.attemptOf(subscription, job, noOwner, ports.deliveries)
   const { accounts, store } = services
   const exit = yield* configurationOf(plugin, integration).pipe(
@@ -107,7 +107,7 @@ const tryDelivery = Effect.fn("DryRun.tryDelivery")(function*(
     Effect.flatMap((values) =>
       Job.runHandler({ accounts, store, ...ports, packageLocks: new Map() }, attempt, job, values)
     ),
-    // an operator waits for it: time in which a request waits for its turn at the API counts too
+    // an operator is waiting, so time in which a request waits for a slot at the API counts too
     Effect.timeoutOrElse({ duration: Job.timeoutOf(handler), orElse: () => Effect.fail(new TimedOut()) }),
     containUncaught({ plugin: plugin.name, handler: handler.name, delivery: 0 }),
     Effect.exit
@@ -122,20 +122,20 @@ const tryDelivery = Effect.fn("DryRun.tryDelivery")(function*(
   }
 })
 
-/** Tries what a replay of this stretch would deliver, at most `limit` deliveries of it. */
+/** Tries the deliveries that a replay of this range would create, at most `limit` of them. */
 export const dryRun = Effect.fn("DryRun.dryRun")(function*(
   services: Services,
   subscription: Subscription,
-  { fresh, limit, ...stretch }: ReplayRequest & { readonly fresh: boolean; readonly limit: number },
+  { fresh, limit, ...request }: ReplayRequest & { readonly fresh: boolean; readonly limit: number },
   integrations: ReadonlyArray<string>
 ): Effect.fn.Return<DryRunResult, PluginRequestError | StoreError, Store> {
-  const range = yield* resolveRange(stretch)
-  const scenes: Array<PlannedDelivery> = []
+  const range = yield* resolveRange(request)
+  const planned: Array<PlannedDelivery> = []
   let deliveries = 0
   const take = (some: ReadonlyArray<PlannedDelivery>) =>
     Effect.sync(() => {
       deliveries += some.length
-      scenes.push(...some.slice(0, limit - scenes.length))
+      planned.push(...some.slice(0, limit - planned.length))
     })
   yield* subscription.handler.activation._tag === "Tick"
     ? take(integrations.map((integration) => ({
@@ -152,6 +152,6 @@ export const dryRun = Effect.fn("DryRun.dryRun")(function*(
           : Effect.succeed<ReadonlyMap<number, string>>(new Map()),
         (batches) => take(plannedDeliveriesOf(subscription, found, batches))
       ))
-  const results = yield* Effect.forEach(scenes, (scene) => tryDelivery(services, subscription, scene, fresh))
+  const results = yield* Effect.forEach(planned, (delivery) => tryDelivery(services, subscription, delivery, fresh))
   return { ...range, deliveries, results, omitted: deliveries - results.length }
 })

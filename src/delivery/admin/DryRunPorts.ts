@@ -1,14 +1,13 @@
 /**
- * The ports as a dry run has them: everything can be read, and what would be written is written down here and nowhere else.
+ * The read-only ports of a dry run. Reads are real; writes are only recorded here.
  *
  * Invariants
- * 1. Nothing given to a dry run can write: of the source it has the reads, of the store what the journal holds, of the
- *    network GET and HEAD
- * 2. What was journaled counts, as it would in a replay
+ * 1. The ports that a dry run gets cannot write: reads of the source, reads of the store, GET and HEAD on the network
+ * 2. Results in the journal are used, as in a replay
  *
  * Gotchas
- * - What an earlier attempt began and never heard of again counts as not begun: only a real attempt asks what became of it.
- * - What a write would answer is made up: an id that begins with `dry-run`, and nothing else. So is that of a request.
+ * - A write of unknown outcome counts as not started: only a real attempt verifies whether it took effect.
+ * - The response of a write is invented: an id that starts with `dry-run` and nothing else. The response of an HTTP request is `{}`.
  */
 import * as Effect from "effect/Effect"
 import type { HttpBody } from "effect/http/HttpBody"
@@ -24,11 +23,11 @@ import { Invalid, type SendHooks, type Source } from "../../source/Source.ts"
 import type { BeginRefusal, BeginResult, Deliveries, StepKey } from "../../store/Deliveries.ts"
 import type { DryRunRequest } from "./PluginAdmin.ts"
 
-/** What a dry run reads of, and all it has. */
+/** Everything that a dry run can access. */
 export interface ReadOnlyPorts {
   readonly source: Pick<Source["Service"], "page" | "read">
   readonly deliveries: Pick<Deliveries["Service"], "result" | "entries" | "batches" | "content" | "applicationsOf">
-  /** Asked for GET and HEAD only. */
+  /** Used for GET and HEAD only. */
   readonly http: HttpClient.HttpClient
 }
 
@@ -36,7 +35,7 @@ const isRead = (method: string): boolean => method === "GET" || method === "HEAD
 
 const decoder = new TextDecoder()
 
-/** JSON where it is, for people to read. */
+/** The body for people to read, parsed if it is JSON. */
 const bodyOf = (body: HttpBody): unknown => {
   if (body._tag === "Empty") return null
   if (body._tag !== "Uint8Array") return `(${body._tag})`
@@ -48,15 +47,15 @@ const bodyOf = (body: HttpBody): unknown => {
   }
 }
 
-const httpOf = ({ http }: ReadOnlyPorts, asked: Array<DryRunRequest>): HttpClient.HttpClient =>
+const httpOf = ({ http }: ReadOnlyPorts, requests: Array<DryRunRequest>): HttpClient.HttpClient =>
   HttpClient.make((request, url) => {
     if (isRead(request.method)) return http.execute(request)
-    // a query may hold a secret
+    // the query is left out, because it may contain a secret
     const what = `${request.method} ${url.origin}${url.pathname}`
     return Effect.sync(() => {
-      asked.push({ what, integration: null, params: {}, body: bodyOf(request.body) })
-      const answer = new Response("{}", { headers: { "content-type": "application/json" } })
-      return HttpClientResponse.fromWeb(request, answer)
+      requests.push({ what, integration: null, params: {}, body: bodyOf(request.body) })
+      const response = new Response("{}", { headers: { "content-type": "application/json" } })
+      return HttpClientResponse.fromWeb(request, response)
     })
   })
 
@@ -69,35 +68,35 @@ interface Write {
   readonly scale?: ProficiencyScale
 }
 
-const sourceOf = ({ source: { page, read } }: ReadOnlyPorts, asked: Array<DryRunRequest>): Source["Service"] => {
+const sourceOf = ({ source: { page, read } }: ReadOnlyPorts, requests: Array<DryRunRequest>): Source["Service"] => {
   const write = Effect.fnUntraced(function*({ integration, ...request }: Write) {
     const faults = checkWrite(request).filter(({ rule }) => rule !== "pattern_unsupported")
     if (faults.length > 0) return yield* new Invalid({ faults })
-    asked.push({ what: request.write, integration, params: request.params, body: request.body })
+    requests.push({ what: request.write, integration, params: request.params, body: request.body })
     const { data } = writeSchemas[request.write]
-    return yield* Effect.orDie(Schema.decodeUnknownEffect(data)({ id: `dry-run-${asked.length}` }))
+    return yield* Effect.orDie(Schema.decodeUnknownEffect(data)({ id: `dry-run-${requests.length}` }))
   })
   return {
     page,
     read,
-    // the schema that decoded it is this write's
+    // the data was decoded with the schema of this write
     write: <W extends WriteName, E>(request: Write & { readonly write: W }, { before }: SendHooks<E>) =>
       Effect.andThen(before, write(request) as Effect.Effect<WriteData<W>, Invalid>)
   }
 }
 
-const nameOf = ({ dedupKeys, step }: StepKey, occasion = dedupKeys[0]): string => JSON.stringify([occasion, step])
+const nameOf = ({ dedupKeys, step }: StepKey, dedupKey = dedupKeys[0]): string => JSON.stringify([dedupKey, step])
 
-/** A journal that is read, and goes on in memory. What is neither read nor a step has no place in a dry run. */
+/** Reads the stored journal and keeps new results in memory. Methods that a dry run does not need die. */
 const deliveriesOf = ({ deliveries }: ReadOnlyPorts): Deliveries["Service"] => {
   const results = new Map<string, Json>()
   const resultOf = (key: StepKey) =>
     Effect.suspend(() => {
-      const own = key.dedupKeys.map((occasion) => results.get(nameOf(key, occasion))).find((one) => one !== undefined)
+      const own = key.dedupKeys.map((dedupKey) => results.get(nameOf(key, dedupKey))).find((one) => one !== undefined)
       return own === undefined ? deliveries.result(key) : Effect.succeed(own)
     })
-  const impossible = Effect.die(new Error("a dry run has no deliveries to settle, and no operators"))
-  const never = () => impossible
+  const unavailable = Effect.die(new Error("this method of Deliveries is not available in a dry run"))
+  const unavailableMethod = () => unavailable
   return {
     entries: deliveries.entries,
     batches: deliveries.batches,
@@ -114,27 +113,27 @@ const deliveriesOf = ({ deliveries }: ReadOnlyPorts): Deliveries["Service"] => {
       ),
     finish: (_, key, result) => Effect.sync(() => void results.set(nameOf(key), result)),
     withdraw: () => Effect.void,
-    registerHandlers: never,
-    dispatch: never,
-    dispatchTicks: never,
-    settleAndClaim: never,
-    handlers: impossible,
-    backlog: impossible,
-    deadLetters: never,
-    deadLetterDetail: never,
-    redrive: never,
-    discard: never,
-    unresolvedSteps: never,
-    resolve: never,
-    replay: never,
-    switchedOff: impossible,
-    setSwitch: never,
-    awaitCommand: never,
-    prune: never
+    registerHandlers: unavailableMethod,
+    dispatch: unavailableMethod,
+    dispatchTicks: unavailableMethod,
+    settleAndClaim: unavailableMethod,
+    handlers: unavailable,
+    backlog: unavailable,
+    deadLetters: unavailableMethod,
+    deadLetterDetail: unavailableMethod,
+    redrive: unavailableMethod,
+    discard: unavailableMethod,
+    unresolvedSteps: unavailableMethod,
+    resolve: unavailableMethod,
+    replay: unavailableMethod,
+    switchedOff: unavailable,
+    setSwitch: unavailableMethod,
+    awaitCommand: unavailableMethod,
+    prune: unavailableMethod
   }
 }
 
-/** For one delivery: the ports to run it with, and what it would have asked for, as it comes. */
+/** The ports for one delivery, and the requests that it would have made, in order. */
 export const ports = (readable: ReadOnlyPorts) => {
   const requests: Array<DryRunRequest> = []
   return {

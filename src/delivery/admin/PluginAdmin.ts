@@ -1,6 +1,6 @@
 /**
- * The plugins of the running process as its operators hold them: how each is, what is switched off, and delivering a
- * stretch of the log again. Hides which of that is configured, stored, or known to the engine alone.
+ * The plugins of the running process, for operators: their status, their switches, replays and dry runs. Hides which data comes
+ * from the configuration, from the store and from the engine.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,45 +10,48 @@ import type { Failure, HandlerName, Switch } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { DeliveryStatus, HandlerStatus } from "../engine/DeliveryEngine.ts"
 
-/** Positions are of the log, times our clock, ms. */
+/** Positions are positions of the log. Times are our clock, ms. */
 
 export interface HandlerView {
   readonly handler: string
-  /** What makes it run: a trigger, or how often. */
+  /** The handler's triggers, or its interval; null: the handler is no longer configured. */
   readonly trigger: { readonly kind: "event" | "batch" | "tick"; readonly of: string } | null
-  /** Up to here its deliveries are made; null: it never ran. */
+  /** Deliveries have been created for all events up to this position; null: the handler was never registered. */
   readonly position: number | null
-  /** Events behind that. */
+  /** Events of the log after that position. */
   readonly lag: number
   readonly running: number
-  /** For their turn, or for what is dead before them. */
+  /** Deliveries that wait for their next attempt, for an earlier delivery of their record, or behind a dead letter. */
   readonly waiting: number
   readonly due: number
   readonly dead: number
-  /** When the oldest of these that is not dead was made. */
+  /** When the oldest delivery that is not dead was created. */
   readonly oldest: number | null
   readonly circuitOpen: HandlerStatus["circuitOpen"]
 }
 
 export interface PluginIntegration {
   readonly integration: string
-  /** `unconfigured`: its deliveries wait. `removed`: the integration is not configured any more, its deliveries wait. */
+  /**
+   * `unconfigured`: the plugin's configuration is incomplete. `removed`: the integration is no longer configured. In both states
+   * the deliveries wait.
+   */
   readonly state: "on" | "off" | "unconfigured" | "removed"
-  /** Why it is not on. */
+  /** Why the plugin is not on in this integration. */
   readonly reason: string | null
 }
 
 export interface PluginView {
   readonly plugin: string
-  /** False: something is left of a plugin, or of a handler, that the configuration no longer has. */
+  /** False: the plugin is no longer configured, but some of its deliveries remain. */
   readonly configured: boolean
-  /** Not switched off as a whole. */
+  /** False: an operator has switched off the whole plugin. */
   readonly on: boolean
   readonly handlers: ReadonlyArray<HandlerView>
   readonly integrations: ReadonlyArray<PluginIntegration>
 }
 
-/** How delivering as a whole is. */
+/** The state of the delivery engine. */
 export type EngineState = Pick<DeliveryStatus, "state" | "reason">
 
 export interface PluginsView extends EngineState {
@@ -56,18 +59,18 @@ export interface PluginsView extends EngineState {
   readonly plugins: ReadonlyArray<PluginView>
 }
 
-/** A stretch of the log, delivered again to one handler. */
+/** Requests that a range of the log is delivered again to one handler. */
 export interface ReplayRequest extends HandlerName {
-  /** A position, whose event is the first, or a time (RFC 3339); the oldest that is kept without it. */
+  /** The position of the first event, or a time (RFC 3339). Default: the oldest event that is kept. */
   readonly from?: string | undefined
-  /** A position, whose event is the last, or a time, before which it is; now without it. */
+  /** The position of the last event, or a time: the range ends before it. Default: the newest event. */
   readonly to?: string | undefined
   readonly integration?: string | undefined
 }
 
 export interface ReplayResult {
   readonly deliveries: number
-  /** First and last position that was looked at. */
+  /** The first and the last position of the range. */
   readonly from: number
   readonly to: number
 }
@@ -77,32 +80,35 @@ export interface DryRunRequest {
   /** `addTag`, `POST https://hooks.example/in` */
   readonly what: string
   readonly integration: string | null
-  /** Of a write: what stands in its path. */
+  /** For a write: the ids in its path. */
   readonly params: Readonly<Record<string, unknown>>
   readonly body: unknown
 }
 
-/** One delivery that was rehearsed. */
+/** One delivery that was tried in a dry run. */
 export interface DryRunDelivery {
   readonly integration: string
-  /** Of the event, of the first of a batch, or behind the tick. */
+  /** The position of the event, of the first event of a batch, or the position after which the span of a tick starts. */
   readonly position: number
-  /** Records, with their model before them. */
+  /** As `model/id`. */
   readonly records: ReadonlyArray<string>
   readonly requests: ReadonlyArray<DryRunRequest>
-  /** null: it would settle. */
+  /** null: the delivery would succeed. */
   readonly failure: Pick<Failure, "reason" | "message" | "refusal" | "faults"> | null
 }
 
 export interface DryRunResult extends ReplayResult {
   readonly results: ReadonlyArray<DryRunDelivery>
-  /** Deliveries that were left out, being too many. */
+  /** Deliveries that were not tried, because they exceed the limit. */
   readonly omitted: number
 }
 
-/** Nothing was done. */
+/** The request was refused. Nothing was changed. */
 export class PluginRequestError extends Schema.TaggedError<PluginRequestError>()("PluginRequestError", {
-  /** `malformed`: the request is wrong; `unknown`: there is no such thing; `now`: not in this condition. */
+  /**
+   * `malformed`: the request is invalid. `unknown`: the plugin, handler or integration was not found. `conflict`: the request is
+   * not possible in the current state.
+   */
   reason: Schema.Literals(["malformed", "unknown", "conflict"]),
   message: Schema.String,
   hint: Schema.String
@@ -112,19 +118,19 @@ export class PluginAdmin extends Context.Service<PluginAdmin, {
   readonly engineState: Effect.Effect<EngineState>
   readonly view: Effect.Effect<PluginsView, StoreError>
   /**
-   * Returns once of everything up to `position` nothing is left but what waits for its next try, for others of its batch or
-   * for an operator; or delivering has stopped.
+   * Returns once every delivery up to `position` has ended or waits for its next attempt, for its batch to fill or for an
+   * operator; or once the engine has stopped.
    */
   readonly awaitDrained: (position: number) => Effect.Effect<EngineState>
-  /** Switches a plugin, everywhere or in one integration, or the writes of all. */
+  /** Switches a plugin on or off, everywhere or in one integration, or the writes of all plugins. */
   readonly setSwitch: (which: Switch, on: boolean) => Effect.Effect<void, PluginRequestError | StoreError>
-  /** `fresh`: with a journal of its own, so that what was done is done again. */
+  /** `fresh`: with a journal of its own, so that steps and writes are done again. */
   readonly replay: (
-    stretch: ReplayRequest & { readonly fresh: boolean }
+    request: ReplayRequest & { readonly fresh: boolean }
   ) => Effect.Effect<ReplayResult, PluginRequestError | StoreError>
-  /** What that would do, at most for `limit` deliveries. Writes nothing, anywhere. */
+  /** Runs the handler for at most `limit` deliveries of the range and reports the requests that it would make. Writes nothing. */
   readonly dryRun: (
-    stretch: ReplayRequest & { readonly fresh: boolean; readonly limit: number }
+    request: ReplayRequest & { readonly fresh: boolean; readonly limit: number }
   ) => Effect.Effect<DryRunResult, PluginRequestError | StoreError>
 }>()("rollcall/delivery/PluginAdmin") {}
 
@@ -133,13 +139,13 @@ export const unknownPlugin = (plugin: string, known: ReadonlyArray<string>): Plu
     reason: "unknown",
     message: `there is no plugin "${plugin}"`,
     hint: known.length === 0
-      ? "none is configured: name it in `plugins` of rollcall.config.ts"
+      ? "no plugin is configured: add it to `plugins` in rollcall.config.ts"
       : `the plugins are ${known.join(", ")}`
   })
 
 const idle: EngineState = { state: "running", reason: null }
 
-/** Where no plugin is configured. */
+/** The layer for a process without plugins. */
 export const none: Layer.Layer<PluginAdmin> = Layer.succeed(PluginAdmin, {
   engineState: Effect.succeed(idle),
   view: Effect.succeed({ ...idle, writesStopped: false, plugins: [] }),

@@ -1,8 +1,8 @@
 /**
- * What operators see of plugins and may do with them, put together from the configuration, the store and the engine.
+ * Implements `PluginAdmin`: combines the data of the configuration, the store and the engine.
  *
  * Gotchas
- * - Switches stand in the store: they outlast restarts, and count for every process that delivers.
+ * - Switches are in the store: they outlast restarts and apply to every process that delivers.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -41,7 +41,7 @@ const triggerOf = ({ activation }: Handler<unknown>): NonNullable<HandlerView["t
 const isOff = (off: ReadonlyArray<Switch>, plugin: string, integration: string | null): boolean =>
   off.some((one) => one._tag === "Plugin" && one.plugin === plugin && one.integration === integration)
 
-/** What the engine and the store know, in hand. */
+/** A snapshot of the data from the engine and the store. */
 interface AdminSnapshot {
   readonly status: DeliveryStatus
   readonly newest: number
@@ -67,7 +67,7 @@ const handlerView = (
     handler,
     trigger,
     position,
-    // who runs by the clock is not fed from the log
+    // a scheduled handler does not read the log
     lag: position === null || trigger === null || trigger.kind === "tick" ? 0 : Math.max(0, newest - position),
     running: sum(({ running }) => running),
     waiting: sum(({ later, waiting }) => later + waiting),
@@ -78,13 +78,13 @@ const handlerView = (
   }
 }
 
-/** Integrations that are not configured any more, with how many deliveries of the plugin wait for them. */
+/** Integrations that are no longer configured, with the number of deliveries of the plugin that wait for them. */
 const removedOf = (plugin: string, { backlog, integrations }: AdminSnapshot): ReadonlyArray<PluginIntegration> =>
   [...Map.groupBy(backlog.filter((one) => one.plugin === plugin), ({ integration }) => integration)]
     .flatMap(([integration, own]): ReadonlyArray<PluginIntegration> => {
       const wait = own.reduce((sum, { due, later, waiting }) => sum + due + later + waiting, 0)
       if (integrations.includes(integration) || wait === 0) return []
-      const deliveries = wait === 1 ? "1 delivery waits" : `${wait} deliveries wait`
+      const deliveries = wait === 1 ? "1 delivery is waiting" : `${wait} deliveries are waiting`
       return [{ integration, state: "removed", reason: `${deliveries} until the integration is added again` }]
     })
 
@@ -100,36 +100,36 @@ const usedIn = (plugin: Plugin<unknown>, { integrations, off, status }: AdminSna
     return { integration, state: "on", reason: null }
   })
 
-/** Of what the configuration does not have any more, only what is left to be done is shown. */
+/** Handlers that are no longer configured and still have deliveries. */
 const leftoverHandlers = (
-  known: AdminSnapshot,
+  snapshot: AdminSnapshot,
   plugin: string,
   configured: ReadonlyArray<string>
 ): ReadonlyArray<HandlerView> => {
-  const own = known.backlog.filter((one) => one.plugin === plugin).map(({ handler }) => handler)
+  const own = snapshot.backlog.filter((one) => one.plugin === plugin).map(({ handler }) => handler)
   return [...new Set(own)].filter((handler) => !configured.includes(handler))
-    .map((handler) => handlerView(known, plugin, handler, null))
+    .map((handler) => handlerView(snapshot, plugin, handler, null))
 }
 
-const pluginsView = (configured: Configured, known: AdminSnapshot): ReadonlyArray<PluginView> => {
+const pluginsView = (configured: Configured, snapshot: AdminSnapshot): ReadonlyArray<PluginView> => {
   const names = new Set(configured.map(({ name }) => name))
-  const gone = new Set(known.backlog.flatMap(({ plugin }) => names.has(plugin) ? [] : [plugin]))
+  const gone = new Set(snapshot.backlog.flatMap(({ plugin }) => names.has(plugin) ? [] : [plugin]))
   return [
     ...configured.map((plugin): PluginView => ({
       plugin: plugin.name,
       configured: true,
-      on: !isOff(known.off, plugin.name, null),
+      on: !isOff(snapshot.off, plugin.name, null),
       handlers: [
-        ...plugin.handlers.map((handler) => handlerView(known, plugin.name, handler.name, triggerOf(handler))),
-        ...leftoverHandlers(known, plugin.name, plugin.handlers.map(({ name }) => name))
+        ...plugin.handlers.map((handler) => handlerView(snapshot, plugin.name, handler.name, triggerOf(handler))),
+        ...leftoverHandlers(snapshot, plugin.name, plugin.handlers.map(({ name }) => name))
       ],
-      integrations: [...usedIn(plugin, known), ...removedOf(plugin.name, known)]
+      integrations: [...usedIn(plugin, snapshot), ...removedOf(plugin.name, snapshot)]
     })),
     ...[...gone].map((plugin): PluginView => ({
       plugin,
       configured: false,
       on: false,
-      handlers: leftoverHandlers(known, plugin, []),
+      handlers: leftoverHandlers(snapshot, plugin, []),
       integrations: []
     }))
   ]
@@ -140,11 +140,11 @@ const conflict = (message: string, hint: string) => new PluginRequestError({ rea
 const make = Effect.fnUntraced(function*(configured: Configured) {
   const store = yield* Store
   const deliveries = yield* Deliveries
-  const delivery = yield* DeliveryEngine
+  const engine = yield* DeliveryEngine
   const { applicationsOf, batches, content, entries, result } = deliveries
   const { page, read } = yield* Source
   const { identity, readLog } = store
-  /** Nothing in it writes. */
+  /** Contains only services that read. */
   const readable: DryRun.Services = {
     store: { identity, readLog },
     deliveries: { applicationsOf, batches, content, entries, result },
@@ -159,8 +159,8 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
   )
 
   const view: PluginAdmin["Service"]["view"] = Effect.gen(function*() {
-    const known: AdminSnapshot = {
-      status: yield* delivery.status,
+    const snapshot: AdminSnapshot = {
+      status: yield* engine.status,
       newest: (yield* store.logRange).newest,
       states: yield* deliveries.handlers,
       backlog: yield* deliveries.backlog,
@@ -168,10 +168,10 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
       integrations: yield* integrationIds
     }
     return {
-      state: known.status.state,
-      reason: known.status.reason,
-      writesStopped: known.off.some(({ _tag }) => _tag === "Writes"),
-      plugins: pluginsView(configured, known)
+      state: snapshot.status.state,
+      reason: snapshot.status.reason,
+      writesStopped: snapshot.off.some(({ _tag }) => _tag === "Writes"),
+      plugins: pluginsView(configured, snapshot)
     }
   })
 
@@ -198,12 +198,12 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
     if (!isEnabledIn(plugin, integration)) {
       return yield* conflict(
         `${plugin.name} is off for ${integration} in the configuration`,
-        "switch it on there, in `integrations` or `others` of its `with({ … })`, and start anew"
+        "switch it on in the configuration, in `integrations` or `others` of its `with({ … })`, and restart"
       )
     }
     if (isOff(yield* deliveries.switchedOff, plugin.name, null)) {
       return yield* conflict(
-        `${plugin.name} is off everywhere`,
+        `${plugin.name} is switched off everywhere`,
         `switch it on first: rollcall plugins on ${plugin.name}`
       )
     }
@@ -219,7 +219,7 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
     yield* Effect.annotateLogs(Effect.logInfo("operator acted"), { ...action, ...(detail === "" ? {} : { detail }) })
   })
 
-  /** Under the key that the store gave it. */
+  /** The subscription of a handler, with the key that the store has assigned to it. */
   const subscriptionOf = Effect.fnUntraced(function*(name: string, handlerName: string) {
     const plugin = yield* find(name)
     const handler = plugin.handlers.find((handler) => handler.name === handlerName)
@@ -231,7 +231,7 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
       })
     }
     const state = (yield* deliveries.handlers).find((one) => one.plugin === name && one.handler === handlerName)
-    if (state === undefined) return yield* conflict("delivering has not begun yet", "try again in a moment")
+    if (state === undefined) return yield* conflict("delivery has not started yet", "try again in a moment")
     const subscription: Subscription = { key: state.key, plugin, handler, batchWindow: batchWindowOf(handler) }
     return subscription
   })
@@ -242,30 +242,30 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
     return ids.filter((id) => (only ?? id) === id && isEnabledIn(plugin, id))
   })
 
-  /** What is meant, as far as it exists. */
+  /** Finds the handler and the integrations that a request names; fails if one of them does not exist. */
   const resolveTarget = Effect.fnUntraced(function*({ handler, integration, plugin }: ReplayRequest) {
     const subscription = yield* subscriptionOf(plugin, handler)
     return { subscription, integrations: yield* integrationsFor(subscription.plugin, integration) }
   })
 
-  const replay: PluginAdmin["Service"]["replay"] = (stretch) =>
+  const replay: PluginAdmin["Service"]["replay"] = (request) =>
     Effect.flatMap(
-      resolveTarget(stretch),
-      ({ integrations, subscription }) => Replay.replay(subscription, stretch, integrations)
+      resolveTarget(request),
+      ({ integrations, subscription }) => Replay.replay(subscription, request, integrations)
     ).pipe(
       Effect.provideService(Store, store),
       Effect.provideService(Deliveries, deliveries)
     )
 
-  const dryRun: PluginAdmin["Service"]["dryRun"] = (stretch) =>
+  const dryRun: PluginAdmin["Service"]["dryRun"] = (request) =>
     Effect.flatMap(
-      resolveTarget(stretch),
-      ({ integrations, subscription }) => DryRun.dryRun(readable, subscription, stretch, integrations)
+      resolveTarget(request),
+      ({ integrations, subscription }) => DryRun.dryRun(readable, subscription, request, integrations)
     ).pipe(Effect.provideService(Store, store))
 
   return PluginAdmin.of({
-    engineState: delivery.status,
-    awaitDrained: delivery.awaitDrained,
+    engineState: engine.status,
+    awaitDrained: engine.awaitDrained,
     view,
     setSwitch,
     replay,
@@ -273,7 +273,7 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
   })
 })
 
-/** `HttpClient`: what dry runs may GET with. */
+/** Dry runs send their GET and HEAD requests with `HttpClient`. */
 export const layer = (
   plugins: Configured
 ): Layer.Layer<PluginAdmin, never, Store | Deliveries | DeliveryEngine | Source | HttpClient.HttpClient> =>

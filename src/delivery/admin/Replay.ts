@@ -1,10 +1,10 @@
 /**
- * A stretch of the log as deliveries of one handler. Hides how positions and times name it, and that a log is long.
+ * Delivers a range of the log again to one handler. Hides how positions and times select the range, and that it is read in pages.
  *
  * Gotchas
- * - A replay that is cut short has made what it has made; made again, its steps find their journal.
- * - Times are looked up in the order of the log, by when its events were detected: what a hold kept back lies where it was
- *   released.
+ * - If a replay is interrupted, the deliveries created so far remain. When it is repeated, steps find their results in the journal.
+ * - A time is looked up in log order, by the detection time of the events. Events that a hold kept back are at the position of
+ *   their release.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -17,13 +17,13 @@ import { toPublishedEvent } from "../engine/EventCache.ts"
 import { matchEvent, type Subscription } from "../engine/Subscription.ts"
 import { PluginRequestError, type ReplayRequest, type ReplayResult } from "./PluginAdmin.ts"
 
-/** First and last position. */
+/** The first and the last position of a range. */
 export interface PositionRange {
   readonly from: number
   readonly to: number
 }
 
-/** Rows of the log that are read at once. */
+/** Rows of the log per query. */
 const pageSize = 500
 
 const malformed = (message: string, hint: string) => new PluginRequestError({ reason: "malformed", message, hint })
@@ -33,7 +33,7 @@ const instantOf = (text: string): number | null =>
     ? Date.parse(text)
     : null
 
-/** The first position whose event was not detected before `at`; behind the newest if there is none. */
+/** The first position whose event was detected at or after `at`; the position after the newest one if there is none. */
 const positionAt = Effect.fnUntraced(function*(at: number, { newest, oldest }: { oldest: number; newest: number }) {
   const store = yield* Store
   let [low, high] = [oldest, newest + 1]
@@ -46,18 +46,18 @@ const positionAt = Effect.fnUntraced(function*(at: number, { newest, oldest }: {
   return low
 })
 
-/** Which part of the log is meant. */
+/** The range of the log that a request selects. */
 export const resolveRange = Effect.fnUntraced(function*(
   { from, to }: Pick<ReplayRequest, "from" | "to">
 ): Effect.fn.Return<PositionRange, PluginRequestError | StoreError, Store> {
   const store = yield* Store
   const kept = yield* store.logRange
-  const place = Effect.fnUntraced(function*(text: string) {
+  const resolve = Effect.fnUntraced(function*(text: string) {
     const position = parsePosition(store.identity, text)
     if (position === "foreign") {
       return yield* malformed(
         `${text} is a position of another store, or of a generation that was replaced`,
-        "take one that this process gave"
+        "use a position that this process has returned"
       )
     }
     if (position !== "malformed") {
@@ -65,39 +65,42 @@ export const resolveRange = Effect.fnUntraced(function*(
       if (position.chain !== null && position.chain !== chain && position.position >= kept.oldest) {
         return yield* malformed(
           `the log holds another event at ${text}: the store was restored from an older copy`,
-          "take a position that this process gave, or a time"
+          "use a position that this process has returned, or a time"
         )
       }
       return { position: position.position, exact: true }
     }
     const at = instantOf(text)
     if (at === null) {
-      return yield* malformed(`"${text}" is neither a position nor a time`, "write one such as 2026-03-01T12:00:00Z")
+      return yield* malformed(`"${text}" is neither a position nor a time`, "write a time such as 2026-03-01T12:00:00Z")
     }
     return { position: yield* positionAt(at, kept), exact: false }
   })
-  const first = from === undefined ? { position: kept.oldest, exact: false } : yield* place(from)
+  const first = from === undefined ? { position: kept.oldest, exact: false } : yield* resolve(from)
   if (first.exact && first.position < kept.oldest) {
-    return yield* malformed("the log is not kept any more from this position on", "leave `from` away for what is kept")
+    return yield* malformed(
+      "the log no longer reaches back to this position",
+      "leave out `from` to start with the oldest event that is kept"
+    )
   }
-  const end = to === undefined ? { position: kept.newest, exact: true } : yield* place(to)
+  const end = to === undefined ? { position: kept.newest, exact: true } : yield* resolve(to)
   const range = {
     from: Math.max(1, first.position),
     to: Math.min(kept.newest, end.exact ? end.position : end.position - 1)
   }
   if (range.to < range.from) {
-    return yield* malformed("there is no event in this stretch of the log", "move `from` or `to`")
+    return yield* malformed("there is no event in this range of the log", "change `from` or `to`")
   }
   return range
 })
 
-/** What the handler would be given. */
+/** An event that the handler accepts. */
 export interface MatchedEvent {
   readonly entry: LogEntry
   readonly event: PublishedEvent
 }
 
-/** Gives `take` what the handler would be given in these integrations, a portion at a time and in order. */
+/** Calls `take` with the events that the handler accepts in these integrations, a page at a time and in order. */
 export const forEachMatch = Effect.fnUntraced(function*<E, R>(
   subscription: Subscription,
   { from, to }: PositionRange,
@@ -119,7 +122,7 @@ export const forEachMatch = Effect.fnUntraced(function*<E, R>(
   }
 })
 
-/** Of a handler that runs by the clock: once for the whole stretch. */
+/** For a scheduled handler: one tick that spans the whole range. */
 const tickOf = ({ key }: Subscription, { from, to }: PositionRange, integration: string, now: number): NewDelivery => ({
   handler: key,
   integration,
@@ -130,36 +133,36 @@ const tickOf = ({ key }: Subscription, { from, to }: PositionRange, integration:
   fresh: null
 })
 
-/** Makes the deliveries, a portion in each transaction. */
+/** Creates the deliveries, one transaction per page. */
 export const replay = Effect.fn("Replay.replay")(function*(
   subscription: Subscription,
-  { fresh, integration, ...stretch }: ReplayRequest & { readonly fresh: boolean },
+  { fresh, integration, ...request }: ReplayRequest & { readonly fresh: boolean },
   integrations: ReadonlyArray<string>
 ): Effect.fn.Return<ReplayResult, PluginRequestError | StoreError, Store | Deliveries> {
   const deliveries = yield* Deliveries
-  const range = yield* resolveRange(stretch)
+  const range = yield* resolveRange(request)
   const at = yield* Clock.currentTimeMillis
   const action = {
     at,
     command: "plugins.replay",
-    target: `${stretch.plugin}/${stretch.handler}`,
+    target: `${request.plugin}/${request.handler}`,
     detail: `positions ${range.from} to ${range.to}${integration === undefined ? "" : ` of ${integration}`}${
       fresh ? ", fresh" : ""
     }`
   }
   let count = 0
-  const made = Effect.fnUntraced(function*(some: ReadonlyArray<NewDelivery>) {
+  const create = Effect.fnUntraced(function*(some: ReadonlyArray<NewDelivery>) {
     if (some.length === 0) return
     count += some.length
     yield* deliveries.replay(some.map((one) => ({ ...one, fresh: fresh ? `replay-${at}` : null })), action)
   })
   yield* subscription.handler.activation._tag === "Tick"
-    ? made(integrations.map((integration) => tickOf(subscription, range, integration, at)))
+    ? create(integrations.map((integration) => tickOf(subscription, range, integration, at)))
     : forEachMatch(
       subscription,
       range,
       integrations,
-      (found) => made(found.flatMap(({ entry, event }) => deliveriesOf([subscription], entry, event, at)))
+      (found) => create(found.flatMap(({ entry, event }) => deliveriesOf([subscription], entry, event, at)))
     )
   yield* Effect.annotateLogs(Effect.logInfo("operator acted"), { ...action, deliveries: count })
   return { ...range, deliveries: count }

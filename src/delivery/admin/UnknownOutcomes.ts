@@ -1,14 +1,14 @@
 /**
- * Writes and steps of a dead letter whose outcome is unknown, and the answers of operators: "it happened", with an id if
- * it created something, or "it did not happen".
+ * Lets operators resolve the writes and steps of a dead letter whose outcome is unknown. An operator reports "it happened", with
+ * an id if the write created a record, or "it did not happen".
  *
  * Invariants
- * 1. The result that a handler is given for an answered write is what its schema says that the API answers
- * 2. "It did not happen" is not taken before the API has had the time to show the write   (L5)
+ * 1. The result that a handler gets for a resolved write matches the response schema of the write
+ * 2. "It did not happen" is accepted only after the API has had time to show the write   (L5)
  *
  * Gotchas
- * - What a step that is not a write gives back is known to its handler alone: its result is taken as it is, and if the
- *   step's schema refuses it the delivery dies again, and the answer can be corrected.
+ * - Only the handler knows the result schema of a step that is not a write, so a reported result is stored without a check. If it
+ *   does not match the schema, the delivery dies again, and the operator can correct the result.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -28,67 +28,67 @@ import type { StoreError } from "../../store/Store.ts"
 import { recordDedupKeyOf } from "../handler/Attempt.ts"
 import { settlingMillis } from "../handler/WriteVerification.ts"
 
-/** What an operator says. `id`: of what the write created. `result`: all that the write, or the step, gave back. */
+/** The outcome that an operator reports. `id`: the id of the created record. `result`: the full result of the write or step. */
 export interface ReportedOutcome {
   readonly happened: boolean
   readonly id?: string | undefined
   readonly result?: unknown
 }
 
-/** There is no such dead letter. */
+/** The dead letter does not exist. */
 export class DeadLetterNotFound
   extends Schema.TaggedError<DeadLetterNotFound>()("DeadLetterNotFound", { message: Schema.String })
 {}
 
-/** The answer does not fit the write. Nothing was done. */
+/** The reported outcome does not match the write. Nothing was changed. */
 export class InvalidOutcome extends Schema.TaggedError<InvalidOutcome>()("InvalidOutcome", {
   message: Schema.String,
   hint: Schema.String
 }) {}
 
-/** The answer cannot be taken now. Nothing was done. */
+/** The reported outcome cannot be accepted now. Nothing was changed. */
 export class OutcomeRejected extends Schema.TaggedError<OutcomeRejected>()("OutcomeRejected", {
   message: Schema.String,
   hint: Schema.String
 }) {}
 
-/** Everything that a step of this dead letter may be done once for. */
+/** All deduplication keys that a step of this dead letter can have. */
 const dedupKeysFor = (letter: DeadLetter): ReadonlyArray<string> => {
   const { event, integration, subject } = letter
   const record = subject._tag === "Tick" ? "tick" : event
   return record === null ? dedupKeysOf(letter) : [...dedupKeysOf(letter), recordDedupKeyOf(integration, record)]
 }
 
-/** The open steps of a dead letter, the oldest first. */
+/** The unresolved steps of a dead letter, oldest first. */
 export const openStepsOf = (letter: DeadLetter): Effect.Effect<ReadonlyArray<UnresolvedStep>, StoreError, Deliveries> =>
   Effect.flatMap(Deliveries, ({ unresolvedSteps }) => unresolvedSteps(letter.id, dedupKeysFor(letter)))
 
-/** The address of a write, with the ids in it; null if it is not known. */
+/** The path of a write, with the ids filled in; null if it is unknown. */
 export const pathOf = ({ target, write }: UnresolvedStep): string | null =>
   write === null || target === null ? null : writes[write].path.replaceAll(
     /\{(\w+)\}/g,
     (_, name: string) => encodeURIComponent(target.params[name]?.toWellFormed() ?? "")
   )
 
-/** Whether the API answers such a write with what it created or changed, by its id. */
+/** Whether the API's response to this write contains the id of the created or changed record. */
 export const returnsId = (write: WriteName | null): boolean => write !== null && writeSchemas[write].data !== Empty
 
 // ---- the result ---------------------------------------------------------------------------------------------------
 
-/** Not what was copied with something around it, nor what no store holds (decision 0019). */
+/** Rejects ids with surrounding spaces, which are copying mistakes, and ids that the store cannot hold (decision 0019). */
 const isId = (text: string): boolean =>
   text !== "" && text === text.trim() && !/\p{Cc}/u.test(text) && text.isWellFormed() &&
   Buffer.byteLength(text) <= 1_000
 
 const invalid = (message: string, hint: string) => new InvalidOutcome({ message, hint })
 
-/** What Rollcall knows of the record that a write created. */
+/** The published content of the record that a write created, or only its id. */
 const publishedContent = Effect.fnUntraced(function*(write: WriteName, id: string, target: UnresolvedStep["target"]) {
   const { content } = yield* Deliveries
-  const shown = write === "createApplication" && target !== null
+  const published = write === "createApplication" && target !== null
     ? yield* content({ integration: target.integration, model: "ats.application" }, id)
     : null
-  return shown === null ? { id } : JSON.parse(shown) as unknown
+  return published === null ? { id } : JSON.parse(published) as unknown
 })
 
 const writeResultOf = Effect.fnUntraced(
@@ -96,43 +96,46 @@ const writeResultOf = Effect.fnUntraced(
     const data: Schema.Codec<unknown, unknown> = writeSchemas[write].data
     if (!returnsId(write)) {
       if (id === undefined && result === undefined) return {}
-      return yield* invalid(`${write} answers without an id or a result`, "leave both out")
+      return yield* invalid(`${write} returns neither an id nor a result`, "leave both out")
     }
     if (id === undefined && result === undefined) {
       return yield* invalid(
-        `the handler goes on with what ${write} answered, and that has an id`,
-        "give the id that the other system shows, as the unified API names it"
+        `the handler needs the result of ${write}, which contains an id`,
+        "report the id that the other system shows, in the form of the unified API"
       )
     }
     if (id !== undefined && !isId(id)) {
       return yield* invalid(
-        "this is not the form of an id",
-        "an id has at most 1,000 bytes, no control characters, and no space before or behind it"
+        "this is not a valid id",
+        "an id has at most 1,000 bytes, no control characters, and no space before or after it"
       )
     }
-    const answer = result ?? (yield* publishedContent(write, id ?? "", target))
-    const decoded = Schema.decodeUnknownResult(data)(answer)
+    const response = result ?? (yield* publishedContent(write, id ?? "", target))
+    const decoded = Schema.decodeUnknownResult(data)(response)
     if (Result.isFailure(decoded)) {
-      return yield* invalid(`the result is not what ${write} answers`, 'it is an object with at least an "id"')
-    }
-    const given = (decoded.success as { readonly id: string }).id
-    if (!isId(given) || (id !== undefined && given !== id)) {
       return yield* invalid(
-        `the id in the result is missing, malformed or not the id that was given`,
-        "give one of the two"
+        `the result does not match the response of ${write}`,
+        'report an object with at least an "id"'
+      )
+    }
+    const decodedId = (decoded.success as { readonly id: string }).id
+    if (!isId(decodedId) || (id !== undefined && decodedId !== id)) {
+      return yield* invalid(
+        `the id in the result is missing, malformed or different from the reported id`,
+        "report either the id or the result"
       )
     }
     return decoded.success
   }
 )
 
-const answerOf = Effect.fnUntraced(function*(
+const resolutionOf = Effect.fnUntraced(function*(
   { target, write }: UnresolvedStep,
   report: ReportedOutcome
 ): Effect.fn.Return<Resolution, InvalidOutcome | StoreError, Deliveries> {
   if (!report.happened) {
     if (report.id === undefined && report.result === undefined) return { _tag: "DidNotHappen" }
-    return yield* invalid("what did not happen has neither an id nor a result", "leave both out")
+    return yield* invalid("a write or step that did not happen has neither an id nor a result", "leave both out")
   }
   if (write !== null) {
     const data = yield* writeResultOf(write, report, target)
@@ -140,35 +143,35 @@ const answerOf = Effect.fnUntraced(function*(
     return { _tag: "Happened", result: JSON.stringify(data), created }
   }
   if (report.id !== undefined) {
-    return yield* invalid("a step that is not a write has no id", "give its result instead, as JSON")
+    return yield* invalid("a step that is not a write has no id", "report its result instead, as JSON")
   }
   return { _tag: "Happened", result: JSON.stringify(report.result ?? null), created: {} }
 })
 
-// ---- answering ----------------------------------------------------------------------------------------------------
+// ---- resolving ----------------------------------------------------------------------------------------------------
 
-const refused = {
+const rejections = {
   NotDeadLetter: {
-    message: "it is no dead letter any more: somebody has sent it again, given it up or answered for it",
-    hint: "rollcall deadletters list shows what is dead now"
+    message: "this is no longer a dead letter: it was redriven, discarded or resolved",
+    hint: "list the current dead letters with `rollcall deadletters list`"
   },
   Outdated: {
-    message: "the outcome that was asked about is not open any more, or not as it was shown",
-    hint: "look at the dead letter again, and answer for what it shows now"
+    message: "this outcome is no longer open, or it has changed since it was shown",
+    hint: "look at the dead letter again, and report the outcome of what it shows now"
   },
   Running: {
-    message: "the attempt that sent it is under way and may still hear what became of it",
-    hint: "wait until it has ended, and look at the dead letter again"
+    message: "the attempt that sent it is still running and may still get the response",
+    hint: "wait until the attempt has ended, and look at the dead letter again"
   }
 } as const
 
-/** Still to be answered for; the dead letter is sent again when there is nothing left. */
+/** `left`: unresolved steps that remain. When none is left, the dead letter is redriven. */
 export interface Resolved {
   readonly step: UnresolvedStep
   readonly left: number
 }
 
-/** Takes an operator's answer for the open step of this name. */
+/** Stores the outcome that an operator reports for the unresolved step of this name. */
 export const resolve = Effect.fn("UnknownOutcomes.resolve")(function*(
   id: number,
   name: string,
@@ -178,15 +181,15 @@ export const resolve = Effect.fn("UnknownOutcomes.resolve")(function*(
   const letter = yield* deliveries.deadLetterDetail(id)
   if (letter === null) return yield* new DeadLetterNotFound({ message: `there is no dead letter ${id}` })
   const step = (yield* openStepsOf(letter)).find((one) => one.name === name)
-  if (step === undefined) return yield* new OutcomeRejected(refused.Outdated)
-  const answer = yield* answerOf(step, report)
+  if (step === undefined) return yield* new OutcomeRejected(rejections.Outdated)
+  const resolution = yield* resolutionOf(step, report)
   const now = yield* Clock.currentTimeMillis
-  // a clock that was set back since says nothing of how long ago it was   (W4)
+  // the absolute value, because the clock may have been set back since the write was sent   (W4)
   const isEarly = Math.abs(now - step.begunAt) < settlingMillis
-  if (answer._tag === "DidNotHappen" && step.state === "unknown" && isEarly) {
+  if (resolution._tag === "DidNotHappen" && step.state === "unknown" && isEarly) {
     return yield* new OutcomeRejected({
-      message: "it was sent less than five minutes ago: what is not shown yet may have happened",
-      hint: `look again, and answer from ${new Date(step.begunAt + settlingMillis).toISOString()} on`
+      message: "it was sent less than five minutes ago: the API may not show its effect yet",
+      hint: `check the API again, and report the outcome after ${new Date(step.begunAt + settlingMillis).toISOString()}`
     })
   }
   const action = {
@@ -201,12 +204,12 @@ export const resolve = Effect.fn("UnknownOutcomes.resolve")(function*(
       report.id ?? ""
     ].filter((part) => part !== "").join(" ")
   }
-  const answered = yield* deliveries.resolve(id, dedupKeysFor(letter), name, answer, now, action)
-  if (answered._tag !== "Answered") return yield* new OutcomeRejected(refused[answered._tag])
+  const resolved = yield* deliveries.resolve(id, dedupKeysFor(letter), name, resolution, now, action)
+  if (resolved._tag !== "Answered") return yield* new OutcomeRejected(rejections[resolved._tag])
   yield* Effect.annotateLogs(Effect.logInfo("operator acted"), {
     command: action.command,
     target: action.target,
     detail: action.detail
   })
-  return { step, left: answered.left }
+  return { step, left: resolved.left }
 })

@@ -1,15 +1,15 @@
 /**
- * Lets a handler rest that fails for one record after the other: then it is not the records, and each would spend its
- * attempts on it.
+ * Opens the circuit of a handler that fails for one record after another. The fault is then in the handler, not in the
+ * records, and running it would only use up the attempts of each record.
  */
 
-/** Different records that fail one after another until a handler rests. */
+/** Different records that fail one after another until the circuit opens. */
 const failuresUntilOpen = 10
 const firstOpenMillis = 30_000
 const longestOpenMillis = 600_000
 
 export interface OpenCircuit {
-  /** Our clock, ms: then one delivery is tried. */
+  /** Our clock, ms. From then on one delivery is tried. */
   readonly until: number
   readonly failures: number
 }
@@ -19,13 +19,13 @@ export const make = () => {
   const failed = new Set<string>()
   let openings = 0
   let until: number | null = null
-  /** Not until a clock that was set back has caught up   (W4). */
+  /** False if the clock was set back: a handler must not wait until the clock has caught up   (W4). */
   const isOpen = (now: number) => until !== null && now < until && until - now <= longestOpenMillis
 
   return {
-    /** null = it works, or is not known not to. */
+    /** null while the circuit is closed. */
     circuitOpen: (): OpenCircuit | null => until === null ? null : { until, failures: failed.size },
-    /** How many deliveries it may take on beside those it has; a handler that rested tries one. */
+    /** How many more deliveries the handler may claim. Once the open time is over it may claim one, as a probe. */
     capacity: (free: number, inFlight: number, now: number): number =>
       until === null ? free : isOpen(now) || inFlight > 0 ? 0 : Math.min(free, 1),
     succeeded: () => {
@@ -36,7 +36,7 @@ export const make = () => {
     failed: (orderingKey: string, now: number) => {
       failed.add(orderingKey)
       if (failed.size < failuresUntilOpen) return
-      // those that were under way when it came to rest are no probes
+      // attempts that were running when the circuit opened do not count as probes
       if (isOpen(now)) return
       until = now + Math.min(longestOpenMillis, firstOpenMillis * 2 ** Math.min(openings, 10))
       openings++

@@ -1,28 +1,28 @@
 /**
- * When a delivery that must run alone gets its turn: one with which the process has ended before (see `aloneAfter`). Hides that
- * the others wait for it, and that it waits for them.
+ * Decides when an isolated delivery runs. A delivery that was running when the process ended several times must run alone (see
+ * `isolateAfterCrashes`). Hides that all other deliveries wait for the isolated one, and that it waits for them.
  *
  * Gotchas
- * - An attempt may take as long as its handler's time-out says: the others do not wait longer than a minute for it to end.
- *   Then all go on for ten, and it is tried again.
- * - Between two that run alone the others have a turn.
- * - The time of a handler stands still while a request waits for its turn at the API. One that runs alone stops waiting after
- *   its time-out, and is tried again ten minutes later.
+ * - Before an isolated delivery can start, all running attempts have to end. No new delivery starts for a minute at most. If
+ *   an attempt still runs then, all deliveries go on for ten minutes before isolation is tried again.
+ * - Between two isolated deliveries the other deliveries run.
+ * - The timer of a handler is paused while one of its requests waits for a slot at the API. An isolated delivery stops waiting
+ *   when its time-out has passed, and is tried again ten minutes later.
  */
 
-/** For how long nothing is begun, and for how long everything is if that was in vain; ms. */
+/** `wait`: how long no delivery starts. `cooldown`: how long all deliveries run if the wait was in vain. In ms. */
 export const limits = { wait: 60_000, cooldown: 600_000 }
 
-/** What is to be claimed now. */
+/** Which deliveries may be claimed now. */
 export type ClaimMode = "nothing" | "isolated" | "others"
 
-/** Times are our clock, ms. `isFree`: nothing runs. */
+/** Times are our clock, ms. `isFree`: no attempt is running. */
 export const make = () => {
-  // the process before this one may have left one
+  // the previous process may have left an isolated delivery
   let state: "none" | "waits" | "runs" = "waits"
   let until = Infinity
   let from = 0
-  /** Not until a clock that was set back has caught up   (W4). */
+  /** False if the clock was set back: isolation must not wait until the clock has caught up   (W4). */
   const isCoolingDown = (now: number) => now < from && from - now <= limits.cooldown
 
   return {
@@ -35,7 +35,10 @@ export const make = () => {
       }
       return state === "none" ? "others" : isFree ? "isolated" : "nothing"
     },
-    /** What came of it: whether any was claimed, and one is due that must run alone. Gives whether to ask again at once. */
+    /**
+     * Takes the result of a claim. `claimed`: a delivery was claimed. `found`: an isolated delivery is due. Returns whether to
+     * claim again at once.
+     */
     onClaimed: (now: number, mode: ClaimMode, claimed: boolean, found: boolean, isFree: boolean): boolean => {
       if (mode === "nothing") return false
       if (mode === "isolated") {

@@ -1,13 +1,13 @@
 /**
- * Runs plugins: hides dispatching, claims, attempts and their ends behind one service that says how plugins are.
+ * Runs plugins. Hides dispatching, claims and attempts behind one service that reports the status of all handlers.
  *
  * Invariants
- * 1. Of two processes that deliver from one store, the one that began later has effect   (I10, X16)
- * 2. A store that is away loses nothing: what ended meanwhile is settled when it is back
+ * 1. If two processes deliver from one store, only the one that started later has effect   (I10, X16)
+ * 2. A store outage loses nothing: attempts that ended during the outage are settled when the store is available again
  *
  * Gotchas
- * - The claim is made once: an engine that was replaced must not take over again by trying.
- * - On shutdown what runs gets what is left of its time-out; the rest is delivered by the next process.
+ * - The engine takes ownership once, at its start. An engine that was replaced must not take over again by a retry.
+ * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -35,29 +35,29 @@ import * as Ticks from "./Ticks.ts"
 import * as Watchdog from "./Watchdog.ts"
 import * as Worker from "./Worker.ts"
 
-/** How one handler is. */
+/** The status of one handler. */
 export interface HandlerStatus {
   readonly plugin: string
   readonly handler: string
-  /** Up to here of the log its deliveries are made. */
+  /** Deliveries have been created for all events up to this position of the log. */
   readonly position: number
-  /** Attempts under way. */
+  /** Attempts that are running. */
   readonly running: number
-  /** So many different records failed one after another that it is only probed until one succeeds. */
+  /** Set after too many different records have failed one after another: one delivery at a time is tried until one succeeds. */
   readonly circuitOpen: OpenCircuit | null
 }
 
 export interface DeliveryStatus {
-  /** `waiting`: the store is away, it goes on by itself. `stopped`: another process delivers, or someone has to act. */
+  /** `waiting`: the store is unavailable; the engine retries by itself. `stopped`: another process delivers, or an operator has to act. */
   readonly state: "starting" | "running" | "waiting" | "stopped"
-  /** Of `waiting` and `stopped`; `since` is our clock, ms. */
+  /** Set while `waiting` or `stopped`; `since` is our clock, ms. */
   readonly reason: { readonly message: string; readonly hint: string; readonly since: number } | null
   readonly handlers: ReadonlyArray<HandlerStatus>
-  /** Where a plugin's configuration is not complete: its deliveries wait. */
+  /** Integrations for which a plugin's configuration is incomplete. Their deliveries wait. */
   readonly unconfigured: ReadonlyArray<
     { readonly plugin: string; readonly integration: string; readonly message: string }
   >
-  /** Up to here nothing is left but what waits: for its next try, for others of its batch, or for an operator. */
+  /** Up to this position every delivery has ended, or waits for its next attempt, for its batch to fill, or for an operator. */
   readonly drainedPosition: number
 }
 
@@ -65,25 +65,25 @@ type Condition = Pick<DeliveryStatus, "state" | "reason" | "drainedPosition">
 
 export interface Options {
   readonly plugins: ReadonlyArray<Plugin<unknown>>
-  /** How long the journal of what is settled is kept. */
+  /** How long the journal of a settled delivery is kept. */
   readonly retention: Duration.Duration
-  /** Returns once the store's integrations are those of the configuration: nothing is attempted before. */
+  /** Returns once the store has the integrations of the configuration. No delivery is attempted before. */
   readonly integrationsReady?: Effect.Effect<void>
 }
 
-/** Under this name one process of a store delivers. */
+/** The ownership scope: one process per store owns it. */
 const scope = "delivery"
 const pause = { first: Duration.millis(200), longest: Duration.seconds(30) }
 const pruneEvery = Duration.hours(1)
-/** While an integration is removed: how soon it is seen to be there again, ms. */
+/** How often the engine checks whether a removed integration has been added again, ms. */
 const removedRecheckMillis = 60_000
 
 export class DeliveryEngine extends Context.Service<DeliveryEngine, {
   readonly status: Effect.Effect<DeliveryStatus>
-  /** Returns once delivering is quiet at `position` (see `DeliveryStatus.drainedPosition`), or has stopped. */
+  /** Returns once the log is drained up to `position` (see `DeliveryStatus.drainedPosition`), or delivery has stopped. */
   readonly awaitDrained: (position: number) => Effect.Effect<DeliveryStatus>
 }>()("rollcall/delivery/DeliveryEngine") {
-  /** Delivers in the background for as long as the layer lives. `HttpClient` is the one that handlers are given. */
+  /** Delivers in the background for as long as the layer lives. Handlers send their own requests with `HttpClient`. */
   static readonly layer = (
     options: Options
   ): Layer.Layer<DeliveryEngine, never, Store | Deliveries | Source | HttpClient.HttpClient> =>
@@ -120,14 +120,14 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
   const draining = yield* Latch.make()
   let failures = 0
 
-  /** What a store's failure means: it goes on later, or, where someone else took over, never. */
+  /** Updates the status after a store error and pauses before the next try. An error that is not retryable stops the engine. */
   const handleStoreError = Effect.fnUntraced(function*({ reason }: StoreError) {
     const before = yield* SubscriptionRef.get(status)
     const state = reason.retryable ? "waiting" : "stopped"
     const message = `the store is ${reason._tag.toLowerCase()}`
-    // what passes the store itself logs
+    // the store logs its own outages
     if (before.state !== state && !reason.retryable) {
-      yield* Effect.logError(`delivering stopped: ${message} (${reason.hint})`)
+      yield* Effect.logError(`delivery stopped: ${message} (${reason.hint})`)
     }
     const since = before.state === state && before.reason !== null
       ? before.reason.since
@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     yield* Effect.raceFirst(Effect.sleep(doubled), draining.await)
   })
 
-  /** Tries again while the store is away; what cannot be tried again fails. */
+  /** Retries while the store is unavailable; fails on an error that is not retryable. */
   const retryWhileStoreUnavailable = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
     effect.pipe(
       Effect.tap(() => Effect.sync(() => failures = 0)),
@@ -159,8 +159,8 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
           : [{ key: state.key, position: state.position, plugin, handler, batchWindow: batchWindowOf(handler) }]
       })
     )
-    const fed = subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
-    const dispatcher = Dispatcher.make({ store, deliveries }, eventCache, owner, fed)
+    const eventSubscriptions = subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
+    const dispatcher = Dispatcher.make({ store, deliveries }, eventCache, owner, eventSubscriptions)
     const worker = Worker.make(services, eventCache, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
     let commandsSeen = yield* deliveries.awaitCommand(-1)
@@ -175,55 +175,55 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     const makeTicks = Effect.fnUntraced(function*(now: number) {
       if (!ticks.isUsed) return
       const integrations = (yield* store.integrations).filter(({ state }) => state === "active").map(({ id }) => id)
-      const ticking = ticks.planDue(integrations, now)
-      if (ticking !== null) ticks.markCreated(ticking, yield* deliveries.dispatchTicks(owner, ticking), now)
+      const schedule = ticks.planDue(integrations, now)
+      if (schedule !== null) ticks.markCreated(schedule, yield* deliveries.dispatchTicks(owner, schedule), now)
     })
 
     handlerDetails = () => ({
       handlers: worker.status().map(({ key, ...handler }) => ({ ...handler, position: dispatcher.positionOf(key) })),
       unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
     })
-    const updateStatus = Effect.fnUntraced(function*(quiet: boolean) {
+    const updateStatus = Effect.fnUntraced(function*(isDrained: boolean) {
       const { drainedPosition } = yield* SubscriptionRef.get(status)
       yield* SubscriptionRef.set(status, {
         state: "running",
         reason: null,
-        drainedPosition: quiet ? Math.max(drainedPosition, dispatcher.position()) : drainedPosition
+        drainedPosition: isDrained ? Math.max(drainedPosition, dispatcher.position()) : drainedPosition
       })
     })
 
-    /** What has ended is settled, what is due is begun. Gives when there is something to do again without being woken. */
+    /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
     const settleAndStart = Effect.fnUntraced(function*(more: boolean) {
-      const absent = yield* services.accounts.unavailable
+      const unavailable = yield* services.accounts.unavailable
       const now = yield* Clock.currentTimeMillis
-      if (absent.removed.size > 0) worker.releaseDisabled(off, absent)
+      if (unavailable.removed.size > 0) worker.releaseDisabled(off, unavailable)
       const outcomes = worker.outcomes()
-      const plan = draining.isOpen() || !isReady ? null : worker.planClaim(now, off, absent)
+      const plan = draining.isOpen() || !isReady ? null : worker.planClaim(now, off, unavailable)
       const { alone, claimed, next } = yield* deliveries.settleAndClaim(owner, outcomes, plan?.requests ?? [])
       worker.settled(outcomes.length)
-      yield* worker.start(claimed, absent)
+      yield* worker.start(claimed, unavailable)
       const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, alone)
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
-      const returns = absent.removed.size === 0 ? Infinity : now + removedRecheckMillis
-      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.nextDueAt(now), returns)
+      const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
+      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.nextDueAt(now), recheckAt)
     })
 
-    /** Returns when there may be something to do. */
+    /** Returns when there may be work. */
     const awaitWork = Effect.fnUntraced(function*(wakeAt: number) {
       const now = yield* Clock.currentTimeMillis
       const timer = wakeAt === Infinity ? Effect.never : Effect.sleep(Duration.millis(Math.max(0, wakeAt - now)))
       yield* Effect.raceAllFirst([
         timer,
         worker.awaitEnd,
-        fed.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
+        eventSubscriptions.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
         deliveries.awaitCommand(commandsSeen),
         isReady ? Effect.never : Fiber.await(readiness),
         draining.await
       ])
     })
 
-    /** What operators have switched since it was looked at. */
+    /** Applies the switches that operators have changed since the last check. */
     const applySwitches = Effect.gen(function*() {
       const done = yield* deliveries.awaitCommand(-1)
       if (done === commandsSeen) return
@@ -263,18 +263,20 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
 
   yield* Clock.currentTimeMillis.pipe(
     Effect.flatMap((now) => deliveries.prune(now - Duration.toMillis(retention))),
-    Effect.catch((error) => Effect.logWarning("journal not pruned").pipe(Effect.annotateLogs({ why: error.message }))),
+    Effect.catch((error) =>
+      Effect.logWarning("delivery journal could not be pruned").pipe(Effect.annotateLogs({ why: error.message }))
+    ),
     Effect.repeat(Schedule.spaced(pruneEvery)),
     Effect.forkScoped
   )
 
-  const awaitStatus = (isMeant: (now: Condition) => boolean) =>
+  const awaitStatus = (isReached: (now: Condition) => boolean) =>
     SubscriptionRef.changes(status).pipe(
-      Stream.filter(isMeant),
+      Stream.filter(isReached),
       Stream.runHead,
       Effect.flatMap((now) => now._tag === "Some" ? Effect.succeed(now.value) : SubscriptionRef.get(status))
     )
-  // a new plugin begins here: what is appended once the layer is built, it gets
+  // A new plugin starts at the newest position: it receives every event that is appended after the layer is built.
   yield* awaitStatus(({ state }) => state !== "starting")
 
   return DeliveryEngine.of({

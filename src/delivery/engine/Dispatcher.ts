@@ -1,11 +1,12 @@
 /**
- * Walks the event log and says what of it is delivered to whom.
+ * Walks the event log and creates a delivery for each event and each handler that accepts it.
  *
  * Invariants
- * 1. Deliveries of a stretch and the positions behind it are committed together: none is missed, none made twice   (I2)
+ * 1. The deliveries of a chunk of the log and the handlers' new positions are committed together, so that no delivery is
+ *    missed or created twice   (I2)
  *
  * Gotchas
- * - Handlers may stand at different places: the one that is furthest behind is served first, others are passed over.
+ * - Handlers may have different positions. The dispatcher starts at the lowest one and skips handlers that are further ahead.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -16,12 +17,12 @@ import type { Owner, Store, StoreError } from "../../store/Store.ts"
 import type { EventCache } from "./EventCache.ts"
 import { matchEvent, maxCauseDepth, type Subscription } from "./Subscription.ts"
 
-/** Rows of one stretch. */
+/** Rows of the log per step. */
 const rows = 500
 
 const loopFailure = (at: number): Failure => ({
   reason: "LoopDetected",
-  message: `caused by more than ${maxCauseDepth} plugins in a row, each of which answered the one before`,
+  message: `more than ${maxCauseDepth} plugins in a row reacted to each other's writes before this event`,
   refusal: null,
   faults: [],
   at
@@ -57,10 +58,10 @@ export const make = (
   const lowestPosition = () => Math.min(...subscriptions.map(({ position }) => position))
 
   return {
-    /** Up to here all is dispatched. */
+    /** Every event up to this position is dispatched to all handlers. */
     position: lowestPosition,
     positionOf: (key: number) => subscriptions.find((each) => each.key === key)?.position ?? 0,
-    /** Dispatches the next stretch; whether there may be more. */
+    /** Dispatches the next rows of the log. Returns whether there may be more. */
     step: Effect.fn("Dispatcher.step")(function*(): Effect.fn.Return<boolean, StoreError> {
       if (subscriptions.length === 0) return false
       const { newest, oldest } = yield* store.logRange
@@ -68,7 +69,7 @@ export const make = (
       if (after >= newest) return false
       const entries = yield* store.readLog({ after, limit: rows })
       const now = yield* Clock.currentTimeMillis
-      // silent rows are given to nobody: a short answer means that there are only such up to the newest of before
+      // readers never get silent rows: a short page means that only silent rows remain up to `newest`
       const last = entries.at(-1)?.position ?? 0
       const upTo = entries.length < rows ? Math.max(newest, last) : last
       const found: Array<NewDelivery> = []

@@ -1,9 +1,9 @@
 /**
- * Rows of the log as events whose contents are parsed, once each, when somebody asks for them.
+ * Turns rows of the log into events. The contents of an event are parsed once, on first access.
  *
  * Gotchas
- * - Handlers share what was parsed: it is theirs to read, not to change.
- * - The dispatcher's rows are the ones the worker needs next: the last ones read stay at hand   (I9: bounded).
+ * - Handlers share the parsed contents and must not change them.
+ * - The worker soon needs the rows that the dispatcher has just read, so the newest rows stay in memory   (I9: bounded).
  */
 import * as Effect from "effect/Effect"
 import { formatPosition, type LogEntry, type LogIdentity } from "../../domain/ChangeEvent.ts"
@@ -13,7 +13,7 @@ import type { StoreError } from "../../store/Store.ts"
 
 const capacity = 2_000
 
-/** Texts of our own making: they parse. */
+/** Rollcall has written these texts itself, so they are valid JSON. */
 const parseLazily = <A>(text: string): () => A => {
   let known: { readonly value: A } | undefined
   return () => (known ??= { value: JSON.parse(text) }).value
@@ -72,7 +72,7 @@ export const make = (identity: LogIdentity, deliveries: Deliveries["Service"]) =
     return event
   }
 
-  /** By position; what was erased is missing. */
+  /** The events by position, without those that were erased. */
   const load = Effect.fnUntraced(function*(
     positions: Iterable<number>
   ): Effect.fn.Return<ReadonlyMap<number, PublishedEvent>, StoreError> {

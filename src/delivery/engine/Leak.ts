@@ -1,26 +1,26 @@
 /**
- * Names the handlers with whose attempts memory grows, once it fills up and does not come back.
+ * Finds the handlers whose attempts make memory grow, once the heap fills up and full garbage collections do not free it.
  *
  * Gotchas
- * - Only what a full collection leaves counts: what is merely not collected yet is no leak.
- * - Handlers that always run together cannot be told apart: all of them are named.
+ * - Only memory that is still in use after a full collection counts.
+ * - Handlers that always run together cannot be distinguished, so all of them are named.
  */
 
 /** The state after a full collection. */
 export interface Sample {
   /** Bytes in use. */
   readonly heap: number
-  /** Handler → attempts so far. */
+  /** Attempts so far, by handler. */
   readonly attempts: ReadonlyMap<string, number>
 }
 
-/** Collections that are looked at: the fuller the heap, the rarer they are, until it is full. */
+/** Full collections that are compared. As the heap fills up they become rarer, until it is full. */
 export const span = 5
-/** Share of the largest possible heap below which growth worries nobody. */
+/** Share of the largest possible heap below which growth is not reported. */
 const roomy = 0.5
-/** Share of the steps that go up where memory does not come back, and in which a suspect took part. */
+/** Share of the steps that must rise to count as growth, and share of the rising steps in which a suspect must have run. */
 const mostly = 0.8
-/** Below this, what a handler does and how memory grows have nothing to do with each other. */
+/** Below this correlation the attempts of a handler do not explain the growth. */
 const related = 0.3
 
 interface Step {
@@ -30,7 +30,7 @@ interface Step {
 
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** How far growth follows attempts: 0 not at all, 1 exactly. */
+/** Squared correlation of growth and attempts: 0 if unrelated, 1 if they match exactly. */
 const relation = (steps: ReadonlyArray<Step>, handler: string): number => {
   const growths = steps.map(({ growth }) => growth)
   const counts = steps.map(({ attempts }) => attempts(handler))
@@ -45,7 +45,7 @@ const relation = (steps: ReadonlyArray<Step>, handler: string): number => {
   return both <= 0 || growth === 0 || count === 0 ? 0 : both ** 2 / (growth * count)
 }
 
-/** null: memory is well. Empty: it grows, whatever handlers do. `limit`: bytes that there can be. */
+/** null: memory does not grow. Empty: it grows, but not because of a handler. `limit`: the largest possible heap, bytes. */
 export const suspects = (samples: ReadonlyArray<Sample>, limit: number): ReadonlyArray<string> | null => {
   const latest = samples.slice(-span)
   const newest = latest.at(-1)

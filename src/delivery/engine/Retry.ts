@@ -1,9 +1,9 @@
 /**
- * What follows an attempt that failed: pure.
+ * Decides what happens after a failed attempt: retry, split the batch, or dead letter. Pure.
  *
  * Invariants
- * 1. A delivery is given up only for itself: a batch of several is halved first   (L7)
- * 2. Being rate limited costs no attempt
+ * 1. A delivery becomes a dead letter only because of its own failure: a batch of several is halved first   (L7)
+ * 2. A rate limit does not use up an attempt
  */
 import * as Duration from "effect/Duration"
 import type { HandlerOptions } from "../../plugin/Plugin.ts"
@@ -11,17 +11,17 @@ import type { AttemptOutcome, FailedAttempt, Failure } from "../../store/Deliver
 
 const defaults = { attempts: 8, first: Duration.seconds(1), longest: Duration.minutes(10) }
 
-/** Wait after the nth failure in a row, ms. */
+/** The wait after the nth failure in a row, ms. */
 export const backoff = ({ retry }: Pick<HandlerOptions, "retry">, failures: number): number => {
   const first = Duration.toMillis(Duration.fromInputUnsafe(retry?.first ?? defaults.first))
   const longest = Duration.toMillis(Duration.fromInputUnsafe(retry?.longest ?? defaults.longest))
   return Math.min(longest, first * 2 ** Math.min(failures - 1, 40))
 }
 
-/** ms, however long one is told to wait. */
+/** The longest wait, even if a `RateLimited` failure names a longer one; ms. */
 export const longestWait = Duration.toMillis("7 days")
 
-/** How far ahead a delivery is due at most, ms: one that is due later was made so by a clock that was set back since   (W4). */
+/** How far in the future a delivery can be due, ms. One that is due later was scheduled by a clock that has since been set back   (W4). */
 export const maxDueAhead = ({ retry }: Pick<HandlerOptions, "retry">, batchWindow: number): number =>
   Math.max(longestWait, batchWindow, Duration.toMillis(Duration.fromInputUnsafe(retry?.longest ?? defaults.longest)))
 
@@ -32,7 +32,7 @@ export const outcomeOf = (
   members: ReadonlyArray<{ readonly id: number; readonly attempts: number; readonly batch: string | null }>,
   attempted: FailedAttempt,
   options: HandlerOptions,
-  /** Of `RateLimited`, ms. */
+  /** Used for `RateLimited`, ms. */
   retryAfter: number
 ): AttemptOutcome => {
   const { failure } = attempted

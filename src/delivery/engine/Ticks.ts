@@ -1,8 +1,8 @@
 /**
- * When handlers that run regularly are due: at the multiples of their interval, in each integration where they are on.
+ * Decides when scheduled handlers are due: at the multiples of their interval, in each integration where they are on.
  *
  * Gotchas
- * - What was missed is not made up for one by one: the latest moment that is past is due, the rest is in its span   (L8).
+ * - Missed ticks are not delivered one by one. Only the latest past moment is due, and its span covers the missed ones   (L8).
  */
 import * as Duration from "effect/Duration"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
@@ -14,36 +14,37 @@ const intervalOf = ({ handler: { activation } }: Subscription): number =>
 
 const nameOf = ({ handler, integration }: Pick<Tick, "handler" | "integration">) => `${handler} ${integration}`
 
-/** Times are our clock, ms; `startedAt`: when this process began to deliver. */
+/** Times are our clock, ms. `startedAt`: when this process started to deliver. */
 export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: number) => {
-  const regular = subscriptions.filter(({ handler }) => handler.activation._tag === "Tick")
-  const made = new Map<string, number>()
+  const scheduled = subscriptions.filter(({ handler }) => handler.activation._tag === "Tick")
+  /** When the last created tick was scheduled, by handler and integration. */
+  const lastCreated = new Map<string, number>()
   let lastCheckedAt = startedAt
-  /** The active integrations of the last look that was written down; null: none was. */
+  /** The active integrations of the last schedule that the store has recorded; null: none yet. */
   let known: string | null = null
 
   return {
-    isUsed: regular.length > 0,
-    /** What is to be written down now; null: no tick is due, and the same integrations are active. */
+    isUsed: scheduled.length > 0,
+    /** The ticks that the store has to record now. null: no tick is due, and the active integrations are the same as before. */
     planDue: (integrations: ReadonlyArray<string>, now: number): TickSchedule | null => {
-      const places = regular.flatMap((subscription) =>
+      const pairs = scheduled.flatMap((subscription) =>
         integrations.map((integration) => ({ subscription, integration }))
       )
       const { off = [], on = [] } = Object.groupBy(
-        places,
+        pairs,
         ({ integration, subscription }) => isEnabledIn(subscription.plugin, integration) ? "on" : "off"
       )
       const due = on.map(({ integration, subscription }): Tick => {
         const interval = intervalOf(subscription)
         return { handler: subscription.key, integration, scheduledAt: Math.floor(now / interval) * interval }
-      }).filter((tick) => made.get(nameOf(tick)) !== tick.scheduledAt)
+      }).filter((tick) => lastCreated.get(nameOf(tick)) !== tick.scheduledAt)
       if (due.length === 0 && integrations.join("\n") === known) {
         lastCheckedAt = now
         return null
       }
       return {
         due,
-        // this follows from the configuration and from which integrations there are
+        // depends only on the configuration and the integrations, so the store needs it only when the integrations change
         off: integrations.join("\n") === known
           ? []
           : off.map(({ integration, subscription }) => ({ handler: subscription.key, integration })),
@@ -51,16 +52,16 @@ export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: numb
         lastCheckedAt
       }
     },
-    /** This was written down at `now`: its ticks were made, but for those that wait for the one before. */
+    /** Notes that the store recorded this schedule at `now`. `deferred`: ticks not created, because the previous one is not settled. */
     markCreated: ({ due, integrations }: TickSchedule, deferred: ReadonlyArray<Tick>, now: number) => {
       const waiting = new Set(deferred.map(nameOf))
-      for (const tick of due) if (!waiting.has(nameOf(tick))) made.set(nameOf(tick), tick.scheduledAt)
+      for (const tick of due) if (!waiting.has(nameOf(tick))) lastCreated.set(nameOf(tick), tick.scheduledAt)
       known = integrations.join("\n")
       lastCheckedAt = now
     },
-    /** The next moment of any. */
+    /** When the next tick of any handler is due. */
     nextDueAt: (now: number): number =>
-      Math.min(...regular.map((subscription) => {
+      Math.min(...scheduled.map((subscription) => {
         const interval = intervalOf(subscription)
         return (Math.floor(now / interval) + 1) * interval
       }))

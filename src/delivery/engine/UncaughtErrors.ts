@@ -1,15 +1,15 @@
 /**
- * Finds the attempt to which an error belongs that no code awaited or caught: a rejected promise, an error thrown in a timer
- * or a callback, a call of `process.exit`. That attempt fails, and the process lives on. Hides how the error is traced back.
+ * Finds the attempt that caused an uncaught error: a rejected promise that no code awaited, an error thrown in a timer or a
+ * callback, or a call of `process.exit`. That attempt fails, and the process goes on. Hides how the error is traced back.
  *
  * Invariants
- * 1. An error that belongs to no attempt ends the process, as it does without plugins
+ * 1. An error that cannot be traced to an attempt ends the process, as it does without plugins
  *
  * Gotchas
- * - Node gives its listeners the asynchronous context in which the promise was rejected, or the callback was made. A listener
- *   that a handler adds to an emitter of somebody else runs in the context of whoever emits: it cannot be traced back.
- * - A rejection is reported after all that is due at once: a handler that is done waits for that long.
- * - `process.abort`, a fatal signal and exhausted memory end the process all the same; see `aloneAfter`.
+ * - Node calls the listeners in the asynchronous context in which the promise was rejected or the callback was created. A
+ *   listener that a handler adds to a foreign emitter runs in the context of the code that emits, so its errors cannot be traced.
+ * - Node reports a rejection only after all work that is ready to run. A handler that has returned therefore waits that long.
+ * - `process.abort`, a fatal signal and exhausted memory still end the process; see `isolateAfterCrashes`.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ import type * as Scope from "effect/Scope"
 import { AsyncLocalStorage } from "node:async_hooks"
 import { asNotAwaited, isHandlerError, Uncaught } from "../../plugin/Failure.ts"
 
-/** The attempt of which something runs. */
+/** Identifies an attempt in logs and metrics. */
 export interface AttemptLabel {
   readonly plugin: string
   readonly handler: string
@@ -37,7 +37,7 @@ type UncaughtKind = "rejection" | "exception" | "exit"
 const how: Readonly<Record<UncaughtKind, string>> = {
   rejection: "a promise was rejected that nothing awaited",
   exception: "an error was thrown in a timer or a callback",
-  exit: "it called process.exit"
+  exit: "process.exit was called"
 }
 
 const uncaught = Metric.counter("rollcall_handler_uncaught_errors_total", {
@@ -47,25 +47,25 @@ const uncaught = Metric.counter("rollcall_handler_uncaught_errors_total", {
 })
 
 const currentAttempt = new AsyncLocalStorage<WatchedAttempt>()
-/** How many watch: without one nothing is reported, and nobody needs to wait for it. */
+/** Active calls of `watchUncaught`. Without one no rejection is reported, so no attempt has to wait for reports. */
 let watchers = 0
 
-/** Returns once every rejection of before is reported. */
+/** Returns once every earlier rejection has been reported. */
 const awaitRejections = Effect.suspend(() =>
   watchers === 0 ? Effect.void : Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 )
 
 const causeOf = ({ handler, plugin }: AttemptLabel, kind: UncaughtKind, error: unknown): Cause.Cause<unknown> =>
   isHandlerError(error)
-    ? Cause.fail(asNotAwaited(`what plugin ${plugin}, handler ${handler} called`, error))
+    ? Cause.fail(asNotAwaited(`a call by plugin ${plugin}, handler ${handler}`, error))
     : Cause.die(new Uncaught(`plugin ${plugin}, handler ${handler}: ${how[kind]}`, { cause: error }))
 
 /**
- * Runs the effect so that its errors are traced back to it, wherever they come up; the first of them is its failure. It is
+ * Runs the effect so that its uncaught errors are traced back to it. The first of them becomes its failure: the effect is
  * interrupted once `answered` returns.
  */
 export const containUncaught =
-  (who: AttemptLabel, answered: Effect.Effect<void> = Effect.void) =>
+  (label: AttemptLabel, answered: Effect.Effect<void> = Effect.void) =>
   <E, R>(effect: Effect.Effect<void, E, R>): Effect.Effect<void, E, R> =>
     Effect.flatMap(Effect.context<R>(), (context) =>
       Effect.callback<void, E>((resume) => {
@@ -74,7 +74,7 @@ export const containUncaught =
         const run = Effect.runForkWith(context)
         const end = Effect.andThen(answered, Effect.sync(() => fiber?.interruptUnsafe()))
         const own: WatchedAttempt = {
-          ...who,
+          ...label,
           fail: (cause) => {
             if (failure !== null) return
             failure = cause
@@ -82,17 +82,17 @@ export const containUncaught =
           }
         }
         fiber = currentAttempt.run(own, () => run(Effect.andThen(effect, awaitRejections)))
-        // it may have failed in its first step
+        // the first step may have failed before `fiber` was set
         if (failure !== null) run(end)
         fiber.addObserver((exit) => {
           own.fail = null
-          // what it failed with is one of the handler's failures, or a defect
+          // the cause holds a failure of the handler, or a defect
           resume(failure === null ? exit : Exit.failCause(failure as Cause.Cause<E>))
         })
         return Fiber.interrupt(fiber)
       }))
 
-/** What `process.exit` throws where it does not end the process. */
+/** Thrown by `process.exit` in a handler, where it does not end the process. */
 class ExitPrevented extends Error {}
 
 const report = ({ delivery, handler, plugin }: AttemptLabel, kind: UncaughtKind, ended: boolean) => {
@@ -100,7 +100,7 @@ const report = ({ delivery, handler, plugin }: AttemptLabel, kind: UncaughtKind,
   return Effect.andThen(
     Metric.update(Metric.withAttributes(uncaught, labels), 1),
     ended
-      ? Effect.logWarning("an attempt that had ended left something behind that failed").pipe(
+      ? Effect.logWarning("uncaught error of an attempt that had already ended").pipe(
         Effect.annotateLogs({ plugin, handler, delivery, why: how[kind], hint: "await every promise in the handler" })
       )
       : Effect.void
@@ -108,14 +108,15 @@ const report = ({ delivery, handler, plugin }: AttemptLabel, kind: UncaughtKind,
 }
 
 const fatal = (kind: UncaughtKind, error: unknown) =>
-  Effect.logError("the process ends: an error came up that belongs to no attempt of a plugin", Cause.die(error)).pipe(
+  Effect.logError("the process ends: an uncaught error could not be traced to a plugin", Cause.die(error)).pipe(
     Effect.annotateLogs({
       why: how[kind],
-      hint: "if it ends again and again, switch plugins off with `rollcall plugins off`; otherwise report it"
+      hint:
+        "if the process keeps ending like this, switch plugins off with `rollcall plugins off`; otherwise report a bug"
     })
   )
 
-/** Watches this process for as long as the scope is open. */
+/** Handles the uncaught errors of this process for as long as the scope is open. */
 export const watchUncaught: Effect.Effect<void, never, Scope.Scope> = Effect.gen(function*() {
   const run = Effect.runSyncWith(yield* Effect.context<Scope.Scope>())
   const exit = process.exit
@@ -133,22 +134,22 @@ export const watchUncaught: Effect.Effect<void, never, Scope.Scope> = Effect.gen
   }
   const rejected = (error: unknown) => handleUncaught("rejection", error)
   const thrown = (error: unknown) => handleUncaught("exception", error)
-  const refuse: typeof process.exit = (code) => {
+  const preventExit: typeof process.exit = (code) => {
     if (currentAttempt.getStore() === undefined) return exit.call(process, code)
     handleUncaught("exit", undefined)
-    throw new ExitPrevented("process.exit does not end the process from within a handler")
+    throw new ExitPrevented("a handler cannot end the process with process.exit")
   }
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       watchers++
       process.on("unhandledRejection", rejected).on("uncaughtException", thrown)
-      process.exit = refuse
+      process.exit = preventExit
     }),
     () =>
       Effect.sync(() => {
         watchers--
         process.off("unhandledRejection", rejected).off("uncaughtException", thrown)
-        if (process.exit === refuse) process.exit = exit
+        if (process.exit === preventExit) process.exit = exit
       })
   )
 })

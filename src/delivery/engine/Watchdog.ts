@@ -1,9 +1,9 @@
 /**
- * Names the handler that holds up the whole process by computing without ever yielding, or fills up its memory.
+ * Names a handler that blocks the whole process by computing without yielding, or that fills up the memory.
  *
  * Gotchas
- * - It cannot be stopped, only named, and only after it let go.
- * - What counts is the time this thread computed, not what passed: a machine that is busy otherwise accuses nobody.
+ * - A blocking handler cannot be stopped. It is named in the log, and only after it has yielded.
+ * - A stall is measured in CPU time of this thread, not in elapsed time: on a busy machine no handler is blamed.
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -19,41 +19,41 @@ export interface Watched {
 }
 
 const beatMillis = 100
-/** Longer than a page of 250 records takes, a turn of deliveries, or a pause of the garbage collector; ms. */
+/** Longer than a page of 250 records, a round of deliveries or a garbage collection takes, ms. */
 const stallMillis = 1_000
 
-/** What this thread has computed so far, ms. */
+/** CPU time of this thread so far, ms. */
 const computed = (): number => {
   const { system, user } = process.threadCpuUsage()
   return (system + user) / 1_000
 }
 
 const stalls = Metric.counter("rollcall_event_loop_stalls_total", {
-  description: "Times the process stood still for more than a second while a handler was running",
+  description: "Times the event loop was blocked for more than a second while a handler was running",
   incremental: true
 })
 
 const report = ({ millis, ...culprit }: Watched & { readonly millis: number }) =>
   Metric.update(Metric.withAttributes(stalls, { ...culprit }), 1).pipe(
-    Effect.andThen(Effect.logError("a handler held up the process: it computed without yielding")),
+    Effect.andThen(Effect.logError("a handler blocked the process by computing without yielding")),
     Effect.annotateLogs({ ...culprit, millis: Math.round(millis) })
   )
 
 const filling = Metric.counter("rollcall_memory_growth_total", {
-  description: "Times memory filled up and grew with the attempts of a handler",
+  description: "Times memory filled up and its growth followed the attempts of a handler",
   incremental: true
 })
-/** Between two reports of growing memory, ms. */
+/** Shortest time between two reports of growing memory, ms. */
 const reportIntervalMillis = 600_000
 
-/** `names`: of handlers, `plugin/handler`; several where they cannot be told apart. */
+/** `names`: handlers as `plugin/handler`; several if they cannot be distinguished. */
 const reportGrowth = (names: ReadonlyArray<string>, heap: number) =>
   Effect.forEach(names, (name) => Metric.update(Metric.withAttributes(filling, { handler: name }), 1)).pipe(
-    Effect.andThen(Effect.logError("memory grows and does not come back: the process will die of it")),
+    Effect.andThen(Effect.logError("memory grows and is not freed: the process will run out of memory")),
     Effect.annotateLogs({
       megabytes: Math.round(heap / 1_000_000),
-      handlers: names.length === 0 ? "none stands out" : names.join(", "),
-      hint: "switch the plugin off with `rollcall plugins off`, restart, and have it mended"
+      handlers: names.length === 0 ? "no handler explains the growth" : names.join(", "),
+      hint: "switch the plugin off with `rollcall plugins off`, restart, and fix it"
     })
   )
 
@@ -61,10 +61,10 @@ const isFull = (collection: object): boolean =>
   "detail" in collection && typeof collection.detail === "object" && collection.detail !== null &&
   "kind" in collection.detail && collection.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
 
-/** Notes how much each full collection leaves; `enough` hears of it when that is too much. */
+/** Samples the heap after each full collection; calls `onGrowth` when memory keeps growing. */
 const watchMemory = (
   attempts: ReadonlyMap<string, number>,
-  enough: (names: ReadonlyArray<string>, heap: number) => void
+  onGrowth: (names: ReadonlyArray<string>, heap: number) => void
 ) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -78,7 +78,7 @@ const watchMemory = (
         const names = suspects(samples, getHeapStatistics().heap_size_limit)
         if (names === null || performance.now() < silentUntil) return
         silentUntil = performance.now() + reportIntervalMillis
-        enough(names, heap)
+        onGrowth(names, heap)
       })
       observer.observe({ entryTypes: ["gc"] })
       return observer
@@ -91,29 +91,29 @@ export const make = Effect.gen(function*() {
   const usual = yield* Scheduler.Scheduler
   const reports = yield* Queue.sliding<Effect.Effect<void>>(16)
   const attempts = new Map<string, number>()
-  /** Whose step was taken last, and when; only steps of handlers are seen. */
-  let last: { readonly who: Watched; readonly at: number; readonly beat: number } | null = null
+  /** The handler that took the last step, and when. Only steps of handlers are recorded. */
+  let last: { readonly label: Watched; readonly at: number; readonly beat: number } | null = null
   let suspect: Watched | null = null
   let beat = 0
   let computedAt = computed()
 
-  const stepOf = (who: Watched) => {
+  const stepOf = (label: Watched) => {
     const at = performance.now()
-    // nobody else could do anything since: that step took as long
-    if (last !== null && last.beat === beat && at - last.at > stallMillis) suspect = last.who
-    last = { who, at, beat }
+    // no timer has run since, so the last step blocked the process for that long
+    if (last !== null && last.beat === beat && at - last.at > stallMillis) suspect = last.label
+    last = { label, at, beat }
   }
 
-  const watched = (who: Watched) => {
+  const watched = (label: Watched) => {
     const scheduler: Scheduler.Scheduler = {
       executionMode: usual.executionMode,
       shouldYield: (fiber) => {
-        stepOf(who)
+        stepOf(label)
         return usual.shouldYield(fiber)
       },
       makeDispatcher: () => usual.makeDispatcher()
     }
-    const name = `${who.plugin}/${who.handler}`
+    const name = `${label.plugin}/${label.handler}`
     return <A, E, R>(attempt: Effect.Effect<A, E, R>) =>
       Effect.suspend(() => {
         attempts.set(name, (attempts.get(name) ?? 0) + 1)
@@ -124,7 +124,7 @@ export const make = Effect.gen(function*() {
   const checkStall = () => {
     const now = computed()
     const millis = now - computedAt
-    const culprit = suspect ?? (last !== null && last.beat === beat ? last.who : null)
+    const culprit = suspect ?? (last !== null && last.beat === beat ? last.label : null)
     if (millis > stallMillis && culprit !== null) Queue.offerUnsafe(reports, report({ ...culprit, millis }))
     suspect = null
     beat++

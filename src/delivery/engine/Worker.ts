@@ -1,12 +1,12 @@
 /**
- * Runs what was claimed, handler by handler: hides queues, time-outs and what an attempt's end means.
+ * Runs claimed deliveries, with a queue for each handler. Hides queues, time-outs and how the end of an attempt becomes an outcome.
  *
  * Invariants
- * 1. Every claim ends in exactly one outcome, also when it is interrupted or its event is gone
- * 2. A handler that is slow or fails keeps nobody else's deliveries waiting
+ * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased
+ * 2. A handler that is slow or fails does not delay the deliveries of other handlers
  *
  * Gotchas
- * - More is claimed than runs at once, so that a turn of the store is worth its commit.
+ * - The worker claims more deliveries than it runs at once, so that each store transaction settles and claims many.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -40,38 +40,38 @@ import type { Subscription } from "./Subscription.ts"
 import { containUncaught } from "./UncaughtErrors.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
-const usualConcurrency = 4
-/** Deliveries of a plugin with which the process ended: after so many that are dead letters it is switched off. */
+const defaultConcurrency = 4
+/** A plugin is switched off when this many of its deliveries are dead letters because the process ended while they ran. */
 const crashesUntilSwitchedOff = 3
-/** Deliveries that a handler holds at most. */
+/** The most deliveries, queued or running, that a handler has claimed at once. */
 const maxHeldPerHandler = 256
 
 const deliveriesCounter = Metric.counter("rollcall_deliveries_total", {
-  description: "Deliveries that came to an end, by outcome: settled, or dead",
+  description: "Deliveries that ended, by outcome: settled or dead",
   incremental: true
 })
 const failedCounter = Metric.counter("rollcall_delivery_attempts_failed_total", {
-  description: "Attempts that failed, by reason",
+  description: "Failed attempts, by reason",
   incremental: true
 })
 const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
-  description: "From the moment a change was detected until its delivery was done",
+  description: "Seconds from the detection of a change to the end of its delivery",
   boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
 })
 
-/** What is to be claimed now, by handler. */
+/** The next claim: a request for each handler that can take more deliveries. */
 interface ClaimPlan {
   readonly mode: CrashIsolation.ClaimMode
   readonly requests: ReadonlyArray<ClaimRequest>
 }
 
-/** What is at hand for one handler. */
+/** The claimed deliveries of one handler. */
 interface HandlerQueue extends Subscription {
   readonly concurrency: number
   readonly breaker: CircuitBreaker.CircuitBreaker
-  readonly queue: Array<Job.Job>
+  readonly queued: Array<Job.Job>
   runners: number
-  /** Jobs, queued or under way, that have no outcome yet. */
+  /** Jobs that have no outcome yet, queued or running. */
   inFlight: number
   readonly metrics: {
     readonly settled: Metric.Metric<number, unknown>
@@ -92,9 +92,9 @@ export const make = (
     const labels = { plugin: plugin.name, handler: handler.name }
     return [key, {
       ...subscription,
-      concurrency: handler.options.concurrency ?? usualConcurrency,
+      concurrency: handler.options.concurrency ?? defaultConcurrency,
       breaker: CircuitBreaker.make(),
-      queue: [],
+      queued: [],
       runners: 0,
       inFlight: 0,
       metrics: {
@@ -121,30 +121,30 @@ export const make = (
     _tag: "Released",
     deliveries: members.map(({ id }) => id)
   })
-  const finishJob = (desk: HandlerQueue, outcome: AttemptOutcome) => {
-    desk.inFlight--
+  const finishJob = (handlerQueue: HandlerQueue, outcome: AttemptOutcome) => {
+    handlerQueue.inFlight--
     push(outcome)
   }
-  const releaseQueue = (desk: HandlerQueue) => {
-    for (const { members } of desk.queue.splice(0)) finishJob(desk, released(members))
+  const releaseQueue = (handlerQueue: HandlerQueue) => {
+    for (const { members } of handlerQueue.queued.splice(0)) finishJob(handlerQueue, released(members))
   }
 
   // ---- configuration
 
-  const placeOf = (plugin: string, integration: string) => `${plugin} in ${integration}`
+  const configurationKeyOf = (plugin: string, integration: string) => `${plugin} in ${integration}`
 
-  /** null: not complete. Its deliveries wait for a process that has it. */
+  /** null: the configuration is incomplete. The deliveries wait for a process with a complete one. */
   const configurationFor = Effect.fnUntraced(function*({ plugin }: Subscription, integration: string) {
-    const place = placeOf(plugin.name, integration)
-    if (configured.has(place)) return { value: configured.get(place) }
-    if (unconfigured.has(place)) return null
+    const key = configurationKeyOf(plugin.name, integration)
+    if (configured.has(key)) return { value: configured.get(key) }
+    if (unconfigured.has(key)) return null
     const found = yield* Effect.result(configurationOf(plugin, integration))
     if (found._tag === "Success") {
-      configured.set(place, found.success)
+      configured.set(key, found.success)
       return { value: found.success }
     }
-    unconfigured.set(place, found.failure)
-    yield* Effect.logError("a plugin is not configured: its deliveries wait").pipe(
+    unconfigured.set(key, found.failure)
+    yield* Effect.logError("plugin configuration is incomplete: its deliveries in this integration wait").pipe(
       Effect.annotateLogs({ plugin: plugin.name, integration, why: found.failure.message })
     )
     return null
@@ -152,14 +152,16 @@ export const make = (
 
   // ---- one attempt
 
-  const succeed = Effect.fnUntraced(function*(desk: HandlerQueue, { events, members }: Job.Job, now: number) {
-    desk.breaker.succeeded()
-    yield* Metric.update(desk.metrics.settled, members.length)
-    for (const { detectedAt } of events) yield* Metric.update(desk.metrics.delay, (now - detectedAt.getTime()) / 1000)
-    finishJob(desk, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
+  const succeed = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, { events, members }: Job.Job, now: number) {
+    handlerQueue.breaker.succeeded()
+    yield* Metric.update(handlerQueue.metrics.settled, members.length)
+    for (const { detectedAt } of events) {
+      yield* Metric.update(handlerQueue.metrics.delay, (now - detectedAt.getTime()) / 1000)
+    }
+    finishJob(handlerQueue, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
   })
 
-  /** One whose every delivery ends the process would end it as often as there are events. */
+  /** Switches off a plugin whose deliveries keep ending the process: each of its events would end it again. */
   const switchOff = Effect.fnUntraced(
     function*({ plugin }: HandlerQueue, at: number) {
       const { deliveries } = services
@@ -168,81 +170,84 @@ export const make = (
         reason: "ProcessEnded",
         limit: crashesUntilSwitchedOff
       })
-      // this one is not settled yet
+      // the current dead letter is not settled yet, so the store does not list it
       if (ended.length + 1 < crashesUntilSwitchedOff) return
-      const detail = `the process ended with ${crashesUntilSwitchedOff} of its deliveries`
+      const detail = `the process ended while ${crashesUntilSwitchedOff} of its deliveries ran`
       yield* deliveries.setSwitch(
         { _tag: "Plugin", plugin: plugin.name, integration: null },
         false,
         { at, command: "plugins.off", target: plugin.name, detail }
       )
-      yield* Effect.logError("a plugin was switched off: the process ended again and again with its deliveries").pipe(
-        Effect.annotateLogs({ plugin: plugin.name, hint: "mend it, then `rollcall plugins on` and redrive" })
+      yield* Effect.logError("plugin switched off: the process kept ending while its deliveries ran").pipe(
+        Effect.annotateLogs({
+          plugin: plugin.name,
+          hint: "fix the plugin, then run `rollcall plugins on` and redrive its dead letters"
+        })
       )
     },
     Effect.catch((error) =>
-      Effect.annotateLogs(Effect.logWarning("a plugin could not be switched off"), { why: error.message })
+      Effect.annotateLogs(Effect.logWarning("plugin could not be switched off"), { why: error.message })
     )
   )
 
   const fail = Effect.fnUntraced(function*(
-    desk: HandlerQueue,
+    handlerQueue: HandlerQueue,
     { members }: Job.Job,
     attempt: Attempt.Attempt,
     startedAt: number,
     failure: Failure,
     retryAfter: number
   ) {
-    const { handler, plugin } = desk
+    const { handler, plugin } = handlerQueue
     const labels = { plugin: plugin.name, handler: handler.name }
     const first = members[0]
     const number = first.claim
-    const follows = outcomeOf(
+    const next = outcomeOf(
       members,
       { number, startedAt, failure, requests: attempt.requests },
       handler.options,
       retryAfter
     )
     const stopped = attempt.hasMetWriteStop() && failure.reason === "RateLimited"
-    const outcome = stopped && follows._tag === "Retry" ? { ...follows, stopped } : follows
+    const outcome = stopped && next._tag === "Retry" ? { ...next, stopped } : next
     yield* Metric.update(Metric.withAttributes(failedCounter, { ...labels, reason: failure.reason }), 1)
     if (outcome._tag === "Dead") {
       yield* Metric.update(Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "dead" }), members.length)
-      yield* Effect.logWarning("a delivery was given up").pipe(
+      yield* Effect.logWarning("delivery became a dead letter").pipe(
         Effect.annotateLogs({ ...labels, deadLetter: first.id, reason: failure.reason, why: failure.message })
       )
-      if (failure.reason === "ProcessEnded") yield* switchOff(desk, failure.at)
+      if (failure.reason === "ProcessEnded") yield* switchOff(handlerQueue, failure.at)
     }
-    if (failure.reason === "RateLimited") return finishJob(desk, outcome)
-    const wasOpen = desk.breaker.circuitOpen()
-    desk.breaker.failed(first.orderingKey, failure.at)
-    const openCircuit = desk.breaker.circuitOpen()
-    if (openCircuit !== null) releaseQueue(desk)
+    if (failure.reason === "RateLimited") return finishJob(handlerQueue, outcome)
+    const wasOpen = handlerQueue.breaker.circuitOpen()
+    handlerQueue.breaker.failed(first.orderingKey, failure.at)
+    const openCircuit = handlerQueue.breaker.circuitOpen()
+    if (openCircuit !== null) releaseQueue(handlerQueue)
     if (openCircuit !== null && wasOpen === null) {
-      yield* Effect.logWarning("a handler rests: it fails for one record after the other").pipe(
+      yield* Effect.logWarning("handler circuit opened: it fails for one record after another").pipe(
         Effect.annotateLogs({ ...labels, why: failure.message })
       )
     }
-    finishJob(desk, outcome)
+    finishJob(handlerQueue, outcome)
   })
 
-  const runJob = Effect.fnUntraced(function*(desk: HandlerQueue, job: Job.Job) {
+  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: Job.Job) {
     const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
-    const attempt = Job.attemptOf(desk, job, owner, services.deliveries)
+    const attempt = Job.attemptOf(handlerQueue, job, owner, services.deliveries)
     if (crashes > isolateAfterCrashes) {
-      return yield* fail(desk, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
+      return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
     }
-    const configuration = yield* configurationFor(desk, integration)
-    if (configuration === null) return finishJob(desk, released(job.members))
-    const { handler, plugin } = desk
+    const configuration = yield* configurationFor(handlerQueue, integration)
+    if (configuration === null) return finishJob(handlerQueue, released(job.members))
+    const { handler, plugin } = handlerQueue
     runningAttempts.add(attempt)
     if (draining) attempt.timer.abandonWaits()
     const timeout = Job.timeoutOf(handler)
     const exit = yield* Job.runHandler(services, attempt, job, configuration.value).pipe(
       containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.allAnswered),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
-      // all others wait for it
+      // all other deliveries wait for an isolated one, so its waits end at its time-out
       crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
         Effect.andThen(Effect.delay(Effect.sync(attempt.timer.abandonWaits), timeout), Effect.never)
       ),
@@ -252,14 +257,21 @@ export const make = (
     attempt.end()
     runningAttempts.delete(attempt)
     const now = yield* Clock.currentTimeMillis
-    if (Exit.isSuccess(exit)) return yield* succeed(desk, job, now)
+    if (Exit.isSuccess(exit)) return yield* succeed(handlerQueue, job, now)
     if (attempt.timer.hasAbandoned()) {
-      if (draining) return finishJob(desk, released(job.members))
-      return yield* fail(desk, job, attempt, startedAt, isolatedWaitFailure(now), CrashIsolation.limits.cooldown)
+      if (draining) return finishJob(handlerQueue, released(job.members))
+      return yield* fail(
+        handlerQueue,
+        job,
+        attempt,
+        startedAt,
+        isolatedWaitFailure(now),
+        CrashIsolation.limits.cooldown
+      )
     }
-    if (stopping && Cause.hasInterruptsOnly(exit.cause)) return finishJob(desk, released(job.members))
+    if (stopping && Cause.hasInterruptsOnly(exit.cause)) return finishJob(handlerQueue, released(job.members))
     yield* fail(
-      desk,
+      handlerQueue,
       job,
       attempt,
       startedAt,
@@ -268,11 +280,13 @@ export const make = (
     )
   })
 
-  /** Takes one job after the other from a desk. */
-  const runner = (desk: HandlerQueue) =>
+  /** Runs the queued jobs of a handler one after another. */
+  const runner = (handlerQueue: HandlerQueue) =>
     Effect.uninterruptible(Effect.gen(function*() {
-      for (let job = desk.queue.shift(); job !== undefined; job = desk.queue.shift()) yield* runJob(desk, job)
-      desk.runners--
+      for (let job = handlerQueue.queued.shift(); job !== undefined; job = handlerQueue.queued.shift()) {
+        yield* runJob(handlerQueue, job)
+      }
+      handlerQueue.runners--
     }))
 
   // ---- claims
@@ -291,21 +305,21 @@ export const make = (
     return jobs
   }
 
-  /** Of what the record, or the integration, was erased meanwhile there is nothing to deliver. */
+  /** Settles deliveries whose record or integration has been erased: there is no event to deliver. */
   const dropErased = (
     claimed: ReadonlyArray<Claimed>,
     events: ReadonlyMap<number, PublishedEvent>,
-    absent: UnavailableIntegrations
+    unavailable: UnavailableIntegrations
   ) =>
     claimed.filter(({ id, integration, subject }) => {
-      const isThere = !absent.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
-      if (!isThere) push({ _tag: "Settled", deliveries: [id] })
-      return isThere
+      const exists = !unavailable.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
+      if (!exists) push({ _tag: "Settled", deliveries: [id] })
+      return exists
     })
 
   const start = Effect.fnUntraced(function*(
     claimed: ReadonlyArray<Claimed>,
-    absent: UnavailableIntegrations
+    unavailable: UnavailableIntegrations
   ): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
@@ -313,22 +327,22 @@ export const make = (
       eventCache.load(positions),
       () => Effect.sync(() => push(released(claimed)))
     )
-    const there = dropErased(claimed, events, absent)
+    const remaining = dropErased(claimed, events, unavailable)
     const now = yield* Clock.currentTimeMillis
-    for (const [key, own] of Map.groupBy(there, ({ handler }) => handler)) {
-      const desk = queues.get(key)
+    for (const [key, own] of Map.groupBy(remaining, ({ handler }) => handler)) {
+      const handlerQueue = queues.get(key)
       const jobs = jobsOf(own, events)
-      // its last attempts may have failed while these were being claimed
-      if (desk === undefined || desk.breaker.capacity(jobs.length, desk.inFlight, now) === 0) {
+      // the circuit may have opened while these deliveries were being claimed
+      if (handlerQueue === undefined || handlerQueue.breaker.capacity(jobs.length, handlerQueue.inFlight, now) === 0) {
         push(released(own))
         continue
       }
-      desk.inFlight += jobs.length
-      desk.queue.push(...jobs)
-      const runners = Math.min(desk.concurrency - desk.runners, desk.queue.length)
+      handlerQueue.inFlight += jobs.length
+      handlerQueue.queued.push(...jobs)
+      const runners = Math.min(handlerQueue.concurrency - handlerQueue.runners, handlerQueue.queued.length)
       for (let index = 0; index < runners; index++) {
-        desk.runners++
-        yield* Effect.forkIn(runner(desk), scope)
+        handlerQueue.runners++
+        yield* Effect.forkIn(runner(handlerQueue), scope)
       }
     }
   })
@@ -348,26 +362,28 @@ export const make = (
     ...[...unconfigured.values()].flatMap((fault) => fault.plugin === plugin ? [fault.integration] : [])
   ]
 
-  /** What was claimed and has not begun goes back where its plugin is off by now. */
-  const releaseDisabled = (off: ReadonlyArray<Switch>, absent: UnavailableIntegrations) => {
-    for (const desk of queues.values()) {
-      const except = isOff(off, desk.plugin.name) ? null : new Set(exceptFor(off, desk.plugin.name, absent))
-      for (const job of desk.queue.splice(0)) {
-        if (except !== null && !except.has(job.members[0].integration)) desk.queue.push(job)
-        else finishJob(desk, released(job.members))
+  /** Releases queued deliveries whose plugin has been switched off, or whose integration has been removed. */
+  const releaseDisabled = (off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations) => {
+    for (const handlerQueue of queues.values()) {
+      const except = isOff(off, handlerQueue.plugin.name)
+        ? null
+        : new Set(exceptFor(off, handlerQueue.plugin.name, unavailable))
+      for (const job of handlerQueue.queued.splice(0)) {
+        if (except !== null && !except.has(job.members[0].integration)) handlerQueue.queued.push(job)
+        else finishJob(handlerQueue, released(job.members))
       }
     }
   }
 
-  /** What each handler could take on now. */
+  /** A claim request for each handler that can take more deliveries now. */
   const claimRequestsOf = (
     now: number,
     off: ReadonlyArray<Switch>,
-    absent: UnavailableIntegrations,
-    asked: CrashIsolation.ClaimMode
+    unavailable: UnavailableIntegrations,
+    mode: CrashIsolation.ClaimMode
   ): ReadonlyArray<ClaimRequest> =>
-    [...queues.values()].flatMap((desk): ReadonlyArray<ClaimRequest> => {
-      const { breaker, concurrency, batchWindow, handler, inFlight, key, plugin } = desk
+    [...queues.values()].flatMap((handlerQueue): ReadonlyArray<ClaimRequest> => {
+      const { breaker, concurrency, batchWindow, handler, inFlight, key, plugin } = handlerQueue
       const size = handler.activation._tag === "Batch" ? handler.activation.size : null
       const most = breaker.capacity(
         (size === null ? Math.max(maxHeldPerHandler, concurrency) : concurrency) - inFlight,
@@ -379,22 +395,22 @@ export const make = (
         handler: key,
         most,
         mostAfterCrash: Math.max(0, concurrency - inFlight),
-        isolated: asked === "isolated",
+        isolated: mode === "isolated",
         size,
-        excludedIntegrations: exceptFor(off, plugin.name, absent),
+        excludedIntegrations: exceptFor(off, plugin.name, unavailable),
         maxLead: maxDueAhead(handler.options, batchWindow)
       }]
     })
 
-  /** While a delivery waits to run alone nothing else is begun, and what has not begun is given back. */
-  const planClaim = (now: number, off: ReadonlyArray<Switch>, absent: UnavailableIntegrations): ClaimPlan => {
+  /** Plans the next claim. While an isolated delivery waits for the others to end, nothing is claimed and all queues are released. */
+  const planClaim = (now: number, off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations): ClaimPlan => {
     const mode = isolation.nextMode(now, isFree())
-    if (mode !== "nothing") return { mode, requests: claimRequestsOf(now, off, absent, mode) }
-    for (const desk of queues.values()) releaseQueue(desk)
+    if (mode !== "nothing") return { mode, requests: claimRequestsOf(now, off, unavailable, mode) }
+    for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
     return { mode, requests: [] }
   }
 
-  /** What came of them. Gives whether to ask again at once. */
+  /** Takes the claimed deliveries. Returns whether to claim again at once. */
   const onClaimed = (now: number, { mode }: ClaimPlan, claimed: ReadonlyArray<Claimed>, found: boolean): boolean =>
     isolation.onClaimed(now, mode, claimed.length > 0, found, isFree())
 
@@ -403,13 +419,13 @@ export const make = (
     onClaimed,
     releaseDisabled,
     start,
-    /** Not yet settled in the store; `settled` says how many of them, the first ones, are. */
+    /** The outcomes that are not settled in the store yet, oldest first. `settled` removes the first `count` of them. */
     outcomes: (): ReadonlyArray<AttemptOutcome> => [...outcomes],
     settled: (count: number) => {
       outcomes.splice(0, count)
       if (outcomes.length === 0) ended = Deferred.makeUnsafe()
     },
-    /** Returns once there is an outcome, and no more of them come at once: a commit for each would be a commit too many. */
+    /** Returns once there are outcomes and no further one follows immediately, so that one commit settles many. */
     awaitEnd: Effect.gen(function*() {
       yield* Deferred.await(ended)
       for (let count = 0; outcomes.length > count && count < maxHeldPerHandler * queues.size;) {
@@ -418,31 +434,31 @@ export const make = (
       }
     }),
     isIdle: () => outcomes.length === 0 && isFree(),
-    /** When a handler that rests is to be tried again; one that may be tried waits for something to try. */
+    /** When the next open circuit may be probed, or isolation changes. A circuit that may already be probed waits for a delivery. */
     wakeAt: (now: number): number =>
       Math.min(
         isolation.wakeAt(now),
         ...[...queues.values()].flatMap(({ breaker, inFlight }) => {
-          const rest = breaker.circuitOpen()
-          return rest === null || inFlight > 0 || rest.until <= now ? [] : [rest.until]
+          const circuitOpen = breaker.circuitOpen()
+          return circuitOpen === null || inFlight > 0 || circuitOpen.until <= now ? [] : [circuitOpen.until]
         })
       ),
-    /** What runs may go on, unless it waits for its turn at the API; nothing else is begun. */
+    /** Starts nothing more. Running attempts go on, unless they wait for a request slot. */
     drain: () => {
       draining = true
-      for (const desk of queues.values()) releaseQueue(desk)
+      for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
       for (const { timer } of runningAttempts) timer.abandonWaits()
     },
-    /** What is interrupted from here on is to be delivered again. */
+    /** An attempt that is interrupted from now on is released, for the next process to deliver. */
     stop: () => {
       stopping = true
     },
     status: () =>
-      [...queues.values()].map(({ breaker, handler, inFlight, key, plugin, queue }) => ({
+      [...queues.values()].map(({ breaker, handler, inFlight, key, plugin, queued }) => ({
         key,
         plugin: plugin.name,
         handler: handler.name,
-        running: inFlight - queue.length,
+        running: inFlight - queued.length,
         circuitOpen: breaker.circuitOpen()
       })),
     unconfigured: () => [...unconfigured.values()]

@@ -1,12 +1,12 @@
 /**
- * One try of a delivery: in whose name the capabilities act, and what they did.
+ * One attempt at a delivery. The capabilities of a handler check the attempt before they act, and record their requests in it.
  *
  * Invariants
- * 1. Once it is over nothing is asked or written in its name any more   (X16)
+ * 1. Once an attempt is over, its handler can send no more requests and no more writes   (X16)
  *
  * Gotchas
- * - The store's fence stops other processes and later claims. What this process gave up itself, and what a handler left
- *   running behind, is stopped here first.
+ * - The store's fencing stops attempts of replaced processes and of earlier claims. This module stops an attempt that this
+ *   process itself has ended, and code that its handler left running.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -19,57 +19,58 @@ import type { Subscription } from "../engine/Subscription.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import * as HandlerTimer from "./HandlerTimer.ts"
 
-/** What steps are done once for, and the names of the steps around. */
+/** The deduplication keys and the name prefix that a new step gets. */
 export interface StepContext {
+  /** A step that has a result under one of these keys is not run again. The first key is the narrowest one. */
   readonly dedupKeys: readonly [string, ...ReadonlyArray<string>]
   readonly keepForever: boolean
-  /** Ends with a slash, or is empty. */
+  /** Names of the enclosing steps. Ends with a slash, or is empty. */
   readonly path: string
-  /** Requests to others than the API that left and were not answered yet. */
+  /** Requests to other services than the API that were sent and have no response yet. */
   unanswered: number
 }
 
-/** The step that is being run, if one is. */
+/** The step that is running, if any. */
 export const CurrentStep: Context.Reference<StepContext | null> = Context.Reference<StepContext | null>(
   "rollcall/delivery/CurrentStep",
   { defaultValue: () => null }
 )
 
-/** Requests that the story of a dead letter lists. */
+/** The most requests that the detail page of a dead letter lists. */
 const maxListedRequests = 50
 
 export interface AttemptInfo {
   readonly subscription: Subscription
   readonly fence: FencingToken
   readonly integration: string
-  /** Of a batch: its own, and those of the batches it was a part of. */
+  /** For a batch: its own key, and the keys of the larger batches that it is a part of. */
   readonly dedupKeys: StepContext["dedupKeys"]
-  /** What `oncePerRecord` counts by; null: there is more than one record. */
+  /** The scope of `oncePerRecord`; null: the batch has more than one record. */
   readonly record: { readonly model: Model; readonly id: string } | "tick" | null
-  /** Of what its writes cause. */
+  /** The cause depth of events that its writes cause. */
   readonly depth: number
 }
 
-/** What a step is done once for that is done once per record for ever, or once per integration by the clock. */
+/** The key of a `oncePerRecord` step: once per record forever, or, for a tick, once per integration. */
 export const recordDedupKeyOf = (integration: string, record: NonNullable<AttemptInfo["record"]>): string =>
   record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
 
-export const make = (about: AttemptInfo, deliveries: Deliveries["Service"]) => {
+export const make = (info: AttemptInfo, deliveries: Deliveries["Service"]) => {
   const requests: Array<SentRequest> = []
   const locks = new Map<string, Semaphore.Semaphore>()
   const completed = new Map<string, number>()
   let over = false
-  let stopped = false
+  let hasMetWriteStop = false
 
-  /** Fails once this process has ended the attempt. */
+  /** Fails if this process has ended the attempt. */
   const ensureRunning: Effect.Effect<void, HandlerError> = Effect.suspend(() =>
     over ? Effect.fail(new Transient({ message: "this attempt is over" })) : Effect.void
   )
 
-  /** Fails unless this attempt still has the delivery. */
+  /** Fails unless this attempt still holds the claim of the delivery. */
   const ensureClaimed: Effect.Effect<void, HandlerError> = Effect.andThen(
     ensureRunning,
-    Effect.mapError(deliveries.check(about.fence), ErrorMapping.fromStore)
+    Effect.mapError(deliveries.check(info.fence), ErrorMapping.fromStore)
   )
 
   const recordRequest = (
@@ -82,8 +83,8 @@ export const make = (about: AttemptInfo, deliveries: Deliveries["Service"]) => {
     })
 
   /**
-   * Numbers equal requests: the next one is another only after the one before was done. Two at once are done one after
-   * the other, and a request that is tried again is the same.
+   * Numbers equal requests, so that two equal writes of one attempt are two writes. A request gets the next number only after
+   * the previous one has succeeded; a retry of a failed request keeps its number. Concurrent equal requests run one at a time.
    */
   const withRequestNumber = <A, E, R>(
     name: string,
@@ -98,14 +99,14 @@ export const make = (about: AttemptInfo, deliveries: Deliveries["Service"]) => {
       }).pipe(lock.withPermits(1))
     })
 
-  /** Where a step is that is begun now. */
+  /** The context of a step that starts now. */
   const stepContext: Effect.Effect<StepContext> = Effect.map(
     CurrentStep,
-    (step) => step ?? { dedupKeys: about.dedupKeys, keepForever: false, path: "", unanswered: 0 }
+    (step) => step ?? { dedupKeys: info.dedupKeys, keepForever: false, path: "", unanswered: 0 }
   )
 
   return {
-    ...about,
+    ...info,
     requests,
     timer: HandlerTimer.make(),
     ensureRunning,
@@ -117,11 +118,11 @@ export const make = (about: AttemptInfo, deliveries: Deliveries["Service"]) => {
       over = true
     },
     isOver: () => over,
-    /** A write of it was refused because all writes are stopped. */
+    /** Notes that a write was refused because an operator has stopped all writes. */
     noteWritesStopped: () => {
-      stopped = true
+      hasMetWriteStop = true
     },
-    hasMetWriteStop: () => stopped
+    hasMetWriteStop: () => hasMetWriteStop
   }
 }
 

@@ -1,28 +1,28 @@
 /**
- * What an attempt that failed is said to have failed with.
+ * Turns the failure of an attempt into the reason and message that are stored and shown.
  *
  * Gotchas
- * - The words of errors that nobody wrote on purpose may repeat values: they are left out   (I11).
+ * - The message of an unexpected error may contain values, such as personal data. It is left out   (I11).
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import { type HandlerError, Uncaught } from "../../plugin/Failure.ts"
 import type { Failure } from "../../store/Deliveries.ts"
 
-/** The attempt took longer than its handler may. */
+/** The attempt took longer than its handler's time-out. */
 export class TimedOut {
   readonly _tag = "TimedOut"
 }
 
-/** Of the engine's own errors the words name properties, not values. */
+/** Keeps the messages of `TypeError` and `ReferenceError`: the JavaScript engine names properties in them, not values. */
 const describeDefect = (defect: unknown): string => {
-  if (!(defect instanceof Error)) return "the handler threw something that is no error"
+  if (!(defect instanceof Error)) return "the handler threw a value that is not an Error"
   if (defect instanceof Uncaught) {
     return defect.cause === undefined ? defect.message : `${defect.message}: ${describeDefect(defect.cause)}`
   }
-  const spoken = defect instanceof TypeError || defect instanceof ReferenceError ? `: ${defect.message}` : ""
+  const message = defect instanceof TypeError || defect instanceof ReferenceError ? `: ${defect.message}` : ""
   const place = /\(?([^\s(/]+:\d+:\d+)\)?$/m.exec(defect.stack ?? "")?.[1]
-  return `${defect.name}${spoken}${place === undefined ? "" : ` at ${place}`}`
+  return `${defect.name}${message}${place === undefined ? "" : ` at ${place}`}`
 }
 
 export const failureOf = (
@@ -36,9 +36,13 @@ export const failureOf = (
     const { error } = reason
     switch (error._tag) {
       case "TimedOut":
-        return { ...failure, reason: "TimedOut", message: `not done within ${Duration.format(timeout)}` }
+        return {
+          ...failure,
+          reason: "TimedOut",
+          message: `the handler did not finish within ${Duration.format(timeout)}`
+        }
       case "RateLimited":
-        return { ...failure, reason: "RateLimited", message: "to be tried later" }
+        return { ...failure, reason: "RateLimited", message: "rate limited; the delivery is tried again later" }
       case "Permanent":
         return { reason: "Permanent", message: error.message, refusal: error.refusal, faults: error.faults, at }
       case "Transient":
@@ -52,25 +56,25 @@ export const failureOf = (
   }
 }
 
-/** Of a delivery that was running each time its process ended, the last time alone; it is not run again. */
+/** For a delivery that was running each time the process ended, the last time isolated. It is not run again. */
 export const processEndedFailure = (times: number, at: number): Failure => ({
   reason: "ProcessEnded",
-  message: `the process ended ${times} times while this was running, the last time with no other delivery beside it`,
+  message: `the process ended ${times} times while this delivery ran, the last time with no other delivery running`,
   refusal: null,
   faults: [],
   at
 })
 
-/** Of a delivery that ran alone and waited for its turn at the API for longer than the others can wait for it. */
+/** For an isolated delivery that waited for a request slot for longer than the other deliveries can wait. */
 export const isolatedWaitFailure = (at: number): Failure => ({
   reason: "RateLimited",
-  message: "it waited for its turn at the API while no other delivery could run: to be tried later",
+  message: "an isolated delivery waited too long for a request slot; it is tried again later",
   refusal: null,
   faults: [],
   at
 })
 
-/** Of `RateLimited`, ms. */
+/** The wait of a `RateLimited` failure, ms; 0 for other failures. */
 export const retryAfterOf = (cause: Cause.Cause<HandlerError | TimedOut>): number => {
   const limited = cause.reasons.find((reason) => reason._tag === "Fail" && reason.error._tag === "RateLimited")
   return limited?._tag === "Fail" && limited.error._tag === "RateLimited"

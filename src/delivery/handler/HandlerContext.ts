@@ -1,5 +1,5 @@
 /**
- * The capabilities of one attempt: hides that everything a handler can reach acts in the attempt's name.
+ * Builds the capabilities that a handler gets for one attempt. Hides that each of them checks the attempt and records its requests.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -41,7 +41,7 @@ export interface Services extends WriteBack.Services {
 const rowsAtOnce = 500
 const everything = { origins: ["backfill", "poll", "sweep", "refresh"], echo: "deliver" } as const
 
-/** What waits for its turn at the API does not use up the handler's time. */
+/** Pauses the handler's timer while a request waits for a slot at the API. */
 const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Service"] => {
   const waiting = Effect.provideService(SlotWait, timer.waiting)
   return {
@@ -51,7 +51,7 @@ const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Se
   }
 }
 
-/** If its own integration is removed while the attempt is under way, its delivery waits, as those do that have not begun. */
+/** If the attempt's own integration is removed, the delivery is deferred like deliveries that have not started. */
 const deferringIfRemoved = ({ accounts }: Services, { integration: own }: Attempt): Services["accounts"] => ({
   ...accounts,
   of: (integration) =>
@@ -67,7 +67,7 @@ type Send = <W extends WriteName>(
   wanted: WriteVerification.RequestedWrite<W>
 ) => Effect.Effect<WriteData<W>, HandlerError>
 
-/** `(id?, body?, options?)`, as the write's schemas say. */
+/** Converts the call `(id?, body?, options?)` of a write, according to the write's schemas. */
 const writeOf = <W extends WriteName>(send: Send, integration: string, write: W) => (...request: Array<unknown>) => {
   const { body, params } = writeSchemas[write]
   const rest = [...request]
@@ -76,7 +76,7 @@ const writeOf = <W extends WriteName>(send: Send, integration: string, write: W)
   return send({
     integration,
     write,
-    // typed where it is called; checked by whoever sends it
+    // the call is typed, and `Source` checks the values before it sends them
     params: values as WriteVerification.RequestedWrite<W>["params"],
     body: (body === Empty ? {} : rest.shift()) as WriteBody<W>,
     options: (rest.shift() ?? {}) as WriteOptions<W>
@@ -87,10 +87,10 @@ const writesOf = (send: Send, integration: string): Writes =>
   Object.fromEntries(writeNames.map((write) => [write, writeOf(send, integration, write)])) as Writes
 
 const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: string): Reads => {
-  const callApi = <A>(what: string, ask: (account: string) => Effect.Effect<A, SourceError | Invalid>) =>
+  const callApi = <A>(what: string, call: (account: string) => Effect.Effect<A, SourceError | Invalid>) =>
     attempt.ensureClaimed.pipe(
       Effect.andThen(accounts.of(integration)),
-      Effect.flatMap((account) => Effect.mapError(ask(account), (error) => ErrorMapping.fromApi(what, error))),
+      Effect.flatMap((account) => Effect.mapError(call(account), (error) => ErrorMapping.fromApi(what, error))),
       Effect.tapError(() => attempt.recordRequest(what, integration, "refused")),
       Effect.tap(attempt.recordRequest(what, integration, "done"))
     )
@@ -110,7 +110,7 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
             ids: [id]
           })
           const found = page.results.find((row) => isObject(row) && row["id"] === id)
-          // as the API shows it: reading is lenient
+          // not decoded: a record that does not match the schema is returned as the API shows it
           if (found !== undefined) return found as RecordOf<M>
           cursor = page.next
         } while (cursor !== null)
@@ -155,9 +155,9 @@ const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
   return { ...of(attempt.integration), for: of }
 }
 
-// ---- what we have -------------------------------------------------------------------------------------------------
+// ---- the store ---------------------------------------------------------------------------------------------------
 
-/** Of a candidate in very many applications, these are enough to say how they stand. */
+/** The most applications that are read for one candidate. */
 const maxApplications = 50
 
 const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service"] => ({
@@ -178,10 +178,10 @@ const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service
 
 const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
   const at = (position: string) => {
-    const place = parsePosition(store.identity, position)
-    return typeof place === "object"
-      ? Effect.succeed(place.position)
-      : Effect.fail(new Permanent({ message: `"${position}" is no position of this log` }))
+    const parsed = parsePosition(store.identity, position)
+    return typeof parsed === "object"
+      ? Effect.succeed(parsed.position)
+      : Effect.fail(new Permanent({ message: `"${position}" is not a position of this log` }))
   }
   return {
     between: Effect.fnUntraced(function*<T extends Trigger>(trigger: T, from: string, to: string) {
@@ -202,7 +202,7 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
           const event = entry.position > end
             ? null
             : eventFor("", subscription, toPublishedEvent(store.identity, entry))
-          // what is received of a trigger is its event
+          // `eventFor` returns the event of the trigger, so the cast is safe
           if (event !== null) events.push(event as EventOf<T>)
         }
         const last = rows.at(-1)
@@ -213,7 +213,7 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
   }
 }
 
-// ---- everybody else -----------------------------------------------------------------------------------------------
+// ---- other services ----------------------------------------------------------------------------------------------
 
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
 
@@ -229,13 +229,13 @@ const clientOf = ({ client }: Services, attempt: Attempt): HttpClient.HttpClient
         }))
       const step = safeMethods.has(request.method) ? null : yield* CurrentStep
       if (step !== null) step.unanswered++
-      const answer = yield* Effect.tapError(response, () => attempt.recordRequest(what, null, "unknown"))
-      if (step !== null && answer.status < 500) step.unanswered--
+      const result = yield* Effect.tapError(response, () => attempt.recordRequest(what, null, "unknown"))
+      if (step !== null && result.status < 500) step.unanswered--
       yield* attempt.recordRequest(what, null, "done")
-      return answer
+      return result
     }))
 
-/** Lives as long as the attempt. */
+/** The capabilities fail once the attempt is over. */
 export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capabilities> => {
   const services = { ...all, source: pausingTimer(all.source, attempt), accounts: deferringIfRemoved(all, attempt) }
   return Context.make(Api, apiOf(services, attempt)).pipe(

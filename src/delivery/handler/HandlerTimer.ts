@@ -1,10 +1,10 @@
 /**
- * The time a handler may take. It stands still while a request of the attempt waits for its turn: an account may be paused
- * for minutes, and the handler can do nothing about that.
+ * Measures the time of a handler against its time-out. The timer is paused while a request of the attempt waits for a slot at
+ * the API: an account may be paused for minutes, and the handler cannot change that.
  *
  * Gotchas
- * - Of requests that wait side by side the time of all is counted once.
- * - Time is read from the monotonic clock: a wall clock that is set ends no attempt   (W4).
+ * - If several requests wait at the same time, the time is subtracted once.
+ * - Time is read from the monotonic clock: setting the wall clock ends no attempt   (W4).
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -36,53 +36,57 @@ export const make = () => {
   })
   const waitedBy = (at: number): number => waiting === 0 ? waited : waited + at - since
 
-  const givenUp = Effect.suspend(() => {
+  const abort = Effect.suspend(() => {
     hasAbandoned = true
-    return Effect.fail(new SlotWaitAborted({ message: "not sent: the process stops, the next one delivers anew" }))
+    return Effect.fail(
+      new SlotWaitAborted({ message: "not sent: the process is stopping, and the next process repeats the delivery" })
+    )
   })
 
-  /** Runs `body`, which waits until it runs what it is given. */
-  const whilePaused = <A, E, R>(body: (go: Effect.Effect<void>) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  /** Runs `body` with the timer paused until `body` runs the effect `resume` or ends. */
+  const whilePaused = <A, E, R>(
+    body: (resume: Effect.Effect<void>) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
       let isPaused = true
-      const go = Effect.suspend(() => {
+      const resume = Effect.suspend(() => {
         if (!isPaused) return Effect.void
         isPaused = false
         return end
       })
-      return Effect.acquireUseRelease(begin, () => body(go), () => go)
+      return Effect.acquireUseRelease(begin, () => body(resume), () => resume)
     })
 
   return {
     whilePaused,
-    /** Runs a wait during which the handler's time stands still; fails once `giveUp` was called and every write is answered. */
+    /** Runs a wait with the timer paused. Fails once `abandonWaits` was called and every sent write has its response. */
     waiting: (wait: Effect.Effect<void>): Effect.Effect<void, SlotWaitAborted> =>
       whilePaused(() =>
-        Effect.raceFirst(Effect.andThen(Effect.andThen(stopping.await, allAnswered.await), givenUp), wait)
+        Effect.raceFirst(Effect.andThen(Effect.andThen(stopping.await, allAnswered.await), abort), wait)
       ),
-    /** A write leaves; to be called again with -1 once it is over. A wait that failed meanwhile might interrupt it. */
+    /** Call with 1 when a write is sent and with -1 when it is over. Until then no wait is abandoned: that could interrupt the write. */
     trackSent: (by: 1 | -1) => {
       unanswered += by
       if (unanswered === 0) allAnswered.openUnsafe()
       else allAnswered.closeUnsafe()
     },
-    /** Returns once every write that left is answered. */
+    /** Returns once every sent write has its response. */
     allAnswered: allAnswered.await,
-    /** Never returns; fails with what `late` gives once so much time has passed outside of waits. */
+    /** Never returns. Fails with the result of `late` once `duration` has passed outside of waits. */
     limit: <E>(duration: Duration.Duration, late: () => E): Effect.Effect<never, E> =>
       Effect.gen(function*() {
-        const begun = yield* now
+        const startedAt = yield* now
         for (;;) {
           yield* idle.await
           const at = yield* now
-          const left = Duration.toMillis(duration) - (at - begun - waitedBy(at))
+          const left = Duration.toMillis(duration) - (at - startedAt - waitedBy(at))
           if (left <= 0) return yield* Effect.fail(late())
           yield* Effect.sleep(Duration.millis(Math.ceil(left)))
         }
       }),
-    /** Ends every wait, those to come too. */
+    /** Ends every wait, including later ones. */
     abandonWaits: () => stopping.openUnsafe(),
-    /** Whether a wait was ended that way. */
+    /** Whether a wait was ended by `abandonWaits`. */
     hasAbandoned: () => hasAbandoned
   }
 }

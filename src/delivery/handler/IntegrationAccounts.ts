@@ -1,14 +1,14 @@
-/** Which integrations are configured, and which account each belongs to, as the store has it. */
+/** Looks up in the store which integrations are configured and which account each belongs to. */
 import * as Effect from "effect/Effect"
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 
-/** Integrations that are not configured any more. */
+/** Integrations that are no longer configured. */
 export interface UnavailableIntegrations {
   /** Their deliveries wait. */
   readonly removed: ReadonlySet<string>
-  /** Nothing is left of them that could be delivered. */
+  /** Their events are erased, so their deliveries are dropped. */
   readonly erased: ReadonlySet<string>
 }
 

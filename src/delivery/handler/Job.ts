@@ -1,6 +1,6 @@
 /**
- * What one run of a handler is: of a delivery or of the members of a batch, whether they were claimed or are only rehearsed.
- * Hides what each occasion is given, and in whose name it acts.
+ * Runs a handler for one delivery or for the members of a batch, claimed or in a dry run. Hides which input each kind of
+ * handler gets, and how the attempt is identified.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -21,10 +21,10 @@ export interface Job {
   readonly events: ReadonlyArray<PublishedEvent>
 }
 
-const usualTimeout = Duration.seconds(30)
+const defaultTimeout = Duration.seconds(30)
 const origins: ReadonlyArray<Origin> = ["backfill", "poll", "sweep", "refresh"]
 
-/** Whether it gets an event was decided when it was dispatched. */
+/** The options without filters: they were applied when the event was dispatched. */
 const withoutFilters = ({ activation, options }: Subscription["handler"]) => ({
   activation,
   options: { ...options, echo: "deliver", origins } as const
@@ -44,9 +44,9 @@ const inputOf = (
       to: formatPosition(identity, to)
     }
   }
-  // what it was once dispatched for it is given, also if it would ask for less by now
-  const given = events.map((event) => eventFor(plugin.name, withoutFilters(handler), event) ?? event)
-  return handler.activation._tag === "Batch" ? given : given[0]
+  // an event that was dispatched is delivered, even if the handler's triggers no longer match it
+  const input = events.map((event) => eventFor(plugin.name, withoutFilters(handler), event) ?? event)
+  return handler.activation._tag === "Batch" ? input : input[0]
 }
 
 export const attemptOf = (
@@ -67,9 +67,9 @@ export const attemptOf = (
 }
 
 export const timeoutOf = ({ options }: Subscription["handler"]): Duration.Duration =>
-  Duration.fromInputUnsafe(options.timeout ?? usualTimeout)
+  Duration.fromInputUnsafe(options.timeout ?? defaultTimeout)
 
-/** Runs the handler in the attempt's name, for as long as it may take. */
+/** Runs the handler with the capabilities of the attempt, and fails with `TimedOut` after its time-out. */
 export const runHandler = (
   services: HandlerContext.Services,
   attempt: Attempt.Attempt,

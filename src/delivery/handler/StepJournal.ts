@@ -1,9 +1,9 @@
 /**
- * Steps that are done once, in the name of an attempt.
+ * Runs the steps of an attempt once each, and stores their results.
  *
  * Gotchas
- * - A step that fails in one of the three ways says itself that it is not done; what it leaves open is one that never came
- *   to an end, or sent a request to somebody else and heard nothing.
+ * - A step that fails with a handler error counts as not done and runs again. Its outcome is unknown only if it never ended, or
+ *   if it sent a request to another service and got no response, or a 5xx.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -19,28 +19,28 @@ type Step = Journal["Service"]["once"]
 export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journal["Service"] => {
   const stored = <A>(effect: Effect.Effect<A, StoreError>) => Effect.mapError(effect, ErrorMapping.fromStore)
 
-  const stepIn = (placeOf: (around: StepContext) => StepContext): Step =>
+  const stepIn = (contextOf: (current: StepContext) => StepContext): Step =>
     Effect.fnUntraced(function*(step, schema, effect, options) {
       yield* attempt.ensureClaimed
-      const place = placeOf(yield* attempt.stepContext)
-      const name = place.path + step
+      const context = contextOf(yield* attempt.stepContext)
+      const name = context.path + step
       const key: StepKey = {
         handler: attempt.subscription.key,
-        dedupKeys: place.dedupKeys,
-        keepForever: place.keepForever,
+        dedupKeys: context.dedupKeys,
+        keepForever: context.keepForever,
         step: name
       }
       const codec = Schema.fromJsonString(Schema.toCodecJson(schema))
-      const known = (text: string) =>
+      const decoded = (text: string) =>
         Effect.mapError(
           Schema.decodeEffect(codec)(text),
-          () => new Permanent({ message: `the journal's result of step "${name}" is not what its schema says` })
+          () => new Permanent({ message: `the stored result of step "${name}" does not match its schema` })
         )
-      const declared = options?.onUnknown === "deadLetter"
+      const runsAtMostOnce = options?.onUnknown === "deadLetter"
       const run = Effect.gen(function*() {
         const result = yield* stored(deliveries.result(key))
-        if (result !== null) return yield* known(result)
-        if (declared) {
+        if (result !== null) return yield* decoded(result)
+        if (runsAtMostOnce) {
           const intent = {
             ...key,
             integration: attempt.integration,
@@ -48,41 +48,43 @@ export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journ
             onUnknown: "deadLetter",
             allowRepeat: false
           } as const
-          const begun = yield* stored(deliveries.begin(attempt.fence, intent))
-          if (begun._tag === "Done") return yield* known(begun.result)
-          if (begun._tag === "Unknown") return yield* ErrorMapping.outcomeUnknown(`step "${name}"`)
+          const outcome = yield* stored(deliveries.begin(attempt.fence, intent))
+          if (outcome._tag === "Done") return yield* decoded(outcome.result)
+          if (outcome._tag === "Unknown") return yield* ErrorMapping.outcomeUnknown(`step "${name}"`)
         }
-        const within: StepContext = { ...place, path: `${name}/`, unanswered: 0 }
+        const within: StepContext = { ...context, path: `${name}/`, unanswered: 0 }
         const value = yield* Effect.provideService(effect, CurrentStep, within).pipe(
           Effect.tapError(() =>
-            declared && within.unanswered === 0 ? stored(deliveries.withdraw(attempt.fence, key)) : Effect.void
+            runsAtMostOnce && within.unanswered === 0 ? stored(deliveries.withdraw(attempt.fence, key)) : Effect.void
           )
         )
         const text = yield* Effect.mapError(
           Schema.encodeEffect(codec)(value),
-          () => new Permanent({ message: `the result of step "${name}" is not what its schema says` })
+          () => new Permanent({ message: `the result of step "${name}" does not match its schema` })
         )
         yield* stored(deliveries.finish(attempt.fence, key, text))
         return value
       })
-      // the same step twice at once is done once
-      return yield* attempt.withRequestNumber(`${place.dedupKeys[0]} step ${name}`, () => run)
+      // concurrent calls of the same step run it once
+      return yield* attempt.withRequestNumber(`${context.dedupKeys[0]} step ${name}`, () => run)
     })
 
-  const lasting = Effect.fnUntraced(function*() {
+  const recordKey = Effect.fnUntraced(function*() {
     const { integration, record } = attempt
     if (record === null) {
-      return yield* new Permanent({ message: "oncePerRecord counts by one record: a batch has several, use once" })
+      return yield* new Permanent({
+        message: "oncePerRecord needs a single record, but a batch has several: use once"
+      })
     }
     return recordDedupKeyOf(integration, record)
   })
 
   return {
-    once: stepIn((around) => around),
+    once: stepIn((current) => current),
     oncePerRecord: (...step) =>
       Effect.flatMap(
-        lasting(),
-        (occasion) => stepIn((around) => ({ ...around, dedupKeys: [occasion], keepForever: true }))(...step)
+        recordKey(),
+        (dedupKey) => stepIn((current) => ({ ...current, dedupKeys: [dedupKey], keepForever: true }))(...step)
       )
   }
 }

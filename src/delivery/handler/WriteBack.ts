@@ -1,14 +1,15 @@
 /**
- * The twelve writes in the name of an attempt. Hides when a write is sent, and that it may have been sent before.
+ * The twelve writes of an attempt. Hides when a write is sent, and that an earlier attempt may have sent it already.
  *
  * Invariants
- * 1. Nothing is sent before its intent is committed; that very transaction checks the attempt's fence and the switch, and runs
- *    each time the request has its turn and is about to leave   (X16, L5)
- * 2. What has a result is never sent again; what has an intent and no result only if that is safe, was declared so, or the
- *    API shows that it did not take effect   (L4, L5)
- * 3. Of what is known not to have been done no intent is left
- * 4. What waits for its turn, also between two tries, has no intent: whoever dies or is stopped then has sent nothing   (L4)
- * 5. While it is unknown whether a write took effect that must not be repeated, none is sent in its place that says something else   (L5)
+ * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch, and
+ *    it runs each time the request has its slot and is about to be sent   (X16, L5)
+ * 2. A write that has a result is never sent again. A write that has an intent and no result is sent again only if the write is
+ *    safe to repeat, the handler allows it, or the API shows that it had no effect   (L4, L5)
+ * 3. A write that certainly had no effect leaves no intent
+ * 4. A write that waits for a request slot, also between two tries, has no intent. A process that dies or stops during the wait
+ *    has sent nothing   (L4)
+ * 5. While the outcome of a write that must not be repeated is unknown, no write with other content is sent in its place   (L5)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -26,9 +27,9 @@ import type { Attempt } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import * as WriteVerification from "./WriteVerification.ts"
 
-/** What a write needs of the engine. */
+/** The services that a write needs. */
 export interface Services extends WriteVerification.Services {
-  /** By integration. */
+  /** Locks for `replacePackages`, by integration. */
   readonly packageLocks: Map<string, Semaphore.Semaphore>
 }
 
@@ -39,20 +40,20 @@ const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resendPolicy
   never: "deadLetter"
 }
 
-const usualBudget = 1_000
-/** While all writes are stopped: how soon it is tried again, unless they are resumed before. */
+const defaultBudget = 1_000
+/** While all writes are stopped: when a delivery is tried again, unless writes are resumed before. */
 const writesStoppedDelay = Duration.minutes(1)
 
-/** The write had its turn, and was not begun. */
+/** The write had its request slot, but the store refused to begin it. */
 class NotBegun {
   readonly _tag = "NotBegun"
-  readonly begun: Exclude<BeginResult, { readonly _tag: "Begun" }>
-  constructor(begun: NotBegun["begun"]) {
-    this.begun = begun
+  readonly refusal: Exclude<BeginResult, { readonly _tag: "Begun" }>
+  constructor(refusal: NotBegun["refusal"]) {
+    this.refusal = refusal
   }
 }
 
-/** What does not fit is refused before it is sent: nothing is to be seen of it. */
+/** An invalid body is refused before it is sent, so no change is expected from it. */
 const isValidBody = <W extends WriteName>(write: W, body: unknown): body is WriteBody<W> =>
   Schema.is(writeSchemas[write].body)(body)
 
@@ -61,7 +62,7 @@ const digest = (content: unknown): string => hash("sha256", JSON.stringify(conte
 const onUnknownOf = <W extends WriteName>({ options, write }: WriteVerification.RequestedWrite<W>): OnUnknown =>
   options.onUnknown ?? defaultOnUnknown[writes[write].resendPolicy]
 
-/** What is asked for where; with what is said, a request's name. */
+/** Request identity: write, target and parameters, without the body. */
 const requestIdentityOf = <W extends WriteName>(
   { integration, params, write }: WriteVerification.RequestedWrite<W>
 ): string => `${write}:${digest([integration, params])}:`
@@ -69,29 +70,29 @@ const requestIdentityOf = <W extends WriteName>(
 export const make = (services: Services, attempt: Attempt) => {
   const { accounts, deliveries, packageLocks, source } = services
   const { plugin } = attempt.subscription
-  /** Where this attempt itself sent something, for one record, that must not be repeated, and heard nothing. */
+  /** Identities of writes of this attempt that must not be repeated and whose outcome is unknown. */
   const unansweredWrites = new Set<string>()
   const unansweredKeyOf = <W extends WriteName>(
-    { dedupKeys: [occasion] }: StepKey,
+    { dedupKeys: [dedupKey] }: StepKey,
     wanted: WriteVerification.RequestedWrite<W>
-  ) => `${occasion} ${requestIdentityOf(wanted)}`
+  ) => `${dedupKey} ${requestIdentityOf(wanted)}`
 
   const stored = <A>(effect: Effect.Effect<A, Parameters<typeof ErrorMapping.fromStore>[0]>) =>
     Effect.mapError(effect, ErrorMapping.fromStore)
 
-  /** Packages are replaced as a whole: of two at once nobody knows which one it will have been. */
+  /** Packages are replaced as a whole, so two concurrent writes would leave it open which list remains. */
   const oneAtATime = (write: WriteName, integration: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => {
     if (write !== "replacePackages") return effect
     const lock = packageLocks.get(integration) ?? Semaphore.makeUnsafe(1)
     packageLocks.set(integration, lock)
-    // the one before may wait for its turn at the API
-    return attempt.timer.whilePaused((go) => lock.withPermits(1)(Effect.andThen(go, effect)))
+    // the write that holds the lock may be waiting for a request slot
+    return attempt.timer.whilePaused((resume) => lock.withPermits(1)(Effect.andThen(resume, effect)))
   }
 
-  /** In a named step for one record, a write of the same kind to the same target is the same one, whatever it says. */
-  const restates = ({ keepForever, dedupKeys: [occasion], step }: StepKey, name: string): boolean =>
+  /** In a named step for one record, two writes of the same kind to the same target are the same write, even if their content differs. */
+  const isSameRequest = ({ keepForever, dedupKeys: [dedupKey], step }: StepKey, name: string): boolean =>
     !step.startsWith(name) && attempt.record !== null && attempt.record !== "tick" &&
-    (keepForever || occasion.startsWith("e"))
+    (keepForever || dedupKey.startsWith("e"))
 
   const intentOf = <W extends WriteName>(
     key: StepKey,
@@ -104,18 +105,18 @@ export const make = (services: Services, attempt: Attempt) => {
       ...key,
       ...(onUnknown === "deadLetter" && {
         sameRequestPrefix: key.step.slice(0, key.step.lastIndexOf(":") + 1),
-        isSameRequest: restates(key, requestIdentityOf(wanted))
+        isSameRequest: isSameRequest(key, requestIdentityOf(wanted))
       }),
       onUnknown,
       integration,
       write: {
         name: write,
-        // typed where it is called, checked only when it is sent
+        // the call is typed, but the values are checked only when the write is sent
         params: Object.fromEntries(
           Object.entries<unknown>(params).flatMap(([name, id]) => typeof id === "string" ? [[name, id]] : [])
         ),
         plugin: plugin.name,
-        perHour: counted ? null : plugin.definition.writesPerHour ?? usualBudget,
+        perHour: counted ? null : plugin.definition.writesPerHour ?? defaultBudget,
         depth: attempt.depth,
         expected: isValidBody(write, body) ? expectationsOf(write, params, body) : []
       },
@@ -123,11 +124,11 @@ export const make = (services: Services, attempt: Attempt) => {
     }
   }
 
-  /** The transaction before a write goes out: fence, switch, budget, intent, and what is to be seen of it. */
+  /** The transaction before a write is sent. It checks claim, write switch and budget, and commits the intent and the expected changes. */
   const begin = (intent: Intent): Effect.Effect<BeginResult, HandlerError> =>
     Effect.andThen(attempt.ensureRunning, stored(deliveries.begin(attempt.fence, intent)))
 
-  /** The form an employee is checked against is read if the handler did not. */
+  /** Reads the form that `createEmployee` is checked against, unless the handler has passed it. */
   const withForm = <W extends WriteName>(
     account: string,
     { body, integration, options, write }: WriteVerification.RequestedWrite<W>
@@ -147,41 +148,41 @@ export const make = (services: Services, attempt: Attempt) => {
     return Effect.flatMap(accounts.of(integration), (account) =>
       Effect.map(
         Effect.mapError(withForm(account, wanted), (error) => ErrorMapping.fromApi(`the form for ${write}`, error)),
-        // the options are those of this write: a form for an employee, perhaps a scale for a skill
+        // the options belong to this write: a form for `createEmployee`, a scale for a skill
         (options) => ({ ...options, account, integration, write, params, body }) as WriteRequest<W>
       ))
   }
 
-  /** Begins a write each time it is about to leave, and withdraws what came to nothing before it waits again. */
+  /** Commits the intent each time the write is about to be sent, and withdraws it if the request had no effect. */
   const hooksOf = <W extends WriteName>(key: StepKey, wanted: WriteVerification.RequestedWrite<W>, again: boolean) => {
     const withdraw = stored(deliveries.withdraw(attempt.fence, key))
-    let begun = false
+    let hasIntent = false
     let counted = false
-    let leaving = false
-    const leaves = (is: boolean) => {
-      if (is !== leaving) attempt.timer.trackSent(is ? 1 : -1)
-      leaving = is
+    let isSending = false
+    const setSending = (now: boolean) => {
+      if (now !== isSending) attempt.timer.trackSent(now ? 1 : -1)
+      isSending = now
     }
     return {
-      over: Effect.sync(() => leaves(false)),
+      over: Effect.sync(() => setSending(false)),
       before: Effect.gen(function*() {
-        // a store that does not answer may have committed it: nothing was sent, so nothing is to be left of it
-        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: again || begun, counted })).pipe(
+        // the store may have committed the intent before it failed; the write was not sent, so the intent is withdrawn
+        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: again || hasIntent, counted })).pipe(
           Effect.tapError(() => Effect.ignore(withdraw))
         )
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
-        begun = counted = true
-        leaves(true)
+        hasIntent = counted = true
+        setSending(true)
       }),
       onNoEffect: Effect.tap(withdraw, () =>
         Effect.sync(() => {
-          begun = false
-          leaves(false)
+          hasIntent = false
+          setSending(false)
         }))
     }
   }
 
-  /** Waits for the write's turn, begins and sends it. What comes back is written down before anything else may happen. */
+  /** Waits for a request slot, commits the intent and sends the write. The result is stored before the handler goes on. */
   const send = <W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
@@ -201,8 +202,8 @@ export const make = (services: Services, attempt: Attempt) => {
                 if (error._tag === "NotBegun") return Effect.fail(error)
                 if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
                 const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
-                const isOfOne = attempt.record !== null && attempt.record !== "tick"
-                if (isUnknown && isOfOne && onUnknownOf(wanted) === "deadLetter") {
+                const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
+                if (isUnknown && isForOneRecord && onUnknownOf(wanted) === "deadLetter") {
                   unansweredWrites.add(unansweredKeyOf(key, wanted))
                 }
                 return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
@@ -226,26 +227,26 @@ export const make = (services: Services, attempt: Attempt) => {
     if (onUnknownOf(wanted) === "deadLetter" && unansweredWrites.has(unansweredKeyOf(key, wanted))) {
       return yield* ErrorMapping.outcomeUnknown(wanted.write)
     }
-    // what is known already is not waited for
+    // if the result or the refusal is already known, do not wait for a request slot
     const intent = intentOf(key, wanted, { allowRepeat: again, counted: false })
-    const refused = yield* Effect.andThen(attempt.ensureRunning, stored(deliveries.checkBegin(attempt.fence, intent)))
-    return refused === null
+    const refusal = yield* Effect.andThen(attempt.ensureRunning, stored(deliveries.checkBegin(attempt.fence, intent)))
+    return refusal === null
       ? yield* Effect.catch(
         send(key, wanted, again),
-        (error) => error._tag === "NotBegun" ? resolveNotBegun(key, wanted, error.begun) : Effect.fail(error)
+        (error) => error._tag === "NotBegun" ? resolveNotBegun(key, wanted, error.refusal) : Effect.fail(error)
       )
-      : yield* resolveNotBegun(key, wanted, refused)
+      : yield* resolveNotBegun(key, wanted, refusal)
   })
 
-  /** What becomes of a write that is not begun. */
+  /** The result of a write that the store refused to begin. */
   const resolveNotBegun = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
-    begun: NotBegun["begun"]
+    refusal: NotBegun["refusal"]
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    switch (begun._tag) {
+    switch (refusal._tag) {
       case "Done":
-        return JSON.parse(begun.result)
+        return JSON.parse(refusal.result)
       case "Stopped":
         attempt.noteWritesStopped()
         return yield* new RateLimited({ retryAfter: writesStoppedDelay })
@@ -255,16 +256,16 @@ export const make = (services: Services, attempt: Attempt) => {
           : ErrorMapping.integrationRemoved(wanted.integration)
       case "BudgetExhausted": {
         const now = yield* Clock.currentTimeMillis
-        return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, begun.until - now)) })
+        return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, refusal.until - now)) })
       }
       case "Unknown":
-        return yield* resolveUnknown(key, wanted, begun.begunAt)
+        return yield* resolveUnknown(key, wanted, refusal.begunAt)
       case "Unclear":
         return yield* ErrorMapping.outcomeUnclear(wanted.write)
     }
   })
 
-  /** An earlier attempt may have sent it. */
+  /** Decides about a write that an earlier attempt may have sent. */
   const resolveUnknown = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
@@ -275,24 +276,29 @@ export const make = (services: Services, attempt: Attempt) => {
     if (onUnknown === "repeat") return yield* perform(key, wanted, true)
     if (onUnknown === "deadLetter") return yield* ErrorMapping.outcomeUnknown(write)
     yield* attempt.ensureClaimed
-    const answer = yield* WriteVerification.verifyWrite(services, wanted, begunAt)
-    yield* attempt.recordRequest(`whether ${write} took effect`, integration, "done")
-    switch (answer._tag) {
+    const verification = yield* WriteVerification.verifyWrite(services, wanted, begunAt)
+    yield* attempt.recordRequest(`check whether ${write} took effect`, integration, "done")
+    switch (verification._tag) {
       case "CannotTell":
         return yield* ErrorMapping.outcomeUnknown(write)
       case "NotYet":
-        return yield* new RateLimited({ retryAfter: answer.retryAfter })
+        return yield* new RateLimited({ retryAfter: verification.retryAfter })
       case "NotDone":
         return yield* perform(key, wanted, true)
       case "Done": {
-        // ours from here on, so that its result is
-        const begun = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
-        if (begun._tag === "Begun") {
+        // this attempt has to begin the write before it may store the result
+        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
+        if (outcome._tag === "Begun") {
           yield* stored(
-            deliveries.finish(attempt.fence, key, JSON.stringify(answer.data), createdIds(write, answer.data))
+            deliveries.finish(
+              attempt.fence,
+              key,
+              JSON.stringify(verification.data),
+              createdIds(write, verification.data)
+            )
           )
         }
-        return answer.data
+        return verification.data
       }
     }
   })

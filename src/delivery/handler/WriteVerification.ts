@@ -1,12 +1,12 @@
 /**
- * Finds out whether a write of unknown outcome took effect, by looking at what the API shows now.
+ * Finds out whether a write of unknown outcome took effect, by reading the API.
  *
  * Gotchas
- * - What is not shown yet may have been done: the absence of an effect counts only some time after the write.
- * - Rows may be missing in a list for many reasons: that a new application is not among them proves nothing, and a second
- *   one would do harm. It is found, or a person decides.
- * - Only what the API lists can be looked at: a tag through the applications that show its candidate, and of an interview
- *   its title, times and whether it is there. Who interviews is not shown.
+ * - The API may show an effect late. A missing effect counts as "not done" only some time after the write.
+ * - A list may lack rows for many reasons. A missing application does not prove that it was not created, and a second one would do
+ *   harm. So the application is either found, or an operator decides.
+ * - Only data that the API lists can be checked: a tag, through the applications that show its candidate, and the title and
+ *   times of an interview. The API does not show the interviewers.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -28,7 +28,7 @@ export interface Services {
   readonly accounts: IntegrationAccounts
 }
 
-/** A write that a handler asks for. */
+/** A write that a handler requests. */
 export interface RequestedWrite<W extends WriteName> {
   readonly integration: string
   readonly write: W
@@ -43,19 +43,19 @@ export type Verification<W extends WriteName> =
   | { readonly _tag: "NotYet"; readonly retryAfter: Duration.Duration }
   | { readonly _tag: "CannotTell" }
 
-/** How long the API may take to show what was done, where no stream has learned better. */
+/** How long the API may take to show the effect of a write. */
 export const settlingMillis = Duration.toMillis("5 minutes")
-/** Applications that are looked at for one candidate, pages for a new application. */
-const most = { applications: 50, pages: 40 }
-/** Clocks differ: a new application is looked for from this long before it was sent. */
+/** The most applications that are read for one candidate, and the most pages that are read for a new application. */
+const limits = { applications: 50, pages: 40 }
+/** Clocks differ, so the search for a new application starts this long before the write was sent. */
 const clockSkewMillis = Duration.toMillis("10 minutes")
 
 type Verdict = "yes" | "no" | "unknown"
 
 interface Listed {
-  /** null: there is no end of them. */
+  /** null: the list has too many pages. */
   readonly found: ReadonlyArray<Application> | null
-  /** The API's clock − ours, ms, as far as its answers tell. */
+  /** The API's clock − ours, ms; 0 if its responses do not show it. */
   readonly offset: number
 }
 
@@ -70,18 +70,18 @@ const applications = Effect.fnUntraced(function*(
   const found: Array<Application> = []
   let cursor: string | null = null
   let offset = 0
-  for (let page = 0; page < most.pages; page++) {
-    const answer: Page = yield* Effect.mapError(
+  for (let page = 0; page < limits.pages; page++) {
+    const response: Page = yield* Effect.mapError(
       source.page({ account, integration, model: "ats.application", priority: "write", cursor, ...filter }),
-      (error) => ErrorMapping.fromApi("whether a write took effect", error)
+      (error) => ErrorMapping.fromApi("checking whether a write took effect", error)
     )
-    for (const row of answer.results) {
+    for (const row of response.results) {
       const record = decode(row)
       if (record._tag === "Some") found.push(record.value)
     }
-    if (answer.serverTime !== null) offset = answer.serverTime - answer.requestedAt
-    if (answer.next === null) return { found, offset }
-    cursor = answer.next
+    if (response.serverTime !== null) offset = response.serverTime - response.requestedAt
+    if (response.next === null) return { found, offset }
+    cursor = response.next
   }
   return { found: null, offset }
 })
@@ -90,10 +90,10 @@ type Application = typeof Application.Type
 
 const verdictOf = (
   applications: ReadonlyArray<Application> | null,
-  whether: (all: ReadonlyArray<Application>) => Verdict
-) => applications === null ? "unknown" : whether(applications)
+  judge: (all: ReadonlyArray<Application>) => Verdict
+) => applications === null ? "unknown" : judge(applications)
 
-/** Every application that shows the candidate has to agree: a copy may be old. */
+/** All applications that show the candidate have to agree, because a copy may be outdated. */
 const tagged = (candidate: string, tag: string) => (all: ReadonlyArray<Application>): Verdict => {
   const copies = all.flatMap((application) => application.candidate?.id === candidate ? [application.candidate] : [])
   const [first, ...others] = copies.map(({ tags }) => tags?.some(({ name }) => name === tag) === true)
@@ -103,7 +103,7 @@ const tagged = (candidate: string, tag: string) => (all: ReadonlyArray<Applicati
 const sameTime = (a: string | null | undefined, b: string): boolean =>
   typeof a === "string" && Date.parse(a) === Date.parse(b)
 
-/** What is asked for of an interview and shown; null: nothing is. */
+/** Compares the requested title and times with those that the API shows; "unknown" if none was requested. */
 const interviewMatches = (wanted: UpdateInterview) => (all: ReadonlyArray<Application>): Verdict => {
   const interview = all.flatMap(({ interviews }) => interviews ?? []).find(({ id }) => id === wanted.interview_id)
   const { end_time, start_time, title } = wanted
@@ -124,7 +124,7 @@ const isApplicationOf =
         ({ email_address }) => email_address?.toLowerCase() === candidate.email_address.toLowerCase()
       ) === true
 
-/** Whether what `wanted` asks for is there; of a new application, that application. */
+/** Whether the API shows the effect of `wanted`. `data`: the result of the write, such as the new application. */
 const inspect = Effect.fnUntraced(function*(
   services: Services,
   wanted: RequestedWrite<WriteName>,
@@ -138,7 +138,7 @@ const inspect = Effect.fnUntraced(function*(
     case "removeTag": {
       const { candidate_id } = params as { readonly candidate_id: string }
       const ids = yield* Effect.mapError(
-        services.deliveries.applicationsOf(integration, candidate_id, most.applications),
+        services.deliveries.applicationsOf(integration, candidate_id, limits.applications),
         ErrorMapping.fromStore
       )
       if (ids.length === 0) return { found: "unknown", data: null }
@@ -157,10 +157,10 @@ const inspect = Effect.fnUntraced(function*(
     case "createApplication": {
       const { job_id } = params as { readonly job_id: string }
       const early = yield* from({ updatedAfter: begunAt - clockSkewMillis })
-      // the API dates by its own clock, which may be far behind ours   (W4)
+      // the API sets dates by its own clock, which may be far behind ours   (W4)
       const since = begunAt - clockSkewMillis + Math.min(0, early.offset)
       const late = early.offset < -clockSkewMillis / 2 ? yield* from({ updatedAfter: since }) : early
-      // that nothing changed may mean that `updated_after` finds nothing   (C6)
+      // an empty list may mean that `updated_after` never finds anything   (C6)
       const { found: all } = late.found?.length === 0 ? yield* from({}) : late
       const [first, ...others] = (all ?? []).filter(isApplicationOf(job_id, body as CreateApplication, since))
       if (all === null || others.length > 0) return { found: "unknown", data: null }
@@ -178,7 +178,7 @@ export const verifyWrite = Effect.fn("Plugin.verifyWrite")(function*<W extends W
 ): Effect.fn.Return<Verification<W>, HandlerError> {
   const { data, found } = yield* inspect(services, wanted, begunAt)
   if (found === "unknown") return { _tag: "CannotTell" }
-  // what is shown is what this write answers
+  // `inspect` returns the data of this write
   if (found === "yes") return { _tag: "Done", data: data as WriteData<W> }
   const left = begunAt + settlingMillis - (yield* Clock.currentTimeMillis)
   if (left > 0) return { _tag: "NotYet", retryAfter: Duration.millis(left) }

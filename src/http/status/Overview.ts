@@ -131,7 +131,7 @@ const read = Effect.gen(function*() {
       records_live: count?.live ?? 0,
       pending: { ...count?.pending },
       quarantined: count?.quarantined ?? 0,
-      stale_records: count?.owed ?? 0,
+      stale_records: count?.stale ?? 0,
       polls_return: state.pollsReturn ?? "changes",
       progress: progressOf(state, count?.live ?? 0, now),
       last_poll_at: instantOrNull(state.lastPoll?.endedAt),

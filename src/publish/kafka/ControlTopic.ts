@@ -1,17 +1,17 @@
 /**
- * What a relay remembers at the broker itself, in a compacted topic of its own (`rollcall.relay` for the default template),
- * by the template of topic names: which store published last and how far, and of each topic what was published there.
+ * The relay's state at the broker, in a compacted control topic per template of topic names (`rollcall.relay` for the default
+ * template): which store published last and up to which position, and a checkpoint for each topic.
  *
  * Invariants
- * 1. Every store that publishes under a template finds the record of whoever published there before   (X14)
- * 2. Of a generation the keys of a topic are spread over as many partitions as it had at first: the events of a record stay
- *    in one partition, in order, when partitions are added   (I5, K2)
- * 3. A topic is written down here before anything is published to it: what a topic holds although nothing is written down
- *    about it was published by somebody else
+ * 1. Every store that publishes under a template finds the checkpoint of the store that published there before   (X14)
+ * 2. Within a generation, the keys of a topic are spread over as many partitions as the topic had at first: the events of a
+ *    record stay in one partition, in order, when partitions are added   (I5, K2)
+ * 3. A topic is recorded here before anything is published to it: if a topic holds messages but has no checkpoint here,
+ *    another program published them
  *
  * Gotchas
- * - Who died inside its last send keeps readers of this topic waiting until the broker ends its transaction: the next
- *   `open` under the same template does that at once.
+ * - If a relay dies during a send, readers of this topic wait until the broker ends the relay's transaction. The next `open`
+ *   under the same template ends it immediately.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -23,7 +23,7 @@ import type { KafkaClient } from "./KafkaClient.ts"
 import { controlTopicOf, type KafkaMessage } from "./KafkaMessage.ts"
 import type { KafkaTopic } from "./KafkaTopics.ts"
 
-/** Small segments: only what is not in the newest one is compacted, and all that is left is read to recall. */
+/** Segments are small because the newest one is never compacted, and `readControlTopic` reads all that remains. */
 export const controlTopic = (template: string): KafkaTopic => ({
   name: controlTopicOf(template),
   keeps: "latest",
@@ -41,16 +41,16 @@ const CheckpointRecord = Schema.fromJsonString(
 )
 
 const TopicCheckpoint = Schema.Struct({
-  /** Over how many partitions keys are spread. */
+  /** The number of partitions over which keys are spread. */
   partitions: Schema.Int,
-  /** By partition: an offset that its end has reached; 0 or absent: nothing was published there. */
+  /** Per partition: an offset that its end has reached; 0 or absent: nothing was published there. */
   ends: Schema.Array(Schema.Int),
-  /** How many events were published there, and the positions of the first and the last; 0 = none. */
+  /** The number of published events, and the positions of the first and the last; 0 = none. */
   events: Schema.Int,
   first: Schema.Int,
   last: Schema.Int
 })
-/** What was published to a topic, by one store in one generation. */
+/** Describes what one store published to a topic in one generation. */
 export type TopicCheckpoint = typeof TopicCheckpoint.Type
 const TopicCheckpointRecord = Schema.fromJsonString(
   Schema.Struct({ store: Schema.String, generation: Schema.Int, topic: Schema.String, ...TopicCheckpoint.fields })
@@ -68,7 +68,7 @@ const message = (template: string, key: string, value: string): KafkaMessage => 
 })
 const topicKeys = (template: string) => `${template}/topics/`
 
-/** Something to send, so that the broker fences whoever sent before. */
+/** A message to send when opening, so that the broker fences every earlier producer. */
 export const openedMessage = (template: string): KafkaMessage => message(template, `${template}/opened`, randomUUID())
 export const checkpointMessage = (template: string, published: SinkCheckpoint): KafkaMessage =>
   message(template, template, encodePublished(published))
@@ -76,11 +76,11 @@ export const topicCheckpointMessage = (
   template: string,
   { generation, store }: LogIdentity,
   topic: string,
-  memory: TopicCheckpoint
+  checkpoint: TopicCheckpoint
 ): KafkaMessage =>
-  message(template, `${topicKeys(template)}${topic}`, encodeTopic({ store, generation, topic, ...memory }))
+  message(template, `${topicKeys(template)}${topic}`, encodeTopic({ store, generation, topic, ...checkpoint }))
 
-/** What the newest message of a key says; null if there is none. */
+/** Decodes the newest message of a key; null if there is none. */
 const decodeNewest = <A>(
   template: string,
   key: string,
@@ -92,8 +92,10 @@ const decodeNewest = <A>(
       Effect.fail(
         new SinkError({
           reason: new Refused({
-            message: `Rollcall did not write the newest record of ${key} on ${controlTopicOf(template)}`,
-            hint: `find out who else writes to ${controlTopicOf(template)}.`
+            message: `the newest message with key ${key} in topic ${
+              controlTopicOf(template)
+            } was not written by Rollcall`,
+            hint: `find the other program that writes to ${controlTopicOf(template)}, and stop it.`
           })
         })
       ),
@@ -101,23 +103,23 @@ const decodeNewest = <A>(
   })
 
 export interface ControlState {
-  /** By whichever store. */
+  /** The last checkpoint, of any store. */
   readonly published: SinkCheckpoint | null
-  /** By name: what `identity` published, in its generation; all that it published to. */
+  /** The checkpoints, by topic name, of every topic to which `identity` published in its generation. */
   readonly topics: (identity: LogIdentity) => Map<string, TopicCheckpoint>
 }
 
-/** Reads the topic; it must be there. */
-export const readControlTopic = Effect.fn("KafkaControl.recall")(function*(
+/** Reads the control topic, which must exist. */
+export const readControlTopic = Effect.fn("ControlTopic.read")(function*(
   client: KafkaClient,
   template: string
 ): Effect.fn.Return<ControlState, SinkError> {
   const newest = new Map<string, string | undefined>()
-  const ofTopics = topicKeys(template)
+  const topicPrefix = topicKeys(template)
   yield* client.scan(controlTopicOf(template), `rollcall-relay-${randomUUID()}`, (messages) =>
     Effect.sync(() => {
       for (const { key, value } of messages) {
-        if (key === template || key?.startsWith(ofTopics) === true) newest.set(key, value)
+        if (key === template || key?.startsWith(topicPrefix) === true) newest.set(key, value)
       }
     }))
   const published = yield* decodeNewest(
@@ -137,7 +139,7 @@ export const readControlTopic = Effect.fn("KafkaControl.recall")(function*(
     topics: ({ generation, store }) =>
       new Map(
         records.filter((record) => record.store === store && record.generation === generation)
-          .map(({ topic, ...memory }) => [topic, memory])
+          .map(({ topic, ...checkpoint }) => [topic, checkpoint])
       )
   }
 })

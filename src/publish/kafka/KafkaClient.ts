@@ -1,18 +1,19 @@
 /**
- * kafkajs, made safe: what of it is used, with its traps closed and its errors translated.
+ * A safe wrapper of kafkajs: exposes only the operations that Rollcall uses, works around its pitfalls and translates its
+ * errors.
  *
  * Invariants
- * 1. One send in flight per producer, and its retries are not limited: time is.
- * 2. A producer that failed once, or whose connect failed, never sends again: it would re-use sequence numbers, or send
- *    without idempotence. Its scope ends and another one is made.
+ * 1. A producer has one send in flight. Its retries are limited by time, not by number
+ * 2. A producer that failed once, or failed to connect, never sends again: it would reuse sequence numbers, or send without
+ *    idempotence. Its scope ends and a new producer is created
  *
  * Gotchas
- * - A second producer with the same transactional id fences the first from its first transaction on, not from `connect`.
- * - A send that was given up goes on inside kafkajs and reconnects by itself: its partitioner stops it.
- * - Without a short first retry the first message after each commit waits 300 ms.
- * - The end of a topic is an offset that no reader may ever be handed: commit markers and aborted messages have some too.
- *   kafkajs tells of those it passes over.
- * - What kafkajs logs is repeated in the errors it throws: its log goes to our debug level.
+ * - A second producer with the same transactional id fences the first one when it starts a transaction, not at `connect`.
+ * - After a timeout kafkajs continues the abandoned send and reconnects on its own. The partitioner stops it.
+ * - Without a short first retry, the first message after each commit would wait 300 ms.
+ * - A reader may never receive the message at the end offset of a topic, because commit markers and aborted messages have
+ *   offsets too. kafkajs reports the offsets that it skips.
+ * - kafkajs repeats its log messages in the errors it throws, so its log goes to our debug level.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -37,12 +38,12 @@ export interface KafkaConnection {
   } | undefined
 }
 
-/** Over how many partitions of a topic keys are spread; they are told how many it has. */
+/** Returns the number of partitions over which a topic's keys are spread; `existing`: how many partitions the topic has. */
 export type KeyedPartitions = (topic: string, existing: number) => number
 
 type Sends = ReadonlyArray<ReadonlyArray<KafkaMessage>>
 
-/** At which offset of a partition a send begins. */
+/** The offset in a partition at which a sent batch begins. */
 export interface AppendedBatch {
   readonly topic: string
   readonly partition: number
@@ -51,8 +52,8 @@ export interface AppendedBatch {
 
 export interface KafkaProducer {
   /**
-   * Sends one after the other; with transactions all become visible at once or none. `closing` is given where they begin and
-   * says what is sent last, or why nothing may become visible. Fails once, then use another.
+   * Sends the batches in sequence; with transactions either all become visible together or none. `closing` receives the
+   * offsets and returns the final batches, or an error that aborts the transaction. After a failure, use a new producer.
    */
   readonly send: (
     sends: Sends,
@@ -62,12 +63,15 @@ export interface KafkaProducer {
 
 export interface KafkaClient {
   readonly admin: <A>(doing: string, use: (admin: kafkajs.Admin) => Promise<A>) => Effect.Effect<A, SinkError>
-  /** Idempotent; transactional when an id is given. */
+  /** An idempotent producer, transactional if an id is given. */
   readonly producer: (
     transactionalId: string | null,
     keys: KeyedPartitions
   ) => Effect.Effect<KafkaProducer, SinkError, Scope.Scope>
-  /** Hands over what a topic held when this was called, committed, partition by partition from the oldest on, and waits. */
+  /**
+   * Passes every committed message that the topic holds at the call to `use`, each partition from the oldest on, and waits
+   * for each call to finish.
+   */
   readonly scan: <E>(
     topic: string,
     groupId: string,
@@ -75,7 +79,7 @@ export interface KafkaClient {
   ) => Effect.Effect<void, SinkError | E>
 }
 
-/** How long a send or a reading may take before the broker counts as away; shorter than a transaction may stay open. */
+/** After this time without a response the broker is considered unavailable; shorter than a transaction may stay open. */
 const operationTimeout = "30 seconds"
 const operationTimeoutMillis = Duration.toMillis(operationTimeout)
 const transactionTimeout = 45_000
@@ -91,7 +95,7 @@ const withTimeout = (doing: string) =>
       Effect.fail(
         new SinkError({
           reason: new Unreachable({
-            message: `${doing}: no answer within ${operationTimeout}`,
+            message: `${doing}: no response within ${operationTimeout}`,
             cause: new Error("timeout")
           })
         })
@@ -103,14 +107,14 @@ const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, Si
 const callWithTimeout = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError | BatchTooLarge> =>
   withTimeout(doing)(callKafka(doing, run))
 
-/** Asks again, with a new client each time, while a broker that just came up is not ready. */
+/** Retries, with a new client each time, while a broker that just started is not ready. */
 const retryWhileStarting = <A>(effect: Effect.Effect<A, SinkError | BatchTooLarge>): Effect.Effect<A, SinkError> =>
   effect.pipe(
     Effect.retry({ while: isBrokerStarting, schedule: Schedule.spaced("250 millis"), times: 20 }),
     Effect.catchTag("BatchTooLarge", Effect.die)
   )
 
-/** Says why connections are closed, if it is the protocol. */
+/** Adds advice to the error if connections are closed because of the protocol (TLS or plaintext). */
 const withTlsAdvice =
   ({ brokers, ssl }: KafkaConnection) => <A>(effect: Effect.Effect<A, SinkError>): Effect.Effect<A, SinkError> =>
     Effect.catch(effect, (error) =>
@@ -130,7 +134,7 @@ const disconnect = (client: { readonly disconnect: () => Promise<void> }): Effec
 const byTopic = (messages: ReadonlyArray<KafkaMessage>): Array<kafkajs.TopicMessages> =>
   Array.from(Map.groupBy(messages, (message) => message.topic), ([topic, messages]) => ({ topic, messages }))
 
-/** A broker that recognises a repeated batch may not know any more where it began. */
+/** The offset may be missing: a broker that recognizes a repeated batch may no longer know where it began. */
 const appendedBatches = (
   { baseOffset, partition, topicName }: kafkajs.RecordMetadata
 ): ReadonlyArray<AppendedBatch> => {
@@ -144,7 +148,7 @@ const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessag
   header: (name) => headers?.[name]?.toString()
 })
 
-/** Connects to nothing yet. */
+/** Makes a client that is not connected yet. */
 export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
   const services = yield* Effect.context<never>()
   const fork = Effect.runForkWith(services)
@@ -191,7 +195,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
           createPartitioner: () => {
             const partition = kafkajs.Partitioners.DefaultPartitioner()
             return (args) => {
-              if (!usable) throw Object.assign(new Error("the producer was given up"), { retriable: false })
+              if (!usable) throw Object.assign(new Error("the producer was closed"), { retriable: false })
               const used = keys(args.topic, args.partitionMetadata.length)
               return partition({
                 ...args,
@@ -219,8 +223,8 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
             const appended: Array<AppendedBatch> = []
             const sendAll = async (sends: Sends) => {
               for (const messages of sends) {
-                const answers = await (transaction ?? producer).sendBatch({ topicMessages: byTopic(messages) })
-                appended.push(...answers.flatMap(appendedBatches))
+                const sent = await (transaction ?? producer).sendBatch({ topicMessages: byTopic(messages) })
+                appended.push(...sent.flatMap(appendedBatches))
               }
             }
             await sendAll(sends)
@@ -233,7 +237,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
             await transaction?.commit()
             return null
           }),
-          (refusal) => refusal === null ? Effect.void : Effect.fail(refusal)
+          (error) => error === null ? Effect.void : Effect.fail(error)
         )
     }
   })
@@ -246,31 +250,31 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
     Effect.gen(function*() {
       const doing = `reading ${topic}`
       const ends = yield* admin(doing, (admin) => admin.fetchTopicOffsets(topic))
-      const left = new Map(
+      const remaining = new Map(
         ends.flatMap(({ high, low, partition }) => high === low ? [] : [[partition, BigInt(high) - 1n] as const])
       )
-      if (left.size === 0) return
+      if (remaining.size === 0) return
       let outcome: Exit.Exit<void, E> = Exit.void
-      const until = (consumer: kafkajs.Consumer) =>
+      const consumeAll = (consumer: kafkajs.Consumer) =>
         callKafka(doing, () =>
           new Promise<void>((resolve, reject) => {
             const silence = setTimeout(
-              () => reject(new Error(`no answer within ${operationTimeout}`)),
+              () => reject(new Error(`no response within ${operationTimeout}`)),
               operationTimeoutMillis
             )
-            const end = (how: () => void) => {
+            const end = (settle: () => void) => {
               clearTimeout(silence)
-              how()
+              settle()
             }
             consumer.on(consumer.events.CRASH, ({ payload }) => end(() => reject(payload.error)))
             consumer.on(consumer.events.END_BATCH_PROCESS, ({ payload: { lastOffset, partition } }) => {
               silence.refresh()
-              const last = left.get(partition)
-              if (last !== undefined && BigInt(lastOffset) >= last) left.delete(partition)
-              if (left.size === 0) end(resolve)
+              const last = remaining.get(partition)
+              if (last !== undefined && BigInt(lastOffset) >= last) remaining.delete(partition)
+              if (remaining.size === 0) end(resolve)
             })
             const eachBatch = async ({ batch }: kafkajs.EachBatchPayload) => {
-              if (left.size === 0 || Exit.isFailure(outcome)) return
+              if (remaining.size === 0 || Exit.isFailure(outcome)) return
               outcome = await run(use(batch.messages.map(received)))
               if (Exit.isFailure(outcome)) end(resolve)
             }
@@ -281,7 +285,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
           }))
       yield* Effect.acquireUseRelease(
         Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
-        until,
+        consumeAll,
         disconnect
       ).pipe(retryWhileStarting)
       yield* outcome

@@ -1,31 +1,33 @@
 /**
- * Decides what an error of kafkajs means for the relay: wait, stop, or send smaller batches.
+ * Translates errors of kafkajs into what the relay must do: wait, stop, or send smaller batches.
  *
  * Gotchas
- * - kafkajs wraps: what the broker said stands somewhere down the chain of `cause`, or among `errors`.
- * - What is unknown here counts as "away": the relay keeps its position and tries again, so nothing is lost.
+ * - kafkajs wraps errors: the broker's own error is somewhere in the chain of `cause`, or among `errors`.
+ * - An unknown error is treated as `Unreachable`: the relay keeps its position and retries, so no event is lost.
  */
 import * as Schema from "effect/Schema"
 import { Fenced, Refused, SinkError, Unreachable } from "../Sink.ts"
 
-/** The broker takes no batch of this size; a smaller one may pass. */
+/** The broker rejects a batch of this size; a smaller one may be accepted. */
 export class BatchTooLarge extends Schema.TaggedError<BatchTooLarge>()("BatchTooLarge", {}) {}
 
 const permissions =
-  "give this principal Create, Write, Describe and DescribeConfigs on the event topics and the progress topic (rollcall.progress), the " +
-  "same and Read on the relay topic (rollcall.relay) and the topics ending in .state, " +
-  "Read on groups rollcall-relay-*, Write and Describe on transactional ids rollcall-relay-*."
+  "grant this principal Create, Write, Describe and DescribeConfigs on the event topics and the progress topic " +
+  "(rollcall.progress); the same and Read on the relay topic (rollcall.relay) and the topics ending in .state; " +
+  "Read on groups rollcall-relay-*; Write and Describe on transactional ids rollcall-relay-*."
 const credentials = "check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD."
-const topics = "correct ROLLCALL_TOPIC, or create the topics yourself as the broker's rules demand."
+const topics = "correct ROLLCALL_TOPIC, or create the topics yourself according to the broker's rules."
 const certificate =
-  "KAFKA_SSL is on, and the broker's certificate is not trusted: give its authority's certificate in NODE_EXTRA_CA_CERTS, or " +
-  "name the broker in KAFKA_BROKERS as its certificate does."
+  "KAFKA_SSL is on, but the broker's certificate is not trusted: set NODE_EXTRA_CA_CERTS to the certificate of its " +
+  "authority, or use the broker's name from the certificate in KAFKA_BROKERS."
 const coordinator =
-  "No broker coordinates transactions. If that does not pass by itself, this cluster has no transactions (no " +
-  "__transaction_state topic, or fewer brokers than its replication factor): mend that, or set ROLLCALL_KAFKA_TRANSACTIONS=off."
-const transactions = "this broker has no transactions as Rollcall needs them: set ROLLCALL_KAFKA_TRANSACTIONS=off."
+  "No broker coordinates transactions. If this continues, the cluster does not support transactions (the topic " +
+  "__transaction_state is missing, or there are fewer brokers than its replication factor): repair the cluster, or set " +
+  "ROLLCALL_KAFKA_TRANSACTIONS=off."
+const transactions =
+  "this broker does not support the transactions that Rollcall needs: set ROLLCALL_KAFKA_TRANSACTIONS=off."
 
-/** By the name kafkajs gives the broker's error, or by the name of its own. */
+/** By kafkajs' name of the broker's error, or by the name of kafkajs' own error. */
 const permanentErrorHints: Readonly<Record<string, string>> = {
   TOPIC_AUTHORIZATION_FAILED: permissions,
   GROUP_AUTHORIZATION_FAILED: permissions,
@@ -44,7 +46,7 @@ const permanentErrorHints: Readonly<Record<string, string>> = {
   INVALID_TRANSACTION_TIMEOUT: transactions,
   KafkaJSServerDoesNotSupportApiKey: transactions
 }
-/** What may pass by itself, but needs somebody if it does not: by error code, or by the name of kafkajs' error. */
+/** Errors that may disappear without action but need an operator if they persist; by code, or by kafkajs' error name. */
 const transientErrorHints: Readonly<Record<string, string>> = {
   KafkaJSGroupCoordinatorNotFound: coordinator,
   DEPTH_ZERO_SELF_SIGNED_CERT: certificate,
@@ -58,7 +60,7 @@ const transientErrorHints: Readonly<Record<string, string>> = {
 const fencingErrors: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", 90])
 const sizeErrors: ReadonlySet<unknown> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"])
 
-/** What a broker says for a second or two after its start. */
+/** Errors of a broker in the first seconds after its start. */
 const startupErrors: ReadonlySet<unknown> = new Set([
   "GROUP_LOAD_IN_PROGRESS",
   "GROUP_COORDINATOR_NOT_AVAILABLE",
@@ -79,7 +81,7 @@ interface ErrorLike {
   readonly errors?: unknown
 }
 
-/** The error and all it wraps, outermost first. */
+/** The error and all errors it wraps, outermost first. */
 const chainOf = (error: unknown, depth = 0): ReadonlyArray<ErrorLike> => {
   if (typeof error !== "object" || error === null || depth > 8) return []
   const fault: ErrorLike = error
@@ -89,7 +91,7 @@ const chainOf = (error: unknown, depth = 0): ReadonlyArray<ErrorLike> => {
 
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
 
-/** `doing` says in words what was tried: it leads the message. */
+/** `doing` describes the failed operation; the message starts with it. */
 export const toSinkError = (doing: string, error: unknown): SinkError | BatchTooLarge => {
   const chain = chainOf(error)
   const message = `${doing}: ${messageOf(error)}`
@@ -109,13 +111,13 @@ export const toSinkError = (doing: string, error: unknown): SinkError | BatchToo
   })
 }
 
-/** A connection was closed before it was of use: by a broker that goes away, or by one that speaks another protocol. */
+/** The connection was closed before use: the broker is shutting down, or it speaks another protocol. */
 export const isConnectionClosed = ({ cause }: Unreachable): boolean =>
   chainOf(cause).some(({ code, name }) =>
     name === "KafkaJSConnectionClosedError" || (name === "KafkaJSConnectionError" && code !== "ECONNREFUSED")
   )
 
-/** The broker is there and will answer in a moment. */
+/** The broker is reachable but still starting. */
 export const isBrokerStarting = (fault: SinkError | BatchTooLarge): boolean => {
   if (fault._tag === "BatchTooLarge" || fault.reason._tag !== "Unreachable") return false
   return chainOf(fault.reason.cause).some((inner) => startupErrors.has(inner.type))

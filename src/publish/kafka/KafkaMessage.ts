@@ -1,13 +1,14 @@
 /**
- * The Kafka form of an event: topic, key, headers, value (CloudEvents 1.0, binary mode), and how events share a send.
+ * Turns an event into a Kafka message (topic, key, headers and value as CloudEvents 1.0 in binary mode), and splits messages
+ * into sends.
  *
  * Invariants
  * 1. All events of one record go to one topic under one key   (I5)
- * 2. No batch is larger than its topic takes; what is too large on its own becomes a stub   (K1)
+ * 2. No batch exceeds its topic's limit; an event that is too large on its own becomes a stub   (K1)
  *
  * Gotchas
- * - kafkajs makes one record batch per partition and send, and a broker refuses a batch that is too large as a whole.
- *   A batch is bounded as if all of a topic's messages went to one partition.
+ * - kafkajs makes one record batch per partition and send, and a broker rejects a batch that is too large as a whole. The
+ *   size of a send is therefore limited as if all messages of a topic went to one partition.
  */
 import {
   attributesOf,
@@ -22,7 +23,7 @@ import {
 import { isModel, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
 
-/** One message and where it goes; `value` null deletes the key of a compacted topic. */
+/** One message with its destination; `value` null deletes the key in a compacted topic. */
 export interface KafkaMessage {
   readonly topic: string
   readonly key: string
@@ -39,17 +40,17 @@ export interface ReceivedMessage {
 
 const placeholders = /\{([^}]*)\}/g
 
-/** What is wrong with a topic template, in words; null when it is fine. */
+/** Describes what is wrong with a topic template; null if it is valid. */
 export const findTemplateError = (template: string): string | null => {
   for (const [text, name] of template.matchAll(placeholders)) {
     if (name !== "model" && name !== "integration") {
-      return `the topic template has no ${text}, only {model} and {integration}`
+      return `the topic template contains ${text}; only {model} and {integration} are allowed`
     }
   }
   const fixed = template.replaceAll(placeholders, "")
   return /^[A-Za-z0-9._-]*$/.test(fixed) && template !== ""
     ? null
-    : "a topic's name consists of letters, digits, '.', '_' and '-'"
+    : "the topic template is empty, or contains characters other than letters, digits, '.', '_' and '-'"
 }
 
 /** Keeps letters, digits, `.` and `-`; any other byte becomes `_` and two hex digits, so that no two ids share a topic. */
@@ -67,21 +68,21 @@ export const topicOf = (template: string, stream: StreamKey): string =>
   template.replaceAll("{model}", stream.model).replaceAll("{integration}", () => escapeIntegration(stream.integration))
 
 /**
- * A topic of Rollcall's own beside the events of a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
- * template without `{model}` gets `._<name>` appended. No model has these names and no escaped integration contains a `_`
- * without two hex digits after it, so that no stream's topic can have the same name.
+ * The name of one of Rollcall's own topics for a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
+ * template without `{model}` gets `._<name>` appended. No stream's topic can have this name: no model has these names, and in
+ * an escaped integration two hex digits follow every `_`.
  */
 const ownTopicOf = (template: string, name: "progress" | "relay"): string =>
   (template.includes("{model}") ? template.replaceAll("{model}", name) : `${template}._${name}`)
     .replaceAll("{integration}", "_")
 
-/** How far every stream is complete, by the stream's name: `rollcall.progress` for `rollcall.{model}`. */
+/** The topic with the progress of every stream: `rollcall.progress` for `rollcall.{model}`. */
 export const progressTopicOf = (template: string): string => ownTopicOf(template, "progress")
 
-/** What the relay remembers at the broker: `rollcall.relay` for `rollcall.{model}`. */
+/** The topic with the relay's checkpoints: `rollcall.relay` for `rollcall.{model}`. */
 export const controlTopicOf = (template: string): string => ownTopicOf(template, "relay")
 
-/** The compacted topic of a stream's latest records. */
+/** The compacted topic with the latest content of a stream's records. */
 export const stateTopicOf = (template: string, stream: StreamKey): string => `${topicOf(template, stream)}.state`
 
 const headersOf = (attributes: Readonly<Record<string, string | number | undefined>>): Record<string, string> => {
@@ -93,7 +94,7 @@ const headersOf = (attributes: Readonly<Record<string, string | number | undefin
   return headers
 }
 
-/** Upper bound of the bytes a message takes in its batch: every length prefix at its widest. */
+/** Upper bound of a message's size in its batch (bytes), assuming the longest form of every length prefix. */
 const sizeOf = (message: KafkaMessage): number => {
   let bytes = 40 + Buffer.byteLength(message.key) + (message.value?.length ?? 0)
   for (const name in message.headers) bytes += 10 + name.length + Buffer.byteLength(message.headers[name] ?? "")
@@ -101,7 +102,7 @@ const sizeOf = (message: KafkaMessage): number => {
 }
 const batchOverheadBytes = 128
 
-/** Where the whole event can be read: the call of the HTTP API that answers with it alone. */
+/** The path of Rollcall's HTTP API that returns only this event, in full. */
 const logUrlOf = (identity: LogIdentity, entry: LogEntry): string =>
   `/v1/events?after=${formatPosition(identity, entry.position - 1)}&limit=1`
 
@@ -114,13 +115,13 @@ export interface Encoding {
   readonly identity: LogIdentity
   /** Topic template. */
   readonly topic: string
-  /** Whether the latest record goes to a compacted topic too. */
+  /** Whether the latest content of records is also published to a compacted topic. */
   readonly state: boolean
-  /** Largest batch a topic takes, bytes. */
+  /** Largest batch that a topic accepts, bytes. */
   readonly limitOf: (topic: string) => number
 }
 
-/** The messages of one entry in order: the event and, if asked for, the record's state; `stubbed` when one is a stub. */
+/** The messages of one entry in order: the event and, if enabled, the record's state. `stubbed`: one of them is a stub. */
 export const messagesOf = (
   encoding: Encoding,
   entry: LogEntry
@@ -150,7 +151,7 @@ export const messagesOf = (
         topic: stateTopicOf(encoding.topic, entry),
         key,
         value: entry.after === null ? null : Buffer.from(entry.after),
-        // The record itself, which our schema of events does not describe.
+        // The value is the record itself, which the schema of events does not describe.
         headers: headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined })
       },
       () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) })
@@ -159,7 +160,7 @@ export const messagesOf = (
   return { messages, stubbed }
 }
 
-/** Takes a record out of a state topic that no event takes out. */
+/** Removes a record from a state topic if no event removes it. */
 export const stateRemoval = (identity: LogIdentity, topic: string, record: RecordKey, now: number): KafkaMessage => ({
   topic,
   key: partitionKey(record),
@@ -167,7 +168,7 @@ export const stateRemoval = (identity: LogIdentity, topic: string, record: Recor
   headers: headersOf(removalAttributesOf(identity, record, now))
 })
 
-/** The record that a message of a state topic holds; none if it is gone, or not ours. */
+/** The record in a message of a state topic; empty if the record was deleted or another program wrote the message. */
 export const recordOf = ({ header, value }: ReceivedMessage): ReadonlyArray<RecordKey> => {
   const [integration, model, id] = [header("ce_integration"), header("ce_model"), header("ce_subject")]
   return value === undefined || integration === undefined || model === undefined || id === undefined || !isModel(model)
@@ -192,7 +193,7 @@ export const progressMessage = (
   headers: { "content-type": "application/json" }
 })
 
-/** Splits messages, in order, into sends of which each topic's share fits one batch. */
+/** Splits messages, in order, into sends in which each topic's messages fit into one batch. */
 export const splitIntoSends = (
   messages: Iterable<KafkaMessage>,
   limitOf: (topic: string) => number

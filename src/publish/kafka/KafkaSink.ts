@@ -1,18 +1,18 @@
 /**
- * The sink that publishes to Kafka: one transaction per batch, which also writes down how far it came.
+ * The sink that publishes to Kafka: each batch is one transaction, which also contains the checkpoint.
  *
  * Invariants
- * 1. Events and the control record `{store, generation, position, chain}` become visible together: readers with
- *    `read_committed` see each event once, whenever we die   (X4)
- * 2. After `open` no older publisher under the same template can commit, be it of this store or another   (I10, X15)
+ * 1. Events and the checkpoint `{store, generation, position, chain}` become visible together: readers with `read_committed`
+ *    see each event once, even if the process dies at any moment   (X4)
+ * 2. After `open` no older publisher under the same template can commit, whether of this store or another   (I10, X15)
  * 3. The events of a record stay in one partition when partitions are added to its topic   (I5, K2)
- * 4. An event too large for its topic is replaced by a stub; the stream goes on   (K1)
- * 5. A topic that no longer holds what was published there stops publishing; it is not made again, and no progress is told   (K3)
- * 6. A store that was never adopted publishes to no topic that holds what is not written down as its own   (X14)
+ * 4. An event too large for its topic is replaced by a stub; the stream continues   (K1)
+ * 5. If a topic lost published events, publishing stops: the topic is not created again, and no progress is published   (K3)
+ * 6. A store that was never adopted does not publish to a topic with messages that are not recorded as its own   (X14)
  *
  * Gotchas
- * - Without transactions nothing fences at the broker, and a batch of which the answer was lost is published again with
- *   the same event ids.
+ * - Without transactions the broker does not fence older publishers, and a batch whose response was lost is published again
+ *   with the same event ids.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -52,18 +52,18 @@ import { ensureTopics, inspectTopics, type KafkaTopic, type TopicInfo } from "./
 import * as TopicIntegrity from "./TopicIntegrity.ts"
 
 export interface KafkaOptions extends KafkaConnection {
-  /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` unless told otherwise. */
+  /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` by default. */
   readonly topic: string
-  /** Whether each record's latest content also goes to a compacted topic, `<topic>.state`, null once it is deleted. */
+  /** Whether each record's latest content is also published to a compacted topic, `<topic>.state`; null after deletion. */
   readonly state?: boolean
-  /** `false` for brokers without transactions: then events can appear twice, with the same id. */
+  /** `false` for brokers without transactions: events can then appear twice, with the same id. */
   readonly transactions: boolean
-  /** Streams whose topics are made or checked by `open`; those of others are when their first event comes. */
+  /** Streams whose topics `open` creates or checks. Topics of other streams are created with their first event. */
   readonly streams?: ReadonlyArray<StreamKey>
 }
 
 const eventPartitions = 6
-/** How often the ends of all topics are compared while progress is told, ns. Whether they exist is asked each time. */
+/** How often publishing progress compares the ends of all topics (ns). It checks that they exist every time. */
 const endsCheckInterval = 60_000_000_000n
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
@@ -71,22 +71,22 @@ const stubs = Metric.counter("rollcall_relay_stubs_total", {
   incremental: true
 })
 
-/** What lives from one `open` to the next, or to the first failure. */
+/** The state from one `open` to the next, or to the first failure. */
 interface Session {
   readonly producer: KafkaProducer
-  /** Every topic met. */
+  /** Every topic that this session has checked or created. */
   readonly topics: Map<string, TopicInfo>
-  /** What the broker remembers of each, as this store published it in this generation. */
+  /** The checkpoint of each topic for this store and generation, as saved at the broker. */
   readonly checkpoints: Map<string, Control.TopicCheckpoint>
-  /** When the ends of all topics were compared last: by `open`, then now and then. Monotonic ns. */
+  /** When the ends of all topics were last compared; first by `open`. Monotonic ns. */
   endsCheckedAt: bigint
-  /** Topics that have more partitions than are used: how many, and whether that was told. */
-  readonly unusedPartitions: Map<string, { readonly partitions: number; readonly told: boolean }>
+  /** Topics with unused partitions: the number of all their partitions, and whether the warning was logged. */
+  readonly unusedPartitions: Map<string, { readonly partitions: number; readonly warned: boolean }>
 }
 
 const refused = (message: string, hint: string) => new SinkError({ reason: new Refused({ message, hint }) })
 const notOpen = new SinkError({
-  reason: new Unreachable({ message: "publishing to Kafka: the producer failed before", cause: null })
+  reason: new Unreachable({ message: "publishing to Kafka: an earlier failure closed the producer", cause: null })
 })
 
 const streamTopics = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<KafkaTopic> => [
@@ -95,7 +95,7 @@ const streamTopics = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<K
     ? [{ name: stateTopicOf(options.topic, stream), keeps: "latest", partitions: eventPartitions } as const]
     : [])
 ]
-/** Those that must be there before anything is published. */
+/** Topics that must exist before anything is published. */
 const requiredTopics = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
   const topics = [
     { name: progressTopicOf(options.topic), keeps: "latest", partitions: 1 } as const,
@@ -105,63 +105,67 @@ const requiredTopics = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
 }
 
 const make = Effect.fnUntraced(function*(options: KafkaOptions) {
-  const fault = findTemplateError(options.topic)
-  if (fault !== null) return yield* refused(fault, "correct ROLLCALL_TOPIC, for example rollcall.{model}.")
+  const templateError = findTemplateError(options.topic)
+  if (templateError !== null) {
+    return yield* refused(templateError, "correct ROLLCALL_TOPIC, for example rollcall.{model}.")
+  }
   if (!options.transactions) {
     yield* Effect.logWarning(
-      "publishing without Kafka transactions: after a failure events can appear twice, with the same id"
+      "publishing without Kafka transactions: after a failure, events can appear twice with the same id"
     )
   }
   const client = yield* makeClient(options)
   const session = yield* ScopedRef.make((): Session | null => null)
   const mutex = yield* Semaphore.make(1)
   const close = ScopedRef.set(session, Effect.succeed(null))
-  /** Lowered when a broker refuses what its configuration promised. */
+  /** Lowered when a broker rejects a batch that its configuration allows. */
   let maxBatchBytes = Number.POSITIVE_INFINITY
 
-  /** Makes topics that are missing, and has the broker remember those that are new, before anything is sent there. */
+  /** Creates missing topics, and saves the checkpoint of each new topic at the broker before anything is sent to it. */
   const ensureSessionTopics = Effect.fnUntraced(
     function*(identity: LogIdentity, session: Session, topics: Iterable<KafkaTopic>) {
-      const unmet = new Map<string, KafkaTopic>()
-      for (const topic of topics) if (!session.topics.has(topic.name)) unmet.set(topic.name, topic)
-      if (unmet.size === 0) return
-      yield* requireIntactTopics(session, [...unmet.keys()])
+      const unchecked = new Map<string, KafkaTopic>()
+      for (const topic of topics) if (!session.topics.has(topic.name)) unchecked.set(topic.name, topic)
+      if (unchecked.size === 0) return
+      yield* requireIntactTopics(session, [...unchecked.keys()])
       if (identity.generation === 1) {
-        const events = [...unmet.keys()].filter((name) => name !== progressTopicOf(options.topic))
+        const events = [...unchecked.keys()].filter((name) => name !== progressTopicOf(options.topic))
         yield* failOn(TopicIntegrity.findForeignTopics(client, options.topic, session.checkpoints, events))
       }
-      const news: Array<KafkaMessage> = []
-      for (const [name, facts] of yield* ensureTopics(client, [...unmet.values()])) {
-        session.topics.set(name, facts)
+      const messages: Array<KafkaMessage> = []
+      for (const [name, info] of yield* ensureTopics(client, [...unchecked.values()])) {
+        session.topics.set(name, info)
         const known = session.checkpoints.get(name)
-        if (known !== undefined && known.partitions <= facts.partitions) continue
-        const memory = TopicIntegrity.emptyCheckpoint(facts.partitions)
-        session.checkpoints.set(name, memory)
-        news.push(Control.topicCheckpointMessage(options.topic, identity, name, memory))
+        if (known !== undefined && known.partitions <= info.partitions) continue
+        const checkpoint = TopicIntegrity.emptyCheckpoint(info.partitions)
+        session.checkpoints.set(name, checkpoint)
+        messages.push(Control.topicCheckpointMessage(options.topic, identity, name, checkpoint))
       }
-      if (news.length > 0) yield* sendWith(session.producer, splitIntoSends(news, limitOf(session)))
+      if (messages.length > 0) yield* sendWith(session.producer, splitIntoSends(messages, limitOf(session)))
     }
   )
 
   const failOn = (found: Effect.Effect<Refused | null, SinkError>): Effect.Effect<void, SinkError> =>
     Effect.flatMap(found, (reason) => reason === null ? Effect.void : new SinkError({ reason }))
 
-  /** Of topics to which nothing was published it says nothing; nor of progress, which is told again when it is asked for. */
+  /**
+   * Fails if a topic lost published events. Topics without published events are not checked, nor is the progress topic,
+   * because progress is published again.
+   */
   const requireIntactTopics = (
     session: Session,
     topics: ReadonlyArray<string>,
-    closeness?: TopicIntegrity.CheckDepth
-  ) => failOn(TopicIntegrity.findLostTopic(client, session.checkpoints, topics, closeness))
+    depth?: TopicIntegrity.CheckDepth
+  ) => failOn(TopicIntegrity.findLostTopic(client, session.checkpoints, topics, depth))
 
   const warnUnusedPartitions = Effect.fnUntraced(function*({ checkpoints, unusedPartitions }: Session) {
-    for (const [topic, { partitions, told }] of unusedPartitions) {
-      if (told) continue
-      unusedPartitions.set(topic, { partitions, told: true })
+    for (const [topic, { partitions, warned }] of unusedPartitions) {
+      if (warned) continue
+      unusedPartitions.set(topic, { partitions, warned: true })
+      const used = checkpoints.get(topic)?.partitions
       yield* Effect.logWarning(
-        `topic ${topic} has ${partitions} partitions; events go to ${
-          checkpoints.get(topic)?.partitions
-        } of them as before, so that ` +
-          "those of a record stay in order. `rollcall store adopt` publishes everything anew, over all of them"
+        `topic ${topic} has ${partitions} partitions, but events still go to the first ${used}, so that each record's ` +
+          "events stay in order. `rollcall store adopt` publishes every live record again, over all partitions"
       )
     }
   })
@@ -169,7 +173,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const limitOf = ({ topics }: Session) => (topic: string) =>
     Math.min(maxBatchBytes, topics.get(topic)?.batchBytes ?? maxBatchBytes)
 
-  /** Any failure, and an interruption in the middle, leaves the producer in an unknown state: it is thrown away. */
+  /** A failure or an interruption leaves the producer in an unknown state, so the session is closed. */
   const sendWith = (producer: KafkaProducer, ...send: Parameters<KafkaProducer["send"]>) =>
     producer.send(...send).pipe(
       Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : close),
@@ -177,7 +181,8 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
         maxBatchBytes = Math.max(16_384, Math.min(maxBatchBytes, 1_048_588) / 2)
         return new SinkError({
           reason: new Unreachable({
-            message: `publishing to Kafka: the broker refused a batch as too large, trying ${maxBatchBytes} bytes`,
+            message:
+              `publishing to Kafka: the broker rejected a batch as too large; the new limit is ${maxBatchBytes} bytes`,
             cause: null
           })
         })
@@ -185,8 +190,8 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     )
 
   /**
-   * Sends to topics of events, then notes where that ended, and `last`: without transactions neither must be durable before
-   * the events are. `published`: by topic, the events' positions.
+   * Sends messages to event topics, then the new topic checkpoints, then `last`. Without transactions this order ensures that
+   * a checkpoint is never durable before its events. `published`: the events' positions by topic.
    */
   const send = Effect.fnUntraced(function*(
     identity: LogIdentity,
@@ -195,7 +200,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     published: ReadonlyMap<string, ReadonlyArray<{ readonly position: number }>>,
     last?: KafkaMessage
   ) {
-    let memory: ReadonlyArray<readonly [topic: string, Control.TopicCheckpoint]> = []
+    let newCheckpoints: ReadonlyArray<readonly [topic: string, Control.TopicCheckpoint]> = []
     const closing = (appended: ReadonlyArray<AppendedBatch>) => {
       const sent = Map.groupBy(appended, ({ topic }) => topic)
       const next: Array<readonly [topic: string, Control.TopicCheckpoint]> = []
@@ -210,19 +215,19 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
         if (after === null) return new SinkError({ reason: TopicIntegrity.topicLost(topic, before, true) })
         next.push([topic, after])
       }
-      memory = next
-      const notes = next.map(([topic, own]) => Control.topicCheckpointMessage(options.topic, identity, topic, own))
-      return splitIntoSends([...notes, ...(last === undefined ? [] : [last])], limitOf(session))
+      newCheckpoints = next
+      const saves = next.map(([topic, own]) => Control.topicCheckpointMessage(options.topic, identity, topic, own))
+      return splitIntoSends([...saves, ...(last === undefined ? [] : [last])], limitOf(session))
     }
     yield* Effect.raceFirst(
       sendWith(session.producer, splitIntoSends(messages, limitOf(session)), closing),
       watchTopics(session)
     )
-    for (const [topic, own] of memory) session.checkpoints.set(topic, own)
+    for (const [topic, own] of newCheckpoints) session.checkpoints.set(topic, own)
     yield* warnUnusedPartitions(session)
   })
 
-  /** kafkajs waits for a topic that is gone as for a broker that is away: a send that takes long looks which it is. */
+  /** kafkajs retries a send to a deleted topic as if the broker were unavailable, so a slow send checks the topics. */
   const watchTopics = (session: Session): Effect.Effect<never, SinkError> =>
     Effect.sleep("2 seconds").pipe(
       Effect.andThen(requireIntactTopics(session, [...session.topics.keys()])),
@@ -240,13 +245,13 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     const unusedPartitions: Session["unusedPartitions"] = new Map()
     const keys = (topic: string, partitions: number) => {
       const used = checkpoints.get(topic)?.partitions ?? partitions
-      if (used < partitions && !unusedPartitions.has(topic)) unusedPartitions.set(topic, { partitions, told: false })
+      if (used < partitions && !unusedPartitions.has(topic)) unusedPartitions.set(topic, { partitions, warned: false })
       return used
     }
     const producer = yield* Effect.interruptible(client.producer(transactionalId, keys))
     const endsCheckedAt = yield* Clock.monotonicTimeNanos
-    const begun: Session = { producer, topics: new Map(), checkpoints, endsCheckedAt, unusedPartitions }
-    return begun
+    const opened: Session = { producer, topics: new Map(), checkpoints, endsCheckedAt, unusedPartitions }
+    return opened
   })
 
   const open = Effect.fn("Kafka.open")(
@@ -262,9 +267,9 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
         yield* close
         return yield* new SinkError({ reason: foreign })
       }
-      for (const [name, facts] of control) opened.topics.set(name, facts)
-      // A later generation begins anew, over all partitions that there are.
-      for (const [topic, memory] of topics(identity)) opened.checkpoints.set(topic, memory)
+      for (const [name, info] of control) opened.topics.set(name, info)
+      // A later generation has no checkpoints yet, so it uses all existing partitions.
+      for (const [topic, checkpoint] of topics(identity)) opened.checkpoints.set(topic, checkpoint)
       yield* ensureSessionTopics(identity, opened, requiredTopics(options))
       return published
     }
@@ -273,9 +278,9 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const publish = Effect.fn("Kafka.publish")(function*(
     identity: LogIdentity,
     batch: ReadonlyArray<LogEntry>,
-    reached: Checkpoint | undefined = checkpointOf(batch)
+    checkpoint: Checkpoint | undefined = checkpointOf(batch)
   ): Effect.fn.Return<void, SinkError> {
-    if (reached === undefined) return
+    if (checkpoint === undefined) return
     const session = yield* current
     yield* ensureSessionTopics(identity, session, batch.flatMap((entry) => streamTopics(options, entry)))
     const encoding = { identity, topic: options.topic, state: options.state === true, limitOf: limitOf(session) }
@@ -287,28 +292,30 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     yield* send(
       identity,
       session,
-      encoded.flatMap((one) => one.messages),
+      encoded.flatMap((entry) => entry.messages),
       published,
-      Control.checkpointMessage(options.topic, { ...identity, ...reached })
+      Control.checkpointMessage(options.topic, { ...identity, ...checkpoint })
     )
-    const stubbed = encoded.filter((one) => one.stubbed).length
+    const stubbed = encoded.filter((entry) => entry.stubbed).length
     if (stubbed > 0) yield* Metric.update(stubs, stubbed)
   })
 
-  const publishProgress: Sink["Service"]["publishProgress"] = Effect.fn("Kafka.report")(function*(identity, streams) {
-    if (streams.length === 0) return
-    const session = yield* current
-    // what is told is that everything is there: topics of streams without an event since the start are looked at too
-    const events = streams.flatMap((stream) => streamTopics(options, stream)).map(({ name }) => name)
-    const now = yield* Clock.monotonicTimeNanos
-    const isTime = now - session.endsCheckedAt > endsCheckInterval
-    yield* requireIntactTopics(session, [...session.topics.keys(), ...events], isTime ? "ends" : "existence")
-    if (isTime) session.endsCheckedAt = now
-    const messages = streams.map((stream) => progressMessage(identity, options.topic, stream))
-    yield* sendWith(session.producer, splitIntoSends(messages, limitOf(session)))
-  })
+  const publishProgress: Sink["Service"]["publishProgress"] = Effect.fn("Kafka.publishProgress")(
+    function*(identity, streams) {
+      if (streams.length === 0) return
+      const session = yield* current
+      // Progress promises that all events are in the topics, so topics without an event in this session are checked too.
+      const events = streams.flatMap((stream) => streamTopics(options, stream)).map(({ name }) => name)
+      const now = yield* Clock.monotonicTimeNanos
+      const isTime = now - session.endsCheckedAt > endsCheckInterval
+      yield* requireIntactTopics(session, [...session.topics.keys(), ...events], isTime ? "ends" : "existence")
+      if (isTime) session.endsCheckedAt = now
+      const messages = streams.map((stream) => progressMessage(identity, options.topic, stream))
+      yield* sendWith(session.producer, splitIntoSends(messages, limitOf(session)))
+    }
+  )
 
-  /** Memory is bounded by what a broker hands over at once, a mebibyte of a partition. */
+  /** Memory use is bounded by what a broker returns at once: 1 MiB per partition. */
   const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
     if (options.state !== true) return
     const session = yield* current
@@ -319,9 +326,9 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
         `rollcall-relay-${randomUUID()}`,
         (messages) =>
           Effect.gen(function*() {
-            const gone = yield* lacking(messages.flatMap(recordOf))
+            const removed = yield* lacking(messages.flatMap(recordOf))
             const now = yield* Clock.currentTimeMillis
-            const removals = gone.map((record) => stateRemoval(identity, topic, record, now))
+            const removals = removed.map((record) => stateRemoval(identity, topic, record, now))
             yield* send(identity, session, removals, new Map())
           })
       )
@@ -330,31 +337,31 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
   return Sink.of({
     open: (identity) => mutex.withPermit(open(identity)),
-    publish: (identity, batch, reached) => mutex.withPermit(publish(identity, batch, reached)),
+    publish: (identity, batch, checkpoint) => mutex.withPermit(publish(identity, batch, checkpoint)),
     publishProgress: (identity, streams) => mutex.withPermit(publishProgress(identity, streams)),
     reconcile: (identity, streams, lacking) => mutex.withPermit(reconcile(identity, streams, lacking))
   })
 })
 
-/** What a broker has, as `open` would meet it. */
+/** The state of the broker as `open` would find it. */
 export interface KafkaInspection {
-  /** Topics that would be made. */
+  /** Topics that `open` would create. */
   readonly missing: ReadonlyArray<string>
-  /** Topics of which some partitions stay unused. */
+  /** Topics with unused partitions. */
   readonly unusedPartitions: ReadonlyArray<
     { readonly topic: string; readonly partitions: number; readonly used: number }
   >
-  /** Last published under this template, by whichever store; null = nothing yet. */
+  /** The last checkpoint under this template, of any store; null = nothing was published yet. */
   readonly published: SinkCheckpoint | null
-  /** Why this store would not be let to publish; null when it would. */
+  /** Why this store could not publish; null if it could. */
   readonly blocker: { readonly message: string; readonly hint: string } | null
 }
 
 const noStore: LogIdentity = { store: "", generation: 1 }
 
 /**
- * Nothing is made or written; fails as `open` would. `identity`: null where there is no store yet, "unknown" where the store
- * cannot be read: then no blocker is looked for.
+ * Inspects the broker without creating or writing anything; fails like `open`. `identity`: null if the store does not exist
+ * yet, "unknown" if the store cannot be read. If it is "unknown", the inspection does not look for a blocker.
  */
 export const inspect = Effect.fn("Kafka.inspect")(function*(
   options: KafkaOptions,
@@ -368,17 +375,17 @@ export const inspect = Effect.fn("Kafka.inspect")(function*(
     : { published: null, topics: () => new Map<string, Control.TopicCheckpoint>() }
   if (identity === "unknown") return { missing, unusedPartitions: [], published, blocker: null }
   const { generation } = identity ?? noStore
-  const memory = topics(identity ?? noStore)
+  const checkpoints = topics(identity ?? noStore)
   const events = [...present.keys()].filter((name) => ![control.name, progressTopicOf(options.topic)].includes(name))
   const blocker = findForeignStore(identity, published) ??
-    (yield* TopicIntegrity.findLostTopic(client, memory, [...missing, ...events])) ??
-    (generation === 1 ? yield* TopicIntegrity.findForeignTopics(client, options.topic, memory, events) : null)
+    (yield* TopicIntegrity.findLostTopic(client, checkpoints, [...missing, ...events])) ??
+    (generation === 1 ? yield* TopicIntegrity.findForeignTopics(client, options.topic, checkpoints, events) : null)
   const unusedPartitions = [...present].flatMap(([topic, { partitions }]) => {
-    const used = memory.get(topic)?.partitions ?? partitions
+    const used = checkpoints.get(topic)?.partitions ?? partitions
     return used < partitions ? [{ topic, partitions, used }] : []
   })
   return { missing, unusedPartitions, published, blocker }
 })
 
-/** Connects with the first `open`; fails at once only for options that can never work. */
+/** Connects at the first `open`; building the layer fails only for invalid options. */
 export const layer = (options: KafkaOptions): Layer.Layer<Sink, SinkError> => Layer.effect(Sink, make(options))

@@ -1,9 +1,9 @@
 /**
- * Makes the topics that are missing, checks those that are there, and tells what of each matters to who writes to it.
+ * Creates missing topics, checks existing ones, and returns what a producer must know about each.
  *
  * Gotchas
- * - Asking kafkajs about a topic that does not exist takes over a minute: topics are listed first.
- * - Who may not read a topic's configuration is not stopped by that: the broker's usual limit is assumed.
+ * - kafkajs takes over a minute to answer about a topic that does not exist, so topics are listed first.
+ * - If the principal may not read a topic's configuration, the broker's default batch limit is assumed.
  */
 import * as Effect from "effect/Effect"
 import kafkajs from "kafkajs"
@@ -12,16 +12,16 @@ import type { KafkaClient } from "./KafkaClient.ts"
 
 export interface KafkaTopic {
   readonly name: string
-  /** `log` keeps by time, `latest` keeps the newest value of each key. */
+  /** `log` keeps messages for a time, `latest` keeps the newest value of each key. */
   readonly keeps: "log" | "latest"
   readonly partitions: number
-  /** Further settings a new topic gets. */
+  /** Additional settings of a new topic. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
-/** A topic as it is at the broker. */
+/** A topic at the broker. */
 export interface TopicInfo {
-  /** Largest batch it takes. */
+  /** Largest batch that the topic accepts. */
   readonly batchBytes: number
   readonly partitions: number
 }
@@ -40,7 +40,7 @@ const notCompacted = (name: string) =>
   new SinkError({
     reason: new Refused({
       message: `topic ${name} is not compacted`,
-      hint: `set cleanup.policy=compact on ${name}, or delete it and let Rollcall make it.`
+      hint: `set cleanup.policy=compact on ${name}, or delete the topic so that Rollcall creates it.`
     })
   })
 
@@ -61,12 +61,15 @@ const describeConfigs = (client: KafkaClient, names: ReadonlyArray<string>) =>
   }).pipe(
     Effect.catchReason("SinkError", "Refused", (reason) =>
       Effect.as(
-        Effect.logWarning(`topics are not checked: ${reason.message}`),
+        Effect.logWarning(`the topics' configuration is not checked: ${reason.message}`),
         new Map<string, ReadonlyMap<string, string>>()
       ))
   )
 
-/** Makes what is missing, or only asks whether it may, and tells what was missing. Replicas: three, or one per broker where there are fewer. */
+/**
+ * Creates the missing topics, or only asks the broker whether it would, and returns them. Replicas: three, or one per broker
+ * if there are fewer brokers.
+ */
 const create = Effect.fnUntraced(function*(
   client: KafkaClient,
   topics: ReadonlyArray<KafkaTopic>,
@@ -98,7 +101,7 @@ const partitionsOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
     return new Map(topics.map(({ name, partitions }) => [name, partitions.length]))
   })
 
-/** Which of these topics are there: one request, however many they are. */
+/** Which of these topics exist; one request for all topics. */
 export const listExisting = (client: KafkaClient, names: ReadonlyArray<string>) =>
   names.length === 0
     ? Effect.succeed<ReadonlySet<string>>(new Set())
@@ -107,12 +110,12 @@ export const listExisting = (client: KafkaClient, names: ReadonlyArray<string>) 
       return new Set(names.filter((name) => listed.has(name)))
     })
 
-/** By name of each topic that is there: the offset behind the last committed message of each partition. Three requests a topic. */
+/** For each existing topic: the offset after the last committed message of each partition. Three requests per topic. */
 export const endOffsetsOf = Effect.fnUntraced(function*(client: KafkaClient, names: ReadonlyArray<string>) {
   const existing = yield* listExisting(client, names)
   if (existing.size === 0) return new Map<string, ReadonlyArray<number>>()
   const ends = yield* client.admin(
-    "reading how far topics go",
+    "reading the topics' end offsets",
     (admin) =>
       Promise.all(Array.from(existing, async (name): Promise<readonly [string, ReadonlyArray<number>]> => {
         const offsets = await admin.fetchTopicOffsets(name)
@@ -138,18 +141,18 @@ const topicInfoOf = Effect.fnUntraced(function*(client: KafkaClient, topics: Rea
   }]))
 })
 
-/** Makes nothing: the names of the topics that `ensure` would make, once the broker has said that it may; and the others. */
-export const inspectTopics = Effect.fn("KafkaTopics.look")(function*(
+/** Creates nothing: returns the topics that `ensureTopics` would create, if the broker allows it, and the existing ones. */
+export const inspectTopics = Effect.fn("KafkaTopics.inspect")(function*(
   client: KafkaClient,
   topics: ReadonlyArray<KafkaTopic>
 ): Effect.fn.Return<
   { readonly missing: ReadonlyArray<string>; readonly present: ReadonlyMap<string, TopicInfo> },
   SinkError
 > {
-  const absent = yield* create(client, topics, { validateOnly: true })
-  const others = topics.filter((topic) => !absent.includes(topic))
-  const present = others.length === 0 ? new Map<string, TopicInfo>() : yield* topicInfoOf(client, others)
-  return { missing: absent.map(({ name }) => name), present }
+  const missing = yield* create(client, topics, { validateOnly: true })
+  const existing = topics.filter((topic) => !missing.includes(topic))
+  const present = existing.length === 0 ? new Map<string, TopicInfo>() : yield* topicInfoOf(client, existing)
+  return { missing: missing.map(({ name }) => name), present }
 })
 
 export const ensureTopics = Effect.fn("KafkaTopics.ensure")(function*(

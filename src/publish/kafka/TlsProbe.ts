@@ -1,6 +1,6 @@
 /**
- * Finds out whether a port speaks TLS although plaintext was meant, or the other way round. kafkajs only sees that its connection is
- * closed, as when a broker goes away.
+ * Finds out whether a port speaks TLS although plaintext is configured, or the other way round. kafkajs only reports a closed
+ * connection, exactly as for a broker that shuts down.
  */
 import * as Effect from "effect/Effect"
 import { connect as connectPlainly, type Socket } from "node:net"
@@ -8,7 +8,7 @@ import { connect as connectWithTls } from "node:tls"
 
 const timeoutMillis = 2000
 
-/** Ends the socket, whatever happens first; false unless `found` says otherwise. */
+/** Opens a socket, waits for the first event, closes the socket; false unless `found` is called with true. */
 const probe = (open: (found: (is: boolean) => void) => Socket): Effect.Effect<boolean> =>
   Effect.callback<boolean>((resume) => {
     const found = (is: boolean) => {
@@ -21,33 +21,33 @@ const probe = (open: (found: (is: boolean) => void) => Socket): Effect.Effect<bo
     return Effect.sync(() => socket.destroy())
   })
 
-/** Whose certificate it is does not matter here, and nothing is sent. */
+/** The certificate is not verified, because nothing is sent. */
 const speaksTls = (host: string, port: number) =>
   probe((found) => connectWithTls({ host, port, rejectUnauthorized: false }, () => found(true)))
 
-/** Length, ApiVersions (18), version 0, correlation id 1, no client id. */
+/** Bytes: length, ApiVersions (18), version 0, correlation id 1, no client id. */
 const apiVersionsRequest = Buffer.from([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff])
-const correlation = 4
+const correlationOffset = 4
 
 const speaksPlaintext = (host: string, port: number) =>
   probe((found) => {
-    let answer = Buffer.alloc(0)
+    let response = Buffer.alloc(0)
     const socket = connectPlainly({ host, port }, () => socket.write(apiVersionsRequest))
     return socket.on("data", (bytes) => {
-      answer = Buffer.concat([answer, bytes])
-      if (answer.length >= correlation + 4) found(answer.readUInt32BE(correlation) === 1)
+      response = Buffer.concat([response, bytes])
+      if (response.length >= correlationOffset + 4) found(response.readUInt32BE(correlationOffset) === 1)
     })
   })
 
-/** What to do if a broker (`host:port`) speaks the other protocol than is configured; null if it does not, or is not there. */
+/** Advice if a broker (`host:port`) does not speak the configured protocol; null if it does, or if it does not respond. */
 export const adviseProtocol = (broker: string, ssl: boolean): Effect.Effect<string | null> => {
   const end = broker.lastIndexOf(":")
   const host = broker.slice(0, end).replace(/^\[(.*)\]$/, "$1")
   const port = Number(broker.slice(end + 1))
-  return Effect.map((ssl ? speaksPlaintext : speaksTls)(host, port), (other) =>
-    !other
+  return Effect.map((ssl ? speaksPlaintext : speaksTls)(host, port), (isOtherProtocol) =>
+    !isOtherProtocol
       ? null
       : ssl
-      ? `${broker} speaks plaintext and KAFKA_SSL is on: name a TLS port in KAFKA_BROKERS, or set KAFKA_SSL=false.`
-      : `${broker} speaks TLS and KAFKA_SSL is off: set KAFKA_SSL=true, or name a plaintext port in KAFKA_BROKERS.`)
+      ? `${broker} speaks plaintext and KAFKA_SSL is on: use a TLS port in KAFKA_BROKERS, or set KAFKA_SSL=false.`
+      : `${broker} speaks TLS and KAFKA_SSL is off: set KAFKA_SSL=true, or use a plaintext port in KAFKA_BROKERS.`)
 }

@@ -1,13 +1,13 @@
 /**
- * Compares what each topic of events holds with what is written down about it: notices topics that were deleted, made again or cut
- * short while Rollcall ran or was stopped, and topics that somebody else published to.
+ * Compares each event topic with its checkpoint. Detects topics that were deleted, recreated or truncated, also while Rollcall
+ * was stopped, and topics to which another program published.
  *
  * Invariants
- * 1. The end of a partition never goes back: where it does, the topic is another one, or lost records   (I1)
+ * 1. The end of a partition never moves back. If it does, the topic was recreated or lost messages   (I1)
  *
  * Gotchas
- * - kafkajs asks for the ends that a `read_committed` reader sees. They follow a commit after a moment, and stand still while
- *   anybody's transaction is open: what is missing is looked for several times before it is believed.
+ * - kafkajs reads the ends that a `read_committed` reader sees. They appear shortly after a commit, and do not move while any
+ *   producer's transaction is open. A topic is therefore compared several times before it is reported as lost.
  * - Retention and compaction move the beginning of a partition, never its end.
  */
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ import { endOffsetsOf, listExisting } from "./KafkaTopics.ts"
 
 type TopicCheckpoints = ReadonlyMap<string, TopicCheckpoint>
 
-/** A topic to which nothing was published yet. */
+/** The checkpoint of a topic to which nothing was published yet. */
 export const emptyCheckpoint = (partitions: number): TopicCheckpoint => ({
   partitions,
   ends: [],
@@ -29,55 +29,56 @@ export const emptyCheckpoint = (partitions: number): TopicCheckpoint => ({
   last: 0
 })
 
-/** With events of these positions, which begin at these offsets; null if a partition went back. */
+/** The checkpoint after publishing events at these positions and offsets; null if the end of a partition moved back. */
 export const advanceCheckpoint = (
-  memory: TopicCheckpoint,
+  checkpoint: TopicCheckpoint,
   positions: ReadonlyArray<number>,
   appended: ReadonlyArray<AppendedBatch>
 ): TopicCheckpoint | null => {
-  const ends = [...memory.ends]
+  const ends = [...checkpoint.ends]
   for (const { offset, partition } of appended) {
     if (offset < (ends[partition] ?? 0)) return null
     while (ends.length < partition) ends.push(0)
     ends[partition] = offset + 1
   }
-  const [first, last] = [positions[0] ?? memory.first, positions.at(-1) ?? memory.last]
-  return { ...memory, ends, events: memory.events + positions.length, first: memory.first || first, last }
+  const [first, last] = [positions[0] ?? checkpoint.first, positions.at(-1) ?? checkpoint.last]
+  return { ...checkpoint, ends, events: checkpoint.events + positions.length, first: checkpoint.first || first, last }
 }
 
 const adopt =
-  "stop Rollcall and run `rollcall store adopt`, which publishes every live record anew, in a later generation"
+  "stop Rollcall and run `rollcall store adopt`, which publishes every live record again in a later generation"
 
-/** What to tell about a topic that no longer holds what was published there. */
-export const topicLost = (topic: string, { events, first, last }: TopicCheckpoint, isThere: boolean): Refused =>
+/** The error for a topic that lost published events. */
+export const topicLost = (topic: string, { events, first, last }: TopicCheckpoint, exists: boolean): Refused =>
   new Refused({
-    message: isThere
-      ? `topic ${topic} was deleted and made again, or lost records: of the ${events} events that were published there, ` +
-        `of positions ${first} to ${last}, all or some are missing`
-      : `topic ${topic} was deleted: the ${events} events that were published there, of positions ${first} to ${last}, are missing`,
+    message: exists
+      ? `topic ${topic} was deleted and created again, or lost messages: some or all of the ${events} events published ` +
+        `there (positions ${first} to ${last}) are missing`
+      : `topic ${topic} was deleted: the ${events} events published there (positions ${first} to ${last}) are missing`,
     hint:
-      `publishing stays stopped, so that no consumer takes what is left for everything. To publish them again, ${adopt}. ` +
-      "If the topic was to go because its integration was erased, leave that out of the configuration and start again."
+      `publishing stays stopped so that no consumer treats the remaining events as complete. To publish again, ${adopt}. ` +
+      "If the topic was deleted because its integration was erased, remove the integration from the configuration and " +
+      "start Rollcall again."
   })
 
-/** How closely to look: whether topics are there, or whether they are as long as they were too. */
+/** How deep the check goes: whether topics exist, or also whether their ends have not moved back. */
 export type CheckDepth = "existence" | "ends"
 
 const compareTopics = Effect.fnUntraced(function*(
   client: KafkaClient,
-  memory: TopicCheckpoints,
+  checkpoints: TopicCheckpoints,
   topics: ReadonlyArray<string>,
-  closeness: CheckDepth
+  depth: CheckDepth
 ) {
   const known = [...new Set(topics)].flatMap((topic) => {
-    const own = memory.get(topic)
+    const own = checkpoints.get(topic)
     return own !== undefined && own.ends.some((end) => end > 0) ? [[topic, own] as const] : []
   })
   const names = known.map(([topic]) => topic)
-  if (closeness === "existence") {
-    const there = yield* listExisting(client, names)
-    const [gone] = known.filter(([topic]) => !there.has(topic))
-    return gone === undefined ? null : topicLost(...gone, false)
+  if (depth === "existence") {
+    const existing = yield* listExisting(client, names)
+    const [lost] = known.filter(([topic]) => !existing.has(topic))
+    return lost === undefined ? null : topicLost(...lost, false)
   }
   const ends = yield* endOffsetsOf(client, names)
   for (const [topic, own] of known) {
@@ -88,33 +89,33 @@ const compareTopics = Effect.fnUntraced(function*(
   return null
 })
 
-/** Which of these topics no longer holds what was published there; null if all do. */
+/** The error for the first of these topics that lost published events; null if none did. */
 export const findLostTopic = (
   client: KafkaClient,
-  memory: TopicCheckpoints,
+  checkpoints: TopicCheckpoints,
   topics: ReadonlyArray<string>,
-  closeness: CheckDepth = "ends"
+  depth: CheckDepth = "ends"
 ): Effect.Effect<Refused | null, SinkError> =>
-  Effect.repeat(compareTopics(client, memory, topics, closeness), {
+  Effect.repeat(compareTopics(client, checkpoints, topics, depth), {
     until: (found) => found === null,
     times: 4,
     schedule: Schedule.spaced("1 second")
   })
 
-/** Which of these topics hold something although nothing is written down about them; null if none does. */
+/** The error for those of these topics that hold messages but have no checkpoint; null if there are none. */
 export const findForeignTopics = Effect.fnUntraced(function*(
   client: KafkaClient,
   template: string,
-  memory: TopicCheckpoints,
+  checkpoints: TopicCheckpoints,
   topics: ReadonlyArray<string>
 ): Effect.fn.Return<Refused | null, SinkError> {
-  const ends = yield* endOffsetsOf(client, topics.filter((topic) => !memory.has(topic)))
+  const ends = yield* endOffsetsOf(client, topics.filter((topic) => !checkpoints.has(topic)))
   const used = [...ends].flatMap(([topic, ends]) => ends.some((end) => end > 0) ? [topic] : [])
   const control = controlTopicOf(template)
   return used.length === 0 ? null : new Refused({
     message: `${used.join(", ")}: holds records, and ${control} does not say that this store published them`,
     hint:
-      `was ${control} deleted, or is something else publishing there? Bring it back; or ${adopt}; or choose other topics ` +
-      "with ROLLCALL_TOPIC."
+      `either ${control} was deleted, or another program publishes to the topic. Bring back ${control}; or ${adopt}; or set ` +
+      "ROLLCALL_TOPIC to other topics."
   })
 })

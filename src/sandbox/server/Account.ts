@@ -1,41 +1,41 @@
 /**
- * What the account may do, and how much at once: permissions, subsets of integrations, rate and concurrency limits.
- * Hides the counting behind both limits.
+ * Permissions, missing endpoints and request limits of the simulated account.
+ * Hides how both limits (rate and concurrency) are counted.
  *
  * Gotchas
- * - The rate limit is off until it is set, and nothing is said of it then; the limit of concurrency always holds.
- * - What a tool does not offer is missing from all of its integrations, because the tool catalogue speaks of tools.
+ * - The rate limit is off by default, and responses then carry no rate-limit headers. The concurrency limit always applies.
+ * - An endpoint that a tool does not offer is missing from all integrations of that tool, because the tool catalog lists tools.
  */
 import * as Schema from "effect/Schema"
 import { type Endpoint, endpointNames, permissionNames, toolOf } from "./Endpoints.ts"
 
 const positive = Schema.Int.check(Schema.isGreaterThan(0))
 
-/** The body of `PUT /_sandbox/account`: what it does not name is as at the beginning. */
+/** The body of `PUT /_sandbox/account`; an absent property resets that setting to its default. */
 export const AccountSettings = Schema.Struct({
-  /** So many requests of the key in each window of so many seconds; null (default): as many as you like. */
+  /** At most `requests` per window of `seconds`, for the whole key; null (default) = unlimited. */
   rateLimit: Schema.optionalKey(Schema.NullOr(Schema.Struct({
     requests: positive,
     seconds: Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(86_400))
   }))),
   /** Writes and live reads in flight at once, per integration; default 30. */
   concurrencyLimit: Schema.optionalKey(positive),
-  /** Not enabled in the scope configuration; default none. */
+  /** Permissions that are not enabled in the scope configuration; default none. */
   missingPermissions: Schema.optionalKey(Schema.Array(Schema.Literals(permissionNames))),
   /** Tool → endpoints that it does not offer: names of models, reads and writes. */
   unavailable: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.Literals(endpointNames)))),
-  /** Integration → filters, by their names in a query, on fields that it does not support. */
+  /** Integration → query names of the filters that it does not support. */
   unsupportedFilters: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String)))
 })
 export type AccountSettings = typeof AccountSettings.Type
 
-/** Where a request stands in a limit. */
+/** A request's result against one limit, with the headers that report it. */
 export interface LimitStatus {
   readonly exceeded: boolean
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A place among the requests in flight; `leave` gives it back. */
+/** A slot among the requests in flight; `release` frees it. */
 export interface Slot extends LimitStatus {
   readonly release: () => void
 }
@@ -75,7 +75,7 @@ export class Account {
     return Object.hasOwn(unsupportedFilters, integration) ? unsupportedFilters[integration] ?? [] : []
   }
 
-  /** Counts a request, refused ones too; `now` in ms. */
+  /** Counts a request, rejected ones included; `now` in ms. */
   countRequest(now: number): LimitStatus & { readonly reset: number } {
     const { rateLimit } = this.#settings
     if (rateLimit == null) return { ...unlimited, reset: 0 }
@@ -94,7 +94,7 @@ export class Account {
     }
   }
 
-  /** Takes a place among the integration's requests in flight, if there is one left. */
+  /** Takes one of the integration's slots for requests in flight, if a slot is free. */
   acquireSlot(integration: string): Slot {
     const limit = this.#settings.concurrencyLimit ?? defaultConcurrencyLimit
     const before = this.#inFlight.get(integration) ?? 0

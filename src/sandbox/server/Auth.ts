@@ -1,5 +1,5 @@
 /**
- * Who may ask what: the key, the integration, what the integration offers and what the account permits.
+ * Authentication and authorization: the key, the integration, the endpoints it offers and the account's permissions.
  *
  * Source: docs/contract.md, "Authentication".
  */
@@ -11,7 +11,7 @@ import type { Endpoint } from "./Endpoints.ts"
 
 type Headers = Readonly<Record<string, string | undefined>>
 
-/** Refuses every key but this one. */
+/** Rejects every key but this one. */
 export const authenticate = (key: string, headers: Headers): Result.Result<void, ApiError> => {
   const given = headers["authorization"]
   const [, token] = /^bearer +(.*)$/i.exec(given ?? "") ?? []
@@ -22,7 +22,7 @@ export const authenticate = (key: string, headers: Headers): Result.Result<void,
   ))
 }
 
-/** The integration that is meant, null where the endpoint belongs to the account; or why it may not be asked. */
+/** The requested integration, null if the endpoint belongs to the account; or the error that rejects the request. */
 export const authorize = (
   world: World,
   account: Account,

@@ -1,5 +1,5 @@
 /**
- * The 27 endpoints in one table: hides that the contract describes lists, other reads and writes apart.
+ * The 27 endpoints in one table. Hides that the contract describes lists, other reads and writes separately.
  *
  * Source: docs/contract.md, "List endpoints", "Other reads", "Writes".
  */
@@ -15,12 +15,12 @@ export interface Endpoint {
   readonly name: EndpointName
   readonly kind: "list" | "read" | "write"
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
-  /** As a router writes it: `/v1/ats/candidates/:candidate_id/tags`. */
+  /** In router syntax: `/v1/ats/candidates/:candidate_id/tags`. */
   readonly path: `/${string}`
-  /** null: of the account, asked without an integration. */
+  /** null: the endpoint belongs to the account and takes no integration. */
   readonly category: ToolCategory | null
   readonly permission: Permission | null
-  /** Passed on to the connected system while the caller waits; such requests share a limit of concurrency. */
+  /** The service forwards the request to the connected system while the caller waits; such requests share a concurrency limit. */
   readonly live: boolean
 }
 
@@ -51,11 +51,11 @@ export const permissionNames = [
   ...new Set(Object.values(permissions).filter((permission): permission is Permission => permission !== null))
 ]
 
-/** Methods that exist at a path; empty if there is no such path. */
+/** The methods that exist at a path; empty if the path does not exist. */
 export const allowedMethods = (path: string): ReadonlyArray<string> =>
   endpoints
     .filter((endpoint) => new RegExp(`^${endpoint.path.replaceAll(/:\w+/g, "[^/]+")}$`).test(path))
     .map(({ method }) => method)
 
-/** The tool an integration is of: `greenhouse` of `greenhouse:acme`. */
+/** The tool of an integration: `greenhouse` of `greenhouse:acme`. */
 export const toolOf = (integration: string): string => integration.split(":", 1)[0] ?? integration

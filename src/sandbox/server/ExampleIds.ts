@@ -1,9 +1,9 @@
 /**
- * Ids to begin with: hides which records go well together in requests.
+ * Example ids for first requests. Hides which records belong together.
  *
  * Gotchas
- * - The interview is one of the application, which is the candidate's, for the job, in the stage; the job and the
- *   staffing entity are open. Where the world has no such set, any records are named.
+ * - The interview belongs to the application, which belongs to the candidate, job and stage; the job and the
+ *   staffing entity are open. Where the world has no such set of records, any records are used.
  */
 import { isLive, type Records, type Row, type WorldModel } from "../world/Records.ts"
 import type { World } from "../world/World.ts"
@@ -34,7 +34,7 @@ const isReady = (interview: Row): boolean => {
 
 const isOpen = (row: Row): boolean => isPresent(row) && String(row.fields["status"]).startsWith("OPEN")
 
-/** The records that go together, by model. */
+/** Example records that belong together, by model. */
 const relatedRecords = (records: Records): Partial<Record<WorldModel, Row | null | undefined>> => {
   const interview = records.rows("ats.interview").find(isReady)
   const application = interview?.one["application"]

@@ -1,9 +1,9 @@
 /**
- * What goes wrong between the world and its readers: hides which answer suffers which fault, by a seed.
+ * Faults between the world and its clients. Hides which request gets which fault; the choice is seeded.
  *
  * Gotchas
- * - They strike all 27 endpoints; `/_sandbox` always answers, and a wrong key is refused whatever the weather.
- * - `drop_request` breaks the connection before anything happened, `drop_response` after it: only the first may be sent again blindly.
+ * - Faults apply to all 27 endpoints. `/_sandbox` always answers, and a wrong key is always rejected.
+ * - `drop_request` breaks the connection before the request takes effect, `drop_response` after it: only the first is safe to retry.
  */
 import * as Schema from "effect/Schema"
 import { incrementalModels } from "../../api/Lists.ts"
@@ -26,7 +26,7 @@ const probability = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 
 /** One way to fail. */
 export const InjectedFault = Schema.Struct({
   kind: Schema.Literals(faultKinds),
-  /** Of each request; default 1. */
+  /** The probability of the fault for each request; default 1. */
   probability: Schema.optionalKey(probability),
   /** Only requests for this model's list. */
   model: Schema.optionalKey(Schema.Literals(incrementalModels)),
@@ -34,9 +34,9 @@ export const InjectedFault = Schema.Struct({
   endpoint: Schema.optionalKey(Schema.Literals(endpointNames)),
   /** Only requests for this integration. */
   integration: Schema.optionalKey(Schema.String),
-  /** Stops after so many strikes. */
+  /** The fault stops after this many requests. */
   count: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThan(0))),
-  /** `server_error`: default one of 500, 502, 503 and 504; `api_error`: default the one that belongs to the code. */
+  /** `server_error`: default one of 500, 502, 503 and 504; `api_error`: default the status that belongs to the code. */
   status: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 599 }))),
   /** `api_error`: the code of the error envelope, known or not; default PLATFORM.UNKNOWN_ERROR. */
   code: Schema.optionalKey(Schema.String),
@@ -59,14 +59,14 @@ const faultMix = (share: number): ReadonlyArray<InjectedFault> => [
   { kind: "delay", probability: share * 2, delay: 300 }
 ]
 
-/** What each weather brings: nothing, a fault in 20 requests, a fault in 3. */
+/** The faults of each profile: none, about 1 request in 20, about 1 in 3. */
 export const profileFaults: Readonly<Record<FaultProfile, ReadonlyArray<InjectedFault>>> = {
   none: [],
   light: faultMix(0.01),
   heavy: faultMix(0.07)
 }
 
-/** The body of `PUT /_sandbox/faults`: replaces what was set before. */
+/** The body of `PUT /_sandbox/faults`; replaces the previous settings. */
 export const FaultSettings = Schema.Struct({
   profile: Schema.optionalKey(Schema.Literals(faultProfiles)),
   faults: Schema.optionalKey(Schema.Array(InjectedFault))
@@ -86,20 +86,20 @@ export class FaultInjector {
     this.#active = [...faults, ...profileFaults[profile]].map((fault) => ({ fault, left: fault.count ?? Infinity }))
   }
 
-  /** The fault this request suffers, if any. */
+  /** The fault for this request, or null. */
   pickFault(integration: string | null, endpoint: EndpointName): InjectedFault | null {
     for (const entry of this.#active) {
       const { fault } = entry
-      const concerned = (fault.model ?? endpoint) === endpoint && (fault.endpoint ?? endpoint) === endpoint &&
+      const applies = (fault.model ?? endpoint) === endpoint && (fault.endpoint ?? endpoint) === endpoint &&
         (fault.integration ?? integration) === integration
-      if (!concerned || entry.left === 0 || !this.#random.boolean(fault.probability ?? 1)) continue
+      if (!applies || entry.left === 0 || !this.#random.boolean(fault.probability ?? 1)) continue
       entry.left--
       return fault
     }
     return null
   }
 
-  /** Is this one of the answers that carry warnings? */
+  /** Whether this response carries a warning. */
   shouldWarn(): boolean {
     return this.#random.boolean(0.03)
   }

@@ -1,10 +1,10 @@
 /**
- * What every endpoint of the API has around it: hides admission, limits, faults, envelopes and the log of requests.
+ * The code around every endpoint. Hides authorization, limits, faults, envelopes and the request log.
  *
  * Invariants
- * 1. A request passes key, rate limit, integration, subset, permission, limit of concurrency and faults, in this
- *    order, before its endpoint sees it; whichever refuses, the answer is the error envelope.
- * 2. A place in flight is given back however the request ends.
+ * 1. A request passes these checks in this order before the endpoint handles it: key, rate limit, integration, offered
+ *    endpoints, permission, concurrency limit, faults. A failed check responds with the error envelope.
+ * 2. A concurrency slot is released however the request ends.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as Effect from "effect/Effect"
@@ -20,14 +20,14 @@ import type { SandboxState } from "./SandboxState.ts"
 export interface EndpointResult {
   /** A JSON object. */
   readonly data: object
-  /** null: this endpoint never warns, the key is left out. */
+  /** null: this endpoint never sends warnings, so the response has no `warnings` key. */
   readonly warnings: ReadonlyArray<string> | null
 }
 
 type Response = HttpServerResponse.HttpServerResponse
 type Request = HttpServerRequest.HttpServerRequest
 
-/** The route of an endpoint; `answer` sees what was admitted, with the integration ("" where none is asked). */
+/** The route of an endpoint; `handler` receives the integration of an authorized request ("" if the endpoint takes none). */
 export const route = <R>(
   state: SandboxState,
   endpoint: Endpoint,
@@ -50,7 +50,7 @@ export const route = <R>(
     )
   )
 
-/** The answer to every path and method that is none. */
+/** The response for a path or a method that does not exist. */
 export const routeNotFound = (state: SandboxState) =>
   HttpRouter.route(
     "*",
@@ -108,7 +108,7 @@ const withConcurrencyLimit = <R>(
     return Effect.map(toErrorResponse(within), HttpServerResponse.setHeaders(slot.headers))
   })
 
-/** The answer, or what a fault makes of it. */
+/** The response, changed by a fault if one was picked. */
 const withFaults = <R>(
   state: SandboxState,
   { name }: Endpoint,
@@ -130,13 +130,13 @@ const withFaults = <R>(
     return corruptResponse(text, fault)
   })
 
-/** Breaks the connection: nobody gets an answer any more. */
+/** Breaks the connection; the client gets no response. */
 const dropConnection = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
   NodeHttpServerRequest.toServerResponse(request).destroy()
   return Effect.never
 })
 
-/** Faults that need no answer to spoil. */
+/** Applies the faults that act before the endpoint runs. */
 const applyFaultBefore = (state: SandboxState, fault: InjectedFault): Effect.Effect<void, ApiError, Request> => {
   const refuse = (status: number, code: string, message: string) => {
     const retryAfter = fault.retryAfter === undefined && status === 429 ? 1 : fault.retryAfter
@@ -152,7 +152,7 @@ const applyFaultBefore = (state: SandboxState, fault: InjectedFault): Effect.Eff
     }
     case "api_error": {
       const code = fault.code ?? "PLATFORM.UNKNOWN_ERROR"
-      return refuse(fault.status ?? statusOf(code), code, "The request is refused, as was asked for.")
+      return refuse(fault.status ?? statusOf(code), code, "The request is rejected by an injected fault.")
     }
     case "delay":
       return Effect.sleep(fault.delay ?? 1000)
@@ -179,7 +179,7 @@ const corruptResponse = (text: string, fault: InjectedFault | null): Response =>
 const toErrorResponse = <R>(effect: Effect.Effect<Response, ApiError, R>): Effect.Effect<Response, never, R> =>
   Effect.catch(effect, (refusal) => Effect.succeed(refusal.response))
 
-/** What was answered is written down. */
+/** Adds every request, with its response status, to the request log. */
 const withRequestLog = <R>(state: SandboxState, effect: Effect.Effect<Response, ApiError, R>) =>
   Effect.gen(function*() {
     const request = yield* HttpServerRequest.HttpServerRequest

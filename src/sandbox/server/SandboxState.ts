@@ -1,9 +1,9 @@
 /**
- * What the sandbox's routes and its handle work with: the world at the right time, its faults, the account with its key,
- * and the log of requests.
+ * State that the sandbox's routes and its handle share: the world advanced to now, faults, the account with its key,
+ * and the request log.
  *
  * Gotchas
- * - The log holds no key and no body; it keeps the last ten thousand requests.
+ * - The request log holds no keys and no bodies; it keeps at least the last 10,000 requests.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -15,13 +15,13 @@ import type { Account } from "./Account.ts"
 import type { FaultInjector } from "./FaultInjection.ts"
 
 export interface RequestEntry {
-  /** ISO 8601, when it arrived. */
+  /** ISO 8601, when the request arrived. */
   readonly at: string
   readonly method: string
   readonly path: string
   readonly query: string
   readonly integration: string | null
-  /** null: the connection broke before an answer. */
+  /** null: the connection broke before a response was sent. */
   readonly status: number | null
 }
 
@@ -37,7 +37,7 @@ export class SandboxState {
   readonly requests: Array<RequestEntry> = []
   /** ms */
   readonly now = Clock.currentTimeMillis
-  /** Lets the world live up to now. */
+  /** Advances the world to now. */
   readonly advanceToNow: Effect.Effect<void>
 
   constructor(world: World, faults: FaultInjector, account: Account, key: string, cursorParameter: string) {
@@ -49,15 +49,15 @@ export class SandboxState {
     this.advanceToNow = Effect.map(this.now, (now) => world.advance(now))
   }
 
-  /** Does what a test wants done, now; the record it was done to. */
-  mutate(act: MutationRequest): Effect.Effect<{ readonly id: string }, ApiError> {
+  /** Advances the world to now and applies one mutation; returns the id of the changed record. */
+  mutate(mutation: MutationRequest): Effect.Effect<{ readonly id: string }, ApiError> {
     return Effect.flatMap(this.advanceToNow, () => {
-      const done = this.world.mutate(act)
+      const done = this.world.mutate(mutation)
       return "refused" in done ? Effect.fail(invalidInput(done.refused)) : Effect.succeed(done)
     })
   }
 
-  /** Live records of a model now, of the first integration that has it unless one is named. */
+  /** Live records of a model now; without `integration`, of the first integration that has the model. */
   truth(
     model: WorldModel,
     integration?: string

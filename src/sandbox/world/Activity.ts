@@ -1,21 +1,21 @@
 /**
- * What happens in an organisation: hides which records each kind of mutation looks for and what it does to them.
+ * The activity of an organization. Hides which records each kind of activity picks and how it changes them.
  *
  * Gotchas
- * - A kind may find nothing to happen to (no offer is waiting for an answer) and then says so with `null`.
+ * - An activity may find no suitable record (no offer is waiting for a reply); it then returns `null`.
  */
 import { createRecord, momentOf, proficiency, rating } from "./Population.ts"
 import { type Fields, isListed, isLive, models, type Records, type Row, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"
 
-/** Does it once, at this server time; the record it happened to, or null. */
+/** Performs the activity once, at this server time; returns the changed record, or null. */
 type ApplyActivity = (records: Records, at: number, random: SeededRandom) => Row | null
 
 interface Activity {
-  /** The model an integration must have for this to happen in it. */
+  /** The model that an integration must have for this activity. */
   readonly model: WorldModel | "any"
-  /** How often, compared with the others. */
+  /** How often this activity happens, relative to the others. */
   readonly weight: number
   readonly apply: ApplyActivity
 }
@@ -29,7 +29,7 @@ const pickLiveRecord = (
   fits: (row: Row) => boolean = () => true
 ): Row | null => random.pickWhere(records.rows(model), (row) => isLive(row) && fits(row)) ?? null
 
-/** An own change of some record. */
+/** Changes an own property of a random record. */
 const editActivity = (
   model: WorldModel,
   weight: number,
@@ -48,7 +48,7 @@ const hasFieldIn = (field: string, ...values: ReadonlyArray<string>) => (row: Ro
   values.includes(String(row.fields[field]))
 const pending = hasFieldIn("outcome", "PENDING")
 
-/** The same name with another last word, so that it can go on for ever without growing. */
+/** The same name with another last word, so that repeated renames do not make it longer. */
 export const withNewSuffix = (name: string, random: SeededRandom): string => {
   const revision = random.pick(SampleData.revisions.filter((word) => !name.endsWith(` ${word}`)))
   const base = SampleData.revisions.reduce(
@@ -69,7 +69,7 @@ const createActivity = (model: WorldModel, weight: number): Activity => ({
   weight,
   apply: (records, at, random) => createRecord(records, model, momentOf(at), random)
 })
-/** Something new for some application. */
+/** Creates a record that belongs to a random application. */
 const createForApplicationActivity = (model: WorldModel, weight: number, fields?: Fields): Activity => ({
   model: "ats.application",
   weight,
@@ -92,7 +92,7 @@ const hireApplicant: ApplyActivity = (records, at, random) => {
     records.change(row, at, { outcome: "HIRED" }, { current_stage: records.rows("ats.stage").at(-1) ?? null })
 }
 
-/** Something is put into, or taken out of, an array of some record. */
+// The next activities add an entry to an array of a random record, or remove one.
 const tagCandidate: ApplyActivity = (records, at, random) => {
   const tag = pickLiveRecord(records, "ats.tag", random)
   if (tag === null) return null
@@ -143,10 +143,10 @@ const correctPayslip: ApplyActivity = (records, at, random) => {
   return row
 }
 
-/** Some record of a model that has a list, every model as often as any other, however many records it has. */
+/** A random record of a listed model; every model has the same chance, however many records it has. */
 const pickListedRecord = (records: Records, random: SeededRandom): Row | null => {
   for (const model of random.shuffled(models.filter(isListed))) {
-    // The shortest lists are spared: an organisation without absence types teaches nobody anything.
+    // Short lists are left alone: a world without any absence types would test less.
     const rows = records.rows(model)
     const row = rows.length > 8 ? random.pickWhere(rows, isLive) : undefined
     if (row) return row
@@ -266,11 +266,11 @@ export type ActivityKind = keyof typeof activities
 export const activityKinds = Object.keys(activities) as ReadonlyArray<ActivityKind>
 
 export const weightOf = (kind: ActivityKind): number => activities[kind].weight
-/** Can this happen in an integration with these models? */
+/** Whether this activity is possible in an integration with these models. */
 export const isActivityPossible = (kind: ActivityKind, has: (model: WorldModel) => boolean): boolean => {
   const { model } = activities[kind] as Activity
   return model === "any" || has(model)
 }
-/** Lets it happen once; the record it happened to, or null if there was none. */
+/** Performs the activity once; returns the changed record, or null if no record is suitable. */
 export const performActivity = (kind: ActivityKind, records: Records, at: number, random: SeededRandom): Row | null =>
   (activities[kind] as Activity).apply(records, at, random)

@@ -1,13 +1,13 @@
 /**
- * What a list request selects and how it is cut into pages: hides filters, their combination and the cursor.
+ * Selects the rows of a list request and cuts them into pages. Hides filters, their combination and the cursor.
  *
  * Invariants
  * 1. Distinct filters combine with AND, the values of one with OR; an empty filter selects everything.
- * 2. Reading on from a cursor costs the rows read, not the length of the list: one reading passes over it once.
+ * 2. Reading from a cursor costs the rows read, not the length of the list: one run over all pages passes over the list once.
  *
  * Gotchas
- * - In a drifting order the cursor is a place in a list that moves, so rows may come twice or be skipped
- *   (failure cases P1, P2, P3); in a stable order every row that stays comes exactly once.
+ * - In drifting order the cursor is an offset in a list whose rows move, so rows may come twice or be skipped
+ *   (failure cases P1, P2, P3). In stable order every row that stays comes exactly once.
  */
 import type { IncrementalModel } from "../../api/Lists.ts"
 import { lastMatchingChangeAt } from "./Propagation.ts"
@@ -24,7 +24,7 @@ export interface ListQuery {
   readonly filters: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
-/** Everything, deleted or not. */
+/** All records, deleted ones included. */
 export const allRecords: ListQuery = { updatedAfter: null, includeDeleted: true, ids: [], remoteIds: [], filters: {} }
 
 export interface ListPage {
@@ -32,7 +32,7 @@ export interface ListPage {
   readonly next: string | null
 }
 
-/** What a filter compares its values with. */
+/** Whether a row has the value that the filter names. */
 type FilterMatcher = (row: Row, value: string) => boolean
 const ownFieldEquals = (field: string): FilterMatcher => (row, value) => row.fields[field] === value
 const linkedIdEquals = (...path: ReadonlyArray<string>): FilterMatcher => (row, value) => {
@@ -58,7 +58,7 @@ const filterMatchers: Readonly<Record<string, FilterMatcher>> = {
   name_contains: (row, value) => String(row.fields["name"]).toLowerCase().includes(value.toLowerCase())
 }
 
-/** Does a query select this row? */
+/** Whether a query selects this row. */
 export const matchesQuery = (query: ListQuery): (row: Row) => boolean => {
   const { updatedAfter, includeDeleted } = query
   const ids = query.ids.length > 0 ? new Set(query.ids) : null
@@ -78,7 +78,7 @@ const decodeCursor = (cursor: string): number | null => {
   return match === null ? null : Number(match[1])
 }
 
-/** One page of what a query selects; `"bad cursor"` if the cursor is none of ours. */
+/** One page of the rows that a query selects; `"bad cursor"` if this list did not issue the cursor. */
 export const pageOf = (
   records: Records,
   model: IncrementalModel,
@@ -108,7 +108,7 @@ const rowsByIds = (records: Records, model: IncrementalModel, ids: ReadonlyArray
     .filter((row): row is Row => row !== undefined && row.hardDeletedAt === null)
     .sort((a, b) => a.serial - b.serial)
 
-/** Index of the first row born as this serial or later, in rows of stable order. */
+/** Index of the first row with this serial or a later one, in rows of stable order. */
 const lowerBound = (rows: ReadonlyArray<Row>, serial: number): number => {
   let from = 0
   let to = rows.length

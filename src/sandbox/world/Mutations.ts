@@ -1,5 +1,5 @@
 /**
- * Single acts upon the world that a test asks for: hides how each is checked and carried out.
+ * Single mutations of the world that a test requests. Hides how each is validated and applied.
  */
 import * as Schema from "effect/Schema"
 import { activityKinds, isActivityPossible, performActivity, withNewSuffix } from "./Activity.ts"
@@ -10,7 +10,7 @@ import type { SeededRandom } from "./SeededRandom.ts"
 
 const target = { integration: Schema.String, model: Schema.String, id: Schema.String }
 const fields = Schema.optionalKey(Schema.Record(Schema.String, Schema.Json))
-/** Path → id of the record to link there; null unlinks. */
+/** Path → id of the record to link there; null removes the link. */
 const links = Schema.optionalKey(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
 const mutation = <const Op extends string, const F extends Schema.Struct.Fields>(op: Op, fields: F) =>
   Schema.Struct({ op: Schema.Literal(op), ...fields })
@@ -19,23 +19,23 @@ const mutation = <const Op extends string, const F extends Schema.Struct.Fields>
 export const MutationRequest = Schema.Union([
   mutation("create", { integration: Schema.String, model: Schema.String, fields, links }),
   mutation("update", { ...target, fields, links }),
-  /** Without `name`: some other name. */
+  /** Without `name`: any other name. */
   mutation("rename", { ...target, name: Schema.optionalKey(Schema.String) }),
   /** Only `remote_updated_at` moves. */
   mutation("touch", target),
   mutation("attach", { ...target, path: Schema.String, entry: Schema.String }),
   mutation("detach", { ...target, path: Schema.String, entry: Schema.String }),
-  /** `flag: false`: it vanishes from every list and is never shown as deleted. */
+  /** `flag: false`: the record vanishes from every list and is never shown as deleted. */
   mutation("delete", { ...target, flag: Schema.optionalKey(Schema.Boolean) }),
   mutation("restore", target),
-  /** Lets one mutation of the world's own kinds happen, to whatever record. */
+  /** Performs one of the world's own activities, on any suitable record. */
   mutation("simulate", { integration: Schema.String, kind: Schema.Literals(activityKinds) })
 ])
 export type MutationRequest = typeof MutationRequest.Type
 export type RequestedMutationKind = `requested_${Exclude<MutationRequest["op"], "simulate">}`
 type Links = Readonly<Record<string, string | null>>
 
-/** Which model stands at a path, for all paths whose model does not follow from the name. */
+/** The model of the records at each path, for every path whose model does not follow from its name. */
 const linkedModels: Readonly<Record<string, WorldModel>> = {
   candidate: "ats.candidate",
   tags: "ats.tag",
@@ -64,7 +64,7 @@ const linkedModels: Readonly<Record<string, WorldModel>> = {
   category: "hris.document_category"
 }
 
-/** The record it was done to, or why it cannot be done. */
+/** The changed record, or the reason why the mutation is not possible. */
 export const mutate = (
   records: Records,
   request: MutationRequest,
@@ -74,7 +74,7 @@ export const mutate = (
 ): Row | string => {
   if (request.op === "simulate") {
     if (!isActivityPossible(request.kind, has)) return `"${request.kind}" cannot happen in ${request.integration}`
-    return performActivity(request.kind, records, at, random) ?? `there is no record "${request.kind}" could happen to`
+    return performActivity(request.kind, records, at, random) ?? `no record is suitable for "${request.kind}"`
   }
   if (!isWorldModel(request.model)) return `there is no model "${request.model}"`
   if (!has(request.model)) return `${request.integration} has no ${request.model}`
@@ -85,7 +85,7 @@ export const mutate = (
   }
   const row = records.find(request.model, request.id)
   if (row === undefined) return `there is no ${request.model} "${request.id}"`
-  if (row.hardDeletedAt !== null && request.op !== "restore") return `${request.model} "${request.id}" is gone`
+  if (row.hardDeletedAt !== null && request.op !== "restore") return `${request.model} "${request.id}" is hard-deleted`
   switch (request.op) {
     case "update": {
       const one = resolveLinks(records, request.links ?? {})
@@ -93,7 +93,7 @@ export const mutate = (
       const unknown = Object.keys(request.fields ?? {}).filter((name) => !ownProperties(row).includes(name))
       const unlinked = Object.keys(one).filter((path) => !(path in row.one))
       if (unknown.length + unlinked.length > 0) {
-        return `${request.model} has no own ${[...unknown, ...unlinked].join(", ")}`
+        return `${request.model} has no own property ${[...unknown, ...unlinked].join(", ")}`
       }
       return records.change(row, at, request.fields, one)
     }
@@ -140,7 +140,7 @@ const resolveLinks = (records: Records, links: Links): Record<string, Row | null
   for (const [path, id] of Object.entries(links)) {
     const model = linkedModels[path]
     const row = model && id !== null ? records.find(model, id) : null
-    if (model === undefined || row === undefined) return `there is no "${path}" with id "${id}"`
+    if (model === undefined || row === undefined) return `no record with id "${id}" can be linked at "${path}"`
     one[path] = row
   }
   return one

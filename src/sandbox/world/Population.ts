@@ -1,6 +1,6 @@
 /**
- * How records come into being, at the beginning of a world and while it lives: hides what a plausible record of each
- * model consists of and what it is linked to.
+ * Creates records, when a world starts and while it is active. Hides what a plausible record of each model consists of
+ * and which records it is linked to.
  */
 import { type Fields, isListed, isLive, type NewRecord, type Records, type Row, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
@@ -9,14 +9,14 @@ import type { Sizes } from "./Sizes.ts"
 
 const day = 86_400_000
 
-/** When a record was created, and when the service last saw it change; ms. */
+/** When a record was created, and when the service last saw a change; ms. */
 export interface Moment {
   readonly createdAt: number
   readonly changedAt: number
 }
 export const momentOf = (at: number): Moment => ({ createdAt: at, changedAt: at })
 
-/** What the caller wants of a new record; random decides the rest. */
+/** Values that the caller sets in a new record; all others are random. */
 export interface RecordValues {
   readonly fields?: Fields
   readonly one?: Record<string, Row | null>
@@ -188,7 +188,7 @@ const scale: RecordFactory = (records) => {
   }
 }
 
-/** An expectation on this skill's scale. */
+/** A random expected proficiency on this skill's scale. */
 export const proficiency = (skill: Row | null | undefined, random: SeededRandom): Fields[string] => {
   const scale = skill?.one["proficiency_scale"]?.fields
   if (scale === undefined || random.boolean(0.2)) return null
@@ -336,17 +336,17 @@ const recordFactories: Record<WorldModel, RecordFactory> = {
   }
 }
 
-/** Which array of which parent a new record is an entry of. */
+/** The array of the parent record that contains a new record of this model. */
 const parentArrays: Partial<Record<WorldModel, readonly [parent: string, path: string]>> = {
   "ats.interview": ["application", "interviews"],
   "ats.offer": ["application", "offers"]
 }
 
-/** Only where both have some is a third object made: large worlds are made of small ones. */
+/** Merges only if both are set: otherwise no third object is created, which saves memory in large worlds. */
 const merged = <A extends object>(own: A | undefined, wanted: A | undefined): A | undefined =>
   own && wanted ? { ...own, ...wanted } : own ?? wanted
 
-/** A new record, and in its parent's array if it belongs in one. */
+/** Creates a record and adds it to its parent's array, if the model has one. */
 export const createRecord = (
   records: Records,
   model: WorldModel,
@@ -354,11 +354,11 @@ export const createRecord = (
   random: SeededRandom,
   given: RecordValues = {}
 ): Row => {
-  const birth = recordFactories[model](records, random, moment, given.one ?? {})
+  const generated = recordFactories[model](records, random, moment, given.one ?? {})
   const row = records.insert(model, moment.changedAt, {
-    ...birth,
-    fields: merged(birth.fields, given.fields),
-    one: merged(birth.one, given.one),
+    ...generated,
+    fields: merged(generated.fields, given.fields),
+    one: merged(generated.one, given.one),
     createdAt: moment.createdAt
   })
   const join = parentArrays[model]
@@ -367,14 +367,14 @@ export const createRecord = (
   return row
 }
 
-/** Days to years before the world begins, both the creation and the last change. */
+/** Days to years before the world starts: the creation and the last change. */
 const pastMoment = (start: number, random: SeededRandom): Moment => {
   const age = (2 + 900 * random.next() ** 2) * day
   const createdAt = Math.floor(start - age)
   return { createdAt, changedAt: Math.floor(createdAt + (age - day) * random.next()) }
 }
 
-/** Fills an integration with what it has when the world begins; every fiftieth record is already deleted. */
+/** Creates the initial records of an integration; every fiftieth is already deleted. */
 export const populate = (
   records: Records,
   models: ReadonlyArray<WorldModel>,

@@ -1,13 +1,13 @@
 /**
- * Decides when `updated_after` matches a record: hides how a change of something nested reaches the records around it.
+ * Decides when `updated_after` matches a record. Hides how a change of nested content reaches the records that embed it.
  *
  * Invariants
- * 1. It follows the propagation table of the lists and nothing else: what the table marks "yes" matches although
- *    `changed_at` stays, what it marks "no", or does not name, never matches (failure case N1).
+ * 1. The propagation table of the lists is the only rule: a path marked "yes" matches although `changed_at` stays;
+ *    a path that is marked "no" or is not in the table never matches (failure case N1).
  *
  * Gotchas
- * - Only a linked record's *own* change counts: an offer's application that merely got another candidate name does
- *   not make the offer match (`application.candidate` is marked "no").
+ * - Only a linked record's *own* change counts: if an offer's application only got another candidate name, the offer
+ *   does not match (`application.candidate` is marked "no").
  */
 import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../../api/Lists.ts"
 import type { Row } from "./Records.ts"
@@ -25,7 +25,7 @@ const propagationPaths = new Map<string, ReadonlyArray<PropagationPath>>(
   ])
 )
 
-/** The last moment, ms, that makes `updated_after` match this record. */
+/** The latest moment, ms, at which a change made `updated_after` match this record. */
 export const lastMatchingChangeAt = (row: Row): number => {
   let latest = Math.max(row.changedAt, row.entriesChangedAt)
   for (const trigger of propagationPaths.get(row.model) ?? []) {
@@ -41,7 +41,7 @@ const latestChangeAlong = (row: Row, trigger: PropagationPath, depth: number): n
   let latest = one ? latestChangeAlong(one, trigger, depth + 1) : 0
   for (const entry of row.many[step] ?? []) {
     latest = Math.max(latest, latestChangeAlong(entry, trigger, depth + 1))
-    // A vanished entry is a removed one: the array got shorter.
+    // A hard-deleted entry counts as removed: the array got shorter.
     if (trigger.entries === true) {
       latest = Math.max(latest, entry.hardDeletedAt ?? 0, skillOf(entry)?.hardDeletedAt ?? 0)
     }

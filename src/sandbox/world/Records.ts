@@ -1,14 +1,14 @@
 /**
- * The records of one integration: hides how they are kept, linked, ordered and touched.
+ * The records of one integration. Hides how they are stored, linked, ordered and changed.
  *
  * Invariants
- * 1. A linked thing stands here once and is embedded when read, so a rename shows in every record that embeds it.
- * 2. `changedAt` moves with a record's own changes only; what happens to linked records never moves it.
- * 3. A record's own changes are never dated before earlier ones.
+ * 1. A linked record is stored once and embedded when it is read, so a rename shows in every record that embeds it.
+ * 2. `changedAt` moves only with a record's own changes; changes of linked records never move it.
+ * 3. `changedAt` of a record never moves back.
  *
  * Gotchas
- * - With drifting order a changed record moves to the end of its list: readers that page by offset skip and repeat
- *   rows, as the real service lets them (failure cases P1, P2).
+ * - In drifting order a changed record moves to the end of its list: clients that page by offset skip and repeat
+ *   rows, as with the real service (failure cases P1, P2).
  */
 import { type IncrementalModel, lists } from "../../api/Lists.ts"
 import { hash, idOf } from "./SeededRandom.ts"
@@ -16,7 +16,7 @@ import { hash, idOf } from "./SeededRandom.ts"
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 export type Fields = Record<string, Json>
 
-/** What the lists show plus what only stands inside them. */
+/** The models of the lists, plus the models that are only shown inside other records. */
 export const models = [
   ...(Object.keys(lists) as ReadonlyArray<IncrementalModel>),
   "ats.candidate",
@@ -50,32 +50,32 @@ export interface Row {
   readonly id: string
   readonly remoteId: string
   readonly serial: number
-  /** What never changes of the record is drawn from this when it is read, and takes no memory. */
+  /** The seed of properties that never change: they are drawn when the record is read and take no memory. */
   readonly salt: number
   readonly createdAt: number
   /** Last own change: `changed_at`. */
   changedAt: number
-  /** Last time an entry was added or removed on a path where that counts. */
+  /** Last time an entry was added or removed on a path where this makes `updated_after` match. */
   entriesChangedAt: number
   /** `remote_updated_at`. */
   remoteUpdatedAt: number
   /** `remote_deleted_at`. */
   deletedAt: number | null
-  /** When it left every list without being flagged. */
+  /** When the record left every list without being flagged as deleted. */
   hardDeletedAt: number | null
-  /** Own properties as the API shows them, links apart. */
+  /** Own properties as the API shows them, without links. */
   readonly fields: Fields
   readonly one: Record<string, Row | null>
   readonly many: Record<string, Array<Row>>
 }
 
 export interface NewRecord {
-  /** Only where whoever writes the record names it; default: the service does. */
+  /** Set only where the client chooses the id; default: the service does. */
   readonly id?: string
   readonly fields?: Fields | undefined
   readonly one?: Record<string, Row | null> | undefined
   readonly many?: Record<string, Array<Row>>
-  /** When it was created in the third-party system; default: when it appears. */
+  /** When the record was created in the third-party system; default: when it appears in the list. */
   readonly createdAt?: number
 }
 
@@ -87,7 +87,7 @@ export type ListOrder = "drifting" | "stable"
 
 interface Table {
   readonly byId: Map<string, Row>
-  /** Everything not vanished, in the order the list shows it. */
+  /** All records that are not hard-deleted, in list order. */
   readonly rows: Array<Row>
   serial: number
 }
@@ -95,7 +95,7 @@ interface Table {
 export class Records {
   readonly integration: string
   readonly order: ListOrder
-  /** Deleted and vanished records. */
+  /** Soft-deleted and hard-deleted records. */
   readonly deletedRows = new Set<Row>()
   readonly #seed: number
   readonly #tables = new Map<WorldModel, Table>()
@@ -107,54 +107,54 @@ export class Records {
     for (const model of models) this.#tables.set(model, { byId: new Map(), rows: [], serial: 0 })
   }
 
-  /** Everything not vanished, deleted ones included, in list order. */
+  /** All records that are not hard-deleted, in list order; soft-deleted ones included. */
   rows(model: WorldModel): ReadonlyArray<Row> {
     return this.#tableOf(model).rows
   }
 
-  /** Vanished ones too. */
+  /** Finds hard-deleted records too. */
   find(model: WorldModel, id: string): Row | undefined {
     return this.#tableOf(model).byId.get(id)
   }
 
-  /** The service's id of the nth thing of a kind. */
+  /** The service's id of the nth record or option of a kind. */
   id(kind: string, serial: number): string {
     return idOf(this.#seed, this.integration, kind, serial)
   }
 
-  insert(model: WorldModel, at: number, birth: NewRecord): Row {
+  insert(model: WorldModel, at: number, values: NewRecord): Row {
     const table = this.#tableOf(model)
     const serial = ++table.serial
     const salt = hash(`${this.#seed}/${this.integration}/${model}#${serial}`)
     const row: Row = {
       model,
-      id: birth.id ?? this.id(model, serial),
+      id: values.id ?? this.id(model, serial),
       remoteId: remoteIdOf(model, serial, salt),
       serial,
       salt,
-      createdAt: birth.createdAt ?? at,
+      createdAt: values.createdAt ?? at,
       changedAt: at,
       entriesChangedAt: 0,
       remoteUpdatedAt: at,
       deletedAt: null,
       hardDeletedAt: null,
-      fields: birth.fields ?? {},
-      one: birth.one ?? noLinks,
-      many: birth.many ?? noLinks
+      fields: values.fields ?? {},
+      one: values.one ?? noLinks,
+      many: values.many ?? noLinks
     }
     table.byId.set(row.id, row)
     table.rows.push(row)
     return row
   }
 
-  /** An own change. */
+  /** Changes own properties or links. */
   change(row: Row, at: number, fields: Fields = {}, one: Record<string, Row | null> = {}): Row {
     Object.assign(row.fields, fields)
     for (const path in one) row.one[path] = one[path] ?? null
     return this.#touch(row, at)
   }
 
-  /** Only `remote_updated_at` moves. */
+  /** Moves only `remote_updated_at`. */
   touchRemote(row: Row, at: number): Row {
     row.remoteUpdatedAt = Math.max(at, row.remoteUpdatedAt)
     return row
@@ -166,7 +166,7 @@ export class Records {
     return this.#entriesChanged(row, path, at)
   }
 
-  /** Takes an entry out of one of the record's arrays; false if it was not in it. */
+  /** Removes an entry from one of the record's arrays; false if the array does not contain it. */
   detach(row: Row, path: string, entry: Row, at: number): boolean {
     const entries = this.#entriesOf(row, path)
     const index = entries.indexOf(entry)
@@ -176,14 +176,14 @@ export class Records {
     return true
   }
 
-  /** Deleted and shown as such (`remote_deleted_at`). */
+  /** Deletes the record and shows it as deleted (`remote_deleted_at`). */
   softDelete(row: Row, at: number): Row {
     row.deletedAt = at
     this.deletedRows.add(row)
     return this.#touch(row, at)
   }
 
-  /** Gone from every list, never flagged (failure case D2). */
+  /** Removes the record from every list, without a flag (failure case D2). */
   hardDelete(row: Row, at: number): Row {
     row.hardDeletedAt = at
     this.deletedRows.add(row)
@@ -192,7 +192,7 @@ export class Records {
     return row
   }
 
-  /** Taken out for good, as if it had never been: nothing restores it. */
+  /** Removes the record for good, as if it never existed; it cannot be restored. */
   purge(row: Row): void {
     const { byId, rows } = this.#tableOf(row.model)
     byId.delete(row.id)

@@ -1,13 +1,13 @@
 /**
- * A record as the API shows it: hides which of its properties are stored, which are drawn from its salt, and which
- * are other records, embedded as they stand now.
+ * A record as the API shows it. Hides which properties are stored, which are drawn from the record's salt, and which
+ * are other records, embedded with their current content.
  *
  * Invariants
  * 1. Every property of the specification's "Resources and their fields" is present, in every record.
  *
  * Gotchas
- * - Deleted and vanished entries drop out of arrays; a deleted record that stands alone (a candidate, a review cycle)
- *   is still shown where it is embedded.
+ * - Deleted entries drop out of arrays; a deleted record in a single link (a candidate, a review cycle)
+ *   is still embedded.
  */
 import { type IncrementalModel } from "../../api/Lists.ts"
 import { type Fields, isLive, type Json, type Row, type WorldModel } from "./Records.ts"
@@ -66,7 +66,7 @@ const stage = (row: Row): Rendered => ({
 
 const tag = (row: Row): Rendered => nameFields(row)
 
-/** Where a candidate can be reached: by these, two candidates are found to be one person. */
+/** The e-mail addresses of a candidate; two candidates with the same address are the same person. */
 export const emailsOf = (row: Row): ReadonlyArray<string> => {
   const known = row.fields["email_addresses"] ?? emails(row)
   return (known as ReadonlyArray<Rendered>).map(({ email_address }) => text(email_address))
@@ -267,7 +267,7 @@ const staffingEntity = (row: Row): Rendered => {
   }
 }
 
-/** An expectation as it is answered alone, not inside its staffing entity. */
+/** An expectation as the write that changes it returns it, outside its staffing entity. */
 export const renderExpectation = (staffingEntity: Row, row: Row): Rendered => ({
   id: row.id,
   staffing_entity_id: staffingEntity.id,
@@ -276,7 +276,7 @@ export const renderExpectation = (staffingEntity: Row, row: Row): Rendered => ({
   ...changeFields(row)
 })
 
-/** The one that the account's settings name. */
+/** The rating provider of the account's settings. */
 const ratingProvider = idOf(0, "", "hris.rating_provider", 1)
 
 const skillRating = (row: Row): Rendered => ({
@@ -288,7 +288,7 @@ const skillRating = (row: Row): Rendered => ({
   integration_fields: []
 })
 
-/** As an application's attachments are answered; the address of the file depends on who asks. */
+/** An attachment in the response of an application's attachments; the file's address depends on the request's host. */
 export const renderAttachment = (row: Row, dataUrl: string): Rendered => ({
   ...idFields(row),
   type: row.fields["type"] ?? null,
@@ -300,7 +300,7 @@ export const renderAttachment = (row: Row, dataUrl: string): Rendered => ({
 
 const assessmentPackage = (row: Row): Rendered => ({ id: row.id, ...row.fields, updated_at: iso(row.changedAt) })
 
-/** They are no records: nothing happens to them. */
+/** Providers are not records: they never change. */
 const providers = SampleData.companies.slice(0, 5).map((name, i) => ({
   id: idOf(0, "", "lms.provider", i + 1),
   remote_id: `P${i + 1}`,
@@ -327,7 +327,7 @@ const course = (row: Row): Rendered => {
       remote_id: `${row.remoteId}-1`,
       course_id: row.id,
       title: row.fields["name"] ?? null,
-      description: "What everybody should know about it.",
+      description: "A short introduction.",
       remote_url: `https://lms.example/courses/${row.remoteId}`,
       status: row.fields["status"] ?? null,
       ...marks,
@@ -336,7 +336,7 @@ const course = (row: Row): Rendered => {
   }
 }
 
-/** What is written and no list shows, with what it belongs to. */
+/** A record that a write creates and no list shows, with the ids of the records it belongs to. */
 const renderWritten = (row: Row): Rendered => ({
   ...renderGeneric(row),
   ...Object.fromEntries(Object.entries(row.one).map(([path, linked]) => [`${path}_id`, linkedId(linked)])),
@@ -368,7 +368,7 @@ const renderers:
     "lms.course": course
   }
 
-/** The record as the API shows it; what the API never shows alone, as its own properties. */
+/** The record as the API shows it; if the API never shows the model alone, its own properties. */
 export const render = (row: Row): Rendered => (renderers[row.model] ?? renderGeneric)(row)
 
 /** Own properties of this model that a test may set. */

@@ -1,4 +1,4 @@
-/** The words the simulated organisations are made of. */
+/** The words from which the simulated organizations are made. */
 
 const words = (text: string): ReadonlyArray<string> => text.trim().split(/,\s+/)
 
@@ -83,7 +83,7 @@ export const places = [
   { city: "Austin", country: "US", state: "Texas", street: "Congress Avenue", zip: "78701" },
   { city: "Porto", country: "PT", state: "Porto", street: "Rua das Flores", zip: "4050-262" }
 ] as const
-/** What a rename appends, in turn: names stay readable however often they change. */
+/** The words that a rename appends: names stay readable however often they change. */
 export const revisions = words(`
   (new), EMEA, 2.0, North, Plus, Group, Core, Global
 `)

@@ -1,9 +1,9 @@
 /**
- * The screening questions of applications: hides which are asked, and how a given answer is shown.
+ * The screening questions of applications. Hides which questions exist, and how a given answer is shown.
  *
  * Gotchas
- * - No endpoint lists questions, so a client may know some that are not asked here: their answers are kept, with a warning.
- * - Every question stands there seven times, under ids of its own, as with systems that copy them for each job.
+ * - No endpoint lists questions, so a client may send an answer to an unknown question: the answer is kept, with a warning.
+ * - Every question exists seven times, each with its own id, as in systems that copy questions for each job.
  */
 import * as Result from "effect/Result"
 import type { CreateApplication } from "../../api/Recruiting.ts"
@@ -24,7 +24,7 @@ const questionOf = (name: keyof typeof questions, copy: number) => ({
   ...questions[name]
 })
 
-/** What an applicant of the invented organisation answered. */
+/** The answers of a generated applicant. */
 export const generateAnswers = (serial: number, random: SeededRandom): Json => [
   {
     answer: { choice: random.pick(["Immediately", "In one month", "In three months"]) },
@@ -44,7 +44,7 @@ const known = new Map(
 
 type SubmittedAnswers = NonNullable<CreateApplication["screening_question_answers"]>
 
-/** The answers as applications show them, and what is to be said about them: several values are the option ids of a multi-select question. */
+/** The answers as applications show them, and the warnings; an array answer holds option ids of a multi-select question. */
 export const parseAnswers = (
   answers: SubmittedAnswers
 ): Result.Result<{ readonly rendered: ReadonlyArray<Json>; readonly warnings: ReadonlyArray<string> }, ApiError> => {

@@ -1,16 +1,16 @@
 /**
- * Seeded random and the ids made from it: hides every source of variety in the sandbox, so that one seed is one world.
+ * Seeded random numbers and the ids made from them. Hides every source of variety in the sandbox: one seed gives one world.
  *
  * Invariants
- * 1. The same seed gives the same draws in the same order; no clock and no global randomness is ever asked.
+ * 1. The same seed gives the same draws in the same order; no clock and no global randomness is used.
  * 2. `idOf` is injective in `serial` for one model of one integration.
  *
  * Gotchas
- * - Every fifth serial has the same id in every model, every tenth in every integration too: ids of this API are
- *   unique only within a model (failure case L6), and clients that forget it must be found out here.
+ * - Every fifth serial has the same id in every model, every tenth in every integration too. Ids of this API are
+ *   unique only within a model (failure case L6), so tests against the sandbox expose a client that assumes more.
  */
 
-/** 32-bit hash of a text: FNV-1a, then mixed so that near texts give far numbers. */
+/** 32-bit hash of a text: FNV-1a, then mixed so that similar texts give very different numbers. */
 export const hash = (text: string): number => {
   let h = 0x811c9dc5
   for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193)
@@ -23,7 +23,7 @@ const mix = (n: number): number => {
   return (h ^ (h >>> 16)) >>> 0
 }
 
-/** A stream of draws. */
+/** A sequence of seeded draws. */
 export class SeededRandom {
   #state: number
 
@@ -51,17 +51,17 @@ export class SeededRandom {
     return list[Math.floor(this.next() * list.length)] as A
   }
 
-  /** Some entry that fits, looked for from a random place on; undefined if there is none. */
+  /** An entry that fits, searched from a random index on; undefined if no entry fits. */
   pickWhere<A>(list: ReadonlyArray<A>, fits: (a: A) => boolean): A | undefined {
     const from = Math.floor(this.next() * list.length)
     for (let i = 0; i < list.length; i++) {
-      const candidate = list[(from + i) % list.length] as A
-      if (fits(candidate)) return candidate
+      const entry = list[(from + i) % list.length] as A
+      if (fits(entry)) return entry
     }
     return undefined
   }
 
-  /** An index, each as often as its weight says. */
+  /** A random index, weighted. */
   weightedIndex(weights: ReadonlyArray<number>): number {
     let left = this.next() * weights.reduce((sum, weight) => sum + weight, 0)
     for (let i = 0; i < weights.length; i++) {
@@ -83,7 +83,7 @@ export class SeededRandom {
     return result
   }
 
-  /** Waiting time until the next of events that come at `rate` per unit; infinite at rate 0. */
+  /** Waiting time until the next event, for events at `rate` per unit; infinite at rate 0. */
   exponential(rate: number): number {
     return rate > 0 ? -Math.log(1 - this.next()) / rate : Infinity
   }

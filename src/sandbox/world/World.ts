@@ -1,14 +1,14 @@
 /**
- * A simulated world of HR and recruiting systems that live: hides what there is, what happens next and when.
- * Pure and seeded: it has no clock of its own, whoever holds it says how late it is.
+ * A simulated world of HR and recruiting systems with activity. Hides which records exist, what happens next and when.
+ * The world is pure and seeded. It has no clock of its own: the caller advances its time.
  *
  * Invariants
- * 1. The same options and the same acts at the same times give the same world, in however many steps time advances.
- * 2. A kind of mutation that has not happened yet goes first, as soon as there is something it can happen to.
+ * 1. The same options and the same mutations at the same times give the same world, regardless of the steps in which time advances.
+ * 2. A kind of activity that has not happened yet has priority, as soon as a suitable record exists.
  *
  * Gotchas
- * - `remote_created_at` and `changed_at` of the records it begins with lie days to years before `start`.
- * - A frozen world still obeys `mutate` and `write`; what did not happen meanwhile is not made up for.
+ * - `remote_created_at` and `changed_at` of the initial records lie days to years before `start`.
+ * - A frozen world still accepts `mutate` and `write`. The activity that would have happened meanwhile is skipped.
  */
 import * as Result from "effect/Result"
 import { type IncrementalModel, incrementalModels } from "../../api/Lists.ts"
@@ -28,15 +28,15 @@ import { write } from "./writes/Writes.ts"
 
 export interface WorldOptions {
   readonly seed: number
-  /** Server time at which it begins, ms. */
+  /** Server time at which the world starts, ms. */
   readonly start: number
-  /** How many integrations: one has everything, several are pairs of a recruiting and an HR system. */
+  /** Number of integrations: a single one has every model, several form pairs of a recruiting and an HR system. */
   readonly integrations?: number
   /** Applications, and payslips, per integration; the other models follow in proportion. Default 500. */
   readonly records?: number
   /** Exact numbers of records for some models. */
   readonly sizes?: Sizes
-  /** Multiplies how much happens; 0 = nothing. At 1 every record is touched about three times a day. */
+  /** Multiplies the activity; 0 = none. At 1 every record changes about three times a day. */
   readonly speed?: number
   /** `drifting` (default): rows move between pages while a list is read. */
   readonly order?: ListOrder
@@ -55,7 +55,7 @@ export interface Mutation {
 
 export interface Integration {
   readonly id: string
-  /** What kind of system it is: only endpoints of these categories work for it. */
+  /** The kind of system: only endpoints of these categories work for it. */
   readonly categories: ReadonlyArray<ToolCategory>
   readonly models: ReadonlyArray<WorldModel>
 }
@@ -74,7 +74,7 @@ const integration = (id: string, ...categories: ReadonlyArray<ToolCategory>): In
   models: models.filter((model) => categories.some((category) => model.startsWith(`${category}.`)))
 })
 
-/** This many integrations. */
+/** The integrations of a world that has `count` of them. */
 export const makeIntegrations = (count: number): ReadonlyArray<Integration> => {
   if (count === 1) return [integration("sandbox:everything", ...toolCategories)]
   return Array.from({ length: count }, (_, i) => {
@@ -89,9 +89,9 @@ export const makeIntegrations = (count: number): ReadonlyArray<Integration> => {
 
 export class World {
   readonly integrations: ReadonlyArray<Integration>
-  /** What happened, oldest first; the last hundred thousand. */
+  /** The mutations, oldest first; at least the last 100,000. */
   readonly log: Array<Mutation> = []
-  /** How often each kind happened. */
+  /** How often each kind of mutation happened. */
   readonly mutations: Record<string, number> = Object.fromEntries(activityKinds.map((kind) => [kind, 0]))
   readonly #records = new Map<string, Records>()
   readonly #random: SeededRandom
@@ -130,7 +130,7 @@ export class World {
     return this.#frozen
   }
 
-  /** Lets happen what is due by `to` (server time, ms); time never goes back. */
+  /** Performs the activity that is due by `to` (server time, ms); time never goes back. */
   advance(to: number): void {
     while (!this.#frozen && this.#nextActivityAt <= to) {
       this.#now = Math.ceil(this.#nextActivityAt)
@@ -159,7 +159,7 @@ export class World {
     return this.#recordsOf(integration).rows(model).filter(matchesQuery(query)).map(render)
   }
 
-  /** One page of it; `next` is null on the last. `"bad cursor"` if the cursor is none of ours. */
+  /** One page of the list; `next` is null on the last page. `"bad cursor"` if this world did not issue the cursor. */
   page(
     integration: string,
     model: IncrementalModel,
@@ -180,7 +180,7 @@ export class World {
     return this.#recordsOf(integration).rows(model).filter(isLive).map((row) => row.id)
   }
 
-  /** Does what a test wants done, now; the record's id, or why it cannot be done. */
+  /** Applies one mutation now; returns the record's id, or the reason why the mutation is not possible. */
   mutate(request: MutationRequest): { readonly id: string } | { readonly refused: string } {
     const records = this.#records.get(request.integration)
     if (records === undefined) return { refused: `there is no integration "${request.integration}"` }
@@ -190,12 +190,12 @@ export class World {
     return { id: done.id }
   }
 
-  /** Where writes to an integration take place, now. */
+  /** The records of an integration at the current time, for a write. */
   writeContext(integration: string): WriteContext {
     return new WriteContext(this.#recordsOf(integration), this.#now)
   }
 
-  /** One of the API's writes, from what was sent, now. */
+  /** Performs one of the API's writes now, from the raw path parameters and body. */
   write(
     integration: string,
     name: WriteName,
@@ -228,7 +228,7 @@ export class World {
     ) => id)
   }
 
-  /** One mutation: of a kind that has not happened yet, else of any kind by weight. */
+  /** Performs one activity: of a kind that has not happened yet, else of any kind by weight. */
   #performNext(): void {
     const fresh = this.#notYetPerformed.findIndex((kind) => this.#tryPerform(kind))
     if (fresh >= 0) {
@@ -240,7 +240,7 @@ export class World {
     }
   }
 
-  /** False if it cannot happen anywhere, or found nothing to happen to. */
+  /** False if no integration has the model, or no record is suitable. */
   #tryPerform(kind: ActivityKind): boolean {
     const integrations = this.#integrationsFor(kind)
     if (integrations.length === 0) return false

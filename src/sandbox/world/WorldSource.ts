@@ -1,8 +1,8 @@
 /**
- * The world as a `Source` without HTTP: hides the sandbox's wire from readings that run under virtual time.
+ * The world as a `Source` without HTTP, for tests that run under virtual time.
  *
  * Gotchas
- * - The server's clock is Effect's `Clock` plus `skew`, cut to whole seconds as a `Date` header is.
+ * - The server's clock is Effect's `Clock` plus `skew`, truncated to whole seconds as a `Date` header is.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -20,9 +20,9 @@ import {
 import type { World } from "./World.ts"
 
 export interface Options {
-  /** Rows a page holds at most; default 250. */
+  /** The most rows in one page; default 250. */
   readonly pageSize?: number
-  /** How far the server's clock is ahead of ours; default none. */
+  /** How far the server's clock is ahead of the client's clock; default none. */
   readonly skew?: Duration.Input
   /** How long a request takes; default none. */
   readonly latency?: Duration.Input
@@ -61,7 +61,7 @@ export const make = (world: World, options: Options = {}): Source["Service"] => 
       )
     if (paged === "bad cursor") {
       return yield* new SourceError({
-        reason: new Rejected({ code: "PLATFORM.INPUT_INVALID", message: "the cursor is none of ours" })
+        reason: new Rejected({ code: "PLATFORM.INPUT_INVALID", message: "the cursor was not issued by this list" })
       })
     }
     yield* Effect.sleep(latency)

@@ -1,21 +1,21 @@
 /**
- * What this process knows to be committed, so that it notices when an older copy of its database answers in its place: a
- * replica that was promoted without the newest commits, or a disk that was set back. Hides how that is written down.
+ * Tracks this process's commits, so that it notices when an older copy of its database answers instead: a replica that was
+ * promoted without the newest commits, or a disk that was restored to an earlier state. Hides how commits are counted.
  *
  * Invariants
- * 1. No statement runs in a database that lacks a commit of this process: what the process remembers, such as a reading
- *    under way, is never continued over a copy that knows less   (I1, I2, X14)
- * 2. A copy that lacks nothing is used like the database that it was made from
+ * 1. No statement runs in a database that lacks a commit of this process. So state in memory, such as a run in progress, is never
+ *    continued on a copy that lacks part of it   (I1, I2, X14)
+ * 2. A copy that lacks no commit is used like the original database
  *
  * Details
- * A commit raises the number of a *slot*, a row of this process, in its own transaction. A session is used once its database
- * is seen to hold the number of every commit that this process was told of. Transactions that commit at the same time have
- * a slot each, so that none waits for another.
+ * Each commit increments the counter of a *slot*, a row of this process, in its own transaction. A session is used only after its
+ * database has been checked to have the counters of all commits that this process knows. Transactions that commit at the
+ * same time use different slots, so that none waits for another.
  *
  * Gotchas
- * - Two servers may answer for a while, the old one and the promoted one. Whenever another one is used than was used last,
- *   every session is verified again.
- * - Statements outside transactions are not noted.
+ * - The old server and the promoted one may both answer for a while. Whenever the server in use changes, every session is verified
+ *   again.
+ * - Statements outside transactions are not counted.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -24,17 +24,17 @@ import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
 import { OlderCopy, StoreError } from "../Store.ts"
 
-/** SQL of the database at hand. */
+/** The SQL of the database in use. */
 export interface Dialect {
-  /** A row once the table of slots is there: nothing is noted before, while a store is made or migrated. */
+  /** Returns a row once the table of slots exists. No commit is counted before that, while the store is created or migrated. */
   readonly ready: string
   /** Whether the transaction has written anything. */
   readonly wrote: string
-  /** The transaction's name, text. */
+  /** The transaction's id, as text. */
   readonly transaction: string
-  /** The running server, text: another one after each start. */
+  /** Identifies the running server, as text; it changes with every start. */
   readonly server: string
-  /** Deletes the slots of processes that committed nothing for long. */
+  /** Deletes the slots of processes that have not committed for a long time. */
   readonly forget: string
 }
 
@@ -46,7 +46,7 @@ const olderCopyError = (missing: number): SqlError =>
     })
   })
 
-/** What a commit has noted. */
+/** The counter that a commit has written, and its transaction. */
 export interface CommitNote {
   readonly process: string
   readonly slot: number
@@ -54,14 +54,14 @@ export interface CommitNote {
   readonly transaction: string
 }
 
-/** What sessions were verified for: an object of its own for each time that another server was used. */
+/** The server that sessions were verified against. Every change of server creates a new object. */
 interface Epoch {
   readonly server: string
 }
 
 export const make = (dialect: Dialect) => {
   const process = randomUUID()
-  /** Number of the last commit known of each slot. */
+  /** By slot: the counter of the last known commit. */
   const known = new Map<number, number>()
   const free: Array<number> = []
   let slots = 0
@@ -88,7 +88,7 @@ export const make = (dialect: Dialect) => {
         undefined
       )
       const found = new Map<number, number>(rows.map(({ counter, slot }) => [Number(slot), Number(counter)]))
-      const missing = expected.reduce((sum, [slot, serial]) => sum + Math.max(0, serial - (found.get(slot) ?? 0)), 0)
+      const missing = expected.reduce((sum, [slot, counter]) => sum + Math.max(0, counter - (found.get(slot) ?? 0)), 0)
       if (missing > 0) return yield* Effect.fail(olderCopyError(missing))
       if (row?.server !== epoch.server) epoch = { server: String(row?.server) }
       verified.set(session, epoch)
@@ -96,8 +96,8 @@ export const make = (dialect: Dialect) => {
 
   return {
     /**
-     * Before `connection`, of this session, is used: fails with `Replaced` where its database lacks a commit of this process.
-     * Asks only where the session is new, or another server was used since.
+     * Call before using `connection`, which belongs to `session`: fails with `OlderCopy` if its database lacks a commit of this
+     * process. Queries the database only if the session is new, or if the server in use has changed since.
      */
     verify: (session: object, connection: Connection): Effect.Effect<void, SqlError> =>
       Effect.gen(function*() {
@@ -106,7 +106,7 @@ export const make = (dialect: Dialect) => {
         lent.set(connection, verified.get(session) ?? epoch)
       }),
 
-    /** Commits what `connection` has open by `commit`, which is given what proves it; null: nothing was written. */
+    /** Commits the open transaction of `connection` by calling `commit` with the note that proves it; null: it wrote nothing. */
     committing: (
       connection: Connection,
       commit: (note: CommitNote | null) => Effect.Effect<void, SqlError>
@@ -128,13 +128,13 @@ export const make = (dialect: Dialect) => {
             return Effect.tap(commit(note), () =>
               Effect.sync(() => {
                 known.set(slot, note.counter)
-                // committed where it was not looked last: the others may be elsewhere
+                // this session uses another server than the last verified one, so all sessions are verified again
                 if (lent.get(connection) !== epoch) epoch = { server: "" }
               }))
           }),
           Effect.onExit((exit) =>
             Effect.sync(() => {
-              // the server may still hold the row of one that failed: it is used last, that of an interrupted one never
+              // the server may still lock the row of a failed commit: its slot is reused last, and never after an interruption
               if (Exit.isSuccess(exit)) free.push(slot)
               else if (!Exit.hasInterrupts(exit)) free.unshift(slot)
             })

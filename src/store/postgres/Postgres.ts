@@ -2,15 +2,16 @@
  * The store in a PostgreSQL database: a `SqlClient` over a pool of connections, and the checks before a database is used.
  *
  * Invariants
- * 1. A commit that fails did not happen: where the connection is lost meanwhile, the server is asked what became of it
- * 2. Whoever is silent inside a transaction for five seconds loses it, and every lock it holds   (X21)
- * 3. A server or proxy that falls silent is waited for only so long: see `Limits`   (X10)
- * 4. Nothing is read from or written to a copy that lacks a commit of this process: see `Witness`   (X14)
+ * 1. A commit that fails did not happen: if the connection is lost during the commit, the server is asked for the outcome
+ * 2. A client that is idle inside a transaction for five seconds loses the transaction and all its locks   (X21)
+ * 3. The wait for a server or proxy that stops answering is limited: see `Limits`   (X10)
+ * 4. A copy that lacks a commit of this process is neither read nor written: see `CommitTracker`   (X14)
  *
  * Gotchas
- * - Everything lies in a schema of its own, `rollcall`: other programs may use the same database.
- * - The settings of a session travel with its start. A pooler may drop them, or share sessions: see `greet`, `unshared`.
- * - A statement of many values is not kept prepared: each pattern of nulls would be one more plan of thousands of values.
+ * - All tables are in the schema `rollcall`, so other programs may use the same database.
+ * - Session settings are sent when a session starts. A pooler may drop them or share sessions between clients: see
+ *   `verifySettings` and `rejectSharedSessions`.
+ * - A statement with many values is not kept prepared: each pattern of nulls would need its own plan with thousands of values.
  */
 import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
@@ -42,25 +43,25 @@ import { codeOf, exhausted, isLost, pooled, replaced, timedOut, toSqlError, unse
 export interface Options {
   /** `postgres://user:password@host:port/database`, as libpq reads it: `?sslmode=require` encrypts. */
   readonly url: Redacted.Redacted
-  /** What it is called where people read it: without the login. */
+  /** The store's name for people, without the login. */
   readonly name: string
   /** Shorter ones are for tests. */
   readonly limits?: Partial<Limits>
 }
 
 /**
- * How long is waited at most. Longer than a server may take: for a statement's lock it waits `lockWait`. A session whose
- * statement was given up is not used again; the driver may take five seconds more to let go of it.
+ * The longest waits. They are longer than a working server takes, which waits for locks up to `lockWait`. A session whose statement
+ * timed out is not used again; the driver may need five seconds more to release it.
  */
 export interface Limits {
-  /** For a session: one that is free, or a new one. The driver gives a new one five seconds, or `connect_timeout`. */
+  /** For a free or new session. The driver allows a new one five seconds, or `connect_timeout`. */
   readonly connection: Duration.Duration
   readonly statement: Duration.Duration
   /** For a statement of a migration or of pruning. */
   readonly long: Duration.Duration
 }
 
-const usualLimits: Limits = {
+const defaultLimits: Limits = {
   connection: Duration.seconds(15),
   statement: Duration.seconds(20),
   long: Duration.minutes(15)
@@ -68,14 +69,14 @@ const usualLimits: Limits = {
 
 const maxConnections = 10
 const schema = "rollcall"
-/** What it is known by: `pg_xact_status` and what else is used came with it. */
+/** The oldest supported version: it introduced `pg_current_xact_id_if_assigned` and `xid8`. */
 const oldest = 13
 
-/** Longer than a page takes, shorter than people wait. */
+/** Longer than the work on a page takes, shorter than people are willing to wait. */
 const idleInTransaction = "5s"
-/** How long a new session has for its first answer. */
-const greeting = Duration.seconds(5)
-/** Longer than a holder may be idle: it is met only where somebody works on. */
+/** Time limit for the first answer of a new session. */
+const firstAnswerTimeout = Duration.seconds(5)
+/** Longer than a lock's holder may be idle, so it is reached only if the holder keeps working. */
 const lockWait = "10s"
 
 const sessionSettings = {
@@ -85,12 +86,12 @@ const sessionSettings = {
   lock_timeout: lockWait
 }
 
-const mostPreparedValues = 64
+const maxPreparedValues = 64
 
 // ---- sessions ---------------------------------------------------------------------------------------------------
 
 const types = PgTypes.makeRegistry()
-// positions, times and hashes are made as numbers: none is beyond what a number holds
+// positions, times and hashes originate as JavaScript numbers, so all of them are safe integers
 types.register(PgTypes.OID.int8, {
   encode: (value: unknown) => PgTypes.encode(value, PgTypes.OID.int8),
   decode: (bytes) => Result.succeed(Number(new DataView(bytes.buffer, bytes.byteOffset).getBigInt64(0)))
@@ -109,7 +110,7 @@ const configurationFaults: ReadonlySet<FaultKind> = new Set([
 
 const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
 
-/** What a person has to mend before it can begin is told apart from what passes. */
+/** Separates faults of the configuration, which a person must fix first, from faults that may pass. */
 const toOpenError = (error: SqlError): StoreError | SqlError => {
   const fault = faultOf(error)
   return fault !== null && configurationFaults.has(fault.kind)
@@ -117,21 +118,21 @@ const toOpenError = (error: SqlError): StoreError | SqlError => {
     : error
 }
 
-/** What sessions have in common. */
+/** State that all sessions share. */
 interface SessionContext {
-  /** null: it writes nothing. */
-  readonly witness: CommitTracker.CommitTracker | null
+  /** null: the client is read-only. */
+  readonly tracker: CommitTracker.CommitTracker | null
   readonly pool: PgPool.PgPool
   readonly name: string
   readonly health: Health.Health["Service"]
   readonly limits: Limits
-  /** Counts what happens in all sessions. No clock: it could be set back. */
+  /** Logical clock of all sessions: counts statements and answers. A real clock could be set back. */
   moment: number
   /** When each session last answered. */
   readonly answered: WeakMap<PgConnection.PgConnection, number>
-  /** A session that did not answer after that is not used again. */
+  /** A session whose last answer is not later than this moment is not used again. */
   suspectUntil: number
-  /** The server's process of each session. */
+  /** By session: the id of its server process. */
   readonly backends: WeakMap<PgConnection.PgConnection, number>
 }
 
@@ -142,9 +143,9 @@ const connect = (
 ): Connection => {
   const { health, limits, name, pool } = shared
 
-  /** Whoever reads a session through a proxy that fell silent waits for ever: what took too long is given up. */
-  const given = Effect.fnUntraced(function*(begunAt: number) {
-    // the sessions that were idle meanwhile are likely to be as dead as this one
+  /** Ends a session whose statement timed out: behind a proxy that stopped answering, it would wait forever. */
+  const giveUp = Effect.fnUntraced(function*(begunAt: number) {
+    // sessions that were idle meanwhile are probably dead too
     shared.suspectUntil = Math.max(shared.suspectUntil, begunAt)
     yield* pool.invalidate(base)
     return yield* timedOut(name)
@@ -154,7 +155,7 @@ const connect = (
     Effect.withFiber<ReadonlyArray<PgConnection.Row>, SqlError>((fiber) => {
       const mayBeLong = fiber.getRef(AllowLongStatement)
       const begunAt = ++shared.moment
-      return session.query(sql, params, params.length <= mostPreparedValues).pipe(
+      return session.query(sql, params, params.length <= maxPreparedValues).pipe(
         Effect.map(({ rows }) => {
           shared.answered.set(base, ++shared.moment)
           return rows
@@ -162,12 +163,12 @@ const connect = (
         Effect.mapError((error) => toSqlError(name, error)),
         Effect.timeoutOrElse({
           duration: mayBeLong ? limits.long : limits.statement,
-          orElse: () => given(begunAt)
+          orElse: () => giveUp(begunAt)
         }),
         (statement) => health.observe(statement, mayBeLong),
-        // a session keeps the setting that it began with, and the server that it began at
+        // a session keeps its initial read-only setting and its server, so only a new session can write again
         Effect.tapError((error) => faultOf(error)?.kind === "readOnly" ? pool.invalidate(base) : Effect.void),
-        // with its session a transaction is gone
+        // ending the session ends its transaction, so a failed rollback is not an error
         Effect.catchIf(() => sql === rollback, () => Effect.as(pool.invalidate(base), []))
       )
     })
@@ -186,17 +187,17 @@ const connect = (
 }
 
 /**
- * What is asked of each new session before it is used: whether the settings that it began with have reached the server.
- * A pooler that drops them would let the tables be made in another schema, and locks be held for ever.
+ * Checks a new session before it is used: its settings must have reached the server. If a pooler drops them, tables would be
+ * created in another schema, and locks could be held forever.
  */
 const verifySettings = (shared: SessionContext, session: PgConnection.PgConnection) => {
   const { answered, backends, name } = shared
   const wanted = Object.entries(sessionSettings)
   const names = wanted.map(([setting]) => setting)
-  const asked = names.map((_, index) => `current_setting($${index + 1}) AS s${index}`)
-  return session.query(`SELECT pg_backend_pid() AS pid, ${asked.join(", ")}`, names, false).pipe(
+  const columns = names.map((_, index) => `current_setting($${index + 1}) AS s${index}`)
+  return session.query(`SELECT pg_backend_pid() AS pid, ${columns.join(", ")}`, names, false).pipe(
     Effect.mapError((error) => toSqlError(name, error)),
-    Effect.timeoutOrElse({ duration: greeting, orElse: () => Effect.fail(timedOut(name)) }),
+    Effect.timeoutOrElse({ duration: firstAnswerTimeout, orElse: () => Effect.fail(timedOut(name)) }),
     Effect.flatMap(({ rows: [row] }) => {
       if (wanted.some(([, value], index) => row?.[`s${index}`] !== value)) return Effect.fail(unsettled(name))
       answered.set(session, ++shared.moment)
@@ -207,12 +208,12 @@ const verifySettings = (shared: SessionContext, session: PgConnection.PgConnecti
   )
 }
 
-/** Whether a database answers that lacks a commit of this process. */
+/** Whether the database that answered lacks a commit of this process. */
 const isOlderCopy = ({ reason: { cause } }: SqlError): boolean => cause instanceof StoreError
 
-/** A session that may be used, until the scope closes; with `pin` it is kept for a transaction. */
+/** Provides a verified session until the scope closes; with `pin` it is reserved for a transaction. */
 const acquire = (shared: SessionContext, { pin }: { readonly pin: boolean }): Acquirer => {
-  const { answered, health, limits, name, pool, witness } = shared
+  const { answered, health, limits, name, pool, tracker } = shared
   const next: Effect.Effect<PgConnection.PgConnection, SqlError, Scope.Scope> = pool.get.pipe(
     Effect.mapError((error) => toSqlError(name, error)),
     Effect.flatMap((session) => {
@@ -229,9 +230,9 @@ const acquire = (shared: SessionContext, { pin }: { readonly pin: boolean }): Ac
     Effect.flatMap((session) =>
       Effect.gen(function*() {
         const connection = connect(shared, session, pin ? yield* session.pin : session)
-        // another server may answer this session than answered the last one
-        if (witness !== null) {
-          yield* Effect.tapError(witness.verify(session, connection), (error) =>
+        // this session may be connected to another server than the last one
+        if (tracker !== null) {
+          yield* Effect.tapError(tracker.verify(session, connection), (error) =>
             Effect.andThen(
               pool.invalidate(session),
               isOlderCopy(error) ? health.failed(replaced(name)) : Effect.void
@@ -244,9 +245,9 @@ const acquire = (shared: SessionContext, { pin }: { readonly pin: boolean }): Ac
 }
 
 /**
- * Fails where a pooler lends one session of the server to several clients in turn: what a session prepares or is set to
- * would be another client's. Two sessions that are open at once then meet the same process of the server, or a session
- * meets another one than before.
+ * Fails if a pooler shares sessions of the server between clients, because prepared statements and settings would then affect
+ * other clients. Evidence of sharing: two sessions that are open at once reach the same server process, or one session reaches
+ * another server process than before.
  */
 const rejectSharedSessions = (shared: SessionContext) => {
   const { backends, limits, name, pool } = shared
@@ -266,7 +267,7 @@ const rejectSharedSessions = (shared: SessionContext) => {
   )
 }
 
-/** What a process of this server notes of its commits. */
+/** The commit tracker's SQL for PostgreSQL. */
 const dialect: CommitTracker.Dialect = {
   ready: "SELECT 1 WHERE to_regclass('commit_counters') IS NOT NULL",
   wrote: "pg_current_xact_id_if_assigned() IS NOT NULL",
@@ -276,18 +277,18 @@ const dialect: CommitTracker.Dialect = {
     WHERE process NOT IN (SELECT process FROM commit_counters WHERE updated_on >= CURRENT_DATE - 30)`
 }
 
-const soon = Schedule.spaced("200 millis")
+const pollSchedule = Schedule.spaced("200 millis")
 
-/** A server that never knew a transaction, because it was promoted or set back, has not committed it. */
+/** SQLSTATE of a server that never had the transaction, because it was promoted or restored: it has not committed it. */
 const unknownTransaction = "22023"
 
 /**
- * Commits; where the connection is lost meanwhile, or is silent for too long, the server is asked over another one, for
- * as long as it takes. It has committed what it shows: a server that was promoted may have given the transaction's name to
- * another one.
+ * Commits. If the connection is lost during the commit, or does not answer in time, the outcome is queried over another connection,
+ * for as long as that takes. The commit counter decides, not the transaction's status alone: a promoted server may have given the
+ * same transaction id to another transaction.
  */
-const commitWith = (shared: SessionContext, witness: CommitTracker.CommitTracker) => {
-  const isCommitted = ({ process, counter: serial, slot, transaction }: CommitTracker.CommitNote) =>
+const commitWith = (shared: SessionContext, tracker: CommitTracker.CommitTracker) => {
+  const isCommitted = ({ process, counter, slot, transaction }: CommitTracker.CommitNote) =>
     Effect.flatMap(
       acquire(shared, { pin: false }),
       (connection) =>
@@ -301,20 +302,20 @@ const commitWith = (shared: SessionContext, witness: CommitTracker.CommitTracker
       Effect.scoped,
       Effect.map(([row]) => ({
         ended: row?.status !== "in progress",
-        committed: Number(row?.counter ?? 0) >= serial
+        committed: Number(row?.counter ?? 0) >= counter
       })),
       Effect.catchIf(
         (error) => codeOf(error) === unknownTransaction,
         () => Effect.succeed({ ended: true, committed: false })
       ),
-      // an older copy cannot tell what became of it: the database that can may come back
-      Effect.retry({ while: (error) => faultOf(error) !== null || isOlderCopy(error), schedule: soon }),
-      Effect.repeat({ until: ({ ended }) => ended, schedule: soon }),
+      // an older copy does not know the outcome: wait until the right database is back
+      Effect.retry({ while: (error) => faultOf(error) !== null || isOlderCopy(error), schedule: pollSchedule }),
+      Effect.repeat({ until: ({ ended }) => ended, schedule: pollSchedule }),
       Effect.map(({ committed }) => committed),
       Effect.interruptible
     )
   return (connection: Connection) =>
-    witness.committing(connection, (note) =>
+    tracker.committing(connection, (note) =>
       connection.execute("COMMIT", [], undefined).pipe(
         Effect.catchIf(
           (error) => isLost(error) && note !== null,
@@ -329,15 +330,15 @@ const commitWith = (shared: SessionContext, witness: CommitTracker.CommitTracker
 interface Found {
   readonly version: number
   readonly encoding: string
-  /** Whether the schema is there. */
+  /** Whether the schema exists. */
   readonly made: boolean
   readonly exists: boolean
   readonly foreign: boolean
   readonly writable: boolean
 }
 
-/** What the database is, or why it cannot be a store. */
-export const look = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: string) {
+/** Checks whether the database is, or can become, a store; fails with the reason if it cannot. */
+export const checkDatabase = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: string) {
   const [found] = yield* sql<Found>`
     SELECT current_setting('server_version_num')::integer / 10000 AS version, getdatabaseencoding() AS encoding,
       namespace IS NOT NULL AS made, migrations IS NOT NULL AS exists,
@@ -349,17 +350,19 @@ export const look = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: 
   if (found === undefined) return yield* misconfigured(`${name} does not answer like PostgreSQL`)
   const { encoding, foreign, version, writable } = found
   if (version < oldest) {
-    return yield* misconfigured(`${name} is PostgreSQL ${version}; the store needs ${oldest} or newer`)
+    return yield* misconfigured(`${name} runs PostgreSQL ${version}; the store needs ${oldest} or newer`)
   }
   if (encoding !== "UTF8") {
-    return yield* misconfigured(`the database ${name} is encoded in ${encoding}; create one with encoding UTF8`)
+    return yield* misconfigured(`the database ${name} has the encoding ${encoding}; create one with encoding UTF8`)
   }
   if (foreign) {
-    return yield* misconfigured(`the schema "${schema}" of ${name} is of another program; name another database`)
+    return yield* misconfigured(
+      `the schema "${schema}" of ${name} belongs to another program; configure another database`
+    )
   }
   if (!writable) {
     return yield* misconfigured(
-      `${name} cannot be written to; its user must be allowed to create, or to own, the schema "${schema}"`
+      `${name} is not writable; its user must own the schema "${schema}" or be allowed to create it`
     )
   }
   return found
@@ -371,7 +374,7 @@ const connected = (
   { beginTransaction, writes }: { readonly beginTransaction: string; readonly writes: boolean }
 ) =>
   Effect.gen(function*() {
-    const limits = { ...usualLimits, ...options.limits }
+    const limits = { ...defaultLimits, ...options.limits }
     const pool = yield* PgPool.make({
       url: options.url,
       types,
@@ -380,10 +383,10 @@ const connected = (
       maxConnections,
       startupParameters: sessionSettings
     })
-    const witness = writes ? CommitTracker.make(dialect) : null
+    const tracker = writes ? CommitTracker.make(dialect) : null
     const shared: SessionContext = {
       pool,
-      witness,
+      tracker,
       name: options.name,
       health,
       limits,
@@ -399,31 +402,31 @@ const connected = (
       compiler: PgClient.makeCompiler(),
       driver: "sql-pg",
       beginTransaction,
-      ...(witness === null ? {} : { commit: commitWith(shared, witness) }),
+      ...(tracker === null ? {} : { commit: commitWith(shared, tracker) }),
       onCommitFailure: (connection) => Effect.asVoid(connection.execute(rollback, [], undefined)),
       prepareTransactionControls: true,
       spanAttributes: [["db.system.name", "postgresql"]]
     })
   })
 
-const reading = { beginTransaction: "BEGIN READ ONLY", writes: false }
-const writing = { beginTransaction: "BEGIN", writes: true }
+const readOnly = { beginTransaction: "BEGIN READ ONLY", writes: false }
+const readWrite = { beginTransaction: "BEGIN", writes: true }
 
-/** A client whose transactions cannot write. */
-export const onlyReading = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  Layer.effect(SqlClient.SqlClient, toStoreError("open")(connected(options, Health.none, reading))).pipe(
+/** A client whose transactions are read-only. */
+export const readOnlyClient = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
+  Layer.effect(SqlClient.SqlClient, toStoreError("open")(connected(options, Health.none, readOnly))).pipe(
     Layer.provide(Reactivity.layer)
   )
 
-/** A client of as many connections as are used at once, to a database that can be a store. */
+/** A client with a pool of connections, to a database that is or can become a store. */
 export const client = (options: Options): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
   Layer.effectContext(
     Effect.gen(function*() {
       const health = Health.make(options.name)
-      const sql = yield* connected(options, health, writing)
+      const sql = yield* connected(options, health, readWrite)
       yield* Effect.gen(function*() {
-        const { made } = yield* look(sql, options.name)
-        // of several that make it at once, one does
+        const { made } = yield* checkDatabase(sql, options.name)
+        // if several processes create the schema at once, one succeeds and the others retry
         if (!made) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
       }).pipe(withRetry("open"))
       yield* Effect.forkScoped(health.watch)
@@ -432,8 +435,8 @@ export const client = (options: Options): Layer.Layer<SqlClient.SqlClient | Heal
   ).pipe(Layer.provide(Reactivity.layer))
 
 /**
- * The store in a database, made there if there is none.
- * Fails with `Misconfigured` if the database cannot be one, with `Incompatible` if a newer program wrote it.
+ * The store in a PostgreSQL database; created if there is none.
+ * Fails with `Misconfigured` if the database cannot be a store, with `Incompatible` if a newer version wrote it.
  */
 export const layer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
   Layer.provide(SqlDeliveries.ports, client(options))

@@ -1,8 +1,8 @@
 /**
- * What errors of PostgreSQL, and of connections to it, mean: which fault of the store, and which kind of SQL error.
+ * Classifies errors of PostgreSQL and of connections to it: as a fault of the store and as a kind of SQL error.
  *
  * Invariants
- * 1. What a server says of values stays here: errors tell its code and where, never what a row holds   (I11)
+ * 1. Errors contain the server's code, the table and the constraint, but never a message that quotes a stored value   (I11)
  */
 import {
   ConnectionError,
@@ -31,24 +31,24 @@ const sqlStates: ReadonlyArray<readonly [RegExp, FaultKind]> = [
   [/^57014$/, "silent"],
   [/^58P01$/, "damaged"],
   [/^53/, "exceeded"],
-  // a statement that this session prepared is not there, or one that it did not prepare is
+  // a prepared statement of this session is missing, or one exists that this session did not prepare
   [/^(26000|42P05)$/, "pooled"]
 ]
 
-/** Null for what is no fault of the database: conflicts that are tried again, and values that it does not take. */
+/** Null if the error is not a fault of the database: conflicts that are retried, and values that it rejects. */
 export const ofSqlState = (code: string): FaultKind | null => {
   if (/^(40|21|22|23|44)/.test(code)) return null
   return sqlStates.find(([pattern]) => pattern.test(code))?.[1] ?? "refused"
 }
 
-/** Of a connection that could not be made, or broke: the system's code, or OpenSSL's. */
+/** For a connection that could not be made, or that broke. `code` is the operating system's or OpenSSL's. */
 export const ofConnection = (code: string | undefined, isMade: boolean): FaultKind => {
   if (code !== undefined && /CERT|TLS|SSL|EPROTO|UNABLE_TO/.test(code)) return "encryption"
   if (code === "ETIMEDOUT") return "silent"
   return isMade ? "lost" : "unreachable"
 }
 
-/** An error as the server tells it. */
+/** An error that the server reported. */
 interface ServerError extends Error {
   readonly code: string
   readonly table?: string
@@ -60,7 +60,7 @@ const isServerError = (cause: unknown): cause is ServerError =>
 
 /** Classes of SQLSTATE whose message may quote a value: data, constraints, and what functions raise. */
 const statesQuotingValues = /^(21|22|23|44|P0)/
-/** The server ended the session, or begins none: silent for too long, going down, starting, full. */
+/** The server ended the session or accepts no new one: idle for too long, shutting down, starting, no free connection. */
 const ended = /^(25P0[34]|57P0[1235]|53300)$/
 
 const withoutValues = ({ code, constraint, message, table }: ServerError): Error =>
@@ -70,11 +70,11 @@ const withoutValues = ({ code, constraint, message, table }: ServerError): Error
     ...(constraint === undefined ? {} : { constraint })
   })
 
-/** PgBouncer, where it is not told to ignore them. */
+/** PgBouncer rejects startup parameters that it is not configured to ignore. */
 const refusesSettings = ({ code, message }: ServerError): boolean =>
   code === "08P01" && message.includes("startup parameter")
 
-/** What the driver says of a connection that it gave up, where the system gives no code. */
+/** The driver's messages for a connection that it gave up, if there is no code of the operating system. */
 const givenUp: ReadonlyArray<readonly [RegExp, FaultKind]> = [
   [/timed out/, "silent"],
   [/refused TLS|negotiate TLS|SSLRequest/, "encryption"]
@@ -90,13 +90,13 @@ const kindOf = ({ _tag, cause, message = "", operation }: SqlErrorReason): Fault
 
 const reasonOf = (store: string, reason: SqlErrorReason): SqlErrorReason => {
   const { _tag, cause, message = "", operation = "query" } = reason
-  const told = isServerError(cause)
-  // of what was sent or read, only the line itself is known to quote nothing
-  const plain = told ? withoutValues(cause) : _tag === "ConnectionError" ? cause : new Error(message)
-  const kind = told ? refusesSettings(cause) ? "unsettled" : ofSqlState(cause.code) : kindOf(reason)
-  const code = told ? cause.code : plain instanceof Error && "code" in plain ? String(plain.code) : undefined
+  const fromServer = isServerError(cause)
+  // a connection error quotes no values; any other error of the driver is reduced to its own message
+  const plain = fromServer ? withoutValues(cause) : _tag === "ConnectionError" ? cause : new Error(message)
+  const kind = fromServer ? refusesSettings(cause) ? "unsettled" : ofSqlState(cause.code) : kindOf(reason)
+  const code = fromServer ? cause.code : plain instanceof Error && "code" in plain ? String(plain.code) : undefined
   const props = { cause: kind === null ? plain : new StoreFault(kind, store, code, plain), message, operation }
-  if (told && ended.test(cause.code)) return new ConnectionError(props)
+  if (fromServer && ended.test(cause.code)) return new ConnectionError(props)
   switch (_tag) {
     case "ConnectionError":
       return new ConnectionError(props)
@@ -115,25 +115,25 @@ const reasonOf = (store: string, reason: SqlErrorReason): SqlErrorReason => {
   }
 }
 
-/** An error of the driver as one of the store that people know by this name. */
+/** Converts a driver error. `store` is the store's name for people. */
 export const toSqlError = (store: string, error: SqlError): SqlError =>
   new SqlError({ reason: reasonOf(store, error.reason) })
 
 const faultError = (kind: FaultKind) => (store: string): SqlError =>
   new SqlError({ reason: new ConnectionError({ cause: new StoreFault(kind, store), message: kind }) })
 
-/** The answer did not come in time: whether a statement had its effect is not known. */
+/** The answer did not come in time: it is unknown whether the statement took effect. */
 export const timedOut = faultError("silent")
-/** A pooler between this process and the server keeps settings from it. */
+/** A connection pooler drops the session settings. */
 export const unsettled = faultError("unsettled")
-/** A pooler between this process and the server gives one session to several clients in turn. */
+/** A connection pooler shares one session of the server between several clients. */
 export const pooled = faultError("pooled")
-/** An older copy answers in place of the database. */
+/** An older copy of the database answers instead. */
 export const replaced = faultError("replaced")
 /** No connection became free in time. */
 export const exhausted = faultError("exhausted")
 
-/** Whether the server has the transaction no more, or cannot be asked. */
+/** Whether the transaction may be lost: the connection failed. */
 export const isLost = (error: SqlError): boolean => error.reason._tag === "ConnectionError"
 
 /** The server's code of an error, if it has one. */

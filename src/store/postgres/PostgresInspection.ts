@@ -1,11 +1,11 @@
-/** Looks at a PostgreSQL database as a store without touching it: in transactions that cannot write. */
+/** Inspects a PostgreSQL database as a store, in read-only transactions. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { chainQuery, type Inspection, type StoredLog } from "../Inspection.ts"
 import { notNewer, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import { publishingStart, type StoreError } from "../Store.ts"
-import { look, onlyReading, type Options } from "./Postgres.ts"
+import { checkDatabase, type Options, readOnlyClient } from "./Postgres.ts"
 
 const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
@@ -18,24 +18,24 @@ const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   return row ?? null
 })
 
-/** Runs in one transaction that cannot write. */
-const reading = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+/** Runs `use` in one read-only transaction. */
+const withReadOnly = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(use(sql))).pipe(
     withRetry("inspect"),
-    Effect.provide(onlyReading(options))
+    Effect.provide(readOnlyClient(options))
   )
 
-/** Fails as opening the store would. */
+/** Fails like opening the store. */
 export const inspect = (options: Options): Effect.Effect<Inspection, StoreError> =>
-  reading(options, (sql) =>
+  withReadOnly(options, (sql) =>
     Effect.gen(function*() {
-      const { exists } = yield* look(sql, options.name)
+      const { exists } = yield* checkDatabase(sql, options.name)
       return { exists, locked: false, log: exists ? yield* log(sql) : null }
     }))
 
-/** The chain of the log at a position, as `Store.chains` has it. Fails for a store that is yet to be migrated. */
+/** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */
 export const chainAt = (options: Options, position: number): Effect.Effect<string | null, StoreError> =>
-  reading(options, (sql) =>
+  withReadOnly(options, (sql) =>
     Effect.map(
       sql<{ chain: string | null }>`${sql.literal(chainQuery(position))}`,
       ([row]) => row?.chain ?? null

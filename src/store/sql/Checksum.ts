@@ -1,11 +1,12 @@
 /**
- * Tells a row of the event log that is as it was written from one that a disk or a stray write has changed since.
+ * Checksums of event log rows: they detect a row that the disk or another program has changed since it was written.
  *
  * Gotchas
- * - CRC-32: any single flipped byte is found for certain, other damage but for one case in four billion. It is no proof
- *   against somebody who means to change the log.
- * - Two sums, because a row's content is read without the row: as `before` of the next one, and as what a record shows now.
- * - No sum: the row was emptied, or written by an earlier version. It is taken as it is.
+ * - CRC-32 detects every single changed byte, and other damage except for one case in four billion. It does not protect
+ *   against deliberate changes of the log.
+ * - There are two sums because a row's content is also read without the row: as `before` of the next row, and as the record's
+ *   current content.
+ * - A row without a sum was emptied, or an earlier version wrote it. It is not checked.
  */
 import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"
@@ -13,7 +14,7 @@ import { Damaged, StoreError } from "../Store.ts"
 
 type Integer = number | bigint
 
-/** Columns of a row but for its content: what is published of it, and which row it follows. */
+/** Columns of a row except its content: the published fields, and the row that it follows. */
 export interface Summed {
   readonly position: Integer
   readonly previous: Integer | null
@@ -62,26 +63,26 @@ const damaged = (position: number): StoreError =>
     reason: new Damaged({
       message:
         `row ${position} of the event log in the store is not what was written there: the disk, the file system or ` +
-        "another program has changed it"
+        "another program has changed the row"
     })
   })
 
 const differs = (sum: Integer | null, found: () => number): boolean => sum !== null && Number(sum) !== found()
 
-/** Content of a row at `position`, beside its sum. */
+/** Content of the row at `position`, with its sum. */
 export interface Content {
   readonly position: Integer | null
   readonly content: string | null
   readonly content_sum: Integer | null
 }
 
-/** Fails with `Damaged` for the first content that is not what was written. */
+/** Fails with `Damaged` at the first content that does not match its sum. */
 export const checked = <R extends Content>(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> => {
   const bad = rows.find(({ content, content_sum }) => differs(content_sum, () => contentSum(content)))
   return bad === undefined ? Effect.succeed(rows) : Effect.fail(damaged(Number(bad.position)))
 }
 
-/** As `checked`, of whole rows, and of the content of the rows that they follow. */
+/** Like `checked`, for whole rows and for the content of the rows that they follow. */
 export const checkedRows = <
   R extends Summed & Content & {
     readonly row_sum: Integer | null

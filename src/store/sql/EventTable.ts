@@ -1,20 +1,20 @@
 /**
- * The table of events: gives positions, joins each event with the content before it, wakes who waits, forgets the old.
+ * The table of events: assigns positions, joins each event with its previous content, wakes waiting readers, prunes old rows.
  *
  * Invariants
  * 1. Positions are 1, 2, 3 … and become visible in order: the counter's row stays locked until the commit   (I5, X13)
- * 2. Every row after `pruned` is there, and so is the row before it of the same record   (I3)
- * 3. The newest row is there: who has read everything can name the event that proves it   (X14)
- * 4. A row that an unsettled delivery needs is there, and so is the one before it
+ * 2. The table has every row after `pruned`, and for each of these the previous row of the same record   (I3)
+ * 3. The table has the newest row: a reader that has read everything can prove it with that row's chain   (X14)
+ * 4. The table has every row that an unsettled delivery needs, and its previous row
  * 5. The chain is known at `pruned`, at the newest position and at every row between them   (X14, X18)
- * 6. A row that is not as it was written is given to nobody
+ * 6. No reader receives a row that was changed after it was written
  *
  * Gotchas
- * - Rows at or before `pruned` are kept only while they are their record's latest: `records` reads them, `log` does not.
- * - A row of a stream that was erased has no record any more: it goes as soon as `pruned` is past it.
- * - Of a record that its source erased the delete stays, and of the rows before it nothing but their place   (D11)
- * - Chains are folded in the program, under the counter's lock. Read in a subquery of the statement that takes the lock, the
- *   last one would be of before the wait (PostgreSQL, READ COMMITTED).
+ * - A row at or before `pruned` is kept only while it is the latest of its record: `records` reads it, `log` does not.
+ * - A row of an erased stream belongs to no record any more: it is deleted as soon as `pruned` is past it.
+ * - If its source erased a record, its delete stays; its earlier rows are emptied and keep only their positions   (D11)
+ * - The program computes chains under the counter's lock. If the statement that takes the lock read the last chain in a
+ *   subquery, it would get the chain from before its wait (PostgreSQL, READ COMMITTED).
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -30,14 +30,14 @@ import * as Notifier from "./Notifier.ts"
 import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
-/** Stream of rows that were erased. */
+/** The stream key of rows whose stream was erased. */
 const erasedStream = 0
 
-/** Positions looked at by one transaction of `prune`. */
+/** Positions per transaction of `prune`. */
 const pruneSpan = 500
 
-/** Erased records looked at by one transaction of `dropErased`. */
-const recordsPerDrop = 50
+/** Erased records per transaction of `purgeErased`. */
+const recordsPerPurge = 50
 
 interface CounterRow {
   readonly position: Integer
@@ -54,7 +54,7 @@ const toCounter = (row: CounterRow | undefined) => ({
 })
 type Counter = ReturnType<typeof toCounter>
 
-/** null: the log ends before this position, or its rows up to there are no longer kept. `found`: in the row itself. */
+/** null: the log ends before this position, or the position is pruned. `found`: the chain in the row itself. */
 const chainAt = ({ chain, newest, pruned, prunedChain }: Counter, position: number, found?: string): string | null => {
   if (position === newest) return chain
   if (position === pruned) return prunedChain
@@ -70,7 +70,7 @@ export const make = (sql: SqlClient) => {
       ([row]) => toCounter(row)
     )
   const counter = counterWith(sql.literal(""))
-  /** As the last commit left it: nobody else appends until ours. */
+  /** The counter as of the last commit; no other transaction appends until this one commits. */
   const lockedCounter = counterWith(locks.exclusive)
 
   /** Inside a transaction: appends the events, returns the heads with the position of their last event. */
@@ -98,7 +98,7 @@ export const make = (sql: SqlClient) => {
     return heads
   }, toStoreError("append"))
 
-  /** Inside a transaction: the records whose last events these are, were erased at their source. */
+  /** Inside a transaction: notes that the source erased the records whose last events are at these positions. */
   const noteErased = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
     const now = yield* Clock.currentTimeMillis
     const rows = positions.map((position): Record<string, unknown> => ({ position, noticed_at: now }))
@@ -107,7 +107,7 @@ export const make = (sql: SqlClient) => {
     }
   }, toStoreError("noteErased"))
 
-  const eventsWhere = (places: Fragment) =>
+  const eventsAt = (positions: Fragment) =>
     sql<EventRow>`
       SELECT e.position, e.chain, s.integration, s.model, e.id, e.event_id, e.remote_id, e.generation, e.version, e.kind, e.origin,
         e.reason, e.restored, e.changed_at, e.detected_at, e.cause, e.transitions, e.changes, e.content,
@@ -115,10 +115,10 @@ export const make = (sql: SqlClient) => {
       FROM events e
       JOIN streams s ON s.key = e.stream
       LEFT JOIN events p ON p.position = e.previous
-      WHERE e.position IN ${places}
+      WHERE e.position IN ${positions}
       ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
 
-  // positions first, from the narrow index: a filter never drags the content of skipped rows along
+  // selects the positions first, from a narrow index, so that a filter does not read the content of skipped rows
   const log = Effect.fnUntraced(function*({ after, integration, limit, model }: LogQuery) {
     const { pruned } = yield* counter
     const streams = [
@@ -128,15 +128,15 @@ export const make = (sql: SqlClient) => {
     const filter = streams.length === 0
       ? sql.literal("")
       : sql`AND stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`
-    const rows = yield* eventsWhere(sql`(
+    const rows = yield* eventsAt(sql`(
       SELECT position FROM events WHERE position > ${Math.max(after, pruned)} AND silent = 0 ${filter}
       ORDER BY position LIMIT ${limit})`)
     return rows.map(toLogEntry)
-  }, withRetry("log"))
+  }, withRetry("readLog"))
 
-  /** Rows at these positions, however old; what was erased is missing. */
+  /** Rows at these positions, however old; erased rows are missing. */
   const at = (positions: ReadonlyArray<number>) =>
-    Effect.forEach(Arr.chunksOf(positions, rowsPerStatement), (some) => eventsWhere(sql`${sql.in(some)}`)).pipe(
+    Effect.forEach(Arr.chunksOf(positions, rowsPerStatement), (some) => eventsAt(sql`${sql.in(some)}`)).pipe(
       Effect.map((rows) => rows.flat().map(toLogEntry)),
       withRetry("entries")
     )
@@ -144,7 +144,7 @@ export const make = (sql: SqlClient) => {
   const rangeOf = ({ newest, pruned }: Counter) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })
   const range = counter.pipe(Effect.map(rangeOf), withRetry("logRange"))
 
-  // one statement, so that all of it is of the same moment
+  // one statement, so that everything is read at one moment
   const chains = (positions: ReadonlyArray<number>) =>
     sql<CounterRow & { at: Integer | null; found: string | null }>`
       SELECT c.position, c.chain, c.pruned, c.pruned_chain, e.position AS at, e.chain AS found
@@ -173,19 +173,19 @@ export const make = (sql: SqlClient) => {
         ))
 
   /**
-   * Moves `pruned` over the rows that are past retention, at most `pruneSpan` of them, and deletes the rows whose
-   * successor it passed. What remains there is the latest row of its record.
+   * Moves `pruned` past the rows that retention no longer keeps, at most `pruneSpan` of them, and deletes each row whose successor
+   * is now at or before `pruned`. A row that remains there is the latest of its record.
    */
   const pruneSome = Effect.fnUntraced(
     function*(before: number, upTo: number) {
       const { newest, pruned } = yield* lockedCounter
       const end = Math.min(upTo, newest, pruned + pruneSpan)
-      const [kept] = yield* sql<{ position: Integer | null }>`
+      const [firstKept] = yield* sql<{ position: Integer | null }>`
       SELECT min(position) AS position FROM events
       WHERE position > ${pruned} AND position <= ${end} AND appended_at >= ${before}`
-      const edge = kept?.position == null ? end : Number(kept.position) - 1
+      const edge = firstKept?.position == null ? end : Number(firstKept.position) - 1
       if (edge <= pruned) return { deleted: 0, done: true }
-      // before the row may go
+      // reads the row's chain before the row may be deleted
       yield* sql`
       UPDATE log_counter SET pruned = ${edge}, pruned_chain = (SELECT chain FROM events WHERE position = ${edge})`
       yield* sql`
@@ -203,8 +203,8 @@ export const make = (sql: SqlClient) => {
     withRetry("prune")
   )
 
-  /** Deletes rows that were kept for a delivery which is settled since. */
-  const pruneSpared = Effect.gen(function*() {
+  /** Deletes rows that were kept for a delivery that is settled now. */
+  const pruneRetained = Effect.gen(function*() {
     const done = yield* sql<{ position: Integer }>`
       DELETE FROM retained_events WHERE NOT EXISTS (
         SELECT 1 FROM deliveries d WHERE d.position IN (retained_events.position, retained_events.successor)
@@ -216,7 +216,7 @@ export const make = (sql: SqlClient) => {
   }).pipe(sql.withTransaction, withRetry("prune"))
 
   const prune = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
-    let total = yield* pruneSpared
+    let total = yield* pruneRetained
     while (true) {
       const { deleted, done } = yield* pruneSome(query.before, query.upTo)
       total += deleted
@@ -225,12 +225,12 @@ export const make = (sql: SqlClient) => {
     }
   }, Effect.provideService(AllowLongStatement, true))
 
-  /** One bounded transaction of `dropErased`, behind `after`; where it stopped, null at the end. */
-  const dropSome = Effect.fnUntraced(
+  /** One bounded transaction of `purgeErased`, after position `after`; returns where it stopped, null at the end. */
+  const purgeSome = Effect.fnUntraced(
     function*({ before, upTo }: { readonly before: number; readonly upTo: number }, after: number) {
       const due = yield* sql<{ position: Integer }>`
         SELECT position FROM erasures WHERE position > ${after} AND position <= ${upTo} AND noticed_at < ${before}
-        ORDER BY position LIMIT ${recordsPerDrop}`
+        ORDER BY position LIMIT ${recordsPerPurge}`
       const last = due.at(-1)
       if (last === undefined) return { dropped: 0, last: null }
       const rows = yield* sql<{ deleted: Integer; position: Integer }>`
@@ -243,9 +243,9 @@ export const make = (sql: SqlClient) => {
         ) SELECT deleted, position FROM past`
       const needed = new Set<number>()
       for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-        const wanted = yield* sql<{ position: Integer }>`
+        const inDeliveries = yield* sql<{ position: Integer }>`
           SELECT position FROM deliveries WHERE ${sql.in("position", some.map(({ position }) => position))}`
-        const positions = new Set(wanted.map(({ position }) => Number(position)))
+        const positions = new Set(inDeliveries.map(({ position }) => Number(position)))
         for (const row of some) if (positions.has(Number(row.position))) needed.add(Number(row.deleted))
       }
       const done = due.map(({ position }) => Number(position)).filter((position) => !needed.has(position))
@@ -260,14 +260,14 @@ export const make = (sql: SqlClient) => {
       return { dropped: done.length, last: Number(last.position) }
     },
     sql.withTransaction,
-    withRetry("dropErased")
+    withRetry("purgeErased")
   )
 
-  const dropErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+  const purgeErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
     let total = 0
     let after: number | null = 0
     while (after !== null) {
-      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* dropSome(
+      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* purgeSome(
         query,
         after
       )
@@ -279,8 +279,8 @@ export const make = (sql: SqlClient) => {
   }, Effect.provideService(AllowLongStatement, true))
 
   /**
-   * Inside a transaction: takes everything but position and event id from the newest rows of a stream, and deletes those
-   * that no reader can get any more; returns how many there were.
+   * Inside a transaction: empties the newest rows of a stream except for position and event id, and deletes the rows that no
+   * reader can get any more; returns how many rows there were.
    */
   const eraseSome = Effect.fnUntraced(function*(stream: number) {
     const { newest, pruned } = yield* counter
@@ -298,7 +298,7 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { append, log, at, range, chains, awaitAfter, noteErased, prune, dropErased, eraseSome }
+  return { append, log, at, range, chains, awaitAfter, noteErased, prune, purgeErased, eraseSome }
 }
 
 export type EventTable = ReturnType<typeof make>

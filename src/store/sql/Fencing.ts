@@ -1,4 +1,4 @@
-/** Who may write: of all that ever claimed a scope, the last one   (I10). */
+/** Ownership of scopes: only the process that claimed a scope last may write   (I10). */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { Fenced, type Owner, StoreError } from "../Store.ts"
@@ -17,13 +17,13 @@ export const make = (sql: SqlClient) => {
       INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
       ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
       Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
-      // sent outside a transaction and arriving late, after it was tried again, it would fence the claim that succeeded;
-      // and so that it is noted: a copy that lacks it is an older one, not one that somebody else took over
+      // in a transaction for two reasons: a bare statement that arrives late, after its retry, would fence the claim that succeeded;
+      // and the commit must be counted, so that a copy without it is recognized as an older copy and not as a takeover
       sql.withTransaction,
-      withRetry("claim")
+      withRetry("takeOwnership")
     )
 
-  /** First thing of a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
+  /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
   const fence = Effect.fnUntraced(function*(owner: Owner) {
     const [row] = yield* sql<{ epoch: Integer }>`
       SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${shared}`

@@ -1,15 +1,15 @@
 /**
- * What is known of a store without asking it: whether it answers, and if not, since when and why. Every statement of an
- * adapter is observed here, so an outage is noticed and logged once, whoever runs into it.
+ * Knows from memory whether a store answers, and if not, since when and why. It observes every statement of an adapter, so an
+ * outage is logged once, however many callers it affects.
  *
  * Invariants
- * 1. One log line when an outage begins, one for each further cause of it, one when it is over
- * 2. A write that fails is not over because reads go well: it ends with something written
+ * 1. One log line when an outage begins, one for each further cause, and one when the outage is over
+ * 2. An outage of writes is not over because reads succeed: it ends with a successful write
  *
  * Gotchas
- * - A connection that breaks and is replaced at once is no outage: what passes while work is tried again is one only if
- *   it lasts.
- * - Conflicts and refused values are answers.
+ * - A connection that breaks and is replaced at once is not an outage. A fault that may pass during retries counts as an outage
+ *   only if it lasts.
+ * - Conflicts and rejected values count as answers.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -18,21 +18,21 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Outage } from "../Store.ts"
 import { type FaultKind, faultOf, StoreFault, traitsOf } from "../StoreFault.ts"
 
-/** A statement that nothing was heard of for so long is an outage, ms. */
+/** A statement without an answer for this long is an outage, ms. */
 const silenceLimit = 5_000
-/** What may pass by itself is an outage once it lasted so long, ms: before the last try of `attempt`. */
+/** A transient fault is an outage once it has lasted this long, ms. It is shorter than all retries of `withRetry` together. */
 const transientGrace = 2_000
-/** What may pass by itself and was not met for so long has passed, ms: longer than one wait for a lock. */
+/** A transient fault is over once it has not occurred for this long, ms. It is longer than one wait for a lock. */
 const transientMemory = 30_000
-/** A statement that was given up while others were answered is one of few, unless the next one comes within this time, ms. */
+/** A statement that times out while others are answered is an outage only if the previous such timeout was within this time, ms. */
 const slowWindow = 120_000
 
-/** Durations are measured with a clock that is never set. */
+/** Durations are measured with the monotonic clock, which is never set. */
 const millisOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
 const measured = <A, E, R>(use: (now: number, wall: number) => Effect.Effect<A, E, R>) =>
   Effect.clockWith((clock) => use(millisOf(clock), clock.currentTimeMillisUnsafe()))
 
-/** False where whoever runs statements expects them to fail and says so. */
+/** False while the caller expects its statements to fail and handles that itself. */
 export const Observed = Context.Reference<boolean>("rollcall/store/Observed", { defaultValue: () => true })
 
 interface Running {
@@ -42,40 +42,40 @@ interface Running {
 interface OutageState {
   readonly since: number
   fault: StoreFault
-  /** When a fault of each kind was last met. */
+  /** When a fault of each kind last occurred. */
   readonly lastSeen: Map<FaultKind, number>
-  /** Something was written since the last fault. */
+  /** Whether a write has succeeded since the last fault. */
   written: boolean
 }
 
 export class Health extends Context.Service<Health, {
-  /** Observes one statement; `mayBeLong`: its silence tells nothing. */
+  /** Observes one statement. `mayBeLong`: it may legitimately take minutes, so a missing answer is not a sign of an outage. */
   readonly observe: <A>(
     statement: Effect.Effect<A, SqlError>,
     mayBeLong?: boolean
   ) => Effect.Effect<A, SqlError>
-  /** Notes what kept a statement from being run at all, such as a connection that could not be made. */
+  /** Notes an error before a statement could run, such as a failed connection. */
   readonly failed: (error: SqlError) => Effect.Effect<void>
-  /** Something was committed. */
+  /** Notes that a transaction with changes was committed. */
   readonly wrote: Effect.Effect<void>
-  /** What keeps the store from being used; null = it answers. */
+  /** The current outage; null = the store answers. */
   readonly outage: Effect.Effect<Outage | null>
-  /** Looks for silence, once a second, for ever. */
+  /** Checks once a second for statements without an answer; never ends. */
   readonly watch: Effect.Effect<never>
 }>()("rollcall/store/Health") {}
 
-/** Of the store that people know by this name. */
+/** `store` is the store's name for people. */
 export const make = (store: string): Health["Service"] => {
   const running = new Set<Running>()
   let answeredAt = -Infinity
   let outage: OutageState | null = null
-  /** When a statement was last given up although the store answered others meanwhile. */
+  /** When a statement last timed out although the store answered others meanwhile. */
   let lateAt = -Infinity
-  /** What may pass by itself: when it began, and when it was last met. */
+  /** Transient faults by kind: when the fault began, and when it last occurred. */
   const transientFaults = new Map<FaultKind, { readonly since: number; readonly last: number }>()
 
-  const logChange = (level: "error" | "info", message: string, what: Readonly<Record<string, unknown>>) =>
-    Effect.annotateLogs(level === "error" ? Effect.logError(message) : Effect.logInfo(message), { store, ...what })
+  const logChange = (level: "error" | "info", message: string, details: Readonly<Record<string, unknown>>) =>
+    Effect.annotateLogs(level === "error" ? Effect.logError(message) : Effect.logInfo(message), { store, ...details })
 
   const begin = (fault: StoreFault, since: number, now: number) =>
     Effect.suspend(() => {
@@ -94,7 +94,7 @@ export const make = (store: string): Health["Service"] => {
       })
     })
 
-  /** A session that died is found only now, or a statement takes too long each time. */
+  /** Either a dead session was noticed only now, or a statement takes too long every time: only a repeated timeout is an outage. */
   const recordSlow = (begunAt: number, now: number) => {
     const isAgain = begunAt > lateAt && now - lateAt < slowWindow
     lateAt = now
@@ -103,7 +103,7 @@ export const make = (store: string): Health["Service"] => {
 
   const recordFault = (fault: StoreFault, begunAt: number, now: number) => {
     if (fault.kind === "silent") return begunAt < answeredAt ? recordSlow(begunAt, now) : begin(fault, begunAt, now)
-    if (!traitsOf(fault.kind).passing) return begin(fault, now, now)
+    if (!traitsOf(fault.kind).transient) return begin(fault, now, now)
     const before = transientFaults.get(fault.kind)
     const since = before === undefined || now - before.last > transientMemory ? now : before.since
     transientFaults.set(fault.kind, { since, last: now })
@@ -135,7 +135,7 @@ export const make = (store: string): Health["Service"] => {
     return oldest === Infinity ? null : Math.max(oldest, answeredAt)
   }
 
-  const look = (now: number): Pick<OutageState, "fault" | "since"> | null => {
+  const currentOutage = (now: number): Pick<OutageState, "fault" | "since"> | null => {
     if (outage !== null) return outage
     const since = silentSince()
     return since === null || now - since < silenceLimit ? null : { fault: new StoreFault("silent", store), since }
@@ -165,13 +165,13 @@ export const make = (store: string): Health["Service"] => {
       }),
     wrote: measured((now) => succeed(now, true)),
     outage: measured((now, wall) => {
-      const found = look(now)
+      const found = currentOutage(now)
       if (found === null) return Effect.succeed(null)
       const { fault: { hint, message }, since } = found
       return Effect.succeed<Outage>({ message, hint, since: wall - (now - since) })
     }),
     watch: measured((now) => {
-      const found = outage === null ? look(now) : null
+      const found = outage === null ? currentOutage(now) : null
       return found === null ? Effect.void : begin(found.fault, found.since, now)
     }).pipe(
       Effect.andThen(Effect.sleep("1 second")),
@@ -180,7 +180,7 @@ export const make = (store: string): Health["Service"] => {
   })
 }
 
-/** Of a store that is only looked at. */
+/** For a store that is only inspected: observes nothing. */
 export const none: Health["Service"] = Health.of({
   observe: (statement) => statement,
   failed: () => Effect.void,

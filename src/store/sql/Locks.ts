@@ -1,16 +1,16 @@
 /**
- * What a transaction locks so that others wait for it. SQLite has one writer, whose `BEGIN IMMEDIATE` is all of these
- * locks at once; PostgreSQL commits what two of them did side by side unless it is asked.
+ * Row locks that make transactions wait for each other. They are needed only on PostgreSQL, where two transactions can run
+ * side by side and both commit. On SQLite, `BEGIN IMMEDIATE` allows one writer, so it replaces all of these locks.
  *
  * Invariants
- * 1. Per integration one transaction of its streams at a time: they tell each other what they owe, and derive from each
- *    other
- * 2. Whoever changes deliveries is alone with them: what is due depends on what else its lane holds   (I5, X16)
- * 3. `pruned` is moved by one at a time, only forward
+ * 1. Per integration, one transaction on its streams runs at a time, because streams mark each other's records stale and derive
+ *    records from each other
+ * 2. One transaction at a time changes deliveries, because a delivery is due only if no earlier one has its ordering key   (I5, X16)
+ * 3. One transaction at a time moves `pruned`, and only forward
  *
  * Gotchas
- * - Rows are locked in the order of their keys. Of locks taken later, for rows that a statement changes, two transactions
- *   may still wait in a circle: the database ends one of them, which is run again.
+ * - Rows are locked in key order. Two transactions can still deadlock on locks that they take later, for rows that a statement
+ *   changes: the database then ends one of the transactions, and it is retried.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -27,12 +27,12 @@ export const make = (sql: SqlClient) => {
   const handlers = rows(sql`SELECT key FROM handlers ORDER BY key ${exclusive}`)
 
   return {
-    /** Ends a `SELECT` whose rows nobody may change until the commit. */
+    /** Ends a `SELECT` whose rows no other transaction may change until the commit. */
     shared,
-    /** Ends a `SELECT` whose rows nobody else may lock until the commit. */
+    /** Ends a `SELECT` whose rows no other transaction may lock until the commit. */
     exclusive,
     streams,
-    /** A transaction that is alone with the deliveries. */
+    /** Runs a transaction; no other one can change deliveries meanwhile. */
     deliveries: <A, E, R>(body: Effect.Effect<A, E, R>) => sql.withTransaction(Effect.andThen(handlers, body))
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Brings a database to this program's schema, or refuses one that a newer program wrote.
+ * Migrates a database to this program's schema, or rejects one that a newer version wrote.
  */
 import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
@@ -11,20 +11,22 @@ import { initial } from "./migrations/0001_initial.ts"
 import type { Integer } from "./Rows.ts"
 import { withRetry } from "./SqlRetry.ts"
 
-/** In order, never edited once released: a change of the schema is a new entry. */
+/** In order. Never edit a released migration: a change of the schema is a new entry. */
 const migrations = { "0001_initial": initial }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
 
 const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
 
-/** Fails for a schema that only a newer program knows. */
+/** Fails for a schema that only a newer version knows. */
 export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
   schema > newestKnown
-    ? Effect.fail(incompatible(`the store has schema ${schema}, this program knows up to ${newestKnown}`))
+    ? Effect.fail(
+      incompatible(`the store has schema ${schema}, but this version knows schemas only up to ${newestKnown}`)
+    )
     : Effect.void
 
-/** Migrates, then says which store this is, and whether it was made by this. */
+/** Migrates, then returns the store's identity and whether this call created the store. */
 export const migrate: Effect.Effect<
   { readonly identity: LogIdentity; readonly isNew: boolean },
   StoreError,

@@ -1,6 +1,6 @@
 /**
- * Tells whoever waits that something happened in this process. Counts how often, so that who looked before it happened
- * misses nothing.
+ * Wakes waiting fibers when something happens in this process. It counts the occurrences, so that a fiber that read the count
+ * before an occurrence does not miss it.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -9,16 +9,16 @@ export const make = () => {
   let times = 0
   let next = Deferred.makeUnsafe<void>()
   return {
-    /** It happened. */
+    /** Counts an occurrence and wakes the waiting fibers. */
     give: Effect.suspend(() => {
       const waiters = next
       times++
       next = Deferred.makeUnsafe<void>()
       return Deferred.succeed(waiters, undefined)
     }),
-    /** How often it happened. */
+    /** Number of occurrences. */
     times: Effect.sync(() => times),
-    /** Returns once it happened more than `seen` times, and gives how often. */
+    /** Waits until there are more than `seen` occurrences; returns their number. */
     after: (seen: number): Effect.Effect<number> =>
       Effect.suspend(() => times > seen ? Effect.void : Deferred.await(next)).pipe(
         Effect.andThen(Effect.sync(() => times))

@@ -1,8 +1,8 @@
 /**
- * The tables' rows and the port's values, each way: what a column is called and how it is spelled.
+ * Converts between rows of the tables and values of the port: column names and encodings.
  *
  * Gotchas
- * - Booleans are 0 and 1: neither database needs to know the other.
+ * - Booleans are stored as 0 and 1 in both databases.
  */
 import * as Effect from "effect/Effect"
 import type { DeleteReason, Kind, LogEntry, NewEvent, Origin } from "../../domain/ChangeEvent.ts"
@@ -24,7 +24,7 @@ export type Integer = number | bigint
 
 const integerOrNull = (value: Integer | null): number | null => value === null ? null : Number(value)
 
-/** Rows of one statement: 250 rows of the widest table stay far below every limit of bound values. */
+/** Rows per statement: 250 rows of the widest table stay far below each database's limit of bound values. */
 export const rowsPerStatement = 250
 
 const parse = (text: string): unknown => {
@@ -35,8 +35,8 @@ const parse = (text: string): unknown => {
   }
 }
 
-const unreadable = (what: string): StoreError =>
-  new StoreError({ reason: new Incompatible({ message: `the stored state of ${what} is unreadable` }) })
+const unreadable = (subject: string): StoreError =>
+  new StoreError({ reason: new Incompatible({ message: `the stored state of ${subject} is unreadable` }) })
 
 // ---- integrations -------------------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ const isIntegration = (id: string, value: unknown): value is IntegrationState =>
   "generation" in value && typeof value.generation === "number" &&
   "state" in value && typeof value.state === "string"
 
-/** Fails with `Incompatible` when the stored text is not that integration. */
+/** Fails with `Incompatible` if the stored text is not the state of that integration. */
 export const toIntegration = (row: IntegrationRow): Effect.Effect<IntegrationState, StoreError> => {
   const value = parse(row.state)
   return isIntegration(row.id, value) ? Effect.succeed(value) : Effect.fail(unreadable(`integration ${row.id}`))
@@ -81,7 +81,7 @@ const isStateOf = (key: StreamKey, value: unknown): value is StreamState =>
   "lastRunId" in value && typeof value.lastRunId === "number" &&
   "phase" in value && phases.includes(value.phase)
 
-/** Fails with `Incompatible` when the stored text is not the state of that stream. */
+/** Fails with `Incompatible` if the stored text is not the state of that stream. */
 export const toState = (row: StreamRow): Effect.Effect<StreamState, StoreError> => {
   const value = parse(row.state)
   return isStateOf(row, value)
@@ -218,7 +218,7 @@ export interface HoldRow {
   readonly release: string | null
 }
 
-/** `paths` and `release` are JSON of our own making. */
+/** This program wrote the JSON in `paths` and `release`, so it is parsed unchecked. */
 export const toHold = (row: HoldRow): Hold => ({
   id: Number(row.id),
   kind: row.kind,
@@ -301,7 +301,7 @@ export const toLogEntry = (row: EventRow): LogEntry => ({
 })
 
 export const fromEvent = (
-  place: {
+  location: {
     readonly stream: number
     readonly position: number
     readonly previous: number | null
@@ -311,7 +311,7 @@ export const fromEvent = (
   { appendedAt, silent }: { readonly appendedAt: number; readonly silent: boolean }
 ) => {
   const row = {
-    ...place,
+    ...location,
     appended_at: appendedAt,
     id: event.id,
     event_id: event.eventId,

@@ -1,8 +1,8 @@
 /**
- * Runs work against the database: tries conflicts again, turns database errors into the port's.
+ * Runs database work: retries conflicts and converts database errors to `StoreError`.
  *
  * Gotchas
- * - The database's own words stay in `cause`; `StoreError.message` never repeats them   (I11)
+ * - The database's own message stays in `cause`; `StoreError.message` never repeats it   (I11)
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -11,15 +11,15 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreError, Unavailable } from "../Store.ts"
 import { type FaultKind, faultOf } from "../StoreFault.ts"
 
-/** Ten tries within about five seconds: another process' transaction lasts milliseconds. */
+/** Ten attempts within about five seconds: a transaction of another process takes milliseconds. */
 const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 9 }))
 
-/** Whether statements may take minutes, as those of a migration do. They have a limit too. */
+/** Whether statements may take minutes, like those of a migration. They have a time limit too. */
 export const AllowLongStatement = Context.Reference<boolean>("rollcall/store/AllowLongStatement", {
   defaultValue: () => false
 })
 
-/** What took its time already: the next try would take as long, and whoever waits should know before that. */
+/** These faults come after a long wait: a retry would wait as long again, and the caller should learn of the fault before that. */
 const notRetried: ReadonlySet<FaultKind | undefined> = new Set(["silent", "exhausted"])
 
 /** Locked, deadlocked, serialization failure, connection lost: the same work may succeed the next time. */
@@ -28,19 +28,19 @@ const isConflict = (error: unknown): boolean => {
   return isSqlError(cause) && cause.isRetryable && !notRetried.has(faultOf(cause)?.kind)
 }
 
-/** One step inside a transaction: on a conflict the whole transaction is tried again, not the step. */
+/** For one step inside a transaction: on a conflict the whole transaction is retried, not the step. */
 export const toStoreError =
   (operation: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError> | StoreError, R> =>
     Effect.mapError(effect, (error) => {
       if (!isSqlError(error)) return error as Exclude<E, SqlError>
-      // an adapter that knows better what it means says so
+      // an adapter that knows the exact reason has put it into the cause
       const { cause } = error.reason
       return cause instanceof StoreError
         ? cause
         : new StoreError({ reason: new Unavailable({ operation, cause: error }) })
     })
 
-/** Work that stands alone, a statement or a transaction: tried again on conflict, `operation` names it in the error. */
+/** For a single statement or a whole transaction: retries it on conflicts. `operation` names it in the error. */
 export const withRetry = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   effect.pipe(Effect.retry({ while: isConflict, schedule: backoff }), toStoreError(operation))

@@ -1,10 +1,10 @@
 /**
- * The `Store` port over any `SqlClient`: integrations, streams, ownership, readers, and what is counted and listed of them.
- * Hides the tables and the locks that make a transaction fenced and serial per stream.
+ * The `Store` port over any `SqlClient`: integrations, streams, ownership, readers, counts and lists.
+ * Hides the tables, and the locks that make a transaction fenced and serial per stream.
  *
  * Invariants
- * 1. The owner's epoch is read, and its row share-locked, before anything else of the transaction   (I10, X20)
- * 2. Per stream one transaction at a time, and per integration (see `Locks`)
+ * 1. A transaction first reads the owner's epoch and share-locks its row   (I10, X20)
+ * 2. One transaction at a time runs per stream, and per integration (see `Locks`)
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -37,7 +37,7 @@ import * as ExpectationTable from "./stream/ExpectationTable.ts"
 import * as HoldTable from "./stream/HoldTable.ts"
 import * as StreamTransaction from "./stream/StreamTransaction.ts"
 
-/** What belongs to one stream, beside the log. */
+/** The tables with rows of one stream, besides the event log. */
 const streamTables = [
   "heads",
   "pending",
@@ -72,11 +72,11 @@ const make = Effect.gen(function*() {
   )
 
   const saveIntegration: Store["Service"]["saveIntegration"] = Effect.fnUntraced(
-    function*(owner, integration, act) {
+    function*(owner, integration, action) {
       yield* fence(owner)
       yield* sql`INSERT INTO integrations ${sql.insert(fromIntegration(integration))}
         ON CONFLICT (id) DO UPDATE SET state = excluded.state`
-      if (act !== null) yield* sql`INSERT INTO audit ${sql.insert({ ...act })}`
+      if (action !== null) yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
     },
     sql.withTransaction,
     withRetry("saveIntegration")
@@ -87,7 +87,7 @@ const make = Effect.gen(function*() {
       OperatorAction & { at: Integer }
     >`SELECT at, command, target, detail FROM audit ORDER BY key DESC LIMIT ${limit}`.pipe(
       Effect.map(Arr.map((row): OperatorAction => ({ ...row, at: Number(row.at) }))),
-      withRetry("audited")
+      withRetry("auditLog")
     )
 
   // ---- streams
@@ -116,7 +116,7 @@ const make = Effect.gen(function*() {
   const streamsAtPosition = sql<StreamRow & { newest: Integer; chain: string }>`
     SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
     FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
-    withRetry("standing"),
+    withRetry("streamsAtPosition"),
     Effect.flatMap((rows) =>
       Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
         position: Number(rows[0]?.newest),
@@ -146,7 +146,7 @@ const make = Effect.gen(function*() {
       withRetry("transact")
     )
 
-  /** One bounded transaction of `erase`; true once nothing is left. The stream's own row goes last: it leads to the rest. */
+  /** One bounded transaction of `eraseStream`; true once nothing is left. Deletes the stream's own row last, because it has the key. */
   const eraseSome = Effect.fnUntraced(
     function*(owner: Owner, key: StreamKey) {
       yield* fence(owner)
@@ -158,15 +158,15 @@ const make = Effect.gen(function*() {
       for (const name of streamTables) {
         const table = sql(name)
         const id = sql(name === "quarantine" ? "hash" : "id")
-        const gone = yield* sql`DELETE FROM ${table} WHERE stream = ${stream} AND ${id} IN (
+        const deleted = yield* sql`DELETE FROM ${table} WHERE stream = ${stream} AND ${id} IN (
           SELECT ${id} FROM ${table} WHERE stream = ${stream} LIMIT ${rowsPerStatement}) RETURNING stream`
-        if (gone.length > 0) return false
+        if (deleted.length > 0) return false
       }
       yield* sql`DELETE FROM streams WHERE key = ${stream}`
       return true
     },
     sql.withTransaction,
-    withRetry("erase")
+    withRetry("eraseStream")
   )
 
   const eraseStream: Store["Service"]["eraseStream"] = Effect.fnUntraced(function*(owner, key) {
@@ -175,30 +175,30 @@ const make = Effect.gen(function*() {
 
   // ---- records of a stream
 
-  const liveNotSeenSince: Store["Service"]["liveNotSeenSince"] = (key, reading, after, limit) =>
+  const liveNotSeenSince: Store["Service"]["liveNotSeenSince"] = (key, runId, after, limit) =>
     sql<{ id: string }>`
       SELECT id FROM heads
-      WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND last_run_id < ${reading}
-      ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("unseen"))
+      WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND last_run_id < ${runId}
+      ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("liveNotSeenSince"))
 
   const liveIds: Store["Service"]["liveIds"] = (key, ids) =>
     Effect.forEach(Arr.chunksOf(ids, rowsPerStatement), (some) =>
       sql<{ id: string }>`
         SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id IN ${sql.in(some)} AND live = 1`).pipe(
         Effect.map((rows) => new Set(rows.flat().map((row) => row.id))),
-        withRetry("living")
+        withRetry("liveIds")
       )
 
-  const controlIds: Store["Service"]["controlIds"] = (key, reading, limit) => {
-    const met = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND last_run_id >= ${reading}`
+  const controlIds: Store["Service"]["controlIds"] = (key, runId, limit) => {
+    const seen = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND last_run_id >= ${runId}`
     return sql<{ id: string }>`
-      SELECT id FROM (${met} ORDER BY id LIMIT ${limit}) AS first
+      SELECT id FROM (${seen} ORDER BY id LIMIT ${limit}) AS first
       UNION
-      SELECT id FROM (${met} ORDER BY id DESC LIMIT ${limit}) AS last
-      ORDER BY id`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("controls"))
+      SELECT id FROM (${seen} ORDER BY id DESC LIMIT ${limit}) AS last
+      ORDER BY id`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("controlIds"))
   }
 
-  // one statement, so that the position and the records are of the same moment
+  // one statement, so that the position and the records are read at one moment
   const records: Store["Service"]["records"] = (key, after, limit) =>
     sql<
       Content & {
@@ -245,7 +245,7 @@ const make = Effect.gen(function*() {
     )
   }
 
-  // narrow indexes are counted, no row is read
+  // these counts use narrow indexes only and read no rows
   const counts = Effect.gen(function*() {
     const streams = yield* sql<StreamKey & { live: Integer; quarantined: Integer; stale: Integer }>`
       SELECT s.integration, s.model,
@@ -261,7 +261,7 @@ const make = Effect.gen(function*() {
       model,
       live: Number(live),
       quarantined: Number(quarantined),
-      owed: Number(stale),
+      stale: Number(stale),
       pending: Object.fromEntries(
         pending.filter((row) => row.integration === integration && row.model === model)
           .map((row) => [row.status, Number(row.count)])
@@ -269,12 +269,12 @@ const make = Effect.gen(function*() {
     }))
   }).pipe(withRetry("counts"))
 
-  // of SQLite one that locks nothing: another process may hold the lock
-  const batchReads: Store["Service"]["batchReads"] = (readings) =>
+  // on SQLite a transaction that does not take the write lock: another process may hold it
+  const batchReads: Store["Service"]["batchReads"] = (reads) =>
     sql.onDialectOrElse({
-      pg: () => readings,
+      pg: () => reads,
       orElse: () =>
-        readings.pipe(
+        reads.pipe(
           sql.withTransaction,
           Effect.provideService(SqlClient.BeginTransaction, "BEGIN"),
           toStoreError("read")
@@ -318,7 +318,7 @@ const make = Effect.gen(function*() {
       ),
       Effect.asVoid,
       sql.withTransaction,
-      withRetry("raise")
+      withRetry("raiseGeneration")
     )
 
   return Store.of({
@@ -352,12 +352,12 @@ const make = Effect.gen(function*() {
     awaitLog: log.awaitAfter,
     records,
     prune: log.prune,
-    purgeErased: log.dropErased,
+    purgeErased: log.purgeErased,
     raiseGeneration,
     readerPosition,
     saveReaderPosition
   })
 })
 
-/** Migrates the database, then serves the port from it. */
+/** Migrates the database, then provides the port over it. */
 export const layer: Layer.Layer<Store, StoreError, SqlClient.SqlClient | Health> = Layer.effect(Store, make)

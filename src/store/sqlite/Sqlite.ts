@@ -1,15 +1,15 @@
 /**
- * The store in one SQLite file: a `SqlClient` over Node's own driver, and the checks before a file is taken for a store.
+ * The store in one SQLite file: a `SqlClient` over Node's driver, and the checks before a file is used as a store.
  *
  * Invariants
  * 1. A commit is on disk before it returns: WAL with `synchronous=FULL`
- * 2. A file that another program wrote is never touched
- * 3. Nothing is written once the file at the path is another one, or gone
+ * 2. A file that another program wrote is never changed
+ * 3. Nothing is written after the file at the path was replaced or deleted
  *
  * Gotchas
- * - The driver is synchronous: a statement blocks its thread, which is this one unless `ownThread` is set. A lock of another
- *   process is waited for only briefly there, and again, without blocking, by who runs the transaction.
- * - Rows of one statement are held in memory together, `stream` included; `values` wants columns of different names.
+ * - The driver is synchronous: a statement blocks its thread, which is the main thread unless `ownThread` is set. So the driver
+ *   waits only briefly for another process's lock; the caller of the transaction retries without blocking.
+ * - All rows of a statement are in memory at once, also for `stream`. `values` needs columns with different names.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -35,12 +35,12 @@ import * as SqliteDriver from "./SqliteDriver.ts"
 import * as SqliteFile from "./SqliteFile.ts"
 import * as SqliteThread from "./SqliteThread.ts"
 
-/** "Roll": marks a file as ours. */
+/** "Roll": marks a file as Rollcall's. */
 export const applicationId = 0x526f6c6c
 
-/** As long as a transaction of a process that is well may last. */
+/** As long as a transaction of a healthy process may last. */
 const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 4 }))
-/** Two or three events of common size fill a page; with the default of 4096 every event took one of its own. */
+/** Two or three events of typical size fill a page; with the default of 4096 every event needed its own page. */
 const pageBytes = 8192
 const cacheKibibytes = 16_384
 
@@ -58,14 +58,14 @@ const resultCodes: Readonly<Record<number, FaultKind>> = {
   26: "damaged"
 }
 
-/** `code` with or without what extends it. */
+/** `code`: a primary or an extended result code. */
 export const ofResultCode = (code: number): FaultKind | null =>
   (code & 0xff) === 19 ? null : resultCodes[code & 0xff] ?? "refused"
 
 const codeOf = (cause: unknown): number | undefined =>
   cause instanceof Error && "errcode" in cause ? Number(cause.errcode) : undefined
 
-/** Whether a statement that was sent was run is unknown, so it is not tried again: the next process reads what is there. */
+/** It is unknown whether a statement that was sent has run, so it is not retried: the next process reads what is stored. */
 const lost = (file: string, operation: string, why: string): SqlError =>
   new SqlError({
     reason: new UnknownError({
@@ -73,12 +73,12 @@ const lost = (file: string, operation: string, why: string): SqlError =>
       message: "the thread of the database ended",
       cause: misconfigured(
         `the thread that held the database file ${file} open ended (${why}), so nothing can be read or written any more. `
-          + "Start again; if it happens again, check that the machine has enough memory, and report it"
+          + "Start Rollcall again; if this happens again, check that the machine has enough memory, and report it"
       )
     })
   })
 
-/** The driver's `errcode` is what the classification knows as `errno`. */
+/** `classifySqliteError` reads `errno`, which the driver calls `errcode`. */
 const toSqlError = (file: string, operation: string) => (cause: unknown): SqlError => {
   if (cause instanceof SqliteThread.ThreadEnded) return lost(file, operation, cause.why)
   const errno = codeOf(cause)
@@ -100,21 +100,23 @@ export const codes = { busy: 5, readOnly: 8, cannotOpen: 14, notADatabase: 26 }
 
 const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
 export const foreign = (file: string) =>
-  misconfigured(`${file} is the database of another program; name another file for the store`)
+  misconfigured(`${file} is the database of another program; configure another file for the store`)
 export const unwritable = (file: string) =>
-  misconfigured(`${file} cannot be written to; it and its directory must be writable for this user`)
+  misconfigured(`${file} is not writable; this user must be allowed to write the file and its directory`)
 
-/** What a person can mend is said in words, the rest is the database's own error. */
+/** A problem that a person can fix gets its own message; any other error stays the database's. */
 export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError => {
   if (cause instanceof StoreError) return cause
   const code = codeOf(cause)
   switch (code === undefined ? undefined : code & 0xff) {
     case codes.notADatabase:
-      return misconfigured(`${file} is not a SQLite database; name another file for the store`)
+      return misconfigured(`${file} is not a SQLite database; configure another file for the store`)
     case codes.cannotOpen:
       return existsSync(dirname(file))
         ? misconfigured(`${file} cannot be opened; it must be a file that this user may read and write`)
-        : misconfigured(`the directory ${dirname(file)} does not exist; create it, or name another file for the store`)
+        : misconfigured(
+          `the directory ${dirname(file)} does not exist; create it, or configure another file for the store`
+        )
     case codes.readOnly:
       return unwritable(file)
     default:
@@ -122,20 +124,20 @@ export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlE
   }
 }
 
-const thrown = <A>(run: () => A): Effect.Effect<A, unknown> => Effect.try({ try: run, catch: (cause) => cause })
+const tryRun = <A>(run: () => A): Effect.Effect<A, unknown> => Effect.try({ try: run, catch: (cause) => cause })
 
 const openHere = (file: string): Effect.Effect<Session, unknown> =>
-  Effect.map(thrown(() => SqliteDriver.open(file)), ({ close, isTransaction, run }) => ({
-    run: (sql, params) => thrown(() => run(sql, params)),
+  Effect.map(tryRun(() => SqliteDriver.open(file)), ({ close, isTransaction, run }) => ({
+    run: (sql, params) => tryRun(() => run(sql, params)),
     isTransaction,
     close: Effect.sync(close)
   }))
 
-/** One statement reads both: between two, another process may mark the file and make its tables. */
+/** One statement reads both, because another process may mark the file and create its tables between two statements. */
 const markAndTables =
   "SELECT application_id AS mark, (SELECT count(*) FROM sqlite_master) AS tables FROM pragma_application_id"
 
-/** Marks an empty file as ours and sets it up; fails if it belongs to another program. */
+/** Marks an empty file as Rollcall's and sets it up; fails if the file belongs to another program. */
 export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "run">, file: string) {
   const { rows: [found] } = yield* run(markAndTables, [])
   if (found?.["mark"] !== applicationId) {
@@ -161,12 +163,12 @@ const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
 // ---- the client ---------------------------------------------------------------------------------------------------
 
 const connect = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Connection => {
-  const present = SqliteFile.guard(file)
+  const checkFile = SqliteFile.guard(file)
   const rows: Connection["execute"] = (sql, params, transformRows) =>
     Effect.flatMap(AllowLongStatement, (mayBeLong) => {
       const statement = Effect.andThen(
-        // what was begun is ended, one way or the other
-        Effect.suspend(() => isTransaction() ? Effect.void : present(sql === begin)),
+        // no check inside a transaction: it must be committed or rolled back in any case
+        Effect.suspend(() => isTransaction() ? Effect.void : checkFile(sql === begin)),
         Effect.mapError(run(sql, params), toSqlError(file, "execute"))
       )
       return Effect.flatMap(health.observe(statement, mayBeLong), ({ rows, wrote }) => {
@@ -189,20 +191,20 @@ const connect = ({ isTransaction, run }: Session, file: string, health: Health.H
 export interface Options {
   readonly file: string
   /**
-   * Whether the connection has a thread of its own, so that this one does not wait for the disk. Default: no. A database in
-   * memory never has one.
+   * Whether the connection runs in its own thread, so that the main thread does not wait for the disk. Default: no. A database
+   * in memory never has its own thread.
    */
   readonly ownThread?: boolean
 }
 
-/** One connection to `file`, made if it does not exist. */
+/** One connection to `file`, which is created if it does not exist. */
 export const session = ({ file, ownThread = false }: Options) =>
   Effect.map(open(file, ownThread && file !== ":memory:" ? SqliteThread.open(file) : openHere(file)), (opened) => {
     const health = Health.make(file)
     return { connection: connect(opened, file, health), isTransaction: opened.isTransaction, health }
   })
 
-/** A client of one connection to `file`. */
+/** A client with one connection to `file`. */
 export const client = (
   options: Options
 ): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
@@ -225,28 +227,28 @@ export const client = (
     })
   ).pipe(Layer.provide(Reactivity.layer))
 
-/** Returns once no other process holds the write lock; says so when it has to wait. A frozen holder keeps it (X21). */
+/** Waits until no other process holds the write lock; logs a warning while it waits. A frozen process keeps the lock (X21). */
 const waitForWriteLock = (sql: SqlClient.SqlClient, file: string) => {
-  const tried = sql`SELECT 1`.pipe(Effect.asVoid, sql.withTransaction, Effect.provideService(Health.Observed, false))
+  const takeLock = sql`SELECT 1`.pipe(Effect.asVoid, sql.withTransaction, Effect.provideService(Health.Observed, false))
   const waiting = Effect.logWarning("waiting for the store: another process is writing to it").pipe(
     Effect.annotateLogs({
       store: file,
-      hint: "if this lasts, that process is stuck or frozen: let it go on, or end it"
+      hint: "if this lasts, that process is stuck or frozen: let it continue, or end it"
     })
   )
   const isLocked = (error: SqlError) => error.reason._tag === "LockTimeoutError"
-  return tried.pipe(
+  return takeLock.pipe(
     Effect.retry({ while: isLocked, schedule: lockedBriefly }),
     Effect.catchIf(isLocked, () =>
       waiting.pipe(
-        Effect.andThen(Effect.retry(tried, { while: isLocked, schedule: Schedule.spaced("500 millis") })),
-        Effect.andThen(Effect.logInfo("the store is free"))
+        Effect.andThen(Effect.retry(takeLock, { while: isLocked, schedule: Schedule.spaced("500 millis") })),
+        Effect.andThen(Effect.logInfo("the store is no longer locked"))
       )),
     toStoreError("open")
   )
 }
 
-/** As `layer`, for who serves: a file that another process holds is waited for, however long. */
+/** Like `layer`, for the service: waits without a limit while another process holds the write lock. */
 export const waitingLayer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
   SqlDeliveries.ports.pipe(
     Layer.provide(
@@ -256,8 +258,8 @@ export const waitingLayer = (options: Options): Layer.Layer<Store | Deliveries, 
   )
 
 /**
- * The store in `file`, made there if there is none; `:memory:` lives as long as the layer.
- * Fails with `Misconfigured` if the file cannot be one, with `Incompatible` if a newer program wrote it.
+ * The store in `file`, which is created if it does not exist; `:memory:` lives as long as the layer.
+ * Fails with `Misconfigured` if the file cannot be a store, with `Incompatible` if a newer version wrote it.
  */
 export const layer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
   Layer.provide(SqlDeliveries.ports, client(options))

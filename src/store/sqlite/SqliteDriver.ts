@@ -1,10 +1,10 @@
 /**
- * One connection to a SQLite file over Node's own driver, in the thread that opened it.
+ * One connection to a SQLite file over Node's driver, in the thread that opened it.
  *
  * Gotchas
- * - The driver is synchronous: a statement blocks its thread, a `COMMIT` until the disk has it.
- * - `SqliteThread.ts` loads this in a thread of its own: nothing but Node's modules may be loaded here, so that the
- *   thread starts at once.
+ * - The driver is synchronous: a statement blocks its thread, and a `COMMIT` blocks it until the data is on disk.
+ * - `SqliteThread.ts` loads this module in another thread: import only Node's modules here, so that the thread starts
+ *   quickly.
  */
 import type { Effect } from "effect/Effect"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
@@ -19,7 +19,7 @@ export type Row = Record<string, unknown>
 
 export interface StatementResult {
   readonly rows: ReadonlyArray<Row>
-  /** It committed a transaction in which a row was changed. */
+  /** Whether it committed a transaction that changed a row. */
   readonly wrote: boolean
 }
 
@@ -30,11 +30,11 @@ export interface Driver {
   readonly close: () => void
 }
 
-/** A driver as the rest of the program uses it, in whichever thread it is. Failures are what the driver throws. */
+/** A driver in this thread or in another one. Failures are the errors that the driver throws. */
 export interface Session {
-  /** Runs one statement to its end: it cannot be interrupted. */
+  /** Runs one statement to its end; it cannot be interrupted. */
   readonly run: (sql: string, params: ReadonlyArray<unknown>) => Effect<StatementResult, unknown>
-  /** Whether a transaction is open after the last answer. */
+  /** Whether a transaction was open after the last answer. */
   readonly isTransaction: () => boolean
   readonly close: Effect<void>
 }
@@ -45,11 +45,11 @@ export const valueOf = (database: DatabaseSync, sql: string): unknown =>
 
 interface Prepared {
   readonly statement: StatementSync
-  /** Whether it yields rows: asking a statement without columns for rows is an error of the driver. */
+  /** Whether it returns rows: the driver fails if a statement without columns is asked for rows. */
   readonly yields: boolean
 }
 
-/** The most recently used statements stay prepared: a `Map` keeps the order of insertion. */
+/** Keeps the most recently used statements prepared: a `Map` keeps insertion order. */
 const preparedCache = (database: DatabaseSync) => {
   const cache = new Map<string, Prepared>()
   return (sql: string): Prepared => {
@@ -70,7 +70,7 @@ const preparedCache = (database: DatabaseSync) => {
   }
 }
 
-/** Opens `file`, made if it does not exist; SQLite looks into it with the first statement. */
+/** Opens `file`, which is created if it does not exist. SQLite reads it only with the first statement. */
 export const open = (file: string): Driver => {
   const database = new DatabaseSync(file, { timeout: busyMillis })
   const prepare = preparedCache(database)

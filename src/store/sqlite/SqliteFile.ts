@@ -1,10 +1,10 @@
 /**
- * Notices that the file at a store's path is no longer the one that is open: it was deleted, or another one was put in its
- * place. SQLite goes on with the open one, and whatever it writes there is lost with the process.
+ * Notices that the file at a store's path is no longer the open one, because it was deleted or replaced. SQLite would keep writing
+ * to the open file, and that data would be lost when the process ends.
  *
  * Gotchas
- * - The check is made before each transaction, and otherwise once a second: it costs one `stat`.
- * - On a file system that gives a file a new number while it is open, nothing can be told apart. None of the usual ones does.
+ * - The check runs before each transaction, and before other statements at most once a second: it costs one `stat`.
+ * - The check relies on the file's inode number staying the same while the file is open. All common file systems guarantee that.
  */
 import * as Effect from "effect/Effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
@@ -12,9 +12,9 @@ import { statSync } from "node:fs"
 import { Misconfigured, StoreError } from "../Store.ts"
 import { StoreFault } from "../StoreFault.ts"
 
-const lookEvery = 1_000
+const checkIntervalMillis = 1_000
 
-/** null: there is none. Throws where that cannot be found out. */
+/** null: there is no file. Throws if the file cannot be checked. */
 const identityOf = (file: string): string | null => {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false })
   return found === undefined ? null : `${found.dev}/${found.ino}`
@@ -24,7 +24,7 @@ const inaccessible = (file: string) => (cause: unknown): SqlError =>
   new SqlError({
     reason: new UnknownError({
       operation: "execute",
-      message: "the database file cannot be looked at",
+      message: "the database file cannot be checked",
       cause: new StoreFault(
         "unopenable",
         file,
@@ -42,29 +42,32 @@ const fileChanged = (file: string, isReplaced: boolean): SqlError =>
       cause: new StoreError({
         reason: new Misconfigured({
           message: isReplaced
-            ? `the database file ${file} was replaced while it was open, so nothing more is written to the one that was ` +
-              `there. Find out what replaced it: if the new file is a copy from a backup, start again and run ` +
-              "`rollcall store adopt`; otherwise put the former file back and start again"
-            : `the database file ${file} was deleted while it was open, so nothing more is written to it. Find out what ` +
-              "deleted it; put it back, or restore a backup and run `rollcall store adopt`, and start again"
+            ? `the database file ${file} was replaced while it was open, so Rollcall stopped writing to the former file. ` +
+              `Find out what replaced it. If the new file is a copy from a backup, start Rollcall again and run ` +
+              "`rollcall store adopt`; otherwise put the former file back and start Rollcall again"
+            : `the database file ${file} was deleted while it was open, so Rollcall stopped writing to it. Find out what ` +
+              "deleted it. Put it back, or restore a backup and run `rollcall store adopt`; then start Rollcall again"
         })
       })
     })
   })
 
-/** Of a database that was opened just now: fails once its file is gone. `always`: however recently that was checked. */
+/**
+ * Call right after opening the database. The returned check fails once the file is deleted or replaced. `always`: check even if the
+ * last check was recent.
+ */
 export const guard = (file: string): (always: boolean) => Effect.Effect<void, SqlError> => {
   if (file === ":memory:") return () => Effect.void
   const opened = identityOf(file)
-  let lookedAt = performance.now()
+  let checkedAt = performance.now()
   let problem: SqlError | null = null
   return (always) =>
     Effect.gen(function*() {
       const now = performance.now()
-      if (problem === null && (always || now - lookedAt >= lookEvery)) {
+      if (problem === null && (always || now - checkedAt >= checkIntervalMillis)) {
         const found = yield* Effect.try({ try: () => identityOf(file), catch: inaccessible(file) })
-        lookedAt = now
-        // it is not used again, even if the file is put back: others may have written to it meanwhile
+        checkedAt = now
+        // the error stays even if the file is put back, because another process may have written to it meanwhile
         if (found !== opened) problem = fileChanged(file, found !== null)
       }
       if (problem !== null) return yield* Effect.fail(problem)

@@ -1,12 +1,12 @@
 /**
- * Looks at a SQLite file as a store without touching it. Hides how that is done beside a process that uses it.
+ * Inspects a SQLite file as a store without changing it. Hides how that works while another process uses the file.
  *
  * Invariants
- * 1. Nothing is written, and nobody's ownership is taken
+ * 1. An inspection writes nothing and takes no ownership
  *
  * Gotchas
- * - SQLite makes files of its own beside one that it opens, and tidies up when the last one leaves: a file that nobody
- *   has open is read as if it were immutable, and while writing is tried beside others, a reader stays to the end.
+ * - SQLite creates files next to the one that it opens, and removes them when the last connection closes. So a file that no process
+ *   has open is read as immutable. If others have it open, the reader stays open while the write lock is tested.
  */
 import * as Effect from "effect/Effect"
 import { accessSync, constants, existsSync } from "node:fs"
@@ -20,7 +20,7 @@ import { publishingStart, StoreError } from "../Store.ts"
 import { applicationId, codes, foreign, toOpenError, unwritable } from "./Sqlite.ts"
 import { valueOf } from "./SqliteDriver.ts"
 
-const patienceMillis = 1000
+const timeoutMillis = 1000
 
 const immutable = (file: string): URL => {
   const url = pathToFileURL(file)
@@ -28,24 +28,24 @@ const immutable = (file: string): URL => {
   return url
 }
 
-const busy = (cause: unknown): boolean =>
+const isBusy = (cause: unknown): boolean =>
   cause instanceof Error && "errcode" in cause && (Number(cause.errcode) & 0xff) === codes.busy
 
 const isLocked = (file: string): boolean => {
-  const writer = new DatabaseSync(file, { timeout: patienceMillis })
+  const writer = new DatabaseSync(file, { timeout: timeoutMillis })
   try {
     writer.exec("BEGIN IMMEDIATE")
     writer.exec("ROLLBACK")
     return false
   } catch (cause) {
-    if (busy(cause)) return true
+    if (isBusy(cause)) return true
     throw cause
   } finally {
     writer.close()
   }
 }
 
-const demandWritable = (file: string, paths: ReadonlyArray<string>): void => {
+const requireWritable = (file: string, paths: ReadonlyArray<string>): void => {
   try {
     for (const path of paths) accessSync(path, constants.W_OK)
   } catch {
@@ -53,9 +53,9 @@ const demandWritable = (file: string, paths: ReadonlyArray<string>): void => {
   }
 }
 
-const reading = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean) => A): A => {
+const withReader = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean) => A): A => {
   const inUse = existsSync(`${file}-wal`)
-  const reader = new DatabaseSync(inUse ? file : immutable(file), { readOnly: true, timeout: patienceMillis })
+  const reader = new DatabaseSync(inUse ? file : immutable(file), { readOnly: true, timeout: timeoutMillis })
   try {
     return use(reader, inUse)
   } finally {
@@ -63,7 +63,7 @@ const reading = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean) =>
   }
 }
 
-const logIn = (reader: DatabaseSync): StoredLog => ({
+const readLog = (reader: DatabaseSync): StoredLog => ({
   store: String(valueOf(reader, "SELECT store FROM meta")),
   generation: Number(valueOf(reader, "SELECT generation FROM meta")),
   saved: Number(valueOf(reader, "SELECT position FROM readers WHERE name = 'relay'") ?? 0),
@@ -72,39 +72,39 @@ const logIn = (reader: DatabaseSync): StoredLog => ({
   newest: Number(valueOf(reader, "SELECT position FROM log_counter"))
 })
 
-/** Schema and log of the store in the file, null if there is none yet. */
-const look = (file: string) => {
+/** Schema and log of the store in the file; null if there is no store yet. */
+const readStore = (file: string) => {
   const directory = dirname(file)
   if (!existsSync(file)) {
-    if (existsSync(directory)) demandWritable(file, [directory])
+    if (existsSync(directory)) requireWritable(file, [directory])
     else throw Object.assign(new Error("no directory"), { errcode: codes.cannotOpen })
     return { schema: null, log: null, locked: false }
   }
-  demandWritable(file, [file, directory])
-  return reading(file, (reader, inUse) => {
+  requireWritable(file, [file, directory])
+  return withReader(file, (reader, inUse) => {
     const isEmpty = valueOf(reader, "SELECT count(*) FROM sqlite_master") === 0
     if (valueOf(reader, "PRAGMA application_id") !== applicationId && !isEmpty) throw foreign(file)
     return {
       schema: isEmpty ? null : Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`)),
-      log: isEmpty ? null : logIn(reader),
+      log: isEmpty ? null : readLog(reader),
       locked: inUse && isLocked(file)
     }
   })
 }
 
-/** Fails as opening the store would. */
+/** Fails like opening the store. */
 export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
   Effect.gen(function*() {
-    const { locked, log, schema } = yield* Effect.try({ try: () => look(file), catch: toOpenError(file) })
+    const { locked, log, schema } = yield* Effect.try({ try: () => readStore(file), catch: toOpenError(file) })
     if (schema !== null) yield* notNewer(schema)
     return { exists: schema !== null, locked, log }
   }).pipe(withRetry("inspect"))
 
-/** The chain of the log at a position, as `Store.chains` has it. Fails for a store that is yet to be migrated. */
+/** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */
 export const chainAt = (file: string, position: number): Effect.Effect<string | null, StoreError> =>
   Effect.try({
     try: () =>
-      reading(file, (reader) => {
+      withReader(file, (reader) => {
         const chain = valueOf(reader, chainQuery(position))
         return typeof chain === "string" ? chain : null
       }),

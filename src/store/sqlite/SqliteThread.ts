@@ -1,11 +1,10 @@
 /**
- * A SQLite connection in a thread of its own: a disk that is slow to confirm a commit keeps that thread waiting, and
- * nothing else.
+ * A SQLite connection in its own thread: if the disk is slow to confirm a commit, only that thread waits.
  *
  * Invariants
  * 1. Statements run one after the other, in the order in which they were sent
- * 2. A statement that was sent is waited for: after an interruption none is still to run
- * 3. Once the thread has ended, however it ended, every statement fails with `ThreadEnded`, also those that were sent
+ * 2. A caller always waits for a statement that was sent, also when interrupted: no statement runs after the interruption
+ * 3. Once the thread has ended, for any reason, every statement fails with `ThreadEnded`, including those already sent
  */
 import * as Effect from "effect/Effect"
 import { extname } from "node:path"
@@ -13,7 +12,7 @@ import { Worker } from "node:worker_threads"
 import type { Session, StatementResult } from "./SqliteDriver.ts"
 import type { Reply, Request, SerializedError } from "./SqliteThreadMain.ts"
 
-/** The connection is lost for good. */
+/** The connection is permanently lost. */
 export class ThreadEnded extends Error {
   /** The code of the error that ended the thread, such as `ERR_WORKER_OUT_OF_MEMORY`, or its class. */
   readonly why: string
@@ -24,16 +23,16 @@ export class ThreadEnded extends Error {
   }
 }
 
-/** `.ts` in a clone, `.js` where it was built. */
+/** `.ts` when run from source, `.js` after a build. */
 const main = new URL(`./SqliteThreadMain${extname(import.meta.url)}`, import.meta.url)
 
 const isFailure = (answer: StatementResult | SerializedError): answer is SerializedError => "message" in answer
 
-/** As the driver throws it. */
+/** The error as the driver threw it. */
 const errorOf = ({ errcode, message }: SerializedError): Error =>
   Object.assign(new Error(message), errcode === undefined ? {} : { errcode })
 
-/** A connection to `file`, made if it does not exist. Fails with what the driver throws. */
+/** A connection to `file`, which is created if it does not exist. Fails with the errors that the driver throws. */
 export const open = (file: string): Effect.Effect<Session, unknown> =>
   Effect.suspend(() => {
     const worker = new Worker(main, { workerData: file, name: "sqlite" })
@@ -52,7 +51,7 @@ export const open = (file: string): Effect.Effect<Session, unknown> =>
       )
     })
     worker.on("error", (cause) => (fault = cause))
-    // the replies that follow one that cannot be read would be taken for answers to other statements
+    // after a reply that cannot be read, later replies would be matched with the wrong statements
     worker.on("messageerror", (cause) => {
       fault = cause
       void worker.terminate()
@@ -63,7 +62,7 @@ export const open = (file: string): Effect.Effect<Session, unknown> =>
       for (const resume of waiting.splice(0)) resume(Effect.fail(ended))
     })
 
-    /** Sends, and waits for the reply; the two belong together, so that replies come in the order of what waits. */
+    /** Sends a request and registers for its reply in one step, so that replies arrive in the order of the waiting statements. */
     const reply = (send: () => void): Effect.Effect<StatementResult, unknown> =>
       Effect.uninterruptible(Effect.callback((resume) => {
         if (ended !== null) return resume(Effect.fail(ended))

@@ -1,14 +1,14 @@
 /**
- * What runs in the thread of a SQLite connection: opens the file it was given, then runs statements in the order in which
- * they arrive. The first reply says whether the file was opened, each further one is the answer to one request.
+ * The main module of a SQLite connection's thread. It opens the file, then runs statements in the order of arrival. The first
+ * reply reports whether the file could be opened; each further reply answers one request.
  *
  * Gotchas
- * - An error loses all but its message on the way to another thread: SQLite's result code is sent beside it.
+ * - An error keeps only its message when it is sent to another thread, so SQLite's result code is sent separately.
  */
 import { parentPort, workerData } from "node:worker_threads"
 import { type Driver, open, type StatementResult } from "./SqliteDriver.ts"
 
-/** A statement to run; null = close the file and end. */
+/** A statement to run; null = close the file and end the thread. */
 export type Request = readonly [sql: string, params: ReadonlyArray<unknown>] | null
 
 export interface SerializedError {
@@ -23,7 +23,7 @@ export interface Reply {
 }
 
 const port = parentPort!
-const reply = (what: Reply) => port.postMessage(what)
+const send = (reply: Reply) => port.postMessage(reply)
 
 const failureOf = (cause: unknown): SerializedError => {
   const { errcode, message } = cause as Error & { readonly errcode?: number }
@@ -34,7 +34,7 @@ const serve = (driver: Driver) => {
   port.on("message", (request: Request) => {
     if (request === null) {
       driver.close()
-      // ends this thread only, whatever else was loaded into it
+      // in a worker thread this ends only the thread, even if other modules keep it busy
       process.exit()
     }
     let result: StatementResult | SerializedError
@@ -43,13 +43,13 @@ const serve = (driver: Driver) => {
     } catch (cause) {
       result = failureOf(cause)
     }
-    reply({ result, isTransaction: driver.isTransaction() })
+    send({ result, isTransaction: driver.isTransaction() })
   })
-  reply({ result: { rows: [], wrote: false }, isTransaction: false })
+  send({ result: { rows: [], wrote: false }, isTransaction: false })
 }
 
 try {
   serve(open(workerData))
 } catch (cause) {
-  reply({ result: failureOf(cause), isTransaction: false })
+  send({ result: failureOf(cause), isTransaction: false })
 }

@@ -1,4 +1,4 @@
-/** The running service whose store may not grow any more: a limit on the size of its files, set and lifted from outside. */
+/** The running service with a store that cannot grow: a limit on the size of its files is set and lifted from outside. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -17,7 +17,7 @@ const missing = ((): string | null => {
 })()
 if (missing !== null && process.env["CI"] === "true") throw new Error(`these tests need prlimit: ${missing}`)
 
-/** Only the soft limit: it can be lifted again. */
+/** Sets only the soft limit, so that it can be lifted again. */
 const limitFiles = ({ pid }: Service, bytes: number | "unlimited") =>
   Effect.sync(() => execFileSync("prlimit", ["--pid", String(pid), `--fsize=${bytes}:`]))
 
@@ -28,7 +28,7 @@ const occurrences = (log: string, text: string) => log.split(text).length - 1
 
 describe.skipIf(missing !== null)("a full disk", () => {
   it.live(
-    "X10: moves no watermark, is told once, and is over when there is room: everything is there, once",
+    "moves no watermark and is logged once; when there is space again, every change is published once (X10)",
     () =>
       Effect.gen(function*() {
         const { file, sandbox, settings } = yield* Home.make({ speed: 400 })

@@ -1,17 +1,17 @@
-/** What a process under `Steps.ts` is told to do, and what it tells. */
+/** Instructions for a process under `Steps.ts`, and the lines that it reports. */
 
-/** The end, or the freezing, of a process at one of its durable steps. */
+/** Kills or freezes a process at one of its durable steps. */
 export interface Doom {
-  /** Only steps of this kind count; absent = all. */
+  /** Counts only steps of this kind; absent = all. */
   readonly of?: string
-  /** From 1. */
+  /** The number of the step, from 1. */
   readonly n: number
   readonly side: "before" | "after"
   readonly signal: "SIGKILL" | "SIGSTOP"
 }
 
-/** A line of the process: a transaction was begun or is over, a step is done, the end is now. `at` is Unix ms. */
-export type Told =
+/** A line that the process reports: a transaction starts or ends, a step is done, or the signal follows now. `at` is Unix ms. */
+export type StepReport =
   | { readonly writing: boolean }
   | { readonly step: number; readonly of: string; readonly at: number }
   | { readonly doomed: string; readonly at: number }

@@ -1,12 +1,12 @@
 /**
- * A consumer of the event stream that lives longer than the service: it resumes where it stood, and remembers all it saw.
+ * A consumer of the event stream that outlives the service: it resumes where it stopped, and remembers every event.
  *
  * Gotchas
- * - Of each event it keeps a hash: enough to tell that it never reads otherwise later.
+ * - It keeps a hash of each event, to detect that a later read returns another content.
  */
 import { hash } from "node:crypto"
 
-/** An event as the HTTP API gives it. */
+/** An event as the HTTP API returns it. */
 export interface Event {
   readonly id: string
   readonly position: string
@@ -21,13 +21,13 @@ export interface Event {
   }
 }
 
-/** Of all that it says. */
+/** A hash of the whole event. */
 export const digest = (event: Event): string => hash("sha256", JSON.stringify(event), "base64url")
 
 export class Follower {
   /** Position → digest of the event there. */
   readonly seen = new Map<string, string>()
-  /** What a consumer must never meet, in words. */
+  /** Violations that a consumer must never see, in words. */
   readonly complaints: Array<string> = []
   #last: string | undefined
 
@@ -39,7 +39,7 @@ export class Follower {
         headers: { accept: "text/event-stream", ...(this.#last !== undefined && { "last-event-id": this.#last }) }
       })
       if (response.status !== 200) {
-        this.complaints.push(`continuing from ${this.#last} was answered ${response.status}: ${await response.text()}`)
+        this.complaints.push(`continuing from ${this.#last} returned ${response.status}: ${await response.text()}`)
         return
       }
       let rest = ""
@@ -49,7 +49,7 @@ export class Follower {
         for (const block of blocks) this.#take(block)
       }
     } catch (cause) {
-      // a killed process breaks the connection (TypeError), the end of a life aborts it (DOMException)
+      // a killed process breaks the connection (TypeError); the end of a life aborts it (DOMException)
       if (!(cause instanceof TypeError || cause instanceof DOMException)) throw cause
     }
   }
@@ -63,7 +63,7 @@ export class Follower {
     }
     if (id !== undefined) this.#last = id
     if (id === undefined || data === undefined) return
-    if (this.seen.has(id)) this.complaints.push(`position ${id} came twice`)
+    if (this.seen.has(id)) this.complaints.push(`position ${id} was sent twice`)
     this.seen.set(id, digest(JSON.parse(data)))
   }
 }

@@ -1,4 +1,4 @@
-/** A process that stands still while another one takes its store over, and goes on later. */
+/** A process that is frozen while another one takes its store over, and continues later. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { DatabaseSync } from "node:sqlite"
@@ -17,8 +17,8 @@ const epochIn = (file: string): unknown => {
   }
 }
 
-/** Everything the world has is told once, by the one that is left. */
-const isTrue = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home["sandbox"]) {
+/** Checks that the remaining process publishes the whole world, each event once. */
+const assertConsistent = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home["sandbox"]) {
   const url = yield* service.url
   yield* sandbox.freeze
   yield* quiet(url)
@@ -29,64 +29,64 @@ const isTrue = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home[
 
 describe("a process frozen by SIGSTOP", () => {
   it.live(
-    "X9: wakes fenced after another took over: what it then commits has no effect, it says so and exits",
+    "is fenced when it wakes after a takeover: its commits have no effect, it logs that and exits (X9)",
     () =>
       Effect.gen(function*() {
         const { file, sandbox, settings } = yield* Home.make({ speed: 400 })
-        // after a commit it holds no lock, and is about to begin the next reading
+        // After the commit the process holds no lock, and is about to start the next run.
         const frozen = yield* launch(settings, { doom: { of: "poll's end", n: 2, side: "after", signal: "SIGSTOP" } })
         assert.strictEqual(yield* frozen.doomed, "poll's end")
-        const heir = yield* launch(settings)
-        yield* quiet(yield* heir.url)
+        const successor = yield* launch(settings)
+        yield* quiet(yield* successor.url)
         const epoch = epochIn(file)
-        const told = frozen.steps.length
+        const stepCount = frozen.steps.length
         yield* frozen.signal("SIGCONT")
         assert.strictEqual(yield* frozen.ended, 1)
         assert.match(frozen.log(), taken)
-        assert.strictEqual(frozen.steps.length, told)
+        assert.strictEqual(frozen.steps.length, stepCount)
         assert.strictEqual(epochIn(file), epoch)
-        assert.isTrue(heir.alive())
-        yield* isTrue(heir, sandbox)
+        assert.isTrue(successor.alive())
+        yield* assertConsistent(successor, sandbox)
       }),
     90_000
   )
 
   it.live(
-    "X21: frozen between taking the position counter and its commit, it is waited for, which is said; then the others go on",
+    "frozen between taking the position counter and its commit: the successor waits and logs it (X21)",
     () =>
       Effect.gen(function*() {
         const { sandbox, settings } = yield* Home.make({ speed: 400 })
         const frozen = yield* launch(settings, { doom: { of: "poll's end", n: 2, side: "before", signal: "SIGSTOP" } })
         assert.strictEqual(yield* frozen.doomed, "poll's end")
-        const heir = yield* launch(settings)
-        yield* heir.says("waiting for the store: another process is writing to it")
-        // longer than a conflict is tried again
+        const successor = yield* launch(settings)
+        yield* successor.says("waiting for the store: another process is writing to it")
+        // longer than a conflict is retried
         yield* Effect.sleep("8 seconds")
-        assert.isTrue(heir.alive(), heir.log())
-        assert.deepStrictEqual(heir.steps, [])
-        const wokenAt = Date.now()
+        assert.isTrue(successor.alive(), successor.log())
+        assert.deepStrictEqual(successor.steps, [])
+        const resumedAt = Date.now()
         yield* frozen.signal("SIGCONT")
-        yield* heir.says("the store is free")
-        assert.isBelow(Date.now() - wokenAt, 5000)
+        yield* successor.says("the store is no longer locked")
+        assert.isBelow(Date.now() - resumedAt, 5000)
         assert.strictEqual(yield* frozen.ended, 1)
         assert.match(frozen.log(), taken)
-        yield* isTrue(heir, sandbox)
+        yield* assertConsistent(successor, sandbox)
       }),
     90_000
   )
 
   it.live(
-    "X21: killed while it stands there, its lock is gone with it and the others go on",
+    "killed while it holds the lock: the lock is released and the successor continues (X21)",
     () =>
       Effect.gen(function*() {
         const { sandbox, settings } = yield* Home.make({ speed: 400 })
         const frozen = yield* launch(settings, { doom: { of: "poll's end", n: 2, side: "before", signal: "SIGSTOP" } })
         yield* frozen.doomed
-        const heir = yield* launch(settings)
-        yield* heir.says("waiting for the store: another process is writing to it")
+        const successor = yield* launch(settings)
+        yield* successor.says("waiting for the store: another process is writing to it")
         yield* frozen.end("SIGKILL")
-        yield* heir.says("the store is free")
-        yield* isTrue(heir, sandbox)
+        yield* successor.says("the store is no longer locked")
+        yield* assertConsistent(successor, sandbox)
       }),
     90_000
   )

@@ -1,11 +1,11 @@
-/** A folder for a store, a calm sandbox, and the settings of a service that reads two of its lists often. */
+/** A folder for a store, a sandbox without activity, and the settings of a service that reads two of its lists often. */
 import * as Effect from "effect/Effect"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 
-/** Of this run: moments of death and the world follow from it. */
+/** The seed of this run: it determines the moments of death and the world. */
 export const seed = Number(process.env["ROLLCALL_TEST_SEED"] ?? Date.now() % 1_000_000)
 
 export const folder = Effect.acquireRelease(
@@ -15,7 +15,7 @@ export const folder = Effect.acquireRelease(
 
 export const models = ["ats.application", "ats.tag"] as const
 
-/** Nothing happens in the world but what a test does, unless it has a `speed`. */
+/** The world has no activity of its own unless it has a `speed`. */
 export const make = Effect.fnUntraced(function*(options: Sandbox.SandboxOptions = {}) {
   const file = join(yield* folder, "rollcall.db")
   const sandbox = yield* Sandbox.serve({ seed, integrations: 1, records: 60, speed: 0, ...options })

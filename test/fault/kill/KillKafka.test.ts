@@ -15,7 +15,7 @@ const missing = Broker.missing ?? Kcat.missing
 
 const positionIn = (metrics: string): number => Number(/^rollcall_relay_position (\S+)$/m.exec(metrics)?.[1] ?? 0)
 
-/** Until the sink holds everything up to a position. */
+/** Waits until the sink holds everything up to a position. */
 const relayed = (url: string, newest: string): Effect.Effect<void> =>
   Effect.asVoid(
     until(
@@ -32,7 +32,7 @@ describe.skipIf(missing !== null)(
   () => {
     layer(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
       it.effect(
-        "X4: a read_committed reader sees every event of the log once, in order per record",
+        "a read_committed reader sees every event of the log once, in order per record (X4)",
         () =>
           Effect.gen(function*() {
             const { brokers } = yield* Broker.Broker
@@ -40,32 +40,32 @@ describe.skipIf(missing !== null)(
             const { events, findings, oracle, pending, world } = yield* Lives.run({
               kills,
               integrations: 1,
-              // a relay needs a second to find out where it stands
+              // a relay needs a second to find its resume point
               lifetime: [500, 3000],
               settings: { KAFKA_BROKERS: brokers.join(), ROLLCALL_TOPIC: `${topic}.{model}` }
             }, relayed)
             assert.deepStrictEqual(oracle.breaches.slice(0, 5), [])
             assert.deepStrictEqual(oracle.differences(world, pending).slice(0, 5), [])
-            assert.isBelow(findings.unborn, kills)
+            assert.isBelow(findings.notStarted, kills)
 
             for (const model of modelNames) {
               const messages = yield* Kcat.read(brokers, `${topic}.${model}`)
               const logged = events.filter((event) => event.data.model === model)
               const inLog = new Map(logged.map((event) => [event.id, event]))
-              const met = new Map<string, number>()
+              const lastVersions = new Map<string, number>()
               for (const { headers, key, payload } of messages) {
                 const event = inLog.get(headers["ce_id"] ?? "")
-                assert.isDefined(event, `${key} ${headers["ce_position"]} is not in the log, or came twice`)
+                assert.isDefined(event, `${key} ${headers["ce_position"]} is not in the log, or is a duplicate`)
                 inLog.delete(event.id)
                 assert.strictEqual(headers["ce_position"], event.position)
                 assert.strictEqual(key, keyOf(event.data))
                 assert.deepStrictEqual(JSON.parse(payload ?? "null"), event.data)
                 assert.strictEqual(
                   event.data.version,
-                  (met.get(key) ?? 0) + 1,
+                  (lastVersions.get(key) ?? 0) + 1,
                   `${headers["ce_position"]} is out of order`
                 )
-                met.set(key, event.data.version)
+                lastVersions.set(key, event.data.version)
               }
               assert.deepStrictEqual([...inLog.values()].map((event) => event.position), [])
             }

@@ -1,9 +1,9 @@
 /**
- * The long forms of the kill tests. `npm run kills -- --count 500 [--minutes 30] [--seed n] [--json]` kills at random
- * moments and exits 1 if anything was lost, invented or put out of order, or if a recovery took longer than `slowest`.
+ * The long versions of the kill tests. `npm run kills -- --count 500 [--minutes 30] [--seed n] [--json]` kills at random
+ * moments and exits with 1 if anything was lost, invented or reordered, or if a recovery took longer than `slowest`.
  * `npm run kills -- --every-step [--minutes 30] [--json]` kills before and after every durable step of short runs.
- * Without `--seed` the seed is a new one, printed at the start.
- * With `--report` the result becomes a section of `docs/fidelity.md`.
+ * Without `--seed` the seed is random, and printed at the start.
+ * With `--report` the result is written to a section of `docs/fidelity.md`.
  */
 import * as Effect from "effect/Effect"
 import { availableParallelism, loadavg } from "node:os"
@@ -31,7 +31,7 @@ const kills = Number(flags.count)
 /** ms from the start of a process to its first committed page. */
 const slowest = 5000
 
-/** Said to whoever waits; what is asked for goes to standard output. */
+/** Progress goes to stderr; the result goes to stdout. */
 const say = (text: string) => process.stderr.write(`${text}\n`)
 
 const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
@@ -56,11 +56,11 @@ const reportOf = ({ claims, digests, events, exitCode, findings, follower, oracl
     records: world.size,
     events: events.length,
     pending: pending.size,
-    lost: differences.filter(({ why }) => why !== "the world has it not").length,
-    ghosts: differences.filter(({ why }) => why === "the world has it not").length,
-    doubles: count(/event id was there before|nothing changed/) + follower.complaints.length + rewritten,
-    outOfOrder: count(/follows version|follows position|previous|was not there|was there/),
-    claims: claims.heard,
+    lost: differences.filter(({ why }) => why !== "not in the world").length,
+    ghosts: differences.filter(({ why }) => why === "not in the world").length,
+    doubles: count(/event id was used before|nothing changed/) + follower.complaints.length + rewritten,
+    outOfOrder: count(/follows version|follows position|previous|did not exist|already existed/),
+    claims: claims.read,
     falseClaims: claims.broken.length,
     breaches: [...oracle.breaches.slice(0, 5), ...claims.broken.slice(0, 5)],
     recovery: {
@@ -70,7 +70,7 @@ const reportOf = ({ claims, digests, events, exitCode, findings, follower, oracl
       max: recoveries.at(-1) ?? 0
     },
     exitCode,
-    // of the last quarter of an hour: on a busy machine everybody is slow
+    // of the last 15 minutes: on a busy machine every recovery is slow
     loadPerCore: Math.round((loadavg()[2] ?? 0) * 10 / availableParallelism()) / 10
   }
   const { doubles, falseClaims, ghosts, lost, outOfOrder, recovery } = report
@@ -79,14 +79,14 @@ const reportOf = ({ claims, digests, events, exitCode, findings, follower, oracl
 }
 
 const verdictOf = ({ breaches, exitCode, ok, recovery, ...report }: ReturnType<typeof reportOf>): string => {
-  if (ok) return "nothing lost, nothing invented"
+  if (ok) return "no violation"
   const faults = [
     ...breaches,
     ...(["lost", "ghosts", "doubles", "outOfOrder"] as const).filter((name) => report[name] > 0),
     ...(recovery.max < slowest ? [] : [`a recovery took ${recovery.max} ms, more than ${slowest}`]),
     ...(exitCode === 0 ? [] : [`the last process ended with ${exitCode}`])
   ]
-  return `violated: ${faults.join("; ")}`
+  return `violations: ${faults.join("; ")}`
 }
 
 const text = (report: ReturnType<typeof reportOf>): string =>
@@ -102,20 +102,20 @@ const text = (report: ReturnType<typeof reportOf>): string =>
     "",
     table(["", ""], [
       ["events", String(report.events)],
-      ["records in the end", String(report.records)],
+      ["records at the end", String(report.records)],
       ["of these pending", String(report.pending)],
-      ["holds approved at once before a kill", String(report.approvalsKilled)],
+      ["holds approved right before a kill", String(report.approvalsKilled)],
       ["lost", String(report.lost)],
       ["ghosts", String(report.ghosts)],
       ["doubles", String(report.doubles)],
       ["versions out of order", String(report.outOfOrder)],
-      ["`complete_to` read from a running process / of these false", `${report.claims} / ${report.falseClaims}`],
+      ["`complete_to` read from a running process / of these wrong", `${report.claims} / ${report.falseClaims}`],
       ["starts that reached a page", String(report.recovery.starts)],
       [
         "recovery, process start to first page committed: p50 / p95 / max",
         `${report.recovery.p50} / ${report.recovery.p95} / ${report.recovery.max} ms`
       ],
-      ["load of the machine per core, last 15 minutes", String(report.loadPerCore)]
+      ["load per core, last 15 minutes", String(report.loadPerCore)]
     ]),
     "",
     `seed ${report.seed}: ${verdictOf(report)}`
@@ -126,8 +126,8 @@ say(`seed ${flags["every-step"] ? Home.seed : seed}`)
 const isEnough = () => Date.now() - startedAt > Number(flags.minutes) * 60_000
 const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
 
-const write = (heading: string, asked: string, what: string) =>
-  writeSection("docs/fidelity.md", heading, `\`npm run kills -- ${asked} --report\`, ${elapsed()}.\n\n${what}`)
+const write = (heading: string, command: string, what: string) =>
+  writeSection("docs/fidelity.md", heading, `\`npm run kills -- ${command} --report\`, ${elapsed()}.\n\n${what}`)
 
 const atRandom = Effect.gen(function*() {
   const report = reportOf(
@@ -153,7 +153,7 @@ const atEveryStep = Effect.gen(function*() {
   const deaths: Array<{ readonly scenario: string; readonly at: string; readonly problems: ReadonlyArray<string> }> = []
   yield* everyStep((scenario, { n, side }, { diedAt, problems }) => {
     if (diedAt !== null || problems.length > 0) deaths.push({ scenario, at: diedAt ?? "the end", problems })
-    say(`${elapsed()}: ${scenario}, ${side} step ${n} ${diedAt ?? "(not reached)"}: ${problems[0] ?? "fine"}`)
+    say(`${elapsed()}: ${scenario}, ${side} step ${n} ${diedAt ?? "(not reached)"}: ${problems[0] ?? "ok"}`)
   }, isEnough)
   const rows = [...Map.groupBy(deaths, ({ scenario }) => scenario)].map(([scenario, own]) => ({
     scenario,

@@ -1,9 +1,9 @@
 /**
- * A living world, and a service over it that is killed again and again: what both kill tests have in common.
+ * An active world, and a service that is killed again and again: the shared part of both kill tests.
  *
  * Gotchas
- * - Moments come from the seed; what a process has reached by then does not: a seed narrows a failure down, it does not
- *   repeat it exactly.
+ * - The seed determines the moments of death, but not how far a process has come by then: a seed narrows a failure down, but does
+ *   not repeat it exactly.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -26,8 +26,8 @@ import { type Contents, keyOf, Oracle } from "./Oracle.ts"
 import { patience, timely, until } from "./Patience.ts"
 import { approveAll, ask, launch, type Service, streams } from "./Service.ts"
 
-/** One answer in thirty fails, none for long: a life lasts a second. */
-const weather: FaultSettings["faults"] = [
+/** One response in thirty has a fault, and none takes long: a life lasts about a second. */
+const mildFaults: FaultSettings["faults"] = [
   { kind: "server_error", probability: 0.01 },
   { kind: "rate_limit", probability: 0.005, retryAfter: 0 },
   { kind: "truncated", probability: 0.005 },
@@ -35,45 +35,45 @@ const weather: FaultSettings["faults"] = [
   { kind: "delay", probability: 0.01, delay: 100 }
 ]
 
-/** Every answer takes its time: what is begun is still open a moment later. */
-const slowness: FaultSettings["faults"] = [{ kind: "delay", probability: 1, delay: 150 }]
+/** Every response is slow, so that a backfill is still open a moment later. */
+const slowResponses: FaultSettings["faults"] = [{ kind: "delay", probability: 1, delay: 150 }]
 
 export interface Options {
-  /** Default that of this run. */
+  /** Default: the seed of this run. */
   readonly seed?: number
   readonly kills: number
   readonly integrations: number
-  /** How much happens in the world; what happened in a long run is served by the same process, so it wants less. */
+  /** Activity of the world. The process that serves the API also keeps the history of the world, so long runs need less. */
   readonly speed?: number
   /** Shortest and longest life after the start, ms. */
   readonly lifetime: readonly [number, number]
-  /** Beside those of the store and the API. */
+  /** Settings besides those of the store and the API. */
   readonly settings?: Readonly<Record<string, string>>
-  /** Asked before each life: whether the deaths so far are enough. */
+  /** Checked before each life: whether there were enough kills. */
   readonly isEnough?: () => boolean
-  /** Told of each death. */
+  /** Called after each death. */
   readonly onDeath?: (life: Life, number: number) => void
 }
 
-/** One life of the service, up to its death. */
+/** One life of the service, until its death. */
 export interface Life {
-  /** What its last durable step was about; `start` before its first page. */
+  /** The kind of its last durable step; `start` before its first page. */
   readonly after: string
   /** Whether a transaction was open at that moment. */
   readonly isWriting: boolean
-  /** From the start of the process to the first page it committed, ms; null = it did not live that long. */
+  /** From the start of the process to its first committed page, ms; null = the process died before. */
   readonly recovery: number | null
 }
 
-/** What the kills met. */
+/** Counts of interesting moments of death. */
 interface Findings {
-  /** Lives that were ended in the middle of a backfill. */
+  /** Lives that ended during a backfill. */
   backfills: number
-  /** Lives that began with a sweep that was cut off. */
+  /** Lives that started with an interrupted sweep. */
   sweeps: number
-  /** Lives that were ended before the service had started. */
-  unborn: number
-  /** Holds that were approved the moment before a life was ended. */
+  /** Lives that ended before the service had started. */
+  notStarted: number
+  /** Lives that ended right after holds were approved. */
   approvals: number
   readonly lives: Array<Life>
 }
@@ -83,21 +83,21 @@ export interface Outcome {
   readonly follower: Follower
   /** The whole log as the last process serves it. */
   readonly events: ReadonlyArray<Event>
-  /** Digests of the same, by position. */
+  /** Digests of these events, by position. */
   readonly digests: ReadonlyMap<string, string>
   readonly oracle: Oracle
   readonly world: Contents
-  /** What happened to a record in the world, and when. */
+  /** The mutations of a record in the world, with times. */
   readonly history: (key: string) => ReadonlyArray<string>
   readonly pending: ReadonlySet<string>
-  /** How often a stream said how far it is complete, and where that was not so. */
-  readonly claims: { readonly heard: number; readonly broken: ReadonlyArray<string> }
+  /** How many completeness claims were read, and which were wrong. */
+  readonly claims: { readonly read: number; readonly broken: ReadonlyArray<string> }
   readonly identity: LogIdentity
-  /** Exit code of the last process, asked to end. */
+  /** Exit code of the last process after SIGTERM. */
   readonly exitCode: number | null
 }
 
-/** The service is killed `kills` times, the world is frozen, and a last life reads it to the end. */
+/** Kills the service `kills` times, freezes the world, and lets a last life read everything. */
 export const run = Effect.fnUntraced(function*(
   { integrations: count, isEnough = () => false, kills, lifetime, onDeath, settings, speed = 800, ...options }: Options,
   last: (url: string, newest: string) => Effect.Effect<void> = () => Effect.void
@@ -119,11 +119,11 @@ export const run = Effect.fnUntraced(function*(
   })
   const follower = new Follower()
   const claims = new Claims()
-  const findings: Findings = { backfills: 0, sweeps: 0, unborn: 0, approvals: 0, lives: [] }
+  const findings: Findings = { backfills: 0, sweeps: 0, notStarted: 0, approvals: 0, lives: [] }
 
   const connectedBy = (number: number) => 1 + Math.floor(number * count / kills)
-  /** Kills as soon as a backfill is seen open; answers are slow meanwhile, so that it still is. */
-  const cutBackfill = Effect.fnUntraced(function*(service: Service) {
+  /** Waits until a backfill is open; responses are slow meanwhile, so that it still is when the process is killed. */
+  const awaitBackfill = Effect.fnUntraced(function*(service: Service) {
     let isOpen = false
     const look = Effect.map(Effect.flatMap(service.url, streams), (views) => {
       isOpen = views.some(({ progress }) => progress?.kind === "backfill")
@@ -134,16 +134,16 @@ export const run = Effect.fnUntraced(function*(
   })
 
   const life = Effect.fnUntraced(function*(number: number) {
-    // Customers connect one by one, so that backfills are cut off too.
+    // Integrations are added one by one, so that backfills are interrupted too.
     const connected = connectedBy(number)
     const isNew = number === 0 || connected > connectedBy(number - 1)
-    yield* sandbox.setFaults({ faults: isNew ? slowness : weather })
-    claims.look(sandbox)
+    yield* sandbox.setFaults({ faults: isNew ? slowResponses : mildFaults })
+    claims.noteRecords(sandbox)
     const service = yield* launch(environment(sandbox.integrations.slice(0, connected)))
-    if (isNew) yield* cutBackfill(service)
+    if (isNew) yield* awaitBackfill(service)
     else if (random.boolean(0.2)) {
       yield* Effect.sleep(random.int(50, 500))
-      findings.unborn++
+      findings.notStarted++
     } else {
       const url = yield* service.url
       yield* following(follower, url)
@@ -152,10 +152,10 @@ export const run = Effect.fnUntraced(function*(
       const isApproved = yield* approveAll(url)
       if (isApproved) findings.approvals++
       yield* Effect.sleep(isApproved ? random.int(0, 30) : random.int(...lifetime))
-      claims.hear(yield* streams(url))
+      claims.add(yield* streams(url))
       if (random.boolean(0.2)) yield* wave(sandbox, sandbox.integrations[random.int(0, connected - 1)] ?? "")
     }
-    yield* mustLive(service)
+    yield* assertAlive(service)
     const life = {
       after: service.recovery() === null ? "start" : service.steps.at(-1) ?? "start",
       isWriting: service.isWriting(),
@@ -168,24 +168,24 @@ export const run = Effect.fnUntraced(function*(
   for (let number = 0; number < kills && !isEnough(); number++) {
     yield* Effect.timeoutOrElse(life(number), {
       duration: Duration.times(patience, 3),
-      orElse: () => Effect.die(new Error(`life ${number} did not end; what it waited for has no limit of its own`))
+      orElse: () => Effect.die(new Error(`life ${number} did not end; something in it waits without a limit`))
     })
   }
 
   yield* sandbox.setFaults({})
   yield* sandbox.freeze
-  claims.look(sandbox)
+  claims.noteRecords(sandbox)
   const service = yield* launch(environment(sandbox.integrations))
   const url = yield* service.url
-  claims.hear(yield* streams(url))
+  claims.add(yield* streams(url))
   const followed = yield* following(follower, url)
   yield* quiet(url)
-  claims.hear(yield* streams(url))
+  claims.add(yield* streams(url))
   const { digests, events, next } = yield* wholeLog(url)
   yield* last(url, next)
   yield* Effect.promise(() => untilSeen(follower, events.length))
   followed.abort()
-  yield* mustLive(service)
+  yield* assertAlive(service)
   const exitCode = yield* service.end("SIGTERM")
   const oracle = new Oracle()
   for (const event of events) oracle.add(event)
@@ -201,7 +201,7 @@ export const run = Effect.fnUntraced(function*(
     oracle,
     world,
     claims: {
-      heard: claims.size,
+      read: claims.size,
       broken: claims.broken(events, new Map([...world].filter(([key]) => !pending.has(key))))
     },
     history: (key) =>
@@ -214,22 +214,22 @@ export const run = Effect.fnUntraced(function*(
   }
 })
 
-/** Small enough that one life sees all of it gone. */
-const waving = "hris.absence_type"
+/** Small enough that one life can see all of its records deleted. */
+const waveModel = "hris.absence_type"
 
-/** Deletes every record of a small list, or brings all back: what the guard holds. */
+/** Deletes every record of a small list, or restores all: a wave that the guard holds. */
 const wave = Effect.fnUntraced(function*({ mutate, world }: Sandbox.SandboxHandle, integration: string) {
-  if (!world.hasModel(integration, waving)) return
-  const live = [...world.truth(integration, waving).keys()]
-  const gone = world.log.filter((mutation) => mutation.model === waving && mutation.integration === integration)
+  if (!world.hasModel(integration, waveModel)) return
+  const live = [...world.truth(integration, waveModel).keys()]
+  const gone = world.log.filter((mutation) => mutation.model === waveModel && mutation.integration === integration)
   const ids = live.length > 0 ? live : new Set(gone.map(({ id }) => id))
   for (const id of ids) {
     const op = live.length > 0 ? "delete" : "restore"
-    yield* Effect.ignore(mutate({ op, integration, model: waving, id }))
+    yield* Effect.ignore(mutate({ op, integration, model: waveModel, id }))
   }
 })
 
-const mustLive = (service: Service) =>
+const assertAlive = (service: Service) =>
   Effect.sync(() => {
     if (!service.alive()) throw new Error(`the service ended by itself:\n${service.log()}`)
   })
@@ -252,7 +252,7 @@ const untilSeen = async (follower: Follower, count: number) => {
   while (follower.seen.size < count && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
-/** Every stream that is not blocked was polled three times and swept twice from now on: two and one are complete. */
+/** Waits until every stream that is not blocked was polled three times and swept twice; then two polls and one sweep are complete. */
 export const quiet = Effect.fnUntraced(function*(url: string) {
   const marks = new Map<string, { readonly polls: Set<string | null>; readonly sweeps: Set<string | null> }>()
   const look = Effect.map(streams(url), (views) => {
@@ -290,7 +290,7 @@ interface Application {
   readonly candidate: { readonly id: string; readonly remote_deleted_at: string | null } | null
 }
 
-/** Candidates by key, as the live applications show them, with the keys of these. */
+/** Candidates by key, as the live applications show them, with the keys of these applications. */
 const candidatesOf = ({ integrations, world }: Sandbox.SandboxHandle) => {
   const shown = new Map<string, { readonly content: unknown; readonly deleted: boolean; readonly by: Array<string> }>()
   for (const integration of integrations.filter((integration) => world.hasModel(integration, "ats.application"))) {
@@ -306,14 +306,14 @@ const candidatesOf = ({ integrations, world }: Sandbox.SandboxHandle) => {
   return shown
 }
 
-/** Candidates that no live application shows stay as they were (N6); others are pending with their applications. */
-const undecided = (sandbox: Sandbox.SandboxHandle, ours: Contents, pending: ReadonlySet<string>) => {
+/** Candidates that no live application shows keep their state (N6); others may be pending with their applications. */
+const undecided = (sandbox: Sandbox.SandboxHandle, published: Contents, pending: ReadonlySet<string>) => {
   const shown = candidatesOf(sandbox)
-  const unshown = [...ours.keys()].filter((key) => key.includes("/ats.candidate/") && !shown.has(key))
+  const unshown = [...published.keys()].filter((key) => key.includes("/ats.candidate/") && !shown.has(key))
   return [...unshown, ...[...shown].flatMap(([key, { by }]) => by.some((parent) => pending.has(parent)) ? [key] : [])]
 }
 
-/** Of the models that are read; with all of them, candidates too. */
+/** The content of the given models; without `models`, of all models and candidates. */
 export const contentsOf = (sandbox: Sandbox.SandboxHandle, models?: ReadonlyArray<StreamModel>): Contents =>
   new Map([
     ...recordsOf(sandbox, models ?? streamModels),
@@ -336,7 +336,7 @@ const recordsOf = (
     )
   )
 
-/** The whole log as it is served, held against a world in which nothing is pending. */
+/** Compares the whole log with a world in which nothing is pending. */
 export const judge = Effect.fnUntraced(function*(url: string, world: Contents, gapless = true) {
   const { digests, events } = yield* wholeLog(url)
   const oracle = new Oracle({ gapless })

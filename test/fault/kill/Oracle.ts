@@ -1,9 +1,9 @@
 /**
- * What the event log must say of the world, judged without any code of the service.
+ * Checks that the event log describes the world, without any code of the service.
  *
  * Gotchas
- * - `changed_at` and `remote_updated_at` make no change alone, `remote_data` is dropped, and the order of arrays means
- *   nothing but in `ordered_options`: all of that is left out of comparisons with the world.
+ * - A change of `changed_at` or `remote_updated_at` alone is not counted, `remote_data` is dropped, and the order of arrays is irrelevant
+ *   except in `ordered_options`: comparisons with the world ignore all of them.
  */
 import type { Event } from "./Follower.ts"
 
@@ -20,17 +20,17 @@ interface Last {
 
 const gone = JSON.stringify(null)
 
-/** Takes the whole log in order. */
+/** Receives the whole log in order. */
 export class Oracle {
   readonly contents = new Map<string, unknown>()
-  /** Breaches of lifecycle, versions, positions and identity, in words. */
+  /** Violations of lifecycle, versions, positions and identity, in words. */
   readonly breaches: Array<string> = []
   readonly #last = new Map<string, Last>()
   readonly #ids = new Set<string>()
   readonly #gapless: boolean
   #position = 0
 
-  /** `gapless: false` for a log that begins later or leaves out what was erased. */
+  /** `gapless: false` for a log that starts later or lacks erased events. */
   constructor({ gapless = true }: { readonly gapless?: boolean } = {}) {
     this.#gapless = gapless
   }
@@ -45,10 +45,10 @@ export class Oracle {
     if (this.#gapless ? position !== this.#position + 1 : position <= this.#position) {
       breach(`follows position ${this.#position}`)
     }
-    if (this.#ids.has(event.id)) breach("its event id was there before")
+    if (this.#ids.has(event.id)) breach("its event id was used before")
     if (version !== last.version + 1) breach(`follows version ${last.version}`)
     if ((kind === "created") !== (last.after === gone)) {
-      breach(`the record ${last.after === gone ? "was not" : "was"} there`)
+      breach(`the record ${last.after === gone ? "did not exist" : "already existed"}`)
     }
     if ((kind === "deleted") !== (after === null)) breach("has the wrong `after`")
     if (JSON.stringify(before) !== last.after) breach("`before` is not the previous `after`")
@@ -61,17 +61,17 @@ export class Oracle {
     else this.contents.set(key, after)
   }
 
-  /** Where the fold and the world disagree outside `pending`. */
+  /** Where the fold and the world differ, outside `pending`. */
   differences(
     world: Contents,
     pending: ReadonlySet<string>
   ): ReadonlyArray<{ readonly key: string; readonly why: string }> {
     const keys = [...new Set([...this.contents.keys(), ...world.keys()])].filter((key) => !pending.has(key))
     return keys.flatMap((key) => {
-      if (!world.has(key)) return [{ key, why: "the world has it not" }]
-      if (!this.contents.has(key)) return [{ key, why: "no event tells of it" }]
+      if (!world.has(key)) return [{ key, why: "not in the world" }]
+      if (!this.contents.has(key)) return [{ key, why: "not in the events" }]
       const [ours, theirs] = [comparable(this.contents.get(key)), comparable(world.get(key))]
-      return ours === theirs ? [] : [{ key, why: `the events say ${ours}, the world says ${theirs}` }]
+      return ours === theirs ? [] : [{ key, why: `the events have ${ours}, the world has ${theirs}` }]
     })
   }
 }

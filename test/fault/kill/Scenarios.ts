@@ -1,9 +1,9 @@
 /**
- * Short runs of the service that are killed at each of their durable steps: hides what is in the store beforehand, what
- * is done meanwhile, and how it is judged what came of it.
+ * Short runs of the service that are killed at each of their durable steps. Hides the initial state of the store, the
+ * commands during the run, and how the result is judged.
  *
  * Invariants
- * 1. A store is prepared once per scenario and copied for each death: nothing of one death is left for the next.
+ * 1. A store is prepared once per scenario and copied for each kill, so that kills do not affect each other.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -21,20 +21,20 @@ import { approveAll, ask, launch, post } from "./Service.ts"
 export interface Scenario {
   readonly name: string
   readonly sandbox?: Parameters<typeof Home.make>[0]
-  /** Kinds of steps that it is about; absent = all until it is quiet. */
+  /** Kinds of steps at which to kill; absent = all until the service is quiet. */
   readonly of?: ReadonlyArray<string>
-  /** What is in store and world before; absent = an empty store. */
+  /** Prepares store and world; absent = an empty store. */
   readonly prepare?: (home: Home.Home) => Effect.Effect<void, unknown, Scope.Scope>
-  /** Which command is killed; absent = `start`. */
+  /** The command that is killed; absent = `start`. */
   readonly command?: ReadonlyArray<string>
-  /** What is asked of the service, again after its death: it must not mind being asked twice. Returns once it is done. */
+  /** Commands for the service, repeated after the kill, so they must be idempotent. Returns when they are done. */
   readonly act?: (url: string, home: Home.Home) => Effect.Effect<void>
-  /** Whether events that were read may be gone from the log afterwards. */
+  /** Whether events may be removed from the log after they were read. */
   readonly forgets?: boolean
 }
 
-/** Reads everything to the end, and ends. */
-const settle = (home: Home.Home, act: (url: string) => Effect.Effect<void> = () => Effect.void) =>
+/** Runs the service until everything is read, and stops it. */
+const runUntilQuiet = (home: Home.Home, act: (url: string) => Effect.Effect<void> = () => Effect.void) =>
   Effect.scoped(Effect.gen(function*() {
     const service = yield* launch(home.settings)
     const url = yield* service.url
@@ -55,7 +55,7 @@ const removeFrom = Effect.fnUntraced(
   }
 )
 
-/** What polls find, what only sweeps and confirms find, and a tag that many records repeat. */
+/** Changes that polls find, changes that only sweeps and confirms find, and a rename of a tag that many records repeat. */
 const change = Effect.fnUntraced(function*(home: Home.Home) {
   const integration = home.sandbox.integrations[0] ?? ""
   for (const kind of ["applied", "stage_moved", "applied", "renamed_tag", "stage_moved"] as const) {
@@ -95,9 +95,9 @@ const eraseSecond = Effect.fnUntraced(function*(url: string, home: Home.Home) {
 export const scenarios: ReadonlyArray<Scenario> = [
   { name: "backfill", of: ["migration", "claim", "integration", "other", "backfill", "backfill's end"] },
   {
-    name: "readings",
+    name: "runs",
     prepare: Effect.fnUntraced(function*(home) {
-      yield* settle(home)
+      yield* runUntilQuiet(home)
       yield* change(home)
     })
   },
@@ -105,11 +105,11 @@ export const scenarios: ReadonlyArray<Scenario> = [
     name: "approval of a hold",
     sandbox: { records: 600 },
     of: ["decision", "approval"],
-    // more than two transactions of it
+    // more records than two transactions release
     prepare: Effect.fnUntraced(function*(home) {
-      yield* settle(home)
+      yield* runUntilQuiet(home)
       yield* removeFrom(home, "ats.application", idsOf(home, "ats.application").slice(0, 560), true)
-      yield* settle(home)
+      yield* runUntilQuiet(home)
     }),
     act: approving
   },
@@ -119,7 +119,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
     of: ["integration", "erasure"],
     forgets: true,
     prepare: (home) =>
-      settle(
+      runUntilQuiet(
         home,
         (url) =>
           post(url, "/v1/integrations", { id: home.sandbox.integrations[1], models: [...Home.models] }).pipe(
@@ -134,37 +134,37 @@ export const scenarios: ReadonlyArray<Scenario> = [
     sandbox: { records: 300 },
     command: ["store", "adopt", "--yes"],
     forgets: true,
-    prepare: settle
+    prepare: runUntilQuiet
   }
 ]
 
-/** A scenario whose store is prepared. */
-export interface Stage {
+/** A scenario with its prepared store. */
+export interface PreparedScenario {
   readonly scenario: Scenario
   readonly home: Home.Home
   readonly world: Contents
 }
 
-export const stage = Effect.fnUntraced(function*(scenario: Scenario) {
+export const prepareScenario = Effect.fnUntraced(function*(scenario: Scenario) {
   const home = yield* Home.make(scenario.sandbox)
   yield* scenario.prepare?.(home) ?? Effect.void
   const all = contentsOf(home.sandbox, Home.models)
   const first = `${home.sandbox.integrations[0]}/`
-  const made: Stage = { scenario, home, world: new Map([...all].filter(([key]) => key.startsWith(first))) }
-  return made
+  const stage: PreparedScenario = { scenario, home, world: new Map([...all].filter(([key]) => key.startsWith(first))) }
+  return stage
 })
 
 export interface Verdict {
-  /** The kind of step it died at; null = it never came to that step. */
+  /** The kind of the step at which the process died; null = it did not reach that step. */
   readonly diedAt: string | null
   readonly events: number
-  /** In words; must be empty. */
+  /** Violations in words; must be empty. */
   readonly problems: ReadonlyArray<string>
 }
 
-/** Kills the service at one step, starts it again, lets it read to the end and judges. */
-export const strike = Effect.fnUntraced(
-  function*({ home, scenario, world }: Stage, doom: Doom) {
+/** Kills the service at one step, starts it again, lets it read everything and judges the result. */
+export const killAtStep = Effect.fnUntraced(
+  function*({ home, scenario, world }: PreparedScenario, doom: Doom) {
     const file = join(yield* Home.folder, "rollcall.db")
     if (scenario.prepare !== undefined) yield* Effect.promise(() => copyFile(home.file, file))
     const settings = { ...home.settings, ROLLCALL_STORE: `sqlite:${file}` }
@@ -172,17 +172,20 @@ export const strike = Effect.fnUntraced(
     const follower = new Follower()
 
     const doomed = yield* launch(settings, { doom, ...(scenario.command && { command: scenario.command }) })
-    const living = Effect.gen(function*() {
+    const runScenario = Effect.gen(function*() {
       const url = yield* doomed.url
       yield* following(follower, url)
       yield* act(url)
       yield* quiet(url)
     })
-    // whoever asks a process that dies is told so by a broken connection
-    const outlived = Effect.flatMap(Effect.exit(living), (exit) => Exit.isSuccess(exit) ? Effect.void : Effect.never)
+    // a request to a dying process fails with a broken connection
+    const survived = Effect.flatMap(
+      Effect.exit(runScenario),
+      (exit) => Exit.isSuccess(exit) ? Effect.void : Effect.never
+    )
     const diedAt = yield* Effect.raceFirst(
       doomed.doomed,
-      scenario.command === undefined ? Effect.as(outlived, null) : Effect.never
+      scenario.command === undefined ? Effect.as(survived, null) : Effect.never
     )
     yield* doomed.end("SIGKILL")
 
@@ -203,7 +206,7 @@ export const strike = Effect.fnUntraced(
       problems: [
         ...oracle.breaches,
         ...differences.map(({ key, why }) => `${key}: ${why}`),
-        ...rewritten.map(([position]) => `position ${position} was read otherwise before`),
+        ...rewritten.map(([position]) => `position ${position} was read with other content before`),
         ...(scenario.forgets === true ? [] : follower.complaints),
         ...(exitCode === 0 ? [] : [`the next process ended with ${exitCode}:\n${service.log()}`])
       ]
@@ -213,25 +216,25 @@ export const strike = Effect.fnUntraced(
   Effect.scoped
 )
 
-/** Longer than any of the scenarios is. */
+/** More steps than any scenario has. */
 const mostSteps = 60
 
-/** Every step of every scenario, before and after it, told one by one, until it is enough. */
+/** Kills before and after every step of every scenario, and reports each result, until `isEnough`. */
 export const everyStep = Effect.fnUntraced(function*(
-  tell: (scenario: string, doom: Doom, verdict: Verdict) => void,
+  onVerdict: (scenario: string, doom: Doom, verdict: Verdict) => void,
   isEnough: () => boolean
 ) {
   for (const scenario of scenarios) {
     if (isEnough()) return
     yield* Effect.scoped(Effect.gen(function*() {
-      const prepared = yield* stage(scenario)
+      const prepared = yield* prepareScenario(scenario)
       for (const of of scenario.of ?? [undefined]) {
         for (let n = 1, isOver = false; n <= mostSteps && !isOver && !isEnough(); n++) {
           for (const side of ["before", "after"] as const) {
             const doom: Doom = { ...(of !== undefined && { of }), n, side, signal: "SIGKILL" }
-            const verdict = yield* strike(prepared, doom)
+            const verdict = yield* killAtStep(prepared, doom)
             isOver = verdict.diedAt === null
-            tell(scenario.name, doom, verdict)
+            onVerdict(scenario.name, doom, verdict)
             if (isOver) break
           }
         }

@@ -1,10 +1,10 @@
 /**
- * The real program as a process of its own: hides how it is started, where it listens, how it is asked and how it ends,
- * and what it tells of its durable steps.
+ * The real program as a process of its own. Hides how it is started, its address, its requests and its end,
+ * and how it reports its durable steps.
  *
  * Invariants
- * 1. Nothing of it outlives the scope in which it was launched.
- * 2. Whoever waits for it waits for a minute at most, and is told for what, with the end of its log.
+ * 1. The process never outlives the scope in which it was launched.
+ * 2. Every wait ends after at most a minute, with an error that names the awaited event and contains the end of the log.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,38 +16,38 @@ import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { pathToFileURL } from "node:url"
 import type { StreamView } from "../../../src/http/streams/StreamApi.ts"
-import type { Doom, Told } from "./Doom.ts"
+import type { Doom, StepReport } from "./Doom.ts"
 import { patience, timely } from "./Patience.ts"
 
 const program = join(import.meta.dirname, "../../../bin/rollcall.js")
 const steps = pathToFileURL(join(import.meta.dirname, "Steps.ts")).href
 
-/** Kinds of steps that take in a page of a list. */
+/** Kinds of steps that commit a page of a list. */
 const pages: ReadonlySet<string> = new Set(["backfill", "backfill's end", "sweep", "sweep's end", "poll", "poll's end"])
 
 export interface Service {
-  /** Address of its operating API once it says that it started; dies with its log if it ends before that. */
+  /** Address of the HTTP API, once the service reports its start; dies with the log if the process ends before. */
   readonly url: Effect.Effect<string>
-  /** Whether the process is still there. */
+  /** Whether the process still runs. */
   readonly alive: () => boolean
   readonly pid: number
-  /** Kinds of its durable steps so far, oldest first. */
+  /** Kinds of the durable steps so far, oldest first. */
   readonly steps: ReadonlyArray<string>
-  /** From its start to the first page that it committed, ms; null = none yet. */
+  /** From the start of the process to its first committed page, ms; null = no page yet. */
   readonly recovery: () => number | null
-  /** Whether it has begun a transaction that is not committed. */
+  /** Whether a transaction is open. */
   readonly isWriting: () => boolean
-  /** Once it is at the step it was doomed at: the kind of that step; null if it ends before. */
+  /** The kind of the step at which the injected signal was sent; null if the process ends before. */
   readonly doomed: Effect.Effect<string | null>
-  /** Waits for the end, however it comes; the exit code, null after `SIGKILL`. */
+  /** Waits for the end; the exit code, null after `SIGKILL`. */
   readonly ended: Effect.Effect<number | null>
   /** Sends the signal and waits for the end; the exit code, null after `SIGKILL`. */
   readonly end: (signal: "SIGKILL" | "SIGTERM") => Effect.Effect<number | null>
-  /** Sends the signal and waits for nothing. */
+  /** Sends the signal without waiting. */
   readonly signal: (signal: "SIGSTOP" | "SIGCONT") => Effect.Effect<void>
-  /** Waits until its log holds a line with this text; dies with the log if it ends before. */
+  /** Waits until the log contains this text; dies with the log if the process ends before. */
   readonly says: (text: string) => Effect.Effect<void>
-  /** The last lines of its log. */
+  /** The last lines of the log. */
   readonly log: () => string
 }
 
@@ -57,7 +57,7 @@ export interface Launch {
   readonly doom?: Doom | undefined
 }
 
-/** `rollcall start` on a free port with these settings; its environment is this process's without our own variables. */
+/** `rollcall start` on a free port with these settings; it inherits the environment except the service's own variables. */
 export const launch = (
   settings: Readonly<Record<string, string>>,
   { command = ["start"], doom }: Launch = {}
@@ -78,18 +78,18 @@ export const launch = (
         },
         stdio: ["ignore", "ignore", "pipe", "pipe"]
       })
-      const done: Array<string> = []
+      const doneSteps: Array<string> = []
       let recovery: number | null = null
       let isWriting = false
       const doomed = new Promise<string | null>((resolve) =>
         createInterface(child.stdio[3] as Readable).on("line", (line) => {
-          const told: Told = JSON.parse(line)
-          if ("writing" in told) isWriting = told.writing
-          else if ("doomed" in told) resolve(told.doomed)
+          const report: StepReport = JSON.parse(line)
+          if ("writing" in report) isWriting = report.writing
+          else if ("doomed" in report) resolve(report.doomed)
           else {
             isWriting = false
-            done.push(told.of)
-            if (pages.has(told.of)) recovery ??= told.at - launchedAt
+            doneSteps.push(report.of)
+            if (pages.has(report.of)) recovery ??= report.at - launchedAt
           }
         }).on("close", () => resolve(null))
       )
@@ -101,32 +101,32 @@ export const launch = (
           lines.push(line)
           news.emit("line")
           if (lines.length > 500) lines.shift()
-          const fact: { message?: string; url?: string } = line.startsWith("{") ? JSON.parse(line) : {}
-          if (fact.message === "started" && fact.url !== undefined) resolve(fact.url)
-        }).on("close", () => reject(new Error(`the service ended before it had started:\n${lines.join("\n")}`)))
+          const entry: { message?: string; url?: string } = line.startsWith("{") ? JSON.parse(line) : {}
+          if (entry.message === "started" && entry.url !== undefined) resolve(entry.url)
+        }).on("close", () => reject(new Error(`the service ended before it started:\n${lines.join("\n")}`)))
       })
       started.catch(() => undefined)
-      const standing = () => `process ${child.pid}, last step ${done.at(-1) ?? "none"}\n${lines.join("\n")}`
+      const stateText = () => `process ${child.pid}, last step ${doneSteps.at(-1) ?? "none"}\n${lines.join("\n")}`
       const awaited = <A>(promise: Promise<A>, what: string) =>
-        Effect.promise(() => timely(promise, `the service to ${what}`, standing))
-      const said = async (text: string) => {
+        Effect.promise(() => timely(promise, `the service to ${what}`, stateText))
+      const logged = async (text: string) => {
         while (!lines.some((line) => line.includes(text))) {
           const next = await Promise.race([once(news, "line"), ended.then(() => null)])
-          if (next === null) throw new Error(`the service ended before it said "${text}":\n${lines.join("\n")}`)
+          if (next === null) throw new Error(`the service ended before it logged "${text}":\n${lines.join("\n")}`)
         }
       }
       const service: Service = {
         url: awaited(started, "start"),
         alive: () => child.exitCode === null && child.signalCode === null,
         pid: child.pid ?? 0,
-        steps: done,
+        steps: doneSteps,
         recovery: () => recovery,
         isWriting: () => isWriting,
-        doomed: awaited(doomed, `come to ${JSON.stringify(doom)}`),
+        doomed: awaited(doomed, `reach ${JSON.stringify(doom)}`),
         ended: awaited(ended, "end"),
         signal: (signal) => Effect.sync(() => child.kill(signal)),
         end: (signal) => Effect.andThen(Effect.sync(() => child.kill(signal)), awaited(ended, `end after ${signal}`)),
-        says: (text) => Effect.suspend(() => awaited(said(text), `say "${text}"`)),
+        says: (text) => Effect.suspend(() => awaited(logged(text), `log "${text}"`)),
         log: () => lines.join("\n")
       }
       return service
@@ -134,14 +134,14 @@ export const launch = (
     (service) => service.end("SIGKILL")
   )
 
-/** What the operating API answers; dies if it does not want to, takes too long, or if the connection breaks. */
+/** The response of the HTTP API; dies on an error status, after the time limit, or if the connection breaks. */
 export const ask = (url: string, path: string, request: RequestInit = {}): Effect.Effect<string> =>
   Effect.promise(async () => {
     const signal = AbortSignal.timeout(Duration.toMillis(patience))
     const response = await fetch(`${url}${path}`, { ...request, signal })
     const text = await timely(response.text(), `the rest of ${path}`)
-    // 409: done already, or no longer to be done
-    if (!response.ok && response.status !== 409) throw new Error(`${path} was answered ${response.status}: ${text}`)
+    // 409: the command was applied already, or is no longer possible
+    if (!response.ok && response.status !== 409) throw new Error(`${path} returned ${response.status}: ${text}`)
     return text
   })
 
@@ -151,7 +151,7 @@ export const post = (url: string, path: string, body?: unknown): Effect.Effect<s
     ...(body !== undefined && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
   })
 
-/** Approves every open hold; whether there was any. */
+/** Approves every open hold; returns whether there was one. */
 export const approveAll = Effect.fnUntraced(function*(url: string) {
   const { items }: { readonly items: ReadonlyArray<{ readonly id: number }> } = JSON.parse(
     yield* ask(url, "/v1/holds?state=open")

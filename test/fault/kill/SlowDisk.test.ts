@@ -1,6 +1,6 @@
 /**
- * The running service on a disk that takes 300 ms to confirm a write: `fsync` and `fdatasync` of the whole process are
- * replaced by slow ones, compiled here.
+ * The running service on a disk that takes 300 ms to confirm a write: slow versions of `fsync` and `fdatasync`, compiled
+ * here, replace those of the whole process.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -12,11 +12,11 @@ import { until } from "./Patience.ts"
 import { launch, streams } from "./Service.ts"
 
 const syncMillis = 300
-/** A probe that is answered later has most likely failed. */
+/** A probe that takes longer has most likely failed. */
 const worstMillis = 1_000
 
 const missing = ((): string | null => {
-  if (process.platform !== "linux") return "LD_PRELOAD is of Linux"
+  if (process.platform !== "linux") return "LD_PRELOAD needs Linux"
   try {
     execFileSync("gcc", ["--version"], { stdio: "ignore" })
     return null
@@ -33,22 +33,22 @@ int fsync(int fd) { usleep(${syncMillis * 1000}); return syscall(SYS_fsync, fd);
 int fdatasync(int fd) { usleep(${syncMillis * 1000}); return syscall(SYS_fdatasync, fd); }
 `
 
-/** The library that makes the disk slow, in `folder`. */
-const slowness = (folder: string): string => {
+/** Builds the library that makes the disk slow, in `folder`. */
+const buildSlowLibrary = (folder: string): string => {
   const [code, library] = [join(folder, "slow.c"), join(folder, "slow.so")]
   writeFileSync(code, source)
   execFileSync("gcc", ["-D_DEFAULT_SOURCE", "-shared", "-fPIC", "-o", library, code])
   return library
 }
 
-/** Asks until `over`, and gives how long each answer took, ms. */
+/** Sends requests until `over`, and returns their durations, ms. */
 const timesOf = (address: string, over: () => boolean) =>
   Effect.promise(async () => {
     const times: Array<number> = []
     while (!over()) {
-      const begunAt = performance.now()
+      const startedAt = performance.now()
       const { status } = await fetch(address)
-      times.push(performance.now() - begunAt)
+      times.push(performance.now() - startedAt)
       assert.strictEqual(status, 200)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
@@ -57,7 +57,7 @@ const timesOf = (address: string, over: () => boolean) =>
 
 describe.skipIf(missing !== null)(`a slow disk${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   it.live(
-    `does not keep the process from saying that it is alive while backfills run: ${syncMillis} ms to confirm a write (X10)`,
+    `does not delay the liveness probe while backfills run: ${syncMillis} ms to confirm a write (X10)`,
     () =>
       Effect.gen(function*() {
         const { settings } = yield* Home.make({ records: 5_000 })
@@ -65,7 +65,7 @@ describe.skipIf(missing !== null)(`a slow disk${missing === null ? "" : `, skipp
           ...settings,
           ROLLCALL_INTERVAL: "1 hour",
           ROLLCALL_SWEEP_INTERVAL: "1 hour",
-          LD_PRELOAD: slowness(yield* Home.folder)
+          LD_PRELOAD: buildSlowLibrary(yield* Home.folder)
         })
         const url = yield* service.url
         let isOver = false

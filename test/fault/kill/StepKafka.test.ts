@@ -1,4 +1,4 @@
-/** Deaths, frozen processes and a stopped broker around the sink's commit, read back with kcat. */
+/** Kills, frozen processes and a stopped broker around the sink's commit; kcat reads the topics back. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
@@ -28,8 +28,8 @@ type Home = Effect.Success<ReturnType<typeof home>>
 const positionIn = (metrics: string) => Number(/^rollcall_relay_position (\S+)$/m.exec(metrics)?.[1] ?? 0)
 const numberOf = (position: string) => Number(position.split("-")[2])
 
-/** The world stands still, all of it is in the log, and all of the log in the sink: each event once. */
-const isTrue = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home, service: Service) {
+/** Checks that the log contains the whole world, and the sink the whole log, each event once. */
+const assertConsistent = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home, service: Service) {
   const url = yield* service.url
   yield* sandbox.freeze
   yield* quiet(url)
@@ -55,7 +55,7 @@ const isTrue = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home, se
   return events
 })
 
-/** What the compacted topic keeps of each record, and what the log says of it last. */
+/** Compares the latest record states in the compacted topic with those in the log. */
 const statesAgree = Effect.fnUntraced(function*({ brokers, topic }: Home, events: ReadonlyArray<Event>) {
   for (const model of Home.models) {
     const kept = new Map(
@@ -75,13 +75,13 @@ const progressOf = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home
   const messages = yield* Kcat.read(brokers, `${topic}.progress`)
   const integration = sandbox.integrations[0] ?? ""
   return messages.filter(({ key }) => key.startsWith(`${integration}/`)).map(({ key, payload }) => {
-    const word: { readonly complete_to: string; readonly position: string } = JSON.parse(payload ?? "")
-    return { key, completeTo: Date.parse(word.complete_to), position: numberOf(word.position) }
+    const report: { readonly complete_to: string; readonly position: string } = JSON.parse(payload ?? "")
+    return { key, completeTo: Date.parse(report.complete_to), position: numberOf(report.position) }
   })
 })
 
-const dooms: ReadonlyArray<Omit<Doom, "of" | "signal">> = [
-  // the first is that of opening, which only fences; then the topics are written down, once, before anything is published
+const kills: ReadonlyArray<Omit<Doom, "of" | "signal">> = [
+  // the first commit opens the sink, which only fences; the next one records the topics, once, before anything is published
   { n: 2, side: "before" },
   { n: 3, side: "before" },
   { n: 2, side: "after" }
@@ -92,22 +92,22 @@ describe.skipIf(missing !== null)(
   () => {
     layer(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
       it.effect(
-        "X4: killed right before and right after it, a read_committed reader sees every event once",
+        "a read_committed reader sees every event once although the relay is killed before and after the commit (X4)",
         () =>
           Effect.gen(function*() {
             const own = yield* home()
-            for (const doom of dooms) {
+            for (const doom of kills) {
               const doomed = yield* launch(own.settings, { doom: { ...doom, of: "sink", signal: "SIGKILL" } })
               assert.strictEqual(yield* doomed.doomed, "sink")
               yield* doomed.ended
             }
-            yield* isTrue(own, yield* launch(own.settings))
+            yield* assertConsistent(own, yield* launch(own.settings))
           }),
         90_000
       )
 
       it.effect(
-        "X15: frozen right before it while another took over, it wakes fenced, says so and exits",
+        "a relay that is frozen before its commit wakes up fenced after a takeover, logs it and exits (X15)",
         () =>
           Effect.gen(function*() {
             const own = yield* home()
@@ -115,23 +115,23 @@ describe.skipIf(missing !== null)(
               doom: { of: "sink", n: 3, side: "before", signal: "SIGSTOP" }
             })
             assert.strictEqual(yield* frozen.doomed, "sink")
-            const heir = yield* launch(own.settings)
-            const url = yield* heir.url
+            const successor = yield* launch(own.settings)
+            const url = yield* successor.url
             const position = Effect.map(ask(url, "/metrics"), positionIn)
             yield* until("the relay to publish something", position, (position) => position > 0)
             yield* frozen.signal("SIGCONT")
             assert.strictEqual(yield* frozen.ended, 1)
             assert.include(frozen.log(), "another process owns")
-            yield* isTrue(own, heir)
+            yield* assertConsistent(own, successor)
           }),
         90_000
       )
 
       it.effect(
-        "K2, X10: a broker stopped and started in mid-run: events, state and progress are whole, none goes back",
+        "after a broker restart, events, state and progress are complete and none goes back (K2, X10)",
         (ctx) =>
           Effect.gen(function*() {
-            if (!Broker.controllable) return ctx.skip("the broker is not ours to stop")
+            if (!Broker.controllable) return ctx.skip("this test cannot stop the broker")
             const own = yield* home()
             const config = join(dirname(own.file), "rollcall.config.ts")
             yield* Effect.promise(() =>
@@ -148,21 +148,21 @@ describe.skipIf(missing !== null)(
             yield* Effect.sleep("2 seconds")
             yield* broker.start
             const backAt = Date.now()
-            const events = yield* isTrue(own, service)
+            const events = yield* assertConsistent(own, service)
             yield* statesAgree(own, events)
-            // told every ten seconds
-            const isTold = (words: Effect.Success<ReturnType<typeof progressOf>>) => (model: string) =>
-              words.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
-            const told = yield* until(
+            // reported every ten seconds
+            const isReported = (reports: Effect.Success<ReturnType<typeof progressOf>>) => (model: string) =>
+              reports.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
+            const progress = yield* until(
               "progress since then",
               progressOf(own),
-              (words) => Home.models.every(isTold(words))
+              (reports) => Home.models.every(isReported(reports))
             )
-            for (const words of Map.groupBy(told, ({ key }) => key).values()) {
-              const times = words.map(({ completeTo }) => completeTo)
+            for (const reports of Map.groupBy(progress, ({ key }) => key).values()) {
+              const times = reports.map(({ completeTo }) => completeTo)
               assert.deepStrictEqual(times, times.toSorted((one, other) => one - other))
             }
-            assert.isAtMost(Math.max(...told.map(({ position }) => position)), events.length)
+            assert.isAtMost(Math.max(...progress.map(({ position }) => position)), events.length)
             const views = yield* streams(url)
             assert.isTrue(views.every(({ blocked, failing }) => blocked === null && failing === null))
             assert.strictEqual(yield* service.end("SIGTERM"), 0)

@@ -1,65 +1,65 @@
 /**
- * Loaded before the program (`node --import`): tells of each durable step of the process, and kills or freezes it right
- * before or right after one. The program itself knows nothing of this.
+ * Loaded before the program (`node --import`): reports each durable step of the process, and kills or freezes the process right
+ * before or right after one of them. The program itself is not modified.
  *
  * Invariants
- * 1. A step is what outlives the process: a commit of the store, a statement of it that stands alone, a commit of the sink.
+ * 1. A step is a change that outlives the process: a commit of the store, a statement outside a transaction, or a commit of the sink.
  *
  * Gotchas
- * - Steps are told on file descriptor 3, synchronously: what was told happened, even if the process dies in the next moment.
- * - What a transaction was about is told from its statements; renamed tables show as steps called `other`.
+ * - Steps are reported on file descriptor 3, synchronously: a reported step happened, even if the process dies in the next moment.
+ * - The kind of a transaction is derived from its statements; after a table is renamed its steps are called `other`.
  */
 import { writeSync } from "node:fs"
 import { createRequire } from "node:module"
 import { DatabaseSync, type StatementSync } from "node:sqlite"
-import type { Doom, Told } from "./Doom.ts"
+import type { Doom, StepReport } from "./Doom.ts"
 
 const doom: Doom | null = JSON.parse(process.env["DOOM"] ?? "null")
-const told = (what: Told) => writeSync(3, `${JSON.stringify(what)}\n`)
+const report = (what: StepReport) => writeSync(3, `${JSON.stringify(what)}\n`)
 
 let steps = 0
 let matching = 0
 
 const die = (signal: Doom["signal"]): void => {
   process.kill(process.pid, signal)
-  // a frozen process goes on from here, a killed one never comes back
+  // a frozen process continues from here, a killed one never does
   if (signal === "SIGKILL") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 }
 
-/** Around one step: `of` says what it is about. Returns what to call once it is done. */
+/** Wraps one step of kind `of`. Returns the function to call when the step is done. */
 const around = (of: string): () => void => {
   steps++
-  const isMeant = doom !== null && (doom.of === undefined || doom.of === of) && ++matching === doom.n
+  const isTarget = doom !== null && (doom.of === undefined || doom.of === of) && ++matching === doom.n
   const end = () => {
-    told({ doomed: of, at: Date.now() })
+    report({ doomed: of, at: Date.now() })
     die(doom!.signal)
   }
-  if (isMeant && doom.side === "before") end()
+  if (isTarget && doom.side === "before") end()
   return () => {
-    told({ step: steps, of, at: Date.now() })
-    if (isMeant && doom.side === "after") end()
+    report({ step: steps, of, at: Date.now() })
+    if (isTarget && doom.side === "after") end()
   }
 }
 
 // ---- the store ----------------------------------------------------------------------------------------------------
 
-interface Reading {
+interface Run {
   readonly id: number
 }
 
-/** As far as it tells which reading a page belongs to. */
+/** The properties that show to which run a page belongs. */
 interface StreamState {
   readonly integration: string
   readonly model: string
   readonly phase: string
-  readonly sweep: Reading | null
-  readonly lastPoll: Reading | null
-  readonly lastSweep: Reading | null
+  readonly sweep: Run | null
+  readonly lastPoll: Run | null
+  readonly lastSweep: Run | null
 }
 
 const states = new Map<string, StreamState>()
 
-/** Which page it was that left its stream like this. */
+/** The kind of the page that left its stream in this state. */
 const pageOf = (stream: string, after: StreamState): string => {
   const before = states.get(stream)
   states.set(stream, after)
@@ -89,7 +89,7 @@ const kinds: ReadonlyArray<readonly [kind: string, sql: RegExp, value?: RegExp]>
   ["integration", /INSERT INTO integrations/]
 ]
 
-const about = (statements: ReadonlyArray<Statement>): string => {
+const kindOf = (statements: ReadonlyArray<Statement>): string => {
   let of = "other"
   for (const [sql, values] of statements) {
     if (!/UPDATE streams SET state/.test(sql)) continue
@@ -114,19 +114,19 @@ const watch = (database: DatabaseSync, statement: StatementSync, sql: string): S
     const original: (...values: ReadonlyArray<never>) => unknown = statement[name].bind(statement)
     const watched = (...values: ReadonlyArray<never>) => {
       if (/^BEGIN/i.test(text)) {
-        const begun = original(...values)
+        const started = original(...values)
         open = []
-        told({ writing: true })
-        return begun
+        report({ writing: true })
+        return started
       }
-      if (text === "ROLLBACK") told({ writing: false })
+      if (text === "ROLLBACK") report({ writing: false })
       open.push([text, values])
       const isStep = text === "COMMIT" ? open.some(([sql]) => writing.test(sql)) : writes && !database.isTransaction
       if (!isStep) {
-        if (text === "COMMIT") told({ writing: false })
+        if (text === "COMMIT") report({ writing: false })
         return original(...values)
       }
-      const done = around(about(text === "COMMIT" ? open : [[text, values]]))
+      const done = around(kindOf(text === "COMMIT" ? open : [[text, values]]))
       const result = original(...values)
       done()
       return result

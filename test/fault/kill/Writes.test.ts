@@ -1,4 +1,4 @@
-/** Real processes that are frozen, taken over, killed and stopped while a plugin's write waits for its turn. */
+/** Real processes that are frozen, taken over, killed and stopped while a plugin's write waits for its slot. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdir, realpath, symlink, writeFile } from "node:fs/promises"
@@ -7,12 +7,12 @@ import * as Home from "./Home.ts"
 import { until } from "./Patience.ts"
 import { ask, launch, post } from "./Service.ts"
 
-/** How long the API makes an account wait. */
+/** How long the API makes an account wait, in seconds. */
 const pauseSeconds = 8
 
 const root = join(import.meta.dirname, "../../..")
 
-/** Adds one link to each application that comes in, or was there before. */
+/** Adds one link to each new application, or also to each existing one. */
 const configOf = (url: string, integration: string, existing: boolean) => `
 import { defineConfig, secret } from "rollcall"
 import * as Plugin from "rollcall/plugin"
@@ -30,9 +30,9 @@ export default defineConfig({
 })
 `
 
-/** The service with that plugin, and what the API was asked for. */
+/** The service with that plugin, and helpers that watch its writes. */
 const make = Effect.fnUntraced(function*({ existing }: { readonly existing: boolean }) {
-  // one record, and nothing beside its delivery would notice that another process took over
+  // With one existing record, the process does nothing besides its delivery that would detect the takeover.
   const home = yield* Home.make(existing ? { records: 1 } : {})
   const { sandbox } = home
   const integration = sandbox.integrations[0] ?? ""
@@ -44,7 +44,7 @@ const make = Effect.fnUntraced(function*({ existing }: { readonly existing: bool
     await writeFile(join(folder, "rollcall.config.ts"), configOf(sandbox.url, integration, existing))
   })
   const { ROLLCALL_API_URL: _, ROLLCALL_INTEGRATIONS: __, ROLLCALL_MODELS: ___, ...settings } = home.settings
-  // where nothing is to happen but what is there already, nothing else is read
+  // a test of existing records needs no further runs
   const calm = { ROLLCALL_INTERVAL: "1 hour", ROLLCALL_SWEEP_INTERVAL: "1 hour" }
   const start = (details: Parameters<typeof launch>[1] = {}) =>
     launch({ ...settings, ...(existing && calm) }, {
@@ -52,18 +52,18 @@ const make = Effect.fnUntraced(function*({ existing }: { readonly existing: bool
       ...details
     })
 
-  /** Statuses of the writes that the API was asked for. */
+  /** Statuses of the writes that the API received. */
   const writes = Effect.map(
     sandbox.requests,
     (requests) => requests.filter(({ path }) => path.endsWith("/result-links")).map(({ status }) => status)
   )
-  const asked = (...statuses: ReadonlyArray<number>) =>
+  const awaitWrites = (...statuses: ReadonlyArray<number>) =>
     until(`writes ${statuses.join()}`, writes, (seen) => seen.join() === statuses.join())
   const limit = sandbox.setFaults({
     faults: [{ kind: "rate_limit", endpoint: "addResultLink", retryAfter: pauseSeconds, count: 1 }]
   })
   const apply = sandbox.mutate({ op: "simulate", integration, kind: "applied" })
-  const letters = (url: string): Effect.Effect<ReadonlyArray<unknown>> =>
+  const deadLetters = (url: string): Effect.Effect<ReadonlyArray<unknown>> =>
     Effect.map(ask(url, "/v1/deadletters"), (text) => JSON.parse(text).items)
   const isLive = (url: string) =>
     until(
@@ -72,10 +72,10 @@ const make = Effect.fnUntraced(function*({ existing }: { readonly existing: bool
       (text) => JSON.parse(text).items.every(({ phase }: { readonly phase: string }) => phase === "live")
     )
 
-  return { asked, apply, isLive, letters, limit, start, writes }
+  return { awaitWrites, apply, isLive, deadLetters, limit, start, writes }
 })
 
-/** One whose write was refused for the rate limit, and waits: that nothing was done is written down. */
+/** A service whose write was rejected by the rate limit and waits; the journal records that it had no effect. */
 const waiting = Effect.gen(function*() {
   const home = yield* make({ existing: false })
   const service = yield* home.start()
@@ -83,9 +83,9 @@ const waiting = Effect.gen(function*() {
   yield* home.isLive(url)
   yield* home.limit
   yield* home.apply
-  yield* home.asked(429)
+  yield* home.awaitWrites(429)
   yield* until(
-    "the refusal to be written down",
+    "the rejection to be recorded",
     Effect.sync(() => service.steps),
     (steps) => steps.includes("withdrawal")
   )
@@ -94,89 +94,89 @@ const waiting = Effect.gen(function*() {
 
 const passed = Effect.sleep(`${pauseSeconds + 2} seconds`)
 
-describe("a write that waits for its turn", () => {
+describe("a write that waits for its slot", () => {
   it.live(
-    "leaves no more once its process was frozen and another took over, which does it once (X16)",
+    "is not sent after its process was frozen and another took over; the successor sends it once (X16)",
     () =>
       Effect.gen(function*() {
-        const { asked, letters, service, start, writes } = yield* waiting
+        const { awaitWrites, deadLetters, service, start, writes } = yield* waiting
         yield* service.signal("SIGSTOP")
-        const heir = yield* start()
-        const url = yield* heir.url
-        yield* asked(429, 200)
+        const successor = yield* start()
+        const url = yield* successor.url
+        yield* awaitWrites(429, 200)
         yield* passed
         yield* service.signal("SIGCONT")
         assert.strictEqual(yield* service.ended, 1)
         assert.deepStrictEqual(yield* writes, [429, 200])
-        assert.deepStrictEqual(yield* letters(url), [])
+        assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
     90_000
   )
 
   it.live(
-    "is done by the next process, and of no unknown outcome, when its own is killed (L4)",
+    "is sent by the next process, without an unknown outcome, when its own is killed (L4)",
     () =>
       Effect.gen(function*() {
-        const { asked, letters, service, start } = yield* waiting
+        const { awaitWrites, deadLetters, service, start } = yield* waiting
         yield* service.end("SIGKILL")
-        const heir = yield* start()
-        const url = yield* heir.url
-        yield* asked(429, 200)
-        assert.deepStrictEqual(yield* letters(url), [])
+        const successor = yield* start()
+        const url = yield* successor.url
+        yield* awaitWrites(429, 200)
+        assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
     90_000
   )
 
   it.live(
-    "keeps no SIGTERM waiting, and is done by the next process (L4)",
+    "does not delay a SIGTERM, and is sent by the next process (L4)",
     () =>
       Effect.gen(function*() {
-        const { asked, letters, service, start, writes } = yield* waiting
+        const { awaitWrites, deadLetters, service, start, writes } = yield* waiting
         const stoppedAt = Date.now()
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
         assert.isBelow(Date.now() - stoppedAt, pauseSeconds * 1000 / 2)
         assert.deepStrictEqual(yield* writes, [429])
-        const heir = yield* start()
-        const url = yield* heir.url
-        yield* asked(429, 200)
-        assert.deepStrictEqual(yield* letters(url), [])
+        const successor = yield* start()
+        const url = yield* successor.url
+        yield* awaitWrites(429, 200)
+        assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
     90_000
   )
 
   it.live(
-    "leaves no more once all writes are stopped, and at once when they are resumed (X16)",
+    "is not sent once all writes are stopped, and immediately when they are resumed (X16)",
     () =>
       Effect.gen(function*() {
-        const { asked, letters, url, writes } = yield* waiting
+        const { awaitWrites, deadLetters, url, writes } = yield* waiting
         yield* post(url, "/v1/plugins/writes/stop")
         yield* passed
         assert.deepStrictEqual(yield* writes, [429])
         const resumedAt = Date.now()
         yield* post(url, "/v1/plugins/writes/resume")
-        yield* asked(429, 200)
+        yield* awaitWrites(429, 200)
         assert.isBelow(Date.now() - resumedAt, 10_000)
-        assert.deepStrictEqual(yield* letters(url), [])
+        assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
     90_000
   )
 })
 
-describe("a write that is about to leave", () => {
+describe("a write that is about to be sent", () => {
   it.live(
-    "does not leave once its process was frozen right after the intent, and another took over (X16)",
+    "is not sent when its process was frozen right after the intent and another took over (X16)",
     () =>
       Effect.gen(function*() {
-        const { letters, start, writes } = yield* make({ existing: true })
+        const { deadLetters, start, writes } = yield* make({ existing: true })
         const service = yield* start({ doom: { of: "intent", n: 1, side: "after", signal: "SIGSTOP" } })
         assert.strictEqual(yield* service.doomed, "intent")
-        const heir = yield* start()
-        const url = yield* heir.url
-        // whether it was sent, the heir cannot know
-        yield* until("a dead letter", letters(url), (items) => items.length === 1)
+        const successor = yield* start()
+        const url = yield* successor.url
+        // the successor cannot know whether the write was sent
+        yield* until("a dead letter", deadLetters(url), (items) => items.length === 1)
         yield* Effect.sleep("11 seconds")
         yield* service.signal("SIGCONT")
-        yield* service.says("delivering stopped")
+        yield* service.says("delivery stopped")
         yield* Effect.sleep("1 second")
         assert.deepStrictEqual(yield* writes, [])
       }),

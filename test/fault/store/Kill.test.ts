@@ -14,7 +14,7 @@ import { tags } from "../../conformance/StoreSamples.ts"
 const rounds = 10
 const writer = fileURLToPath(new URL("./Writer.ts", import.meta.url))
 
-/** Lets the writer commit for a while, kills it, and says which commit was the last that it saw return. */
+/** Lets the writer commit for a while, kills it, and returns the last commit that the writer reported. */
 const writeUntilKilled = (file: string, millis: number, where: "main" | "thread") =>
   Effect.promise(async () => {
     const child = spawn(process.execPath, [writer, file, where], { stdio: ["ignore", "pipe", "inherit"] })
@@ -27,7 +27,7 @@ const writeUntilKilled = (file: string, millis: number, where: "main" | "thread"
     return Number(output.slice(0, output.lastIndexOf("\n")).split("\n").at(-1))
   })
 
-/** Reads the whole log and holds it against heads, state and pending rows. */
+/** Reads the whole log and compares it with heads, state and pending rows. */
 const inspect = Effect.gen(function*() {
   const store = yield* Store
   const latest = new Map<string, { position: number; version: number; after: string | null }>()
@@ -59,7 +59,7 @@ const inspect = Effect.gen(function*() {
 })
 
 describe("the SQLite store of a killed process", () => {
-  it.live(`X1, X2: after SIGKILL at ${rounds} random moments nothing that was committed is lost and nothing is half there`, () =>
+  it.live(`has every commit, and no partial one, after SIGKILL at ${rounds} random moments (X1, X2)`, () =>
     Effect.gen(function*() {
       const directory = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-kill-"))),

@@ -1,4 +1,4 @@
-/** A process that commits to the store in `argv[2]` until it is killed; each line it prints is a commit that returned. */
+/** A process that commits to the store in `argv[2]` until it is killed. It prints a line after each commit. */
 import * as Effect from "effect/Effect"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -11,7 +11,7 @@ const program = Effect.gen(function*() {
   yield* store.ensureStreams([stateOf(tags)])
   const owner = yield* store.takeOwnership("capture")
   while (true) {
-    const reading = yield* store.transact(owner, tags, (tx) =>
+    const runId = yield* store.transact(owner, tags, (tx) =>
       Effect.gen(function*() {
         const next = tx.state.lastRunId + 1
         const ids = Array.from({ length: recordsPerCommit }, (_, index) => `r${(next * 7 + index * 13) % 500}`)
@@ -25,7 +25,7 @@ const program = Effect.gen(function*() {
         yield* tx.saveState({ ...tx.state, lastRunId: next, watermark: next * recordsPerCommit })
         return next
       }))
-    process.stdout.write(`${reading}\n`)
+    process.stdout.write(`${runId}\n`)
     yield* Effect.yieldNow
   }
 })

@@ -86,8 +86,8 @@ const contained = [
     `setTimeout(() => { throw new Error("lost") }, 10); await new Promise((resolve) => setTimeout(resolve, 100))`,
     /thrown in a timer or a callback/
   ],
-  ["process.exit", `process.exit(3)`, /it called process\.exit/],
-  ["process.exit whose exception is caught", `try { process.exit(3) } catch {}`, /it called process\.exit/]
+  ["process.exit", `process.exit(3)`, /process\.exit was called/],
+  ["process.exit whose exception is caught", `try { process.exit(3) } catch {}`, /process\.exit was called/]
 ] as const
 
 describe("a handler that would end the process", () => {
@@ -139,7 +139,7 @@ describe("a handler that would end the process", () => {
           beside(`setTimeout(() => { throw new Error("lost") }, 300)`)
         )
         const service = start(["start"], environment, directory)
-        await service.says(/an attempt that had ended left something behind that failed/, "stderr")
+        await service.says(/uncaught error of an attempt that had already ended/, "stderr")
         assert.match(service.stderr, /"plugin":"poison","handler":"ats\.tag\.created"/)
         const metrics = await (await fetch(`${api}/metrics`)).text()
         assert.match(metrics, /rollcall_handler_uncaught_errors_total\{.*plugin="poison".*\} 1/)
@@ -158,7 +158,7 @@ describe("a handler that would end the process", () => {
         beside(`setTimeout(() => { throw new Error("lost") }, 10); await new Promise((done) => setTimeout(done, 100))`)
       )
       const service = start(["start"], environment, directory)
-      await service.says(/a delivery was given up/, "stderr")
+      await service.says(/delivery became a dead letter/, "stderr")
       const replay = ["plugins", "replay", "poison", "ats.tag.created", "--from", "2020-01-01T00:00:00Z", "--dry-run"]
       const { code, stderr, stdout } = await start(replay, environment, directory).ended
       assert.strictEqual(code, 0, stderr)
@@ -178,7 +178,7 @@ describe("a handler that would end the process", () => {
         const { code, stderr } = await service.ended
         assert.strictEqual(code, 1)
         const last = JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
-        assert.match(last.message, /the process ends: an error came up that belongs to no attempt/)
+        assert.match(last.message, /the process ends: an uncaught error could not be traced to a plugin/)
         assert.include(last.error, "ours")
       }),
     60_000

@@ -119,11 +119,11 @@ describe("a plugin with faults", () => {
     .on("ats.tag.creatd" as any, {}, async () => {})
     .on("ats.tag.deleted", {}, undefined as any)`
   const faults = [
-    /plugin "hasty": needs\.writes "addTags" is .* Did you mean "addTag"\?/,
-    /handler "ats\.tag\.created": timeout "1 minit" is (no length of time|not a duration)/,
-    /handler "ats\.tag\.created": attmpts is .* Did you mean "attempts"\?/,
-    /the trigger "ats\.tag\.creatd" does not exist.* Did you mean "ats\.tag\.created"\?/,
-    /handler "ats\.tag\.deleted": there is no handler/
+    /plugin "hasty": needs\.writes "addTags" is not known.* Did you mean "addTag"\?/,
+    /handler "ats\.tag\.created": timeout "1 minit" is not a duration/,
+    /handler "ats\.tag\.created": attmpts is not known.* Did you mean "attempts"\?/,
+    /"ats\.tag\.creatd" is not a trigger.* Did you mean "ats\.tag\.created"\?/,
+    /handler "ats\.tag\.deleted": the handler is missing/
   ]
 
   it("is reported by doctor with each fault, and start refuses it (L23)", () =>

@@ -19,14 +19,14 @@ describe("streams", () => {
       assert.match((await run(["streams", "pause", name], own)).stdout, /paused/)
       const refused = await run(["streams", "poll", name], own)
       assert.strictEqual(refused.code, 1)
-      assert.match(refused.stderr, /the stream is paused: resume it first/)
+      assert.match(refused.stderr, /the stream is paused: resume the stream first/)
       assert.isFalse(JSON.parse((await run(["streams", "resume", name, "--json"], own)).stdout).paused)
       for (const act of ["poll", "sweep", "backfill"]) {
         const { code, stderr } = await run(["streams", act, name], own)
         assert.strictEqual(code, 0, stderr)
       }
       const early = await run(["streams", "rewind", name, "--to", "2999-01-01T00:00:00Z"], own)
-      assert.match(early.stderr, /after its watermark: choose a time before 2/)
+      assert.match(early.stderr, /after the watermark: choose a time before 2/)
 
       const { records } = await (await fetch(`${api}/v1/records?integration=sandbox:everything&model=ats.tag`)).json()
       const vanished: string = records[0].id

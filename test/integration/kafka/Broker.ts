@@ -1,14 +1,14 @@
 /**
- * A real Kafka broker for tests: finds one, or makes one from Maven Central's jars, and starts, stops and restarts it.
+ * A real Kafka broker for tests: uses an existing one, or starts one from Maven Central's jars, and can stop and restart it.
  *
  * Invariants
- * 1. The broker of a test belongs to its scope: process and data directory are gone when the scope closes.
- * 2. A restart keeps port and data directory, so that clients meet the same broker again.
+ * 1. The broker of a test belongs to its scope: the process and its data directory are removed when the scope closes
+ * 2. A restart keeps the port and the data directory, so clients find the same broker again
  *
  * Gotchas
- * - A broker given by `KAFKA_BROKERS` is shared and cannot be stopped; tests that stop one skip there.
- * - Anonymous clients may do everything; on the SASL port `writer` may do everything, the others nothing until a test
- *   gives them something.
+ * - A broker given by `KAFKA_BROKERS` is shared and cannot be stopped; tests that stop a broker are skipped.
+ * - Anonymous clients may do everything. On the SASL port `writer` may do everything, and other users nothing until a test
+ *   grants them permissions.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -30,14 +30,14 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/** What a test sees of its broker. */
+/** The broker of a test. */
 export class Broker extends Context.Service<Broker, {
   readonly brokers: ReadonlyArray<string>
-  /** The same broker behind SASL/PLAIN and ACLs; null when it is not ours. */
+  /** The same broker behind SASL/PLAIN and ACLs; null if the broker was given by `KAFKA_BROKERS`. */
   readonly sasl: ReadonlyArray<string> | null
-  /** Asks the broker to end (`"SIGTERM"`), or ends or freezes it without asking; waits for the end unless it was frozen. */
+  /** Sends the signal: stops the broker gracefully (`"SIGTERM"`), kills it or freezes it; waits for its end unless frozen. */
   readonly stop: (signal?: "SIGTERM" | "SIGKILL") => Effect.Effect<void, BrokerError>
-  /** Starts it again, returns once it answers. */
+  /** Starts the broker again; returns when it responds. */
   readonly start: Effect.Effect<void, BrokerError>
 }>()("test/kafka/Broker") {}
 
@@ -52,7 +52,7 @@ const found = (command: string): boolean => {
 
 const external = process.env.KAFKA_BROKERS?.split(",")
 
-/** Why there is no broker on this machine; null when there is one. With `CI=true` its absence is a failure. */
+/** Why no broker can run on this machine; null if one can. With `CI=true` a missing broker is a failure. */
 export const missing: string | null = external !== undefined
   ? null
   : !found("java")
@@ -79,7 +79,7 @@ const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.
     }).join("")
 }</dependencies></project>`
 
-/** The jars, fetched once; two test files may fetch at the same time, the first rename wins. */
+/** Downloads the jars once; if two test files download at the same time, the first rename wins. */
 const jars = attempt("fetching the broker's jars with Maven", async () => {
   if (existsSync(libraries)) return
   await mkdir(join(libraries, ".."), { recursive: true })
@@ -143,7 +143,7 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 `
 
-/** Returns once metadata is served. */
+/** Returns when the broker serves metadata. */
 const answering = (broker: string) =>
   Effect.acquireUseRelease(
     Effect.sync(() =>
@@ -183,7 +183,7 @@ const make = Effect.fnUntraced(function*(settings: string) {
   yield* attempt("formatting the broker's storage", async () => {
     await writeFile(config, `${properties(folder, port, controller, sasl)}${settings}`)
     const bytes = randomBytes(16)
-    // the text must not begin with a dash, it would be taken for an option
+    // The text must not begin with a dash, or it would be parsed as an option.
     bytes[0]! &= 0x7f
     const id = bytes.toString("base64url")
     await exec("java", java("kafka.tools.StorageTool", "format", "-t", id, "-c", config), { timeout: 60_000 })
@@ -233,5 +233,5 @@ export const layer: Layer.Layer<Broker, BrokerError> = external !== undefined
   ? Layer.succeed(Broker, { brokers: external, sasl: null, stop: () => refuse, start: refuse })
   : Layer.effect(Broker, make(""))
 
-/** A broker of its own with these further properties, also where `KAFKA_BROKERS` names one. */
+/** A separate broker with these additional properties, even if `KAFKA_BROKERS` is set. */
 export const layerWith = (settings: string): Layer.Layer<Broker, BrokerError> => Layer.effect(Broker, make(settings))

@@ -1,9 +1,9 @@
 /**
- * Reads topics back with kcat, which shares no code with what wrote them.
+ * Reads topics with kcat, which shares no code with the producer under test.
  *
  * Gotchas
- * - A commit is acknowledged before its readers can see it: the broker tells the partitions afterwards.
- * - kcat decodes nothing of CloudEvents: `cloudEvent` hands its messages to the official library.
+ * - A commit is acknowledged before readers can see it: the broker notifies the partitions afterwards.
+ * - kcat does not decode CloudEvents: `cloudEvent` decodes its messages with the official library.
  */
 import { CloudEvent, Kafka } from "cloudevents"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ export interface Message {
   readonly payload: string | null
 }
 
-/** Why kcat cannot be used here; null when it can. */
+/** Why kcat cannot be used on this machine; null if it can. */
 export const missing = ((): string | null => {
   try {
     execFileSync("kcat", ["-V"], { stdio: "ignore" })
@@ -42,7 +42,7 @@ const headersOf = (flat: ReadonlyArray<string>): Record<string, string> =>
 
 interface Consumed {
   readonly messages: ReadonlyArray<Message>
-  /** By partition, the offset at which nothing more was to be read. */
+  /** Per partition, the offset at which reading ended. */
   readonly ends: ReadonlyMap<string, number>
 }
 
@@ -69,7 +69,7 @@ const consume = async (
 
 const patienceMillis = 30_000
 
-/** All messages of a topic, in order per partition; of transactions the committed ones, once none is open any more. */
+/** All committed messages of a topic, in order per partition; waits until no transaction is open. */
 export const read = (
   brokers: ReadonlyArray<string>,
   topic: string,
@@ -86,7 +86,7 @@ export const read = (
     }
   })
 
-/** Names of the topics that are there. */
+/** The names of the existing topics. */
 export const topics = (brokers: ReadonlyArray<string>): Effect.Effect<ReadonlySet<string>> =>
   Effect.promise(async () => {
     const { stdout } = await promisify(execFile)("kcat", ["-L", "-J", "-b", brokers.join(",")], { timeout: 60_000 })
@@ -94,7 +94,7 @@ export const topics = (brokers: ReadonlyArray<string>): Effect.Effect<ReadonlySe
     return new Set(found.topics.map(({ topic }) => topic))
   })
 
-/** The message as the CloudEvents library understands it. */
+/** The message as decoded by the CloudEvents library. */
 export const cloudEvent = (message: Message): CloudEvent<unknown> => {
   const received = {
     key: message.key,
@@ -104,6 +104,6 @@ export const cloudEvent = (message: Message): CloudEvent<unknown> => {
     timestamp: ""
   }
   const event = Kafka.toEvent(received)
-  if (!(event instanceof CloudEvent)) throw new Error("one message, one event")
+  if (!(event instanceof CloudEvent)) throw new Error("the message is not one CloudEvent")
   return event
 }

@@ -178,7 +178,7 @@ describe("POST /v1/integrations/{id}/remove", () => {
       const gone = yield* remove(acme, { data: "keep" })
       assert.deepStrictEqual([gone.status, gone.body.detail], [
         404,
-        `${acme} is not there: \`rollcall integrations list\` shows those that are`
+        `${acme} does not exist: run \`rollcall integrations list\` to see all integrations`
       ])
     })
     return reading(test, { api })
@@ -202,6 +202,6 @@ describe("POST /v1/integrations/{id}/remove", () => {
       yield* write("a", "{}", { integration: "workday:acme" })
       const { body, status } = yield* remove("workday:acme", { data: "erase" })
       assert.deepStrictEqual([status, body.type], [409, "urn:rollcall:problem:conflict"])
-      assert.include(body.hint, "take it out of there")
+      assert.include(body.hint, "remove it in the configuration")
     }).pipe(using()))
 })

@@ -88,7 +88,7 @@ describe("GET /v1/plugins", () => {
       assert.deepStrictEqual((yield* ask("/v1/plugins/writes/unconfirmed")).body, { items: [], next: null })
       const refused = yield* post("/v1/plugins/picky/off")
       assert.deepStrictEqual([refused.status, refused.body.type], [404, "urn:rollcall:problem:not-found"])
-      assert.include(refused.body.detail, "none is configured")
+      assert.include(refused.body.detail, "no plugin is configured")
       assert.strictEqual((yield* post("/v1/plugins/writes/stop")).status, 404)
     }).pipe(using()))
 
@@ -144,7 +144,7 @@ describe("switches", () => {
       assert.deepStrictEqual(done, [])
       assert.strictEqual((yield* ask("/v1/plugins/picky")).body.handlers[0].due, 1)
       const half = yield* post("/v1/plugins/picky/on?integration=greenhouse:acme")
-      assert.deepStrictEqual([half.status, half.body.detail], [409, "picky is off everywhere"])
+      assert.deepStrictEqual([half.status, half.body.detail], [409, "picky is switched off everywhere"])
       yield* post("/v1/plugins/picky/on")
       yield* write("b", "{}")
       yield* delivered
@@ -235,7 +235,7 @@ describe("a plan", () => {
         const late = yield* post(`/v1/deadletters/${act}`, { plugin: "picky", plan: plan.plan })
         assert.deepStrictEqual(
           [late.status, late.body.detail],
-          [409, "this is not the plan any more: 3 dead letters match now"]
+          [409, "the plan is outdated: 3 dead letters match now"]
         )
       }
       assert.strictEqual((yield* post("/v1/deadletters/redrive", { plan: "x", over: "some time" })).status, 400)
@@ -350,7 +350,7 @@ describe("a replay", () => {
       assert.deepStrictEqual(yield* refusal({ from: "2999-01-01T00:00:00Z" }), [
         400,
         "replay-malformed",
-        "there is no event in this stretch of the log"
+        "there is no event in this range of the log"
       ])
       assert.deepStrictEqual(yield* refusal({ handler: "hourly" }), [
         404,
@@ -417,7 +417,7 @@ describe("rollcall plugins, rollcall deadletters", () => {
           /^1 discarded/m
         )
         const gone = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
-        assert.deepStrictEqual([gone.code, gone.stderr.includes("not the plan any more")], [1, true])
+        assert.deepStrictEqual([gone.code, gone.stderr.includes("the plan is outdated")], [1, true])
         assert.strictEqual((yield* rollcall("deadletters", "show", "all")).code, 2)
         assert.strictEqual((yield* rollcall("deadletters", "list", "--reason", "Bad")).code, 2)
       }).pipe(using({ plugins: [picky()] })),

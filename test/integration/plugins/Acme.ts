@@ -1,10 +1,10 @@
 /**
- * A company with two systems in a sandbox, read over HTTP into a store in memory, and plugins that act on it: hides how the
- * parts are put together, and how the ones that deliver are killed at any moment.
+ * A company with two systems in a sandbox, which is read over HTTP into a store in memory, and plugins that write to it. Hides
+ * how the parts are wired, and how the process that delivers is killed at any point.
  *
  * Gotchas
- * - Who is killed stays where it was: each of its calls to the API, to others and to the store waits for ever. Its store
- *   believes it alive, as that of a process that ended without a word.
+ * - A killed process is not stopped: its calls to the API, to other servers and to the store never return. The store still
+ *   considers it alive, like a process that ended without notice.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Clock from "effect/Clock"
@@ -37,45 +37,46 @@ const models: ReadonlyArray<readonly [integration: string, models: ReadonlyArray
   [hris, ["hris.staffing_entity", "hris.skill", "hris.performance_review"]]
 ]
 
-/** A moment at which it makes a difference to be killed: before something is done, or after. */
-export interface Doom {
-  /** Killed at the `at`-th; never, if null. */
+/** The point at which the delivering process is killed: before or after a write, an HTTP request or a journal entry. */
+export interface KillPoint {
+  /** Number of the point at which the process is killed, counted from 0; null: never. */
   readonly at: number | null
-  moment: number
-  /** Where it was; null = it lives. */
+  /** Points passed so far. */
+  passed: number
+  /** The point at which the process was killed; null while it is alive. */
   label: string | null
 }
-export const never = (): Doom => ({ at: null, moment: 0, label: null })
+export const never = (): KillPoint => ({ at: null, passed: 0, label: null })
 
-/** A record as the sandbox knows it. */
-export type Shown = Readonly<Record<string, unknown>>
+/** A record as the sandbox stores it. */
+export type SandboxRecord = Readonly<Record<string, unknown>>
 
 export interface Acme {
   readonly sandbox: Sandbox.SandboxHandle
-  /** Live records of a model, of the integration that has it. */
-  readonly records: (model: Sandbox.WorldModel) => Effect.Effect<ReadonlyArray<Shown>>
+  /** Live records of a model, from the integration that has it. */
+  readonly records: (model: Sandbox.WorldModel) => Effect.Effect<ReadonlyArray<SandboxRecord>>
   readonly deliveries: Deliveries["Service"]
   /** Reads every stream once. */
   readonly read: Effect.Effect<void>
-  /** The applications that handlers are shown stay as they are now, whatever is written, until `catchUp`. */
+  /** Freezes the applications that handlers read from the API, so that they do not show later writes until `catchUp`. */
   readonly lag: Effect.Effect<void>
   readonly catchUp: Effect.Effect<void>
-  /** Delivers until nothing is left to do, or until killed; as if it were some time `later`. */
+  /** Delivers until no work is left, or until the process is killed. `later`: added to the clock. */
   readonly deliver: (
     plugins: ReadonlyArray<Plugin<any>>,
-    doom?: Doom,
+    killPoint?: KillPoint,
     later?: Duration.Input
   ) => Effect.Effect<void>
 }
 
-const patience = { interval: Duration.minutes(1), sweepInterval: Duration.hours(6) }
+const intervals = { interval: Duration.minutes(1), sweepInterval: Duration.hours(6) }
 
 export const make = Effect.gen(function*() {
   const sandbox = yield* Sandbox.serve({ seed: 7, speed: 0, integrations: 2, records: 12, order: "stable" })
   const account = { url: sandbox.url, key: Effect.succeed(Redacted.make(sandbox.key)) }
   const services = yield* Layer.build(
     Integrations.layer({
-      declared: models.map(([id, models]) => ({ id, models, account: "default", backfill: "publish", ...patience })),
+      declared: models.map(([id, models]) => ({ id, models, account: "default", backfill: "publish", ...intervals })),
       discovered: new Map(),
       processing: Processing.defaultProcessing,
       readers: []
@@ -94,7 +95,7 @@ export const make = Effect.gen(function*() {
   const store = Context.get(services, Store)
   const capture = Context.get(services, Capture.Capture)
 
-  let lagging: ReadonlyArray<Shown> | null = null
+  let lagging: ReadonlyArray<SandboxRecord> | null = null
   const source = Context.get(services, Source)
   const lists = Context.add(services, Source, {
     ...source,
@@ -110,7 +111,8 @@ export const make = Effect.gen(function*() {
 
   const acme: Acme = {
     sandbox,
-    records: (model) => Effect.map(Effect.orDie(sandbox.truth(model)), (records) => records as ReadonlyArray<Shown>),
+    records: (model) =>
+      Effect.map(Effect.orDie(sandbox.truth(model)), (records) => records as ReadonlyArray<SandboxRecord>),
     deliveries: Context.get(services, Deliveries),
     read: capture.once.pipe(
       Effect.tap((problems) => problems.length === 0 ? Effect.void : Effect.die(problems)),
@@ -125,25 +127,25 @@ export const make = Effect.gen(function*() {
     catchUp: Effect.sync(() => {
       lagging = null
     }),
-    deliver: Effect.fnUntraced(function*(plugins, doom = never(), later = 0) {
+    deliver: Effect.fnUntraced(function*(plugins, killPoint = never(), later = 0) {
       const own = yield* Scope.make()
       const built = yield* Layer.buildWithScope(
         DeliveryEngine.layer({ plugins, retention: Duration.days(7) }).pipe(
-          Layer.provide(Layer.succeedContext(mortal(lists, doom))),
+          Layer.provide(Layer.succeedContext(killable(lists, killPoint))),
           Layer.provide(Layer.succeed(Clock.Clock, ahead(yield* Clock.Clock, later)))
         ),
         own
       )
       const { newest } = yield* Effect.orDie(store.logRange)
-      yield* Effect.raceFirst(Context.get(built, DeliveryEngine).awaitDrained(newest), killed(doom))
-      // who was killed does not clean up
-      if (doom.label === null) yield* Scope.close(own, Exit.void)
+      yield* Effect.raceFirst(Context.get(built, DeliveryEngine).awaitDrained(newest), killed(killPoint))
+      // a killed process does not clean up
+      if (killPoint.label === null) yield* Scope.close(own, Exit.void)
     })
   }
   return acme
 })
 
-/** The clock of somebody who lives that much later. */
+/** A clock that shows a time `later` than the given one. */
 const ahead = (clock: Clock.Clock, later: Duration.Input): Clock.Clock => {
   const millis = Duration.toMillis(Duration.fromInputUnsafe(later))
   const now = () => clock.currentTimeMillisUnsafe() + millis
@@ -159,30 +161,30 @@ const ahead = (clock: Clock.Clock, later: Duration.Input): Clock.Clock => {
   }
 }
 
-const killed = (doom: Doom): Effect.Effect<void> =>
-  Effect.suspend(() => doom.label === null ? Effect.delay(killed(doom), "5 millis") : Effect.void)
+const killed = (killPoint: KillPoint): Effect.Effect<void> =>
+  Effect.suspend(() => killPoint.label === null ? Effect.delay(killed(killPoint), "5 millis") : Effect.void)
 
 type Services = Store | Deliveries | Source | HttpClient.HttpClient
 
-/** The same services for somebody who is killed at some moment. */
-const mortal = (services: Context.Context<Services>, doom: Doom): Context.Context<Services> => {
-  const alive = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.suspend(() => doom.label === null ? effect : Effect.never)
-  const moment = (label: string) =>
-    alive(Effect.suspend(() => {
-      if (doom.moment++ !== doom.at) return Effect.void
-      doom.label = label
+/** The same services, which stop responding at the kill point. */
+const killable = (services: Context.Context<Services>, killPoint: KillPoint): Context.Context<Services> => {
+  const ifAlive = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => killPoint.label === null ? effect : Effect.never)
+  const mayBeKilled = (label: string) =>
+    ifAlive(Effect.suspend(() => {
+      if (killPoint.passed++ !== killPoint.at) return Effect.void
+      killPoint.label = label
       return Effect.never
     }))
   const around = (label: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.andThen(moment(`before ${label}`), effect).pipe(Effect.tap(() => moment(`after ${label}`)))
+    Effect.andThen(mayBeKilled(`before ${label}`), effect).pipe(Effect.tap(() => mayBeKilled(`after ${label}`)))
 
   const source = Context.get(services, Source)
   const deliveries = Context.get(services, Deliveries)
   return services.pipe(
     Context.add(Source, {
-      page: (request) => alive(source.page(request)),
-      read: (request) => alive(source.read(request)),
+      page: (request) => ifAlive(source.page(request)),
+      read: (request) => ifAlive(source.read(request)),
       write: (request, hooks) => around(request.write)(source.write(request, hooks))
     }),
     Context.add(
@@ -194,7 +196,7 @@ const mortal = (services: Context.Context<Services>, doom: Doom): Context.Contex
     ),
     Context.add(Deliveries, {
       ...deliveries,
-      settleAndClaim: (...turn) => alive(deliveries.settleAndClaim(...turn)),
+      settleAndClaim: (...args) => ifAlive(deliveries.settleAndClaim(...args)),
       begin: (fence, intent) => around(`the intent of ${intent.step}`)(deliveries.begin(fence, intent)),
       finish: (fence, key, result) => around(`the result of ${key.step}`)(deliveries.finish(fence, key, result))
     })

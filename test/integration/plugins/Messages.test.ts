@@ -1,4 +1,4 @@
-/** webhook and digest to a receiver that listens, from what really happened. */
+/** Messages of webhook and digest to a real HTTP receiver, for events of the sandbox. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { once } from "node:events"
@@ -15,14 +15,14 @@ interface Received {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Answers in this order, then 200. */
-const receiver = (...answers: ReadonlyArray<number>) =>
+/** A receiver that answers with these statuses in order, then with 200. */
+const receiver = (...statuses: ReadonlyArray<number>) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const received: Array<Received> = []
       const server = createServer((request, response) => {
         void text(request).then((body) => {
-          const status = answers[received.length] ?? 200
+          const status = statuses[received.length] ?? 200
           received.push({ body, headers: request.headers as Record<string, string> })
           response.writeHead(status, status === 429 ? { "retry-after": "30" } : {}).end()
         })
@@ -51,7 +51,7 @@ const hire = Effect.fnUntraced(function*(acme: Acme.Acme) {
 })
 
 describe("webhook, over HTTP", () => {
-  it.live("is verified by the receiver, in the order of the record, also where it has to wait", () =>
+  it.live("messages are verified by the receiver and arrive in order per record, even after a rate limit", () =>
     Effect.scoped(Effect.gen(function*() {
       const acme = yield* Acme.make
       const { received, url } = yield* receiver(429)
@@ -79,7 +79,7 @@ describe("webhook, over HTTP", () => {
       assert.strictEqual(received[0]?.headers["webhook-id"], received[1]?.headers["webhook-id"])
     })))
 
-  it.live("L4: killed at whatever moment, every event arrives, each under an id of its own", () =>
+  it.live("every event arrives under its own id, wherever the process is killed (L4)", () =>
     Effect.scoped(Effect.gen(function*() {
       const acme = yield* Acme.make
       const { received, url } = yield* receiver()
@@ -89,19 +89,19 @@ describe("webhook, over HTTP", () => {
       yield* acme.deliver([hook])
       for (let at = 0;; at++) {
         const id = yield* hire(acme)
-        const doom = { ...Acme.never(), at }
-        yield* acme.deliver([hook], doom)
-        if (doom.label !== null) yield* acme.deliver([hook])
+        const killPoint = { ...Acme.never(), at }
+        yield* acme.deliver([hook], killPoint)
+        if (killPoint.label !== null) yield* acme.deliver([hook])
         const mine = received.filter(({ body }) => JSON.parse(body).subject === id)
-        assert.isAtLeast(mine.length, 1, doom.label ?? "")
+        assert.isAtLeast(mine.length, 1, killPoint.label ?? "")
         assert.strictEqual(new Set(mine.map(({ headers }) => headers["webhook-id"])).size, 1)
-        if (doom.label === null) break
+        if (killPoint.label === null) break
       }
     })))
 })
 
 describe("digest, over HTTP", () => {
-  it.live("L8: tells in one message what happened in the days that nobody looked", () =>
+  it.live("one message covers all days on which the process did not run (L8)", () =>
     Effect.scoped(Effect.gen(function*() {
       const acme = yield* Acme.make
       const { received, url } = yield* receiver()

@@ -1,4 +1,4 @@
-/** Ratings and expectations over HTTP, on the sandbox's own scales. */
+/** Skill ratings and expected skills over HTTP, on the scales of the sandbox. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import skillSync from "../../../plugins/skill-sync/plugin.ts"
@@ -6,7 +6,7 @@ import * as Acme from "./Acme.ts"
 
 const integration = Acme.hris
 
-/** A skill of each kind of scale. */
+/** One skill for each scale. */
 const skillsOf = Effect.fnUntraced(function*({ records }: Acme.Acme) {
   const byScale = Map.groupBy(yield* records("hris.skill"), (skill) => JSON.stringify(skill["proficiency_scale"]))
   return [...byScale.values()].flatMap(([skill]) => skill === undefined ? [] : [String(skill["id"])])
@@ -34,7 +34,7 @@ const company = Effect.gen(function*() {
 
 describe("skill-sync, over HTTP", () => {
   it.live(
-    "rates on every kind of scale, once per skill and source, killed at whatever moment",
+    "a review leaves one rating per skill on every scale, wherever the process is killed",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { acme, plugin, skills } = yield* company
@@ -48,15 +48,15 @@ describe("skill-sync, over HTTP", () => {
             fields: { type: "MANAGER", summary_rating: rating }
           })
           yield* acme.read
-          const doom = { ...Acme.never(), at }
-          yield* acme.deliver([plugin], doom)
-          if (doom.label !== null) yield* acme.deliver([plugin])
+          const killPoint = { ...Acme.never(), at }
+          yield* acme.deliver([plugin], killPoint)
+          if (killPoint.label !== null) yield* acme.deliver([plugin])
           const [review] = (yield* acme.records("hris.performance_review")).filter((each) => each["id"] === id)
           const { id: employee } = review!["reviewee"] as { readonly id: string }
           const ratings = (yield* acme.records("hris.rating")).filter((each) => each["employee_id"] === employee)
-          assert.sameMembers(ratings.map((each) => each["skill_id"]), skills, doom.label ?? "")
-          if (doom.label === null) break
-          seen.push(doom.label)
+          assert.sameMembers(ratings.map((each) => each["skill_id"]), skills, killPoint.label ?? "")
+          if (killPoint.label === null) break
+          seen.push(killPoint.label)
         }
         assert.isAbove(seen.length, 12)
         assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
@@ -64,7 +64,7 @@ describe("skill-sync, over HTTP", () => {
     120_000
   )
 
-  it.live("posts an opening's skills when it opens, and not again for its own writes", () =>
+  it.live("an opening gets its skills when it opens, and not again after the plugin's own writes", () =>
     Effect.scoped(Effect.gen(function*() {
       const { acme, plugin, skills } = yield* company
       const model = "hris.staffing_entity"

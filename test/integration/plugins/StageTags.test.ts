@@ -1,4 +1,4 @@
-/** Stages and tags over HTTP: two applications of one candidate, no loop, kills. */
+/** Stages and tags over HTTP: two applications of one candidate, no loop, and a kill at every point. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import stageTags from "../../../plugins/stage-tags/plugin.ts"
@@ -11,23 +11,23 @@ interface Candidate {
   readonly id: string
   readonly tags: ReadonlyArray<{ readonly name: string }>
 }
-/** As an application shows them. */
+/** The candidate, as an application shows them. */
 const candidateOf = Effect.fnUntraced(function*({ records }: Acme.Acme, application: string) {
   const [shown] = (yield* records(model)).filter(({ id }) => id === application)
   return shown?.["candidate"] as Candidate
 })
 
-/** The candidate's tags that are ours, as an application shows them. */
+/** The stage tags of an application's candidate, without the prefix. */
 const tagsOf = Effect.fnUntraced(function*(acme: Acme.Acme, application: string) {
   const { tags } = yield* candidateOf(acme, application)
   return tags.flatMap(({ name }) => name.startsWith("Stage: ") ? name.slice("Stage: ".length) : [])
 })
 
-const settle = Effect.fnUntraced(function*(acme: Acme.Acme, doom?: Acme.Doom) {
+const settle = Effect.fnUntraced(function*(acme: Acme.Acme, killPoint?: Acme.KillPoint) {
   yield* acme.read
-  yield* acme.deliver([stageTags], doom)
+  yield* acme.deliver([stageTags], killPoint)
 })
-/** As if it were done so much later, by a process that was started then. */
+/** Delivers as a process that starts this many minutes later. */
 const later = (acme: Acme.Acme, minutes: number) => acme.deliver([stageTags], Acme.never(), `${minutes} minutes`)
 
 const writes = ({ sandbox }: Acme.Acme) =>
@@ -53,7 +53,7 @@ const company = Effect.gen(function*() {
 })
 
 describe("stage-tags, over HTTP", () => {
-  it.live("follows a candidate through the stages of two applications, and comes to rest", () =>
+  it.live("tags follow the stages of a candidate's two applications, and then no more writes are sent", () =>
     Effect.scoped(Effect.gen(function*() {
       const { acme, applies, ends, moves } = yield* company
       const first = yield* applies("Applied")
@@ -83,7 +83,7 @@ describe("stage-tags, over HTTP", () => {
     })))
 
   for (const route of [["Interview", "Offer"], ["Interview", "Applied"]]) {
-    it.live(`leaves no stale tag if lists lag behind writes while a candidate moves to ${route.join(" and ")} (L2)`, () =>
+    it.live(`no stale tag is left if lists lag while a candidate moves to ${route.join(" and ")} (L2)`, () =>
       Effect.scoped(Effect.gen(function*() {
         const { acme, applies, moves } = yield* company
         const id = yield* applies("Applied")
@@ -101,7 +101,7 @@ describe("stage-tags, over HTTP", () => {
       })))
   }
 
-  it.live("leaves no stale tag if lists lag behind the writes for another application of the candidate (L2)", () =>
+  it.live("no stale tag is left if lists lag behind writes for another application of the candidate (L2)", () =>
     Effect.scoped(Effect.gen(function*() {
       const { acme, applies, moves } = yield* company
       const first = yield* applies("Applied")
@@ -123,7 +123,7 @@ describe("stage-tags, over HTTP", () => {
     })))
 
   it.live(
-    "leaves no stale tag if lists lag, whenever it is killed (L5)",
+    "no stale tag is left if lists lag, wherever the process is killed (L5)",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { acme, applies, moves } = yield* company
@@ -135,14 +135,14 @@ describe("stage-tags, over HTTP", () => {
           yield* moves(id, "Interview")
           yield* settle(acme)
           yield* moves(id, "Offer")
-          const doom = { ...Acme.never(), at }
-          yield* settle(acme, doom)
+          const killPoint = { ...Acme.never(), at }
+          yield* settle(acme, killPoint)
           yield* acme.deliver([stageTags])
           yield* acme.catchUp
           yield* later(acme, 2 * (at + 1))
-          if (doom.label === null) break
+          if (killPoint.label === null) break
           count++
-          assert.deepStrictEqual(yield* tagsOf(acme, id), ["Offer"], doom.label)
+          assert.deepStrictEqual(yield* tagsOf(acme, id), ["Offer"], killPoint.label)
         }
         assert.isAbove(count, 8)
         assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
@@ -151,7 +151,7 @@ describe("stage-tags, over HTTP", () => {
   )
 
   it.live(
-    "L5: whoever is killed at whatever moment, the tags are right in the end",
+    "the tags are right in the end, wherever the process is killed (L5)",
     () =>
       Effect.scoped(Effect.gen(function*() {
         const { acme, applies, moves } = yield* company
@@ -160,12 +160,12 @@ describe("stage-tags, over HTTP", () => {
           const id = yield* applies("Applied")
           yield* settle(acme)
           yield* moves(id, "Interview")
-          const doom = { ...Acme.never(), at }
-          yield* settle(acme, doom)
-          if (doom.label === null) break
-          seen.push(doom.label)
+          const killPoint = { ...Acme.never(), at }
+          yield* settle(acme, killPoint)
+          if (killPoint.label === null) break
+          seen.push(killPoint.label)
           yield* acme.deliver([stageTags])
-          assert.deepStrictEqual(yield* tagsOf(acme, id), ["Interview"], doom.label)
+          assert.deepStrictEqual(yield* tagsOf(acme, id), ["Interview"], killPoint.label)
         }
         assert.isAbove(seen.length, 8)
         assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])

@@ -1,8 +1,8 @@
-/** An address that stays while who answers there changes, as of a proxy or a name that is moved in a failover. */
+/** A fixed address that can lead to another server, like a proxy or a DNS name in a failover. */
 import * as Effect from "effect/Effect"
 import { connect, createServer, type Socket } from "node:net"
 
-/** Leads to the server of this URL at first. */
+/** Leads to the server of this URL first. */
 export const address = (first: string) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly lead: (to: string) => void; readonly close: () => void }>(
@@ -29,7 +29,7 @@ export const address = (first: string) =>
           }
           resume(Effect.succeed({
             url: url.href,
-            /** Cuts every connection; the next ones lead there. */
+            /** Cuts every connection; new ones lead to the server of this URL. */
             lead: (to) => {
               target = new URL(to)
               cut()

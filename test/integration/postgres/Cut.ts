@@ -1,22 +1,22 @@
-/** A line to a server that a test cuts, before or after something it said has arrived. */
+/** A connection to a server that a test cuts before or after a message of the client has arrived. */
 import * as Effect from "effect/Effect"
 import { connect, createServer, type Server, type Socket } from "node:net"
 
-/** What is said from now on is counted: at the `nth` the line is cut, after it was heard or before. */
+/** Messages of the client are counted from now on: at the `nth` the connection is cut, before or after the server has received it. */
 export interface Cut {
   readonly nth: number
-  readonly heard: boolean
-  /** Happens as the line is cut. */
+  readonly delivered: boolean
+  /** Runs when the connection is cut. */
   readonly meanwhile?: () => void
 }
 
-/** The same database over a line of its own, and what cuts that. */
-export const line = (database: string) =>
+/** The same database over its own proxy, and a function that cuts the connection. */
+export const cuttable = (database: string) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly server: Server; readonly url: string; readonly cut: (how: Cut) => void }>((resume) => {
       const target = new URL(database)
       let cut: Cut | null = null
-      let said = 0
+      let sent = 0
       const server = createServer((near) => {
         const far = connect({ host: target.hostname, port: Number(target.port || 5432), noDelay: true })
         const end = (socket: Socket) => () => socket.destroy()
@@ -24,13 +24,13 @@ export const line = (database: string) =>
         far.on("error", end(near)).on("close", end(near))
         far.pipe(near)
         near.on("data", (chunk) => {
-          const isLast = cut !== null && ++said === cut.nth
-          if (!isLast || cut?.heard === true) far.write(chunk)
+          const isLast = cut !== null && ++sent === cut.nth
+          if (!isLast || cut?.delivered === true) far.write(chunk)
           if (!isLast) return
           cut?.meanwhile?.()
           cut = null
           far.unpipe(near)
-          // the server goes on with what it heard; its answer gets nowhere
+          // the server processes the messages that it received; its answer is dropped
           far.resume()
           near.destroy()
         })
@@ -44,7 +44,7 @@ export const line = (database: string) =>
           server,
           url: url.href,
           cut: (how) => {
-            said = 0
+            sent = 0
             cut = how
           }
         }))

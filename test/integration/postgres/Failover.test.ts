@@ -1,4 +1,4 @@
-/** What a running process does when a replica is promoted at the address of its database: one that lacks commits, or none. */
+/** A running process when a replica is promoted at the address of its database: one that lacks commits, or one that lacks none. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -14,7 +14,7 @@ import { type Owner, Store } from "../../../src/store/Store.ts"
 import { all, created, stateOf, tags } from "../../conformance/StoreSamples.ts"
 import { append } from "../publish/Log.ts"
 import { address } from "./Address.ts"
-import { line } from "./Cut.ts"
+import { cuttable } from "./Cut.ts"
 import * as Server from "./Server.ts"
 
 const missing = Server.pairMissing
@@ -45,7 +45,7 @@ const once = (relay: Relay["Service"], is: (status: RelayStatus) => boolean) =>
 
 const newest = (store: Store["Service"]) => Effect.map(store.logRange, ({ newest }) => newest)
 
-/** Appends to this store. */
+/** Appends events to this store. */
 const appendTo = (store: Store["Service"], ...args: Parameters<typeof append>) =>
   Effect.provideService(append(...args), Store, store)
 
@@ -53,7 +53,7 @@ describe.skipIf(missing !== null)(
   `a replica promoted at the address of the database${missing === null ? "" : `, skipped: ${missing}`}`,
   () => {
     it.live(
-      "X14: that lacks commits of the running process: nothing is read from it, written to it or published, until the right one is back",
+      "that lacks commits of the running process is neither read nor written, and nothing is published, until the right database is back (X14)",
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
@@ -66,7 +66,7 @@ describe.skipIf(missing !== null)(
           yield* servers.cutOff
           yield* appendTo(store, 10)
           yield* relay.awaitPosition(30)
-          const told = new Map(broker.progress)
+          const progressBefore = new Map(broker.progress)
           yield* servers.promote
           servers.address.lead(servers.replica)
 
@@ -84,7 +84,7 @@ describe.skipIf(missing !== null)(
             assert.match(refused.message, /lacks (a commit|\d+ commits) of this process/)
           }
           assert.deepStrictEqual(ids(broker), expected(1, 30))
-          assert.deepStrictEqual(broker.progress, told)
+          assert.deepStrictEqual(broker.progress, progressBefore)
           const copy = yield* open(servers.replica)
           assert.strictEqual(yield* newest(copy), 20)
 
@@ -98,7 +98,7 @@ describe.skipIf(missing !== null)(
     )
 
     it.live(
-      "X14, X18: where a new process begins over such a replica, the relay stops, however far the log grew, until the store is adopted",
+      "that lacks commits stops the relay of a new process, however far the log has grown, until the store is adopted (X14, X18)",
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
@@ -133,17 +133,17 @@ describe.skipIf(missing !== null)(
           const store = yield* open(servers.address.url)
           const relay = yield* relayOf(store, broker)
           yield* once(relay, ({ position }) => position > 43)
-          const anew = broker.events.slice(30)
-          assert.strictEqual(anew.length, 10)
+          const republished = broker.events.slice(30)
+          assert.strictEqual(republished.length, 10)
           assert.isTrue(
-            anew.every(({ kind, generation, version }) => kind === "created" && generation > 1 && version === 1)
+            republished.every(({ kind, generation, version }) => kind === "created" && generation > 1 && version === 1)
           )
         }),
       60_000
     )
 
     it.live(
-      "that lacks nothing is gone on with, by itself; then the old one is the older copy, though it still answers",
+      "that lacks no commit is used automatically; then the old server counts as the older copy, although it still answers",
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
@@ -167,11 +167,11 @@ describe.skipIf(missing !== null)(
     )
 
     it.live(
-      "I2: that lacks a commit of which the answer was lost: the process, which was not told of it, does it again",
+      "that lacks a commit whose answer was lost: the process runs the transaction again (I2)",
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
-          const { cut, url } = yield* line(servers.address.url)
+          const { cut, url } = yield* cuttable(servers.address.url)
           const store = yield* open(url)
           yield* store.ensureStreams([stateOf(tags)])
           const owner: Owner = yield* store.takeOwnership("capture")
@@ -184,9 +184,9 @@ describe.skipIf(missing !== null)(
             Effect.gen(function*() {
               runs.push(`r${runs.length}`)
               yield* tx.write([created(runs.at(-1) ?? "")])
-              // what is said next is the note of the commit, then the commit
+              // the next messages are the commit counter and then the COMMIT
               const meanwhile = () => servers.address.lead(servers.replica)
-              if (runs.length === 1) cut({ nth: 2, heard: true, meanwhile })
+              if (runs.length === 1) cut({ nth: 2, delivered: true, meanwhile })
             }))
           assert.deepStrictEqual(runs, ["r0", "r1"])
           const copy = yield* open(servers.replica)
@@ -196,11 +196,11 @@ describe.skipIf(missing !== null)(
     )
 
     it.live(
-      "I2: that lacks more than a commit of which the answer was lost: what became of it is found out once the right one is back",
+      "that lacks more than a commit whose answer was lost: the outcome is known once the right database is back (I2)",
       () =>
         Effect.gen(function*() {
           const servers = yield* Server.pair
-          const { cut, url } = yield* line(servers.primary)
+          const { cut, url } = yield* cuttable(servers.primary)
           const before = yield* address(url)
           const store = yield* open(before.url)
           yield* store.ensureStreams([stateOf(tags)])
@@ -215,7 +215,7 @@ describe.skipIf(missing !== null)(
               runs.push(`r${runs.length}`)
               yield* tx.write([created(runs.at(-1) ?? "")])
               const meanwhile = () => before.lead(servers.replica)
-              if (runs.length === 1) cut({ nth: 2, heard: true, meanwhile })
+              if (runs.length === 1) cut({ nth: 2, delivered: true, meanwhile })
             })))
           yield* Effect.repeat(store.outage, {
             until: (outage) => outage !== null,

@@ -27,7 +27,7 @@ const home = Effect.gen(function*() {
       KAFKA_BROKERS: brokers.join(),
       ROLLCALL_TOPIC: `${topic}.{model}`
     },
-    // the service is ready before the relay has made its topics
+    // the service is ready before the relay has created its topics
     published: Effect.gen(function*() {
       const there = yield* Kcat.topics(brokers)
       const topics = Home.models.map((model) => `${topic}.${model}`).filter((name) => there.has(name))
@@ -50,7 +50,7 @@ describe.skipIf(missing !== null)(
   () => {
     layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
       it.effect(
-        `X14: to a replica that lacks commits it publishes nothing more and is not ready, with the reason; adopted, all is well (seed ${Home.seed})`,
+        `stops publishing and is not ready, with the reason, on a replica that lacks commits, until the store is adopted (seed ${Home.seed}) (X14)`,
         () =>
           Effect.gen(function*() {
             const { published, sandbox, servers, settings } = yield* home
@@ -91,8 +91,8 @@ describe.skipIf(missing !== null)(
             yield* quiet(last)
             const { differences, events, oracle } = yield* judge(last, contentsOf(sandbox, Home.models), false)
             assert.deepStrictEqual([differences, oracle.breaches], [[], []])
-            const anew = yield* until(
-              "all to be published anew",
+            const republished = yield* until(
+              "all records to be published again",
               Effect.map(published, (now) =>
                 now.filter(({ generation }) =>
                   generation > 1
@@ -101,7 +101,7 @@ describe.skipIf(missing !== null)(
                 now.length >= events.length
             )
             assert.deepStrictEqual(
-              anew.map(({ id }) =>
+              republished.map(({ id }) =>
                 id
               ).sort(),
               events.map(({ id }) => id).sort()
@@ -111,7 +111,7 @@ describe.skipIf(missing !== null)(
       )
 
       it.effect(
-        `to a replica that lacks nothing it goes on by itself (seed ${Home.seed})`,
+        `continues by itself on a replica that lacks no commit (seed ${Home.seed})`,
         () =>
           Effect.gen(function*() {
             const { published, sandbox, servers, settings } = yield* home

@@ -1,4 +1,4 @@
-/** Ids as long as an index of PostgreSQL takes, through the whole capture. */
+/** Ids at the length limit of a PostgreSQL index, through the whole capture. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -15,12 +15,12 @@ import * as Server from "./Server.ts"
 const { missing } = Server
 const { database } = Server.ofFile()
 
-/** What no database can make shorter. */
+/** Incompressible text, so that the database cannot store it shorter. */
 const textOf = (bytes: number): string => randomBytes(bytes).toString("base64url").slice(0, bytes)
 
 describe.skipIf(missing !== null)(`ids in PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   it.live(
-    "S1: one that no index takes is set aside, the longest others are kept, and the stream goes on",
+    "a record with an id that is too long for an index is quarantined, longest valid ids are stored, and the stream continues (S1)",
     () =>
       Effect.gen(function*() {
         const url = yield* database

@@ -1,4 +1,4 @@
-/** The whole service while its database is silent, away, closed or read-only: what it answers, what it logs, how it ends. */
+/** The whole service while its database is silent, unavailable, closed or read-only: its answers, its log and its exit. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -11,7 +11,7 @@ import { type SilentProxy, silentProxy } from "./SilentProxy.ts"
 const { missing } = Server
 const { database } = Server.ofFile()
 
-/** A service on a database of its own, as a user of its own, behind a proxy. */
+/** A service with its own database and its own user, behind a proxy. */
 const begin = Effect.gen(function*() {
   const url = yield* database
   const name = new URL(url).pathname.slice(1)
@@ -34,7 +34,7 @@ interface Answer {
   readonly millis: number
 }
 
-/** An answer, and how long it took. */
+/** An HTTP response, and how long it took. */
 const get = (url: string) =>
   Effect.promise(async (): Promise<Answer> => {
     const since = Date.now()
@@ -44,7 +44,7 @@ const get = (url: string) =>
 
 const occurrences = (log: string, text: string) => log.split(`"message":"${text}"`).length - 1
 
-/** Everything the world has was published once. */
+/** Every record of the world was published once. */
 const isComplete = Effect.fnUntraced(function*(api: string, sandbox: Home.Home["sandbox"]) {
   yield* sandbox.freeze
   yield* quiet(api)
@@ -61,7 +61,7 @@ const assertLog = (service: Service, cause: RegExp) => {
   assert.match(log, cause)
 }
 
-/** Says something to the server, not to the database, which may refuse it. */
+/** Runs SQL in another database of the server, because the service's database may refuse the connection. */
 const administer = (url: string, sql: string) =>
   Server.say(Object.assign(new URL(url), { pathname: "/postgres" }).href, sql)
 
@@ -79,7 +79,7 @@ const altering = (of: "DATABASE" | "ROLE", change: string, back: string) => ({
   end: ({ name, url }: Faulty) => administer(url, `ALTER ${of} ${name} ${back}`)
 })
 
-/** What a database does, and what the service says of it. */
+/** Faults of a database, with the cause and remedy that the service reports. */
 const outages = [
   {
     what: "is read-only",
@@ -112,7 +112,7 @@ describe.skipIf(missing !== null)(
   `a service whose database fails${missing === null ? "" : `, skipped: ${missing}`}`,
   () => {
     it.live(
-      "answers within a second while the database is silent, is not ready and says since when, and goes on once it answers (X10)",
+      "answers within a second while the database is silent, reports not ready with the time, and continues once the database answers (X10)",
       () =>
         Effect.gen(function*() {
           const { api, proxy, sandbox, service } = yield* begin
@@ -121,7 +121,7 @@ describe.skipIf(missing !== null)(
           const silentSince = Date.now()
           proxy.fail("lossy")
           yield* service.says("store unavailable")
-          // long before a statement is given up
+          // long before a statement times out
           assert.isBelow(Date.now() - silentSince, 12_000)
           for (let times = 0; times < 3; times++) {
             const [live, ready, streams, metrics] = yield* Effect.all(
@@ -157,9 +157,9 @@ describe.skipIf(missing !== null)(
     )
 
     it.live(
-      `names the cause, the database and the remedy where it ${
+      `names the cause, the database and the remedy if it ${
         outages.map(({ what }) => what).join(", ")
-      }, logs each outage once, and goes on (X10, I11)`,
+      }, logs each outage once, and continues (X10, I11)`,
       () =>
         Effect.gen(function*() {
           const { api, name, proxy, sandbox, service, url } = yield* begin

@@ -1,4 +1,4 @@
-/** The store behind a real PgBouncer: used where sessions are its own and set as it needs them, else refused with the reason. */
+/** The store behind a real PgBouncer: it works if it has its own sessions with its settings, otherwise it fails with the reason. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ const settings = ["search_path", "default_transaction_isolation", "idle_in_trans
 const optionsOf = (url: string) => ({ url: Redacted.make(url), name: "postgres://test/pooled" })
 const refusal = (url: string) => Effect.flip(Effect.scoped(Layer.build(Postgres.layer(optionsOf(url)))))
 
-/** What `docs/configuration.md` tells to set for the role. */
+/** The settings of the database as described in `docs/configuration.md`. */
 const settle = (url: string) => {
   const name = new URL(url).pathname.slice(1)
   const alter = `ALTER DATABASE ${name} SET`
@@ -37,7 +37,7 @@ const untouched = Effect.fnUntraced(function*(url: string) {
 })
 
 describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped: ${missing}`}`, () => {
-  it.live("is refused where it refuses the settings of a session, and the message says what to do (X30)", () =>
+  it.live("is rejected if it rejects session settings, and the message says what to do (X30)", () =>
     Effect.gen(function*() {
       const url = yield* database
       const { reason } = yield* refusal(yield* PgBouncer.pooled(url, { mode: "session", ignored: [] }))
@@ -47,7 +47,7 @@ describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped
     }))
 
   for (const mode of ["session", "transaction"] as const) {
-    it.live(`is refused in ${mode} mode where it drops the settings of a session: no table is made (X30)`, () =>
+    it.live(`is rejected in ${mode} mode if it drops session settings: no table is created (X30)`, () =>
       Effect.gen(function*() {
         const url = yield* database
         const pooled = yield* PgBouncer.pooled(url, { mode, ignored: settings })
@@ -58,7 +58,7 @@ describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped
       }))
   }
 
-  it.live("is refused in transaction mode although the database has the settings: sessions would be shared (X30)", () =>
+  it.live("is rejected in transaction mode even if the database has the settings, because sessions would be shared (X30)", () =>
     Effect.gen(function*() {
       const url = yield* database
       yield* settle(url)
@@ -70,7 +70,7 @@ describe.skipIf(missing !== null)(`PgBouncer${missing === null ? "" : `, skipped
       yield* untouched(url)
     }))
 
-  it.live("serves in session mode where the database has the settings: tables and transactions are where they belong (X30)", () =>
+  it.live("works in session mode if the database has the settings: tables are in the schema and transactions work (X30)", () =>
     Effect.gen(function*() {
       const url = yield* database
       yield* settle(url)

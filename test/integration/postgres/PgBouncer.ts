@@ -2,10 +2,10 @@
  * A real PgBouncer in front of a test's database.
  *
  * Invariants
- * 1. It belongs to the scope that asked for it, and does not outlive the process that started it.
+ * 1. It runs in the scope that requested it, and ends with the process that started it.
  *
  * Gotchas
- * - PgBouncer refuses to run as root: there it runs as `postgres`, as the server does.
+ * - PgBouncer refuses to run as root. If the tests run as root, it runs as `postgres`, like the server.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -19,14 +19,14 @@ const program = [...(process.env["PATH"] ?? "").split(":"), "/usr/sbin"]
   .map((place) => join(place, "pgbouncer"))
   .find((path) => existsSync(path))
 
-/** Why there is none on this machine; null when there is one. With `CI=true` its absence is a failure. */
+/** Why PgBouncer is missing on this machine; null if it is installed. With `CI=true` a missing PgBouncer is an error. */
 export const missing: string | null = Server.missing ??
   (program === undefined || spawnSync("setpriv", ["--version"]).status !== 0 ? "no pgbouncer" : null)
 if (missing !== null && process.env["CI"] === "true") throw new Error(`these tests need PgBouncer: ${missing}`)
 
 export interface Options {
   readonly mode: "session" | "transaction"
-  /** Settings of sessions that it drops; all others it refuses. */
+  /** Session settings that it drops; it rejects all others. */
   readonly ignored: ReadonlyArray<string>
 }
 

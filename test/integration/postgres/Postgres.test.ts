@@ -1,4 +1,4 @@
-/** What only a server can show: silence, circles, lost lines, refusals, and what its errors tell. */
+/** Behavior that only a real server shows: idle sessions, deadlocks, lost connections, rejections and error messages. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -13,7 +13,7 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
-import { line } from "./Cut.ts"
+import { cuttable } from "./Cut.ts"
 import * as Server from "./Server.ts"
 
 const { missing } = Server
@@ -23,19 +23,19 @@ const optionsOf = (url: string) => ({
   url: Redacted.make(url),
   name: `postgres://${new URL(url).host}${new URL(url).pathname}`
 })
-/** One more process at this address. */
+/** The store as opened by one more process. */
 const open = (url: string) =>
   Effect.map(
     Layer.build(Layer.fresh(Layer.provideMerge(SqlStore.layer, Postgres.client(optionsOf(url))))),
     (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
   )
 const refusal = (url: string) => Effect.flip(Effect.scoped(Layer.build(Postgres.layer(optionsOf(url)))))
-/** All that a careless log could print of it. */
+/** Everything that a careless log could print of an error. */
 const everything = (value: unknown) => inspect(value, { depth: Infinity, showHidden: true })
 
 describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   describe("a transaction", () => {
-    it.live("X20: whose owner is silent for too long cannot commit after another took over", () =>
+    it.live("whose owner is idle for too long cannot commit after another process took over (X20)", () =>
       Effect.gen(function*() {
         const url = yield* database
         const [older, newer] = [yield* open(url), yield* open(url)]
@@ -58,7 +58,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.deepStrictEqual((yield* newer.store.readLog(all)).map(({ id, position }) => [position, id]), [[1, "b"]])
       }))
 
-    it.live("X21: that falls silent with the position counter in its hands is ended: the others go on within seconds", () =>
+    it.live("that becomes idle while it locks the position counter is ended, and the others continue within seconds (X21)", () =>
       Effect.gen(function*() {
         const url = yield* database
         const [first, second] = [yield* open(url), yield* open(url)]
@@ -77,7 +77,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         const since = Date.now()
         yield* second.store.transact(two, skills, (tx) => tx.write([created("b")]))
         assert.isBelow(Date.now() - since, 7000)
-        // nobody took over: what it had in hand is done again
+        // no other process took over, so the transaction runs again
         yield* Fiber.join(silent)
         assert.strictEqual(runs, 2)
         assert.deepStrictEqual((yield* second.store.readLog(all)).map(({ id, position }) => [position, id]), [
@@ -86,7 +86,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         ])
       }))
 
-    it.live("X13: that took its positions first is seen first, though the later one was ready to commit before", () =>
+    it.live("that took its positions first becomes visible first, although the later one was ready to commit earlier (X13)", () =>
       Effect.gen(function*() {
         const url = yield* database
         const [first, second, reader] = [yield* open(url), yield* open(url), yield* open(url)]
@@ -113,12 +113,12 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.deepStrictEqual(seen, ["a", "b"])
       }))
 
-    it.live("that waits in a circle with another is run again, and both have their effect", () =>
+    it.live("that deadlocks with another one runs again, and both take effect", () =>
       Effect.gen(function*() {
         const { sql, store } = yield* open(yield* database)
         yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
         const [one, two] = [yield* store.takeOwnership("one"), yield* store.takeOwnership("two")]
-        const met = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
+        const reached = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
         let runs = 0
         const count = (which: number) =>
           sql`INSERT INTO readers (name, position) VALUES (${`r${which}`}, 1)
@@ -128,8 +128,8 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
             Effect.gen(function*() {
               runs++
               yield* count(mine)
-              yield* Deferred.succeed(met[mine], undefined)
-              yield* Deferred.await(met[mine === 0 ? 1 : 0])
+              yield* Deferred.succeed(reached[mine], undefined)
+              yield* Deferred.await(reached[mine === 0 ? 1 : 0])
               yield* count(1 - mine)
             }))
         yield* Effect.all([crossing(one, tags, 0), crossing(two, skills, 1)], { concurrency: "unbounded" })
@@ -137,7 +137,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])
       }))
 
-    it.live("I1: of one stream sees what another of its integration says meanwhile: one of them is owed a re-read", () =>
+    it.live("sees the references that another stream of its integration writes at the same time: one record becomes stale (I1)", () =>
       Effect.gen(function*() {
         const { store } = yield* open(yield* database)
         const offers = { ...tags, model: "ats.offer" } as const
@@ -151,20 +151,20 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
           }
         })
         yield* store.transact(owner, tags, (tx) => tx.write([shows("a", null, 1)]))
-        const met = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
+        const reached = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
         const beside = (key: typeof tags | typeof offers, write: RecordWrite, mine: 0 | 1) =>
           store.transact(owner, key, (tx) =>
             tx.write([write]).pipe(
-              Effect.andThen(Deferred.succeed(met[mine], undefined)),
-              Effect.andThen(Effect.timeoutOption(Deferred.await(met[mine === 0 ? 1 : 0]), "200 millis"))
+              Effect.andThen(Deferred.succeed(reached[mine], undefined)),
+              Effect.andThen(Effect.timeoutOption(Deferred.await(reached[mine === 0 ? 1 : 0]), "200 millis"))
             ))
         yield* Effect.all([beside(tags, shows("a", 1, 2), 0), beside(offers, shows("b", null, 1), 1)], {
           concurrency: "unbounded"
         })
-        assert.strictEqual((yield* store.counts).reduce((sum, { owed }) => sum + owed, 0), 1)
+        assert.strictEqual((yield* store.counts).reduce((sum, { stale }) => sum + stale, 0), 1)
       }))
 
-    it.live("that fails by itself fails with that, though its connection is gone and cannot be rolled back", () =>
+    it.live("returns its own error although its connection is lost and the rollback fails", () =>
       Effect.gen(function*() {
         const { sql, store } = yield* open(yield* database)
         const error = yield* Effect.flip(sql.withTransaction(Effect.gen(function*() {
@@ -177,14 +177,14 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.strictEqual(yield* store.readerPosition("x"), 0)
       }))
 
-    for (const heard of [true, false]) {
+    for (const delivered of [true, false]) {
       it.live(
-        heard
-          ? "I2: whose commit was heard, and whose line was cut before the answer, has happened and is not done again"
-          : "I2: whose line was cut before its commit was heard has not happened, and is done again",
+        delivered
+          ? "whose commit arrived before the connection was cut is committed and does not run again (I2)"
+          : "whose connection was cut before the commit arrived is not committed, and runs again (I2)",
         () =>
           Effect.gen(function*() {
-            const { cut, url } = yield* line(yield* database)
+            const { cut, url } = yield* cuttable(yield* database)
             const { store } = yield* open(url)
             yield* store.ensureStreams([stateOf(tags)])
             const owner = yield* store.takeOwnership("capture")
@@ -193,12 +193,12 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
               Effect.gen(function*() {
                 runs.push(`r${runs.length}`)
                 yield* tx.write([created(runs.at(-1) ?? "")])
-                // what is said next is the question for the transaction's name, then the commit
-                if (runs.length === 1) cut({ nth: 2, heard })
+                // the next messages are the commit counter and then the COMMIT
+                if (runs.length === 1) cut({ nth: 2, delivered })
               }))
-            assert.deepStrictEqual(runs, heard ? ["r0"] : ["r0", "r1"])
+            assert.deepStrictEqual(runs, delivered ? ["r0"] : ["r0", "r1"])
             assert.deepStrictEqual((yield* store.readLog(all)).map(({ id, position }) => [position, id]), [
-              [1, heard ? "r0" : "r1"]
+              [1, delivered ? "r0" : "r1"]
             ])
           })
       )
@@ -215,8 +215,8 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       }))
   })
 
-  describe("tells", () => {
-    it.live("I11: nothing of a row in an error, however deep one looks", () =>
+  describe("an error", () => {
+    it.live("contains no value of a row, in any nested cause (I11)", () =>
       Effect.gen(function*() {
         const { sql, store } = yield* open(yield* database)
         const person = "Erika Mustermann"
@@ -244,16 +244,16 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.notInclude(everything(Exit.isFailure(exit) ? exit.cause : exit), "Erika")
       }))
 
-    const refused = [
-      ["whose password is wrong", (url: URL) => (url.password = "wr0ng-s3cret"), /refuses the login/],
+    const rejected = [
+      ["a wrong password", (url: URL) => (url.password = "wr0ng-s3cret"), /refuses the login/],
       [
-        "that does not exist",
+        "a database that does not exist",
         (url: URL) => (url.pathname = "/nowhere"),
         /does not exist \(.*\/nowhere, 3D000\); create it/
       ]
     ] as const
-    for (const [what, change, message] of refused) {
-      it.live(`I11: of a database ${what} where it is and what to do, and never the password`, () =>
+    for (const [problem, change, message] of rejected) {
+      it.live(`for ${problem} says which database it is and what to do, and contains no password (I11)`, () =>
         Effect.gen(function*() {
           const url = new URL(yield* database)
           const { password } = url
@@ -266,14 +266,14 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         }))
     }
 
-    it.live("of a schema that another program made that it is not ours, and leaves it as it is", () =>
+    it.live("for a schema of another program says so, and the schema stays unchanged", () =>
       Effect.gen(function*() {
         const url = yield* database
         yield* Server.say(url, "CREATE SCHEMA rollcall CREATE TABLE attendance (pupil text)")
-        assert.match((yield* refusal(url)).message, /of another program; name another database/)
+        assert.match((yield* refusal(url)).message, /belongs to another program; configure another database/)
       }))
 
-    it.live("of a user who may not make the schema what the user needs", () =>
+    it.live("for a user who may not create the schema names the missing right", () =>
       Effect.gen(function*() {
         const owned = yield* database
         const url = new URL(owned)
@@ -285,12 +285,12 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         url.username = name
         url.password = "s3cret"
         const error = yield* refusal(url.href)
-        assert.match(error.message, /must be allowed to create, or to own, the schema "rollcall"/)
+        assert.match(error.message, /must own the schema "rollcall" or be allowed to create it/)
         assert.notInclude(everything(error), "s3cret")
       }))
   })
 
-  it.live("moves what is past retention forward only, when a generation is raised at the same time", () =>
+  it.live("moves the pruned position only forward if a generation is raised at the same time", () =>
     Effect.gen(function*() {
       const url = yield* database
       const [first, second] = [yield* open(url), yield* open(url)]
@@ -298,7 +298,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       const owner = yield* first.store.takeOwnership("capture")
       for (const id of ids(3)) yield* first.store.transact(owner, tags, (tx) => tx.write([created(id)]))
       const raised = yield* Deferred.make<void>()
-      // raised in the name of a transaction that is still open when pruning begins
+      // the generation is raised by a transaction that is still open when pruning begins
       const raising = yield* Effect.forkChild(first.sql.withTransaction(Effect.gen(function*() {
         yield* first.store.raiseGeneration(owner, 2)
         yield* Deferred.succeed(raised, undefined)

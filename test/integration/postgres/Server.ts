@@ -1,14 +1,14 @@
 /**
- * A real PostgreSQL server for tests: the one that `DATABASE_URL` names, or one started here, and a database for each test.
+ * A real PostgreSQL server for tests: the one at `DATABASE_URL`, or one started here, with a new database for each test.
  *
  * Invariants
- * 1. A server started here belongs to its scope: process and data directory are gone when the scope closes, and it does
- *    not outlive the process that started it.
- * 2. A database belongs to the scope that asked for it.
+ * 1. A server started here belongs to its scope: process and data directory are removed when the scope closes, and the server
+ *    ends with the process that started it.
+ * 2. A database belongs to the scope that requested it.
  *
  * Gotchas
- * - The server refuses to run as root: there it runs as `postgres`.
- * - Started here it does not sync: nothing a test does outlives the machine.
+ * - The server refuses to run as root. If the tests run as root, it runs as `postgres`.
+ * - A server started here does not sync to disk, because test data need not survive a crash of the machine.
  */
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { afterAll } from "@effect/vitest"
@@ -32,7 +32,7 @@ import { address } from "./Address.ts"
 const external = process.env["DATABASE_URL"]
 const debian = "/usr/lib/postgresql"
 
-/** Where the server's programs are; null if there are none. */
+/** Directory of the server's programs; null if they are not installed. */
 const programs = ((): string | null => {
   const places = [
     ...(process.env["PATH"] ?? "").split(":"),
@@ -46,14 +46,14 @@ const programs = ((): string | null => {
 const needed = "no DATABASE_URL, and no initdb and setpriv"
 const canStart = programs !== null && spawnSync("setpriv", ["--version"]).status === 0
 
-/** Why there is no server on this machine; null when there is one. With `CI=true` its absence is a failure. */
+/** Why this machine has no server; null if it has one. With `CI=true` a missing server is an error. */
 export const missing: string | null = external === undefined && !canStart ? needed : null
 if (missing !== null && process.env["CI"] === "true") throw new Error(`these tests need PostgreSQL: ${missing}`)
 
 const asRoot = process.getuid?.() === 0
 const idOf = (option: string) => Number(execFileSync("id", [option, "postgres"], { encoding: "utf8" }))
 
-/** A program of the server, or one at a path: ends with its parent; as root it becomes another user first. */
+/** Command of a server program, or of a program at a path. It ends with its parent process; as root it changes the user first. */
 export const asServer = (program: string, args: ReadonlyArray<string>): [string, ReadonlyArray<string>] => [
   "setpriv",
   [
@@ -82,7 +82,7 @@ export const folder = Effect.acquireRelease(
   (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
 )
 
-/** One statement over a connection of its own. */
+/** Runs one statement over its own connection. */
 export const say = (url: string, sql: string) =>
   Effect.scoped(
     Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(sql, [], false))
@@ -90,7 +90,7 @@ export const say = (url: string, sql: string) =>
 
 const owner = { name: "rollcall", password: randomUUID() }
 
-/** A new data directory inside `path`. */
+/** Creates a data directory inside `path`. */
 const initialized = Effect.fnUntraced(function*(path: string) {
   const data = join(path, "data")
   const passwordFile = join(path, "password")
@@ -103,7 +103,7 @@ const initialized = Effect.fnUntraced(function*(path: string) {
   return data
 })
 
-/** A server over a data directory, once it answers. */
+/** Starts a server with a data directory; returns once it answers. */
 const running = Effect.fnUntraced(function*(path: string, data: string) {
   const port = yield* freePort
   const where = ["-D", data, "-k", path, "-h", "127.0.0.1", "-p", String(port)]
@@ -130,13 +130,13 @@ const started = Effect.gen(function*() {
   return yield* running(path, yield* initialized(path))
 })
 
-/** Why no pair of servers can be started on this machine; null when one can. */
+/** Why this machine cannot start a pair of servers; null if it can. */
 export const pairMissing: string | null = canStart && existsSync(join(programs, "pg_basebackup"))
   ? null
   : "no initdb, pg_basebackup and setpriv"
 if (pairMissing !== null && process.env["CI"] === "true") throw new Error(`these tests need PostgreSQL: ${pairMissing}`)
 
-/** A server and a replica that streams from it, at one address: each is reached by what `address` leads to. */
+/** A server and a replica that streams from it. `address` leads to one of them at a time. */
 export const pair = Effect.gen(function*() {
   const [path, other] = [yield* folder, yield* folder]
   const primary = yield* running(path, yield* initialized(path))
@@ -152,7 +152,7 @@ export const pair = Effect.gen(function*() {
     primary,
     replica,
     address: yield* address(primary),
-    /** The replica has all that the primary has. */
+    /** Waits until the replica has all commits of the primary. */
     caughtUp: Effect.gen(function*() {
       const newest = yield* first("SELECT pg_current_wal_flush_lsn()::text", primary)
       yield* Effect.repeat(first(`SELECT pg_last_wal_replay_lsn() >= '${String(newest)}'`, replica), {
@@ -160,7 +160,7 @@ export const pair = Effect.gen(function*() {
         schedule: Schedule.spaced("20 millis")
       })
     }),
-    /** From here on the replica gets nothing. */
+    /** Stops replication. */
     cutOff: Effect.gen(function*() {
       yield* say(replica, "ALTER SYSTEM SET primary_conninfo = ''")
       yield* say(replica, "SELECT pg_reload_conf()")
@@ -169,7 +169,7 @@ export const pair = Effect.gen(function*() {
         schedule: Schedule.spaced("20 millis")
       })
     }),
-    /** The replica becomes a server of its own. */
+    /** Promotes the replica to an independent server. */
     promote: Effect.asVoid(say(replica, "SELECT pg_promote(true)"))
   }
 })
@@ -177,7 +177,7 @@ export const pair = Effect.gen(function*() {
 const named = (url: string, database: string): string => Object.assign(new URL(url), { pathname: `/${database}` }).href
 
 export class Server extends Context.Service<Server, {
-  /** The address of a database that nobody used before. */
+  /** URL of a new database. */
   readonly database: Effect.Effect<string, never, Scope.Scope>
 }>()("test/postgres/Server") {}
 
@@ -195,7 +195,7 @@ export const layer = Layer.effect(
   }))
 ).pipe(Layer.orDie)
 
-/** One server for the tests of a file, started with the first that asks for a database. */
+/** One server for all tests of a file, started by the first test that requests a database. */
 export const ofFile = (): Server["Service"] => {
   const runtime = ManagedRuntime.make(layer)
   afterAll(() => runtime.dispose())

@@ -1,4 +1,4 @@
-/** The whole service on a PostgreSQL database: killed, frozen, examined, adopted. */
+/** The whole service on a PostgreSQL database: killed, frozen, inspected and adopted. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Follower } from "../../fault/kill/Follower.ts"
@@ -11,15 +11,15 @@ import * as Server from "./Server.ts"
 const { missing } = Server
 const { database } = Server.ofFile()
 
-/** A living world, and the settings of a service that keeps it in a database. */
+/** A sandbox world that changes, and the settings of a service that stores it in a database. */
 const home = Effect.gen(function*() {
   const url = yield* database
   const { sandbox, settings: { ROLLCALL_STORE: _, ...settings } } = yield* Home.make({ speed: 400 })
   return { sandbox, settings: { ...settings, DATABASE_URL: url }, password: new URL(url).password }
 })
 
-/** Everything the world has is told once. */
-const isTrue = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home["sandbox"]) {
+/** Every record of the world is published once. */
+const assertComplete = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home["sandbox"]) {
   const url = yield* service.url
   yield* sandbox.freeze
   yield* quiet(url)
@@ -31,7 +31,7 @@ const isTrue = Effect.fnUntraced(function*(service: Service, sandbox: Home.Home[
 
 describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   it.live(
-    `X1, X2, X10: killed again and again, and cut off from its database, it tells what the world is, and what a reader saw never changes (seed ${Home.seed})`,
+    `killed repeatedly and cut off from its database, it publishes the world's content, and events that a reader saw never change (seed ${Home.seed}) (X1, X2, X10)`,
     () =>
       Effect.gen(function*() {
         const { password, sandbox, settings } = yield* home
@@ -57,7 +57,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rollcall' AND datname = current_database()"
           )
         }
-        const digests = yield* isTrue(service, sandbox)
+        const digests = yield* assertComplete(service, sandbox)
         assert.deepStrictEqual(follower.complaints, [])
         assert.isAbove(follower.seen.size, 60)
         assert.deepStrictEqual([...follower.seen].filter(([position, seen]) => digests.get(position) !== seen), [])
@@ -68,7 +68,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
   )
 
   it.live(
-    "X9, X21: frozen at any moment it is taken over within seconds, and once awake says so and exits",
+    "frozen at any moment, it is replaced within seconds, and after it wakes it reports that and exits (X9, X21)",
     () =>
       Effect.gen(function*() {
         const { sandbox, settings } = yield* home
@@ -77,7 +77,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
         yield* Effect.sleep("500 millis")
         yield* frozen.signal("SIGSTOP")
         const heir = yield* launch(settings)
-        yield* isTrue(heir, sandbox)
+        yield* assertComplete(heir, sandbox)
         yield* frozen.signal("SIGCONT")
         assert.strictEqual(yield* frozen.ended, 1, frozen.log())
         assert.match(frozen.log(), /another process owns \\"capture\\" now/)
@@ -87,28 +87,28 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
   )
 
   it.live(
-    "is examined without being touched, adopted while it is stopped, and never tells its password",
+    "is inspected without changes, adopted while it is stopped, and never shows its password",
     () =>
       Effect.gen(function*() {
         const { password, sandbox, settings } = yield* home
         yield* sandbox.freeze
         const port = { ROLLCALL_HTTP_PORT: "0", ROLLCALL_LOG_FORMAT: "json" }
-        const told = (...command: ReadonlyArray<string>) =>
+        const rollcall = (...command: ReadonlyArray<string>) =>
           Effect.map(Effect.promise(() => run(command, { ...settings, ...port })), ({ code, stderr, stdout }) => {
             assert.notInclude(stdout + stderr, password)
             return { code, text: stdout + stderr }
           })
         const { host, pathname } = new URL(settings.DATABASE_URL)
-        const before = yield* told("doctor")
+        const before = yield* rollcall("doctor")
         assert.include(before.text, `there is no store at postgres://${host}${pathname} yet; it will be created`)
         assert.strictEqual(
           (yield* Server.say(settings.DATABASE_URL, "SELECT to_regnamespace('rollcall') IS NULL AS untouched")).rows[0]
             ?.["untouched"],
           true
         )
-        assert.strictEqual((yield* told("start", "--once")).code, 0)
-        assert.include((yield* told("doctor")).text, "can be read and written")
-        const adopted = yield* told("store", "adopt", "--yes")
+        assert.strictEqual((yield* rollcall("start", "--once")).code, 0)
+        assert.include((yield* rollcall("doctor")).text, "can be read and written")
+        const adopted = yield* rollcall("store", "adopt", "--yes")
         assert.strictEqual(adopted.code, 0, adopted.text)
         assert.match(adopted.text, /generation +1 becomes \d+/)
         const service = yield* launch(settings)

@@ -1,4 +1,4 @@
-/** The store in PostgreSQL behind a proxy that falls silent: what is waited for, how long, and what is then the case. */
+/** The store in PostgreSQL behind a proxy that stops answering: the time limits, and the state afterwards. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -20,7 +20,7 @@ import { type Fault, silentProxy } from "./SilentProxy.ts"
 const { missing } = Server
 const { database } = Server.ofFile()
 
-/** A statement is given up after a second; the driver takes up to five more to let go of its connection, or to make one. */
+/** A statement times out after a second; the driver needs up to five more to release its connection, or to open one. */
 const limits = { connection: Duration.seconds(6), statement: Duration.seconds(1), long: Duration.seconds(3) }
 const bound = 12_000
 
@@ -44,7 +44,7 @@ const behindProxy = Effect.gen(function*() {
   return { proxy, sql, store, owner, url }
 })
 
-/** How long it took, ms. */
+/** Duration, ms. */
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const since = Date.now()
@@ -59,7 +59,7 @@ const collected = () => {
 describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   for (const fault of ["frozen", "lossy"] as const satisfies ReadonlyArray<Fault>) {
     it.live(
-      `fails every statement within its limit behind a ${fault} proxy, and serves the first one after it healed (X10)`,
+      `behind a ${fault} proxy: every statement fails within its time limit, and the first one after the proxy heals succeeds (X10)`,
       () => {
         const { layer, lines } = collected()
         return Effect.gen(function*() {
@@ -78,7 +78,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
           assert.strictEqual(reasonOf(again.exit), "Unavailable")
           assert.isBelow(again.millis, bound)
           proxy.heal()
-          // the sessions that were idle are as dead as those that were given up
+          // idle sessions are as dead as those whose statements timed out
           const healed = yield* timed(store.transact(owner, tags, (tx) => tx.write([created("a")])))
           assert.isTrue(Exit.isSuccess(healed.exit))
           assert.isBelow(healed.millis, 500)
@@ -95,10 +95,10 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
       40_000
     )
 
-    for (const heard of [true, false]) {
+    for (const delivered of [true, false]) {
       it.live(
         `a ${fault} proxy: a transaction whose COMMIT ${
-          heard ? "arrived and was not answered" : "did not arrive"
+          delivered ? "arrived and was not answered" : "did not arrive"
         } has the outcome that its caller is given (I2)`,
         () =>
           Effect.gen(function*() {
@@ -108,18 +108,18 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
               Effect.gen(function*() {
                 runs.push(`r${runs.length}`)
                 yield* tx.write([created(runs.at(-1) ?? "")])
-                // what is sent next is the question for the transaction's name, then the commit
-                if (runs.length === 1) proxy.fail(fault, { nth: 2, heard })
+                // the next messages are the commit counter and then the COMMIT
+                if (runs.length === 1) proxy.fail(fault, { nth: 2, delivered })
               }))))
             yield* Effect.sleep("7 seconds")
             assert.isUndefined(committing.pollUnsafe())
             proxy.heal()
             const exit = yield* Fiber.join(committing)
-            assert.strictEqual(Exit.isSuccess(exit), heard)
+            assert.strictEqual(Exit.isSuccess(exit), delivered)
             const ids = (yield* store.readLog(all)).map(({ id }) =>
               id
             )
-            assert.deepStrictEqual([runs, ids], [["r0"], heard ? ["r0"] : []])
+            assert.deepStrictEqual([runs, ids], [["r0"], delivered ? ["r0"] : []])
             yield* store.transact(owner, tags, (tx) => tx.write([created("next")]))
             assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), [...ids, "next"])
           }),
@@ -129,7 +129,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
   }
 
   it.live(
-    "does not let a claim that arrives late fence the one that was made since (I10)",
+    "a late claim does not fence the owner that claimed after it (I10)",
     () =>
       Effect.gen(function*() {
         const { proxy, sql, store } = yield* behindProxy
@@ -145,7 +145,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
     30_000
   )
 
-  it.live("gives a statement that may be long its own limit, and no longer", () =>
+  it.live("a long statement has its own, longer time limit", () =>
     Effect.gen(function*() {
       const { sql } = yield* open(yield* database)
       const slow = (seconds: number) =>

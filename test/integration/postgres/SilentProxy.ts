@@ -1,19 +1,19 @@
-/** A TCP proxy in front of a server that a test makes silent, as proxies and networks do, and heals again. */
+/** A TCP proxy in front of a server. A test makes it stop forwarding, like a broken proxy or network, and heals it again. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { connect, createServer, type Server, type Socket } from "node:net"
 
 /**
- * `frozen`: connections are accepted and stay open, nothing is forwarded until the proxy heals, and then everything is,
- * also what was sent on a connection that was closed meanwhile. `lossy`: everything that is sent is lost, and every
- * connection of that time stays dead after the proxy has healed.
+ * `frozen`: connections are accepted and stay open, but data is forwarded only after the proxy heals, including data of
+ * connections that were closed meanwhile. `lossy`: all data is lost, and every connection of that time stays dead after the
+ * proxy has healed.
  */
 export type Fault = "frozen" | "lossy"
 
-/** Of what clients send from now on the `nth` is the first that is caught, or, if it is `heard`, only its answer is. */
+/** The fault begins with the `nth` message of clients from now on; if `delivered`, that message arrives and only its answer is lost. */
 export interface Moment {
   readonly nth: number
-  readonly heard: boolean
+  readonly delivered: boolean
 }
 
 export interface SilentProxy {
@@ -21,7 +21,7 @@ export interface SilentProxy {
   readonly url: string
   readonly fail: (fault: Fault, at?: Moment) => void
   readonly heal: () => void
-  /** Closes every connection and refuses new ones, as a server does that is down, until it is opened again. */
+  /** Closes every connection and refuses new ones until `open`, like a server that is down. */
   readonly close: () => void
   readonly open: () => void
 }
@@ -34,14 +34,14 @@ const direction = (
   fault: () => Fault | null,
   isDead: () => boolean
 ) => {
-  let held: Array<Buffer | null> = []
+  let delayed: Array<Buffer | null> = []
   const pass = (chunk: Buffer | null) => {
     if (chunk === null) to.end()
     else to.write(chunk)
   }
   const take = (chunk: Buffer | null) => {
     if (isDead()) return
-    if (fault() === "frozen") held.push(chunk)
+    if (fault() === "frozen") delayed.push(chunk)
     else pass(chunk)
   }
   from.on("data", (chunk) => sent(() => take(chunk))).on("end", () => take(null)).on("error", () => take(null)).on(
@@ -49,8 +49,8 @@ const direction = (
     () => take(null)
   )
   return () => {
-    const chunks = held
-    held = []
+    const chunks = delayed
+    delayed = []
     for (const chunk of chunks) pass(chunk)
   }
 }
@@ -64,7 +64,7 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
           const sockets = new Set<Socket>()
           const release = new Set<() => void>()
           let fault: Fault | null = null
-          let planned: { fault: Fault; left: number; heard: boolean } | null = null
+          let planned: { fault: Fault; left: number; delivered: boolean } | null = null
           const open = new Set<() => void>()
           const begin = (next: Fault) => {
             fault = next
@@ -72,11 +72,11 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
           }
           const sent = (forward: () => void) => {
             if (planned === null || --planned.left > 0) return forward()
-            const { fault, heard } = planned
+            const { fault, delivered } = planned
             planned = null
-            if (!heard) begin(fault)
+            if (!delivered) begin(fault)
             forward()
-            if (heard) begin(fault)
+            if (delivered) begin(fault)
           }
           const server = createServer({ allowHalfOpen: true }, (near) => {
             const far = connect({
@@ -103,7 +103,7 @@ export const silentProxy = (database: string): Effect.Effect<SilentProxy, never,
                 url: url.href,
                 fail: (next, at) => {
                   if (at === undefined) begin(next)
-                  else planned = { fault: next, left: at.nth, heard: at.heard }
+                  else planned = { fault: next, left: at.nth, delivered: at.delivered }
                 },
                 heal: () => {
                   fault = null

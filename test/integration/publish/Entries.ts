@@ -1,5 +1,5 @@
 /**
- * Log entries made by hand, for tests of what publishes them.
+ * Handmade log entries, for tests of publishing.
  */
 import { chainOf, genesis, type Kind, type LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import type { Model } from "../../../src/domain/Model.ts"
@@ -18,13 +18,13 @@ export interface Hand {
 }
 
 const chains = [genesis]
-/** Of a log of the event ids that `entry` gives. */
+/** The chain at a position of a log with the event ids that `entry` assigns. */
 const chainAt = (position: number): string => {
   for (let next = chains.length; next <= position; next++) chains.push(chainOf(chains[next - 1]!, `event-${next}`))
   return chains[position]!
 }
 
-/** What is not given is derived from the position; ids repeat every ten positions. */
+/** Missing fields are derived from the position; record ids repeat every ten positions. */
 export const entry = (hand: Hand): LogEntry => {
   const version = hand.version ?? Math.ceil(hand.position / 10)
   const kind = hand.kind ?? (version === 1 ? "created" : "updated")
@@ -54,6 +54,6 @@ export const entry = (hand: Hand): LogEntry => {
   }
 }
 
-/** Entries of the positions from `first` to `last`. */
+/** The entries at positions `first` to `last`. */
 export const entries = (first: number, last: number, hand: Omit<Hand, "position"> = {}): ReadonlyArray<LogEntry> =>
   Array.from({ length: last - first + 1 }, (_, index) => entry({ ...hand, position: first + index }))

@@ -41,7 +41,7 @@ const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
 
 describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
-    it.effect("an event arrives as the CloudEvent that the official library and the published schema expect", () =>
+    it.effect("a published event is a CloudEvent that the official library and the published schema accept", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -85,7 +85,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         })
       }))
 
-    it.effect("the state topic is compacted and holds the latest record, null once it is deleted", () =>
+    it.effect("the state topic is compacted and has the latest content of each record, null after deletion", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -112,7 +112,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.strictEqual(policy.resources[0]?.configEntries[0]?.configValue, "compact")
       }))
 
-    it.effect("X14: what a store lacks is taken out of the state topic, the rest stays, and nothing is held in memory", () =>
+    it.effect("records that the store does not have are removed from the state topic, in bounded memory (X14)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -130,14 +130,14 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         yield* sink.publish(identity, [gone])
 
         let most = 0
-        const asked = new Map<string, RecordKey>()
+        const seen = new Map<string, RecordKey>()
         yield* sink.reconcile({ ...identity, generation: 2 }, [stream], (some) =>
           Effect.sync(() => {
             most = Math.max(most, some.length)
-            for (const record of some) asked.set(record.id, record)
+            for (const record of some) seen.set(record.id, record)
             return some.filter(({ id }) => id.endsWith("7"))
           }))
-        assert.deepStrictEqual(asked.get("r17"), { ...stream, id: "r17" })
+        assert.deepStrictEqual(seen.get("r17"), { ...stream, id: "r17" })
         assert.isBelow(most, 1000)
         const state = new Map<string, Kcat.Message>()
         for (const message of yield* Kcat.read(brokers, stateTopicOf(topic, stream))) state.set(message.key, message)
@@ -153,7 +153,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         })
       }))
 
-    it.effect("progress is in a compacted topic of the template, by the name of the stream, with the id of the store", () =>
+    it.effect("progress is in a compacted topic of the template, with the stream's name as key and the store's id", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -196,7 +196,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.strictEqual(policy.resources[0]?.configEntries[0]?.configValue, "compact")
       }))
 
-    it.effect("K1: a stub says where the whole event can be read", () =>
+    it.effect("a stub contains the path where the whole event can be read (K1)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -224,7 +224,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.deepStrictEqual(JSON.parse(state?.payload ?? ""), { id: "a", stub: true, log: data.log })
       }))
 
-    it.effect("K1: many events that are together larger than a batch may be go out whole", () =>
+    it.effect("many events that together exceed the batch limit are published in full (K1)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -237,7 +237,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.isTrue(messages.every((message) => message.headers.ce_stub === undefined))
       }))
 
-    it.effect("K1: a topic that takes less than usual gets smaller batches and stubs earlier", () =>
+    it.effect("a topic with a lower limit gets smaller batches, and stubs for smaller events (K1)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -262,7 +262,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         )
       }))
 
-    it.effect("K1: around the limit an event goes out whole or as a stub, and is never refused", () =>
+    it.effect("an event near the limit is published in full or as a stub, and is never rejected (K1)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -284,7 +284,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.isTrue(stubbed[59])
       }))
 
-    it.effect("K1: a broker that takes less than its topic promises is met with smaller batches", () =>
+    it.effect("a broker that rejects batches within its topic's limit gets smaller batches (K1)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -306,14 +306,14 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         const batch = entries(2, 9, { id: "a", after })
         const error = yield* Effect.flip(sink.publish(identity, batch))
         assert.strictEqual(error.reason._tag, "Unreachable")
-        // What failed once sends nothing more, not even what it could.
-        assert.include((yield* Effect.flip(sink.publish(identity, entries(2, 2)))).message, "failed before")
+        // A producer that failed once sends nothing more, not even a small batch.
+        assert.include((yield* Effect.flip(sink.publish(identity, entries(2, 2)))).message, "an earlier failure")
         assert.strictEqual((yield* sink.open(identity))?.position, 1)
         yield* sink.publish(identity, batch)
         assert.strictEqual((yield* Kcat.read(brokers, name)).length, 9)
       }))
 
-    it.effect("without transactions events arrive all the same, and a warning says what is given up", () => {
+    it.effect("without transactions events are still published, and a warning names the consequence", () => {
       const lines: Array<string> = []
       return Effect.gen(function*() {
         const { identity, topic } = fresh()
@@ -327,7 +327,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
       }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))
     })
 
-    it.effect("a send that was given up is not delivered later behind our back", () =>
+    it.effect("a send that was abandoned is not delivered later", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
@@ -345,7 +345,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.deepStrictEqual(yield* Kcat.read(brokers, name, "read_uncommitted"), [])
       }))
 
-    it.effect("topics of the streams that are known are there before the first event", () =>
+    it.effect("topics of known streams exist before the first event", () =>
       Effect.gen(function*() {
         const { identity } = fresh()
         const topic = `${randomUUID()}.{integration}.{model}`
@@ -356,7 +356,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.includeMembers(names, [expected, `${expected}.state`, controlTopicOf(topic), progressTopicOf(topic)])
       }))
 
-    it.effect("a state topic that is not compacted is refused with what to do", () =>
+    it.effect("a state topic that is not compacted is rejected with a hint", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         yield* admin((admin) =>
@@ -368,7 +368,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.include(reason.hint, "cleanup.policy=compact")
       }))
 
-    it.effect("a wrong template is refused before anything is asked of the broker", () =>
+    it.effect("an invalid template is rejected before any request to the broker", () =>
       Effect.gen(function*() {
         const { reason } = yield* Effect.flip(sinkOf({ topic: "rollcall.{tenant}" }))
         assert.strictEqual(reason._tag, "Refused")
@@ -391,12 +391,12 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
     })
 
     describe.skipIf(!Broker.controllable)("with SASL", () => {
-      it.effect("the right credentials open", () =>
+      it.effect("the right credentials open the sink", () =>
         Effect.gen(function*() {
           assert.isNull(yield* sasl("writer", "writer-secret"))
         }))
 
-      it.effect("a wrong password is refused, names the settings and never itself", () =>
+      it.effect("a wrong password is rejected, and the message names the settings but not the password", () =>
         Effect.gen(function*() {
           const error = yield* Effect.flip(sasl("writer", "wrong-secret"))
           assert.strictEqual(error.reason._tag, "Refused")
@@ -404,7 +404,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           assert.notInclude(`${error.message} ${JSON.stringify(error)}`, "wrong-secret")
         }))
 
-      it.effect("a principal without permission is refused, and the hint lists what it needs", () =>
+      it.effect("a principal without permission is rejected, and the hint lists the permissions it needs", () =>
         Effect.gen(function*() {
           const { reason } = yield* Effect.flip(sasl("reader", "reader-secret"))
           assert.strictEqual(reason._tag, "Refused")
@@ -412,7 +412,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         }))
     })
 
-    it.effect("K1: without permission to read a topic's limit it is found by trying", (ctx) =>
+    it.effect("without permission to read a topic's limit, the limit is found by trying (K1)", (ctx) =>
       Effect.gen(function*() {
         if (!Broker.controllable) return ctx.skip("the broker's users are not ours")
         const { identity, topic } = fresh()
@@ -445,7 +445,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream))).length, 9)
       }))
 
-    it.effect("X10: a broker that is not there is away, soon", () =>
+    it.effect("a missing broker is reported as unreachable soon (X10)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
         const sink = yield* sinkOf({ topic, brokers: ["127.0.0.1:1"] })

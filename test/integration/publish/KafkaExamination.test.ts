@@ -18,37 +18,37 @@ const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
       (admin) => Effect.promise(() => admin.disconnect())
     ))
 
-const examined = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
+const inspected = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
   const { brokers } = yield* Broker.Broker
   return yield* KafkaSink.inspect({ brokers, ssl: false, transactions: true, streams: [stream], ...options }, null)
 })
 
-describe.skipIf(missing !== null)(`Kafka is looked at${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
-    it.effect("and says which topics would be made, and makes none", () =>
+    it.effect("returns the topics that would be created, and creates none", () =>
       Effect.gen(function*() {
         const topic = `kafka-${randomUUID()}.{model}`
         const event = topicOf(topic, stream)
         const state = stateTopicOf(topic, stream)
-        assert.includeMembers([...(yield* examined({ topic, state: true })).missing], [event, state])
+        assert.includeMembers([...(yield* inspected({ topic, state: true })).missing], [event, state])
         assert.notIncludeMembers(yield* admin((admin) => admin.listTopics()), [event, state, controlTopicOf(topic)])
         yield* admin((admin) => admin.createTopics({ topics: [{ topic: event, numPartitions: 1 }] }))
-        assert.notInclude((yield* examined({ topic })).missing, event)
+        assert.notInclude((yield* inspected({ topic })).missing, event)
       }))
 
-    it.effect("a state topic that is not compacted is told", () =>
+    it.effect("reports a state topic that is not compacted", () =>
       Effect.gen(function*() {
         const topic = `kafka-${randomUUID()}.{model}`
         yield* admin((admin) =>
           admin.createTopics({ topics: [{ topic: stateTopicOf(topic, stream), numPartitions: 1 }] })
         )
-        const { reason } = yield* Effect.flip(examined({ topic, state: true }))
+        const { reason } = yield* Effect.flip(inspected({ topic, state: true }))
         assert.include(reason.hint, "cleanup.policy=compact")
       }))
 
     const asUser = Effect.fnUntraced(function*(username: string, password: string) {
       const { sasl } = yield* Broker.Broker
-      return yield* examined({
+      return yield* inspected({
         topic: `kafka-${randomUUID()}.{model}`,
         brokers: sasl ?? [],
         sasl: { mechanism: "plain", username, password: Redacted.make(password) }
@@ -56,7 +56,7 @@ describe.skipIf(missing !== null)(`Kafka is looked at${missing === null ? "" : `
     })
 
     it.effect.skipIf(!Broker.controllable)(
-      "a wrong password, and a principal that may not make its topics, are told with what to do",
+      "reports a wrong password, and a principal that may not create topics, with a hint",
       () =>
         Effect.gen(function*() {
           const wrong = yield* Effect.flip(asUser("writer", "wrong"))

@@ -42,7 +42,7 @@ const headOf = (event: NewEvent, position: number | null): Head => ({
   lastSeenRunId: 1
 })
 
-/** Appends `count` events: ten records, created and then updated in turn. Event ids carry `mark`; `silent`: for nobody. */
+/** Appends `count` events: ten records, created and then updated in turn. Event ids contain `mark`; `silent`: no reader gets them. */
 export const append = Effect.fnUntraced(
   function*(count: number, mark = "event", silent = false): Effect.fn.Return<void, StoreError, Store> {
     const store = yield* Store

@@ -43,7 +43,7 @@ const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<Ka
   return { brokers, ssl: false, topic, transactions: true, streams: [tags], ...options }
 })
 
-/** Runs a relay of the store at hand, ended by closing its scope. */
+/** Starts a relay of the current store; closing its scope ends it. */
 const start = Effect.fnUntraced(function*(options: KafkaSink.KafkaOptions) {
   const store = yield* Store
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -57,13 +57,13 @@ const start = Effect.fnUntraced(function*(options: KafkaSink.KafkaOptions) {
   return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
 })
 
-/** What the relay says once it has stopped. */
+/** Waits until the relay has stopped; returns its reason. */
 const stopped = ({ status }: Relay["Service"]) =>
   Effect.repeat(status, { until: ({ state }) => state === "stopped", schedule: Schedule.spaced("50 millis") }).pipe(
     Effect.map(({ reason }) => reason!)
   )
 
-/** As if so many minutes had gone by. */
+/** Advances the clock by these minutes. */
 const inMinutes = (minutes: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Clock.Clock, (clock) =>
     Effect.provideService(effect, Clock.Clock, {
@@ -83,10 +83,10 @@ const file = Effect.acquireRelease(
 
 const memory = Sqlite.layer({ file: ":memory:" })
 
-describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+describe.skipIf(missing !== null)(`a lost topic${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     it.effect(
-      "a topic deleted while Rollcall runs stops the relay, stays deleted over restarts, and store adopt publishes it again (K3)",
+      "that was deleted while Rollcall runs stops the relay, is not created on restart, and is published again by store adopt (K3)",
       () =>
         Effect.gen(function*() {
           const options = yield* optionsOf(template())
@@ -101,7 +101,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
             yield* append(30)
             const reason = yield* Effect.timeout(stopped(relay), "20 seconds")
             assert.include(reason.message, `topic ${topic} was deleted: the 120 events`)
-            assert.include(reason.message, "of positions 1 to 120")
+            assert.include(reason.message, "positions 1 to 120")
             assert.include(reason.hint, "rollcall store adopt")
             assert.strictEqual((yield* relay.status).position, 120)
             yield* relay.end
@@ -131,7 +131,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
     )
 
     it.effect.each([{ transactions: true }, { transactions: false }])(
-      "a topic deleted and made again at once takes no event as if nothing were missing (transactions: $transactions) (K3)",
+      "that is created again immediately gets no further events (transactions: $transactions) (K3)",
       ({ transactions }) =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker.Broker
@@ -144,7 +144,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
           yield* admin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 6 }], waitForLeaders: true }))
           yield* append(30)
           const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
-          assert.include(reason.message, `topic ${topic} was deleted and made again`)
+          assert.include(reason.message, `topic ${topic} was deleted and created again`)
           assert.include(reason.message, "the 120 events")
           assert.strictEqual((yield* relay.status).position, 120)
           if (transactions) assert.deepStrictEqual(yield* Kcat.read(brokers, topic), [])
@@ -153,7 +153,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
     )
 
     it.effect(
-      "no progress is told while a topic is missing, also where no further event goes there (K3)",
+      "prevents progress reports while it is missing, even if no further event goes to it (K3)",
       () =>
         Effect.gen(function*() {
           const options = yield* optionsOf(template(), { state: true })
@@ -179,7 +179,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
             })
           )
           const again = yield* Effect.flip(sink.publishProgress(identity, [progress]).pipe(inMinutes(2)))
-          assert.include(again.reason.message, `topic ${state} was deleted and made again`)
+          assert.include(again.reason.message, `topic ${state} was deleted and created again`)
         }),
       60_000
     )
@@ -188,7 +188,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
   suite(Broker.layerWith("auto.create.topics.enable=true\n"), { excludeTestServices: true, timeout: "2 minutes" })(
     (it) => {
       it.effect(
-        "a topic that a consumer's subscription makes again after it was deleted is not taken for the old one (K3)",
+        "that a consumer's subscription creates again is not mistaken for the old one (K3)",
         () =>
           Effect.gen(function*() {
             const { brokers } = yield* Broker.Broker
@@ -198,7 +198,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
             const relay = yield* start(options)
             yield* relay.awaitPosition(120)
             yield* remove(topic)
-            // asks for the topic's metadata as consumers do that may create topics
+            // Requests the topic's metadata, like a consumer that may create topics.
             const consumer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer({
               allowAutoTopicCreation: true
             })
@@ -210,7 +210,7 @@ describe.skipIf(missing !== null)(`topics that are lost${missing === null ? "" :
             assert.isTrue(yield* exists(topic))
             yield* append(30)
             const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
-            assert.include(reason.message, `topic ${topic} was deleted and made again`)
+            assert.include(reason.message, `topic ${topic} was deleted and created again`)
             assert.strictEqual((yield* relay.status).position, 120)
           }).pipe(Effect.provide(memory)),
         90_000

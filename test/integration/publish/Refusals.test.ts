@@ -14,7 +14,7 @@ import * as Broker from "../kafka/Broker.ts"
 
 const { missing } = Broker
 
-/** A broker whose second port speaks TLS, and which can coordinate no transaction: it would need two brokers more. */
+/** A broker whose second port speaks TLS. It cannot coordinate transactions, which would require two more brokers. */
 const broker = Layer.unwrap(Effect.gen(function*() {
   const folder = yield* Effect.acquireRelease(
     Effect.promise(() => mkdtemp(join(tmpdir(), "rollcall-tls-"))),
@@ -44,7 +44,7 @@ describe.skipIf(missing !== null)(
   () => {
     suite(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
       it.effect(
-        "a cluster without transactions says how to do without them, and without them it works (X10)",
+        "a cluster without transactions is reported with the setting that disables them, and then publishing works (X10)",
         () =>
           Effect.gen(function*() {
             const { brokers } = yield* Broker.Broker
@@ -55,28 +55,28 @@ describe.skipIf(missing !== null)(
         60_000
       )
 
-      it.effect("plaintext to a TLS port says so (X10)", () =>
+      it.effect("plaintext to a TLS port is reported (X10)", () =>
         Effect.gen(function*() {
           const { sasl } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened(sasl, false))
           assert.include(message, `${sasl?.[0]} speaks TLS and KAFKA_SSL is off`)
         }), 60_000)
 
-      it.effect("TLS to a plaintext port says so (X10)", () =>
+      it.effect("TLS to a plaintext port is reported (X10)", () =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened(brokers, true))
           assert.include(message, `${brokers[0]} speaks plaintext and KAFKA_SSL is on`)
         }), 60_000)
 
-      it.effect("a certificate that is not trusted says how to trust it (X10)", () =>
+      it.effect("an untrusted certificate is reported with the way to trust it (X10)", () =>
         Effect.gen(function*() {
           const { sasl } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened(sasl, true))
           assert.include(message, "NODE_EXTRA_CA_CERTS")
         }), 60_000)
 
-      it.effect("a broker that is not there is told as that", () =>
+      it.effect("a missing broker is reported as unreachable", () =>
         Effect.gen(function*() {
           for (const ssl of [true, false]) {
             const { message } = yield* Effect.flip(opened(["127.0.0.1:1"], ssl))

@@ -23,15 +23,15 @@ import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { append } from "./Log.ts"
 
-/** Brokers and processes start and stop here, on whatever machine: milliseconds. */
+/** Timeout in milliseconds: brokers and processes start and stop in these tests, on slow machines too. */
 const patience = 180_000
 
 const missing = Broker.missing ?? Kcat.missing
 
-/** A topic of its own for each test: tests share the broker. */
+/** Each test has its own topic, because the tests share the broker. */
 const template = () => `relay-${randomUUID()}.{model}`
 
-/** Runs a relay of the store at hand, ended by closing its scope. */
+/** Starts a relay of the current store; closing its scope ends it. */
 const start = Effect.fnUntraced(function*(topic: string, transactions = true) {
   const store = yield* Store
   const { brokers } = yield* Broker.Broker
@@ -46,7 +46,7 @@ const start = Effect.fnUntraced(function*(topic: string, transactions = true) {
   return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
 })
 
-/** Event ids as a `read_committed` reader gets them, in order of their positions; per key they must come in order. */
+/** Event ids as a `read_committed` reader gets them, sorted by position. Asserts that the events of each key are in order. */
 const readBack = Effect.fnUntraced(function*(topic: string) {
   const { brokers } = yield* Broker.Broker
   const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
@@ -86,7 +86,7 @@ const folder = Effect.acquireRelease(
 describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     it.effect(
-      "K2: a broker stopped and started in the middle loses nothing and repeats nothing",
+      "no event is lost or repeated when the broker restarts in the middle (K2)",
       (ctx) =>
         Effect.gen(function*() {
           if (!Broker.controllable) return ctx.skip("the broker is not ours to stop")
@@ -110,7 +110,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
     )
 
     it.effect(
-      "K2: partitions added to a topic leave each record's events in one partition, and are told",
+      "each record's events stay in one partition when partitions are added, and a warning is logged (K2)",
       () => {
         const lines: Array<string> = []
         const logger = Logger.make(({ message }) => lines.push(String(message)))
@@ -144,7 +144,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
     )
 
     it.effect(
-      "X4: dying between Kafka's commit and the position save publishes nothing twice",
+      "no event is published twice when the relay dies between Kafka's commit and saving the position (X4)",
       () =>
         Effect.gen(function*() {
           const topic = template()
@@ -166,7 +166,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
       patience
     )
 
-    /** A relay in a process of its own. */
+    /** Starts a relay in a separate process. */
     const spawned = Effect.fnUntraced(function*(file: string, topic: string) {
       const { brokers } = yield* Broker.Broker
       const program = join(import.meta.dirname, "RelayProcess.ts")
@@ -184,28 +184,32 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
       }
     })
 
-    it.effect("X4: killed again and again at any moment, readers see each event once", () =>
-      Effect.gen(function*() {
-        const topic = template()
-        const file = join(yield* folder, "rollcall.db")
-        const total = 20_000
-        yield* Effect.gen(function*() {
-          yield* append(total)
-          let position = 0
-          for (let round = 0; round < 8; round++) {
-            const child = yield* spawned(file, topic)
-            position = yield* past(position)
-            yield* Effect.sleep(Math.random() * 150)
-            yield* child.signal("SIGKILL")
-            yield* child.ended
-          }
-          const relay = yield* start(topic)
-          yield* relay.awaitPosition(total)
-        }).pipe(Effect.provide(Sqlite.layer({ file })))
-        assert.deepStrictEqual(yield* readBack(topic), upTo(total))
-      }), patience)
+    it.effect(
+      "readers see each event once when the relay is killed repeatedly at any moment (X4)",
+      () =>
+        Effect.gen(function*() {
+          const topic = template()
+          const file = join(yield* folder, "rollcall.db")
+          const total = 20_000
+          yield* Effect.gen(function*() {
+            yield* append(total)
+            let position = 0
+            for (let round = 0; round < 8; round++) {
+              const child = yield* spawned(file, topic)
+              position = yield* past(position)
+              yield* Effect.sleep(Math.random() * 150)
+              yield* child.signal("SIGKILL")
+              yield* child.ended
+            }
+            const relay = yield* start(topic)
+            yield* relay.awaitPosition(total)
+          }).pipe(Effect.provide(Sqlite.layer({ file })))
+          assert.deepStrictEqual(yield* readBack(topic), upTo(total))
+        }),
+      patience
+    )
 
-    it.effect("on SIGTERM the batch that was begun is finished and its position saved", () =>
+    it.effect("on SIGTERM the batch in progress is completed and its position is saved", () =>
       Effect.gen(function*() {
         const topic = template()
         const file = join(yield* folder, "rollcall.db")
@@ -221,12 +225,12 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
       }), patience)
 
     it.effect(
-      "X15: a relay frozen in the middle of a transaction wakes fenced, and finds that its store is no longer the one",
+      "a relay that was frozen in a transaction is fenced when it resumes, and detects that another store took over (X15)",
       () =>
         Effect.gen(function*() {
           const topic = template()
-          const place = yield* folder
-          const [file, copy] = [join(place, "rollcall.db"), join(place, "copy.db")] as const
+          const directory = yield* folder
+          const [file, copy] = [join(directory, "rollcall.db"), join(directory, "copy.db")] as const
           yield* Effect.provide(append(20_000), Sqlite.layer({ file }))
           yield* Effect.promise(() => copyFile(file, copy))
           const frozen = yield* spawned(copy, topic)
@@ -246,7 +250,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
     )
 
     it.effect(
-      "X15: an older relay, frozen while another took over, cannot publish when it wakes",
+      "an older relay that was frozen while another took over cannot publish when it resumes (X15)",
       () =>
         Effect.gen(function*() {
           const topic = template()

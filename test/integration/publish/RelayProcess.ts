@@ -1,5 +1,5 @@
 /**
- * A relay in a process of its own, to be killed: publishes a store's log to a broker until it is ended.
+ * A relay in a separate process that tests can kill: publishes a store's log to a broker until it is stopped.
  * Arguments: store file, broker, topic template.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

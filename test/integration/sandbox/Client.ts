@@ -1,4 +1,4 @@
-/** A running sandbox and a bare client of it, which knows nothing of the contract. */
+/** A running sandbox and a minimal client that does not know the contract. */
 import * as Effect from "effect/Effect"
 import {
   type AddressUnavailable,
@@ -27,18 +27,18 @@ export interface Answer {
 export interface Sent {
   readonly integration?: string | null
   readonly headers?: Record<string, string>
-  /** Sent as it is, with the headers given. */
+  /** A raw body, sent unchanged; the caller sets its headers. */
   readonly raw?: string | Uint8Array<ArrayBuffer>
 }
 
 export interface Client {
   readonly handle: SandboxHandle
   readonly get: (path: string, headers?: Record<string, string>) => Promise<Answer>
-  /** With key, integration and, if there is a body, its media type. */
+  /** Sends the key, the integration and, if there is a body, its media type. */
   readonly send: (method: string, path: string, body?: unknown, more?: Sent) => Promise<Answer>
-  /** Of `/_sandbox`. */
+  /** A request to `/_sandbox`. */
   readonly control: (method: string, path: string, body?: unknown) => Promise<Answer>
-  /** Live records of a model, as `/_sandbox` tells. */
+  /** Live records of a model, from `/_sandbox`. */
   readonly truth: (model: string, integration?: string) => Promise<ReadonlyArray<Record<string, unknown>>>
 }
 
@@ -52,7 +52,7 @@ const answerOf = async (response: Response): Promise<Answer> => {
 
 const jsonType = { "content-type": "application/json" }
 
-/** Nothing happens in it by itself unless asked for. */
+/** Serves a sandbox without activity unless the options set a speed. */
 export const withSandbox = (
   options: SandboxOptions,
   use: (client: Client) => Promise<void>
@@ -61,7 +61,7 @@ export const withSandbox = (
     const root = handle.url.replace(/\/v1$/, "/_sandbox")
     const key = { authorization: `Bearer ${handle.key}` }
     const [first = ""] = handle.integrations
-    const known = { ...key, "x-integration-id": first }
+    const defaultHeaders = { ...key, "x-integration-id": first }
     const control = async (method: string, path: string, body?: unknown) =>
       answerOf(
         await fetch(`${root}${path}`, {
@@ -73,7 +73,7 @@ export const withSandbox = (
       use({
         handle,
         control,
-        get: async (path, headers = known) => answerOf(await fetch(`${handle.url}${path}`, { headers })),
+        get: async (path, headers = defaultHeaders) => answerOf(await fetch(`${handle.url}${path}`, { headers })),
         send: async (method, path, body, { headers, integration = first, raw } = {}) =>
           answerOf(
             await fetch(`${handle.url}${path}`, {

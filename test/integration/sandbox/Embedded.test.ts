@@ -15,14 +15,14 @@ describe("rollcall/sandbox", () => {
     assert.strictEqual(await status(second, "/ats/tags"), 200)
   })
 
-  it("says in one error why it cannot listen", async () => {
+  it("explains in one error why it cannot listen", async () => {
     await using first = await startSandbox({ speed: 0, records: 10 })
     const port = Number(new URL(first.url).port)
     const refused: unknown = await startSandbox({ port }).catch((error) => error)
     assert.match(String(refused), /AddressUnavailable: the sandbox did not start: port \d+ on 127.0.0.1 is taken/)
   })
 
-  it("is steered: mutations, faults and the account, each until it is taken back", async () => {
+  it("accepts mutations, faults and account settings, each until it is reset", async () => {
     await using sandbox = await startSandbox({ speed: 0, records: 10 })
     const [integration = ""] = sandbox.integrations
     const { id } = await sandbox.mutate({ op: "create", integration, model: "ats.tag", fields: { name: "new" } })
@@ -37,7 +37,7 @@ describe("rollcall/sandbox", () => {
     assert.deepStrictEqual((await sandbox.requests()).map(({ status }) => status), [503, 403, 200])
   })
 
-  it("rejects with the reason where it cannot be done", async () => {
+  it("rejects with the reason why a request is not possible", async () => {
     await using sandbox = await startSandbox({ speed: 0, records: 10, integrations: 2 })
     const [recruiting = ""] = sandbox.integrations
     const refused = (act: Promise<unknown>) => act.then(() => "done", String)
@@ -47,7 +47,7 @@ describe("rollcall/sandbox", () => {
     assert.include(await refused(sandbox.truth("assessment.package")), "No integration has assessment.package")
   })
 
-  it("gives an address that can be reached where it listens on all of them", async () => {
+  it("returns a reachable address when it listens on all addresses", async () => {
     await using sandbox = await startSandbox({ speed: 0, records: 10, host: "0.0.0.0" })
     assert.match(sandbox.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
     assert.strictEqual(await status(sandbox, "/ats/tags"), 200)

@@ -1,12 +1,12 @@
-/** Every filter of every list over HTTP, held against the records themselves. */
+/** Checks every filter of every list over HTTP against the records themselves. */
 import { assert, describe, it } from "@effect/vitest"
 import { type IncrementalModel, incrementalModels, lists } from "../../../src/api/Lists.ts"
 import { withSandbox } from "./Client.ts"
 
 type Shown = Readonly<Record<string, unknown>>
 
-/** Filter → where in a record its values stand. */
-const places: Readonly<Record<string, ReadonlyArray<string>>> = {
+/** Filter → the path in a record that holds its value. */
+const valuePaths: Readonly<Record<string, ReadonlyArray<string>>> = {
   outcome: ["outcome"],
   outcomes: ["outcome"],
   job_ids: ["job_id"],
@@ -24,14 +24,14 @@ const places: Readonly<Record<string, ReadonlyArray<string>>> = {
   remote_ids: ["remote_id"]
 }
 const valueAt = (record: Shown, filter: string): unknown =>
-  (places[filter] ?? []).reduce<unknown>((inner, name) => (inner as Shown | null)?.[name], record)
+  (valuePaths[filter] ?? []).reduce<unknown>((inner, name) => (inner as Shown | null)?.[name], record)
 
 const filtersOf = (model: IncrementalModel): ReadonlyArray<string> =>
   ["ids", "remote_ids", ...lists[model].filters].filter((filter) => filter !== "name_contains")
 
 describe("filters", () => {
   it.live.each(incrementalModels)(
-    "U33: of %s select what has one of the values; an empty one selects all",
+    "of %s select records with one of the values; an empty filter selects all (U33)",
     (model) =>
       withSandbox({}, async ({ get }) => {
         const read = async (query: string) =>
@@ -50,7 +50,7 @@ describe("filters", () => {
       })
   )
 
-  it.live.each(incrementalModels)("U34: of %s combine with AND", (model) =>
+  it.live.each(incrementalModels)("of %s combine with AND (U34)", (model) =>
     withSandbox({}, async ({ get }) => {
       const read = async (query: string) =>
         (await get(`${lists[model].path}?page_size=250&include_deleted=true&${query}`)).json.data.results
@@ -63,7 +63,7 @@ describe("filters", () => {
       }
     }))
 
-  it.live("U35: of legal entities find what is part of the name, in capitals or not", () =>
+  it.live("of legal entities match part of the name, ignoring case (U35)", () =>
     withSandbox({}, async ({ get }) => {
       const read = async (query: string) => (await get(`/hris/legal-entities?${query}`)).json.data.results
       const all = await read("")
@@ -77,7 +77,7 @@ describe("filters", () => {
     }))
 
   it.live.each(incrementalModels)(
-    "U36: hidden records of %s are the deleted ones, and shown where that is asked for",
+    "hide the deleted records of %s by default, and show them on request (U36)",
     (model) =>
       withSandbox({}, async ({ control, get, handle: { integrations, world } }) => {
         const [integration = ""] = integrations

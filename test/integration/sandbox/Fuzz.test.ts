@@ -1,11 +1,11 @@
 /**
- * Schemathesis, an independent program, reads the sandbox's own document and sends what it says, and what it does not.
+ * Schemathesis, an independent fuzzer, reads the sandbox's OpenAPI document and sends requests that match it, and requests that do not.
  *
  * Gotchas
- * - It is installed once, from `schemathesis.txt`, into a folder of this project; Python 3 with pip must be there.
- * - One worker, because the tool crashes with two; one seed, so that a failure comes back.
- * - Further query parameters are no fault: they are ignored with a warning.
- * - That valid data may be refused is no fault: no schema can say which ids there are, or what a skill's scale allows.
+ * - Schemathesis is installed once, from `schemathesis.txt`, into a folder of this project; it needs Python 3 with pip.
+ * - The fuzzer runs with one worker, because it crashes with two, and with one seed, so that a failure can be reproduced.
+ * - Unknown query parameters are not errors: they are ignored with a warning.
+ * - Valid data may be rejected: no schema can say which ids exist, or which values a skill's scale allows.
  */
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -19,14 +19,14 @@ import { startSandbox } from "../../../src/sandbox/Sandbox.ts"
 
 const exec = promisify(execFile)
 const pins = join(import.meta.dirname, "schemathesis.txt")
-/** The work is bounded by seed and examples: some 25 of processor time. This only ends a run that hangs. */
+/** Ends a run that hangs. Normally seed and examples bound the work to about 25 seconds of processor time. */
 const seconds = 240
 
-/** Where it is installed for this Python. */
+/** Installs Schemathesis for this Python version if needed, and returns the folder. */
 const installed = async (): Promise<string> => {
   const python = await exec("python3", ["-c", "import pip, sys; print(sys.implementation.cache_tag)"]).catch(
     (cause) => {
-      throw new Error("the fuzz needs python3 with pip: `apt-get install python3 python3-pip`", { cause })
+      throw new Error("the fuzz test needs python3 with pip: `apt-get install python3 python3-pip`", { cause })
     }
   )
   const version = createHash("sha256").update(readFileSync(pins)).digest("hex").slice(0, 12)
@@ -39,7 +39,7 @@ const installed = async (): Promise<string> => {
     await exec("python3", ["-m", "pip", "install", ...quiet, "--target", folder, "--requirement", pins], {
       timeout: 100_000
     }).catch((cause) => {
-      throw new Error("the fuzz needs schemathesis from PyPI, and pip could not install it", { cause })
+      throw new Error("the fuzz test needs schemathesis, and pip could not install it from PyPI", { cause })
     })
     await rename(folder, home).catch((cause) => {
       if (!existsSync(home)) throw cause
@@ -50,10 +50,10 @@ const installed = async (): Promise<string> => {
   return home
 }
 
-/** Places in requests → what stands there four times out of five; others have an example in the document. */
-const settings = (integration: string, places: Readonly<Record<string, string>>) => {
+/** Parameter → the value sent four times out of five; the other parameters have an example in the document. */
+const settings = (integration: string, values: Readonly<Record<string, string>>) => {
   const text = JSON.stringify
-  const entries = Object.entries(places)
+  const entries = Object.entries(values)
   return [
     "[generation]",
     "allow-extra-parameters = false",
@@ -65,13 +65,13 @@ const settings = (integration: string, places: Readonly<Record<string, string>>)
   ].join("\n")
 }
 
-describe("the sandbox under fuzz", () => {
+describe("the sandbox under fuzzing", () => {
   let libraries = ""
   beforeAll(async () => {
     libraries = await installed()
   })
 
-  it("U70: no request leads to a 5xx or to an answer that its own OpenAPI document does not describe", async () => {
+  it("no request causes a 5xx or a response that its OpenAPI document does not describe (U70)", async () => {
     await using sandbox = await startSandbox({ seed: 7, speed: 0, records: 40 })
     const { ids, integrations: [integration = ""], key, url } = sandbox
     const folder = await mkdtemp(join(tmpdir(), "rollcall-fuzz-"))

@@ -15,7 +15,7 @@ const addTag = ({ handle: { ids }, send }: Client, integration?: string) =>
   send("POST", `/ats/candidates/${ids.candidate}/tags`, tag, integration === undefined ? {} : { integration })
 
 describe("permissions", () => {
-  it.live("U49: that are missing refuse their endpoints and no others", () =>
+  it.live("that are missing reject their endpoints and no others (U49)", () =>
     withSandbox({}, async ({ control, send }) => {
       const refused = async () => {
         const names: Array<EndpointName> = []
@@ -41,8 +41,8 @@ describe("permissions", () => {
     }))
 })
 
-describe("subsets", () => {
-  it.live("U50: an integration of another category offers neither model nor action", () =>
+describe("integrations of one category", () => {
+  it.live("offer no model and no action of another category (U50)", () =>
     withSandbox({ integrations: 2 }, async (client) => {
       const { json, status } = await addTag(client, "workday:acme")
       assert.deepStrictEqual([status, json.error.code], [404, "INTEGRATION.ACTION_NOT_AVAILABLE"])
@@ -53,13 +53,13 @@ describe("subsets", () => {
 })
 
 describe("the rate limit", () => {
-  it.live("U51: is off, and nothing is said of it, until it is set", () =>
+  it.live("is off by default, without rate-limit headers (U51)", () =>
     withSandbox({}, async (client) => {
       const { headers } = await client.get("/ats/tags")
       assert.isNull(headers.get("ratelimit-limit"))
     }))
 
-  it.live("U51: counts every request of the key, and refuses with 429 and the seconds to wait", () =>
+  it.live("counts every request of the key, and rejects with 429 and the seconds to wait (U51)", () =>
     withSandbox({ integrations: 2 }, async (client) => {
       const { control, get, send } = client
       await control("PUT", "/account", account({ rateLimit: { requests: 4, seconds: 60 } }))
@@ -87,7 +87,7 @@ describe("the rate limit", () => {
       assert.strictEqual((await get("/ats/tags", {})).status, 401)
     }))
 
-  it.live("U51: gives the budget back when its window is over", () =>
+  it.live("restores the budget when its window ends (U51)", () =>
     withSandbox({}, async ({ control, get }) => {
       await control("PUT", "/account", account({ rateLimit: { requests: 1, seconds: 0.2 } }))
       assert.strictEqual((await get("/ats/tags")).status, 200)
@@ -97,8 +97,8 @@ describe("the rate limit", () => {
     }))
 })
 
-describe("the limit of concurrency", () => {
-  it.live("U52: holds for writes and live reads of one integration at once, thirty unless told otherwise; lists are exempt", () =>
+describe("the concurrency limit", () => {
+  it.live("applies to writes and live reads of one integration together, by default 30; lists are exempt (U52)", () =>
     withSandbox({}, async (client) => {
       const { control, get, handle: { ids }, send } = client
       const alone = await addTag(client)
@@ -123,7 +123,7 @@ describe("the limit of concurrency", () => {
       assert.strictEqual((await addTag(client)).status, 200)
     }))
 
-  it.live("U52: is kept apart per integration, and a place is given back by callers who hang up", () =>
+  it.live("is separate per integration, and a client that disconnects frees its slot (U52)", () =>
     withSandbox({ integrations: 4 }, async (client) => {
       const { control, handle: { ids, key, url } } = client
       await control("PUT", "/account", account({ concurrencyLimit: 1 }))
@@ -148,7 +148,7 @@ describe("the limit of concurrency", () => {
 })
 
 describe("filters that the integration does not support", () => {
-  it.live("U53: leave nothing, or are ignored with a warning", () =>
+  it.live("empty the list, or are ignored with a warning (U53)", () =>
     withSandbox({}, async ({ control, get, handle: { ids, integrations } }) => {
       const [integration = ""] = integrations
       const unsupported = ["job_ids", "updated_after", "ids"]
@@ -173,8 +173,8 @@ describe("filters that the integration does not support", () => {
     }))
 })
 
-describe("refusals on demand", () => {
-  it.live("U54: come in the error envelope with every known code, under its status or any other", () =>
+describe("injected errors", () => {
+  it.live("have the error envelope and every known code, with the code's status or any other (U54)", () =>
     withSandbox({}, async (client) => {
       const { control, get } = client
       for (const code of [...Object.keys(errorCodes), "REMOTE.NEVER_HEARD_OF"]) {
@@ -202,7 +202,7 @@ describe("refusals on demand", () => {
       assert.deepStrictEqual([status, headers.get("retry-after")], [422, "Tue, 01 Jan 2030 00:00:00 GMT"])
     }))
 
-  it.live("strike single endpoints", () =>
+  it.live("apply to single endpoints", () =>
     withSandbox({}, async (client) => {
       await client.control("PUT", "/faults", faults({ faults: [{ kind: "rate_limit", endpoint: "addTag", count: 1 }] }))
       assert.strictEqual((await client.get("/ats/tags")).status, 200)
@@ -210,8 +210,8 @@ describe("refusals on demand", () => {
     }))
 })
 
-describe("connections that break", () => {
-  it.live("before the write leave the world as it was, after it the write stands and nobody was told", () =>
+describe("broken connections", () => {
+  it.live("change nothing before the write; after it, the change remains and the client has no response", () =>
     withSandbox({}, async (client) => {
       const { control, truth } = client
       const tags = async () => (await truth("ats.tag")).some(({ name }) => name === tag.tag.name)
@@ -233,7 +233,7 @@ describe("connections that break", () => {
 })
 
 describe("paths and methods", () => {
-  it.live("U55: that do not exist are told apart", () =>
+  it.live("that do not exist are distinguished (U55)", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const wrong = await send("PUT", `/ats/candidates/${ids.candidate}/tags`, tag)
       assert.deepStrictEqual([wrong.status, wrong.headers.get("allow")], [405, "POST, DELETE"])

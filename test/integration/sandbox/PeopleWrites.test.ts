@@ -10,7 +10,7 @@ describe("POST /hris/employees/form", () => {
   }
   const ada = { first_name: "Ada", last_name: "King", work_email: "ada@work.example", start_date: "2031-01-01" }
 
-  it.live("U63: creates an employee from answers that keep to the form, once per work e-mail", () =>
+  it.live("creates an employee from answers that match the form, once per work e-mail (U63)", () =>
     withSandbox({}, async ({ handle: { ids }, send, truth }) => {
       const form = (await send("GET", "/hris/employees/form")).json.data as unknown as EmployeeForm
       const properties = {
@@ -43,14 +43,14 @@ describe("POST /hris/employees/form", () => {
       )
     }))
 
-  it.live("U64: enforces the form, in every place of it at once", () =>
+  it.live("validates the form, and reports every violation at once (U64)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send, truth } = client
       const before = await truth("hris.employee")
       const answer = await send("POST", "/hris/employees/form", {
         properties: {
           first_name: "",
-          work_email: "nobody",
+          work_email: "no-address",
           start_date: "2026-02-30",
           weekly_hours: 60,
           home_address: { city: "Bern", zip_code: "?", country: "XX" },
@@ -96,7 +96,7 @@ describe("POST /hris/employees/form", () => {
     }))
 })
 
-/** A skill of each kind of scale, by the scale. */
+/** One skill for each kind of proficiency scale. */
 const skillsByScale = async ({ get }: Client) => {
   const skills = (await get("/hris/skills?page_size=250")).json.data.results as ReadonlyArray<{
     readonly id: string
@@ -118,7 +118,7 @@ const skillsByScale = async ({ get }: Client) => {
 }
 
 describe("POST /hris/staffing-entities/{id}/skills", () => {
-  it.live("U65: attaches a skill, updates its expectation in place, and makes the staffing entity match, not change", () =>
+  it.live("attaches a skill, updates its expectation, and makes the unchanged staffing entity match (U65)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const { continuous, stepped } = await skillsByScale(client)
@@ -165,7 +165,7 @@ describe("POST /hris/staffing-entities/{id}/skills", () => {
       assert.strictEqual((await row(client, "/hris/staffing-entities", ids.staffing_entity))["changed_at"], changed_at)
     }))
 
-  it.live("U66: holds the expectation strictly to the scale of the skill", () =>
+  it.live("validates the expectation strictly against the scale of the skill (U66)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const { chosen, continuous, stepped } = await skillsByScale(client)
@@ -190,7 +190,7 @@ describe("POST /hris/staffing-entities/{id}/skills", () => {
 })
 
 describe("POST /hris/skill-proficiency-ratings", () => {
-  it.live("U67: overwrites the rating of the same source, and keeps it when only the skill is assigned again", () =>
+  it.live("overwrites the rating of the same source, and keeps it when only the skill is assigned again (U67)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send, truth } = client
       const { chosen, stepped } = await skillsByScale(client)
@@ -236,7 +236,7 @@ describe("POST /hris/skill-proficiency-ratings", () => {
 })
 
 describe("PUT /assessment/packages", () => {
-  it.live("U68: replaces the whole list, and dates only what changed", () =>
+  it.live("replaces the whole list, and gives a new date only to changed packages (U68)", () =>
     withSandbox({}, async ({ send, truth }) => {
       const one = { id: "logic", type: "SKILLS_TEST", name: "Logic", description: "Riddles." }
       const two = { id: "talk", type: "VIDEO_INTERVIEW", name: "Talk", description: "Ten minutes." }
@@ -266,7 +266,7 @@ describe("PUT /assessment/packages", () => {
 })
 
 describe("POST /lms/courses/{id}/deactivate", () => {
-  it.live("U69: takes the course's id or remote id, and changes it once", () =>
+  it.live("accepts the course's id or remote id, and changes the course once (U69)", () =>
     withSandbox({}, async ({ handle: { ids }, send, truth }) => {
       const [, second] = await truth("lms.course")
       const statuses = (data: Answer["json"]["data"]) =>

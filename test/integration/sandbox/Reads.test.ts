@@ -16,7 +16,7 @@ const file = (name: string, type = "CV") => ({ name, content_type: "text/plain",
 const candidate = (name: string) => ({ first_name: name, last_name: "Noor", email_address: `${name}@mail.example` })
 
 describe("GET /ats/applications/{id}/attachments", () => {
-  it.live("U43: answers the candidate's, for every application, where the system keeps them there", () =>
+  it.live("returns the candidate's attachments where the system keeps them on the candidate (U43)", () =>
     withSandbox({}, async ({ control, handle: { ids, integrations }, send }) => {
       const [integration] = integrations
       const path = `/ats/applications/${ids.application}/attachments`
@@ -41,7 +41,7 @@ describe("GET /ats/applications/{id}/attachments", () => {
       assert.deepStrictEqual([stored.headers.get("content-type"), await stored.text()], ["text/plain", "of cv.txt"])
     }))
 
-  it.live("U43: answers the application's own where the system keeps them there", () =>
+  it.live("returns the application's attachments where the system keeps them on the application (U43)", () =>
     withSandbox({ integrations: 4 }, async ({ control, handle: { world }, send }) => {
       const integration = "lever:globex"
       const [job = "", other = ""] = world.ids(integration, "ats.job")
@@ -71,15 +71,15 @@ describe("GET /ats/applications/{id}/attachments", () => {
       assert.deepStrictEqual([await names(two), await names(newest)], [["c.txt"], ["d.txt"]])
     }))
 
-  it.live("U44: of an application that is not there are a 404", () =>
+  it.live("returns 404 for an application that does not exist (U44)", () =>
     withSandbox({}, async ({ send }) => {
-      const { json, status } = await send("GET", "/ats/applications/nobody/attachments")
+      const { json, status } = await send("GET", "/ats/applications/unknown/attachments")
       assert.deepStrictEqual([status, json.error.code], [404, "PLATFORM.INPUT_INVALID"])
     }))
 })
 
 describe("GET /hris/employees/form", () => {
-  it.live("U45: differs by staffing entity, and has every type of field", () =>
+  it.live("differs by staffing entity, and has every type of field (U45)", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const plain = await send("GET", "/hris/employees/form")
       const placed = await send("GET", `/hris/employees/form?staffing_entity_id=${ids.staffing_entity}`)
@@ -102,7 +102,7 @@ describe("GET /hris/employees/form", () => {
       }
     }))
 
-  it.live("U14: refuses ids that are not 24 characters of base58, or of no staffing entity", () =>
+  it.live("rejects ids that are not 24 characters of base58 or belong to no staffing entity (U14)", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const id = ids.staffing_entity
       for (const wrong of ["", "x", id.slice(1), `${id}x`, `0${id.slice(1)}`, `l${id.slice(1)}`, ids.employee]) {
@@ -114,7 +114,7 @@ describe("GET /hris/employees/form", () => {
 })
 
 describe("GET /assessment/packages", () => {
-  it.live("U46: answers all packages of the integration", () =>
+  it.live("returns all packages of the integration (U46)", () =>
     withSandbox({}, async ({ send }) => {
       const answer = await send("GET", "/assessment/packages")
       fits("assessmentPackages", answer)
@@ -126,7 +126,7 @@ describe("GET /tools/{category}", () => {
   const toolsOf = ({ json }: Answer) => json.data["tools"] as ReadonlyArray<Tool>
   const alone = { integration: null }
 
-  it.live("U47: needs the key, and no integration", () =>
+  it.live("needs the key and no integration (U47)", () =>
     withSandbox({ integrations: 4 }, async ({ get, send }) => {
       assert.strictEqual((await get("/tools/ats", {})).status, 401)
       const byCategory: Array<ReadonlyArray<string>> = []
@@ -143,7 +143,7 @@ describe("GET /tools/{category}", () => {
       assert.deepStrictEqual([status, json.error.code], [400, "PLATFORM.INPUT_INVALID"])
     }))
 
-  it.live("U48: covers exactly what the tool's integrations are served", () =>
+  it.live("lists exactly the endpoints that the tool's integrations are served (U48)", () =>
     withSandbox({ integrations: 4 }, async ({ control, handle, send }) => {
       const unavailable: AccountSettings["unavailable"] = {
         lever: ["addTag", "ats.scorecard"],

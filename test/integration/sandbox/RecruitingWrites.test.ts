@@ -23,7 +23,7 @@ describe("POST /ats/jobs/{id}/applications", () => {
     ]
   }
 
-  it.live("U58: creates a candidate and a pending application, which the list shows as they were answered", () =>
+  it.live("creates a candidate and a pending application, which the list shows like the response (U58)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const began = await pause()
@@ -48,20 +48,22 @@ describe("POST /ats/jobs/{id}/applications", () => {
       assert.deepStrictEqual(attachments.json.data.results.map((row) => row["file_name"]), ["cv.pdf"])
     }))
 
-  it.live("U24: shows answers under the question they belong to; those to no question it knows are kept with a warning", () =>
+  it.live("shows answers under their question; answers to an unknown question are kept with a warning (U24)", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const apply = (email_address: string, ...screening_question_answers: ReadonlyArray<object>) =>
         send("POST", `/ats/jobs/${ids.job}/applications`, {
           candidate: { ...body.candidate, email_address },
           screening_question_answers
         })
-      const asked = await apply(
+      const response = await apply(
         "one@mail.example",
         { question_id: "q-start-1", answer: "In one month" },
         { question_id: "q-why-1", answer: "Because." },
         { question_id: "q-days-1", answer: ["weekdays", "weekends"] }
       )
-      const shown = asked.json.data["screening_question_answers"] as ReadonlyArray<{ answer: object; question: object }>
+      const shown = response.json.data["screening_question_answers"] as ReadonlyArray<
+        { answer: object; question: object }
+      >
       assert.deepStrictEqual(shown.map(({ answer }) => answer), [
         { choice: "In one month" },
         { content: "Because." },
@@ -72,7 +74,7 @@ describe("POST /ats/jobs/{id}/applications", () => {
         title: "When could you start?",
         type: "SINGLE_SELECT"
       })
-      assert.deepStrictEqual(asked.json.warnings, [])
+      assert.deepStrictEqual(response.json.warnings, [])
       const unknown = await apply("two@mail.example", { question_id: "q-other", answer: ["o1"] })
       assert.deepStrictEqual([unknown.status, unknown.json.warnings.length], [200, 1])
       assert.include(unknown.json.warnings[0]?.message, '"q-other"')
@@ -80,13 +82,13 @@ describe("POST /ats/jobs/{id}/applications", () => {
       refused(await apply("three@mail.example", { question_id: "q-why-1", answer: ["o1"] }), 400)
     }))
 
-  it.live("U59: refuses a closed job, a second application of the same person, and what makes no sense", () =>
+  it.live("rejects a closed job, a second application of the same person, and invalid values (U59)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids, world }, send } = client
       const path = `/ats/jobs/${ids.job}/applications`
       const [, other = ""] = world.ids(integration, "ats.job")
       const of = (candidate: object) => ({ ...body, candidate: { ...body.candidate, ...candidate } })
-      refused(await send("POST", path, of({ email_address: "nobody" })), 400)
+      refused(await send("POST", path, of({ email_address: "no-address" })), 400)
       refused(await send("POST", path, of({ first_name: " " })), 400)
       refused(await send("POST", path, of({ last_name: null })), 400)
       refused(await send("POST", path, of({ availability_date: "soon" })), 400)
@@ -105,7 +107,7 @@ describe("POST /ats/jobs/{id}/applications", () => {
 })
 
 describe("candidate tags", () => {
-  it.live("N1: show in every application of the candidate, which does not match updated_after for them", () =>
+  it.live("show in every application of the candidate, which does not match updated_after because of them (N1)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send, truth } = client
       const path = `/ats/candidates/${ids.candidate}/tags`
@@ -141,7 +143,7 @@ describe("candidate tags", () => {
 })
 
 describe("PATCH /ats/applications/{id}/interviews", () => {
-  it.live("U60: changes what is given, answers without warnings, and makes the application match", () =>
+  it.live("changes the given properties, responds without warnings, and makes the application match (U60)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send } = client
       const path = `/ats/applications/${ids.application}/interviews`

@@ -7,10 +7,10 @@ import type { MutationRequest } from "../../../src/sandbox/world/Mutations.ts"
 import { withSandbox } from "./Client.ts"
 
 const faults = (settings: FaultSettings) => settings
-const steering = (act: MutationRequest) => act
+const mutation = (act: MutationRequest) => act
 
 describe("the lists over HTTP", () => {
-  it.live("U37: all eleven answer with the list envelope and the server's date", () =>
+  it.live("all eleven respond with the list envelope and the server's date (U37)", () =>
     withSandbox({}, async ({ get }) => {
       for (const model of incrementalModels) {
         const { headers, json, status } = await get(lists[model].path)
@@ -21,7 +21,7 @@ describe("the lists over HTTP", () => {
       }
     }))
 
-  it.live("U38: are read to the end by cursor, where data.next is null", () =>
+  it.live("are complete after the page whose data.next is null (U38)", () =>
     withSandbox({}, async ({ get, handle }) => {
       const ids: Array<unknown> = []
       let next: string | null = ""
@@ -40,7 +40,7 @@ describe("the lists over HTTP", () => {
       )
     }))
 
-  it.live("U39: are read under another name of the cursor where that is set, and its document says so", () =>
+  it.live("take the cursor from the configured parameter, and the OpenAPI document names it (U39)", () =>
     withSandbox({ cursorParameter: "page_token" }, async ({ control, get }) => {
       const first = await get("/ats/applications?page_size=40&include_deleted=true")
       const second = await get(`/ats/applications?page_size=40&include_deleted=true&page_token=${first.json.data.next}`)
@@ -58,7 +58,7 @@ describe("the lists over HTTP", () => {
       assert.notInclude(names, "cursor")
     }))
 
-  it.live("U40: take the key under any spelling of the scheme, and say which scheme it is where there is no key", () =>
+  it.live("accept the key under any spelling of the scheme, and name the scheme if the key is missing (U40)", () =>
     withSandbox({}, async ({ get, handle }) => {
       const [first = ""] = handle.integrations
       const spelled = await get("/ats/tags", { authorization: `bearer ${handle.key}`, "x-integration-id": first })
@@ -67,7 +67,7 @@ describe("the lists over HTTP", () => {
       assert.deepStrictEqual([other.status, other.headers.get("www-authenticate")], [401, "Bearer"])
     }))
 
-  it.live("U41: refuse what is not asked properly, in the error envelope", () =>
+  it.live("reject invalid requests, with the error envelope (U41)", () =>
     withSandbox({ integrations: 2 }, async ({ get, handle }) => {
       const key = { authorization: `Bearer ${handle.key}` }
       const cases: ReadonlyArray<readonly [number, string, string, Record<string, string>?]> = [
@@ -99,7 +99,7 @@ describe("the lists over HTTP", () => {
       }
     }))
 
-  it.live("U10: take every documented form of updated_after, and shared and own filters", () =>
+  it.live("accept every documented form of updated_after, and shared and own filters (U10)", () =>
     withSandbox({}, async ({ control, get, handle }) => {
       const id = handle.ids.application
       const [integration = ""] = handle.integrations
@@ -107,7 +107,7 @@ describe("the lists over HTTP", () => {
       await control(
         "POST",
         "/mutations",
-        steering({ op: "update", integration, model: "ats.application", id, fields: { outcome: "HIRED" } })
+        mutation({ op: "update", integration, model: "ats.application", id, fields: { outcome: "HIRED" } })
       )
       const found = async (query: string) =>
         (await get(`/ats/applications?${query}`)).json.data.results.map((row) => row["id"])
@@ -120,13 +120,13 @@ describe("the lists over HTTP", () => {
       assert.strictEqual((await found("outcomes=&page_size=250")).length, 59)
     }))
 
-  it.live("U42: ignore a parameter that means nothing, with a warning", () =>
+  it.live("ignore an unknown parameter, with a warning (U42)", () =>
     withSandbox({}, async ({ get }) => {
       const { json, status } = await get("/ats/tags?limit=3")
       assert.deepStrictEqual([status, json.warnings.some(({ message }) => message.includes('"limit"'))], [200, true])
     }))
 
-  it.live("show what happens in real time, with real timestamps", () =>
+  it.live("show activity in real time, with real timestamps", () =>
     withSandbox({ speed: 20_000 }, async ({ get, handle }) => {
       const began = new Date().toISOString()
       const changed = async () => (await get(`/ats/applications?updated_after=${began}`)).json.data.results
@@ -145,13 +145,13 @@ describe("the lists over HTTP", () => {
 })
 
 describe("/_sandbox", () => {
-  it.live("tells the truth, obeys mutations, and keeps a log of requests without the key", () =>
+  it.live("returns the live records, applies mutations, and keeps a request log without the key", () =>
     withSandbox({ key: "very-secret" }, async ({ control, get, handle }) => {
       const [integration = ""] = handle.integrations
       const done = await control(
         "POST",
         "/mutations",
-        steering({ op: "create", integration, model: "ats.tag", fields: { name: "made by the test" } })
+        mutation({ op: "create", integration, model: "ats.tag", fields: { name: "made by the test" } })
       )
       const truth = await control("GET", "/models/ats.tag?integration=sandbox:everything")
       assert.deepInclude(
@@ -174,7 +174,7 @@ describe("/_sandbox", () => {
       assert.notInclude(requests.text, "very-secret")
     }))
 
-  it.live("refuses bodies it does not understand, and says why", () =>
+  it.live("rejects invalid bodies and explains why", () =>
     withSandbox({}, async ({ control }) => {
       for (
         const [method, path, body] of [
@@ -193,7 +193,7 @@ describe("/_sandbox", () => {
 })
 
 describe("faults", () => {
-  it.live("strike as often as they are told, the models they are told, until they are taken away", () =>
+  it.live("apply to the configured models, as often as configured, until they are removed", () =>
     withSandbox({}, async ({ control, get }) => {
       await control(
         "PUT",
@@ -215,7 +215,7 @@ describe("faults", () => {
       assert.strictEqual((await get("/ats/tags")).status, 200)
     }))
 
-  it.live("break bodies, delay answers and drop connections", () =>
+  it.live("break bodies, delay responses and drop connections", () =>
     withSandbox({}, async ({ control, get }) => {
       const whole = await get("/ats/tags")
       await control("PUT", "/faults", faults({ faults: [{ kind: "truncated" }] }))
@@ -237,8 +237,8 @@ describe("faults", () => {
       assert.isNull(requests.at(-1)?.status)
     }))
 
-  it.live("of the heavy profile are the same for the same seed, and spare /_sandbox", () => {
-    const weather = (seed: number) => {
+  it.live("of the heavy profile are the same for the same seed, and do not affect /_sandbox", () => {
+    const statusesWith = (seed: number) => {
       const statuses: Array<number | string> = []
       return Effect.as(
         withSandbox({ seed, faults: "heavy" }, async ({ control, get }) => {
@@ -255,7 +255,7 @@ describe("faults", () => {
       )
     }
     return Effect.gen(function*() {
-      const [one, same, other] = [yield* weather(4), yield* weather(4), yield* weather(5)]
+      const [one, same, other] = [yield* statusesWith(4), yield* statusesWith(4), yield* statusesWith(5)]
       assert.deepStrictEqual(one, same)
       assert.notDeepEqual(one, other)
       assert.isAbove(one.filter((status) => status !== 200).length, 3)
@@ -264,7 +264,7 @@ describe("faults", () => {
 })
 
 describe("serving", () => {
-  it.live("a port that is taken is named, with what to do", () =>
+  it.live("a port in use is reported, with a hint", () =>
     Effect.scoped(Effect.gen(function*() {
       const { url } = yield* serve({ records: 10 })
       const port = Number(new URL(url).port)

@@ -5,7 +5,7 @@ import { withSandbox } from "./Client.ts"
 import { file, pause, refused, since, succeeded } from "./Written.ts"
 
 describe("every write", () => {
-  /** A body that the contract accepts, of what need not exist. */
+  /** A body that the contract accepts; the records it refers to need not exist. */
   const bodies: Record<WriteName, object> = {
     createApplication: { candidate: { first_name: "A", last_name: "B", email_address: "a@mail.example" } },
     addResultLink: { label: "Result", url: "https://results.example" },
@@ -20,11 +20,11 @@ describe("every write", () => {
     replacePackages: { packages: [] },
     deactivateCourse: {}
   }
-  /** The same with one more field, whose text is no UTF-8. */
+  /** The same body with one more field, whose text is not valid UTF-8. */
   const notUtf8 = (body: object) => new Uint8Array(Buffer.from(JSON.stringify({ ...body, more: "\u00ff" }), "latin1"))
   const addressed = (name: WriteName) => writes[name].path.replaceAll(/\{\w+\}/g, "nothing")
 
-  it.live("U56: refuses bodies of another media type, broken ones, and none at all", () =>
+  it.live("rejects bodies of another media type, broken bodies, and a missing body (U56)", () =>
     withSandbox({}, async ({ send }) => {
       for (const name of writeNames) {
         const { method } = writes[name]
@@ -44,7 +44,7 @@ describe("every write", () => {
       }
     }))
 
-  it.live("U44: says that what it addresses is not there", () =>
+  it.live("reports that the addressed record does not exist (U44)", () =>
     withSandbox({}, async ({ send }) => {
       for (const name of writeNames.filter((name) => writes[name].path.includes("{"))) {
         refused(await send(writes[name].method, addressed(name), bodies[name]), 404)
@@ -53,7 +53,7 @@ describe("every write", () => {
       refused(await send("POST", addressed("createEmployee"), bodies.createEmployee), 400)
     }))
 
-  it.live("U57: accepts JSON with a charset, and fields nobody knows", () =>
+  it.live("accepts JSON with a charset, and unknown fields (U57)", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const path = `/ats/candidates/${ids.candidate}/tags`
       const answer = await send("POST", path, undefined, {
@@ -63,7 +63,7 @@ describe("every write", () => {
       succeeded("addTag", answer)
     }))
 
-  it.live("U23: refuses a body over 32 MiB with 413, and goes on", () =>
+  it.live("rejects a body over 32 MiB with 413, and keeps serving (U23)", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const path = `/ats/candidates/${ids.candidate}/attachments`
       const sized = (bytes: number) => {
@@ -76,7 +76,7 @@ describe("every write", () => {
       succeeded("addCandidateAttachment", await send("POST", path, bodies.addCandidateAttachment))
     }))
 
-  it.live("U56: refuses a body that is nested too deep to be walked through", () =>
+  it.live("rejects a body that is nested too deep (U56)", () =>
     withSandbox({}, async ({ handle: { ids }, send }) => {
       const path = `/ats/applications/${ids.application}/result-links`
       const nested = (depth: number) =>
@@ -85,7 +85,7 @@ describe("every write", () => {
       refused(await send("POST", path, {}, { raw: nested(500_000) }), 400)
     }))
 
-  it.live("works while the world is frozen, and is written into its log", () =>
+  it.live("works while the world is frozen, and is recorded in the world's log", () =>
     withSandbox({}, async (client) => {
       succeeded(
         "addTag",
@@ -95,8 +95,8 @@ describe("every write", () => {
     }))
 })
 
-describe("what is kept and no list shows", () => {
-  it.live("U61: result links are visible under /_sandbox, and change no application", () =>
+describe("records that no list shows", () => {
+  it.live("result links are visible under /_sandbox, and change no application (U61)", () =>
     withSandbox({}, async (client) => {
       const { handle: { ids }, send, truth } = client
       const began = await pause()
@@ -117,7 +117,7 @@ describe("what is kept and no list shows", () => {
       assert.lengthOf(await truth("ats.result_link"), 1)
     }))
 
-  it.live("U62: documents and attachments are visible under /_sandbox with their content", () =>
+  it.live("documents and attachments are visible under /_sandbox with their content (U62)", () =>
     withSandbox({}, async ({ handle: { ids }, send, truth }) => {
       const path = `/hris/employees/${ids.employee}/documents`
       succeeded("uploadDocument", await send("POST", path, { category_id: ids.document_category, document: file }))

@@ -1,4 +1,4 @@
-/** What tests of writes say: how one was answered, and what the lists then show. */
+/** Helpers for tests of writes: they check a response, and read the lists afterwards. */
 import { assert } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { type WriteName, writeSchemas } from "../../../src/api/Writes.ts"
@@ -18,12 +18,12 @@ export const mutate = async ({ control }: Client, act: object) => {
   const { status, text } = await control("POST", "/mutations", { integration, ...act })
   assert.strictEqual(status, 200, text)
 }
-/** Ids of a list's records that matched since this moment. */
+/** Ids of a list's records that match `updated_after` of this moment. */
 export const since = async ({ get }: Client, path: string, moment: string) =>
   (await get(`${path}?updated_after=${moment}`)).json.data.results.map(({ id }) => id)
 export const row = async ({ get }: Client, path: string, id: string) =>
   (await get(`${path}?ids=${id}`)).json.data.results[0] ?? assert.fail(`no ${id}`)
-/** A moment between what was before and what comes. */
+/** Waits, and returns a time later than all previous changes and earlier than all later ones. */
 export const pause = async () => {
   await new Promise((resolve) => setTimeout(resolve, 5))
   return new Date().toISOString()

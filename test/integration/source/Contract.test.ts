@@ -23,7 +23,7 @@ interface Understood {
 
 const readApi = HttpApi.make("unified-api").add(Lists)
 
-/** A server made of the contract alone; it notes what it understood of each request. */
+/** A server made only from the contract; records each request as it decoded it. */
 const contractServer = (understood: Array<Understood>) => {
   let key = ""
   const note = (model: string) => (request: { readonly query: unknown; readonly headers: unknown }) =>
@@ -58,7 +58,7 @@ const contractServer = (understood: Array<Understood>) => {
   ).pipe(Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" })))
 }
 
-it.live("every request of the reading client is one that the contract understands", () =>
+it.live("a server of the contract accepts every list request of the client", () =>
   Effect.gen(function*() {
     const understood: Array<Understood> = []
     const context = yield* Layer.build(contractServer(understood))

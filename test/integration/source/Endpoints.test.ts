@@ -1,4 +1,4 @@
-/** What the other 16 endpoints are sent over a real connection, to the letter. */
+/** The exact requests to the other 16 endpoints over a real connection. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -20,7 +20,7 @@ interface Received {
   readonly body: string
 }
 
-/** Answers everything with this data; notes what arrives. */
+/** A server that answers every request with this data and records the requests. */
 const answering = Effect.fnUntraced(function*(data: unknown) {
   const received: Array<Received> = []
   const server = yield* Loopback.serving((request, response) => {
@@ -53,7 +53,7 @@ const paths: Record<WriteName, string> = {
 
 describe("a write over a real connection", () => {
   it.live.each(writeNames)(
-    "U4: %s arrives with its body, key and integration, and its answer comes back",
+    "%s sends its body, key and integration, and returns the response (U4)",
     (name) =>
       Effect.gen(function*() {
         const { layer, received } = yield* answering(writeExamples[name].data)
@@ -72,7 +72,7 @@ describe("a write over a real connection", () => {
       })
   )
 
-  it.live("U6: deactivating a course sends an empty object", () =>
+  it.live("deactivating a course sends an empty object (U6)", () =>
     Effect.gen(function*() {
       const { layer, received } = yield* answering(writeExamples.deactivateCourse.data)
       const source = yield* Effect.provide(Source, layer)
@@ -96,10 +96,10 @@ describe("a read over a real connection", () => {
       assert.strictEqual(only?.body, "")
     })
 
-  it.live("U3: attachments", () =>
+  it.live("returns attachments (U3)", () =>
     read({ ...of, read: "attachments", params: { application_id: "a/1" } }, "/v1/ats/applications/a%2F1/attachments"))
 
-  it.live("U14: the employee form, as it is and for a staffing entity", () =>
+  it.live("returns the employee form, with and without a staffing entity (U14)", () =>
     Effect.gen(function*() {
       yield* read({ ...of, read: "employeeForm", params: {} }, "/v1/hris/employees/form")
       const staffing_entity_id = "5tQ2mWcXyZ7aBcDeFgHjKLMN"
@@ -109,11 +109,11 @@ describe("a read over a real connection", () => {
       )
     }))
 
-  it.live("U3: assessment packages", () =>
+  it.live("returns assessment packages (U3)", () =>
     read({ ...of, read: "assessmentPackages", params: {} }, "/v1/assessment/packages"))
 
   it.live.each(toolCategories)(
-    "U2: the %s tools, which belong to the account, without the integration",
+    "returns the %s tools, which belong to the account, without the integration header (U2)",
     (category) => read({ ...of, integration: null, read: "tools", params: { category } }, `/v1/tools/${category}`)
   )
 })

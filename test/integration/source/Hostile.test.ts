@@ -1,4 +1,4 @@
-/** An upstream that harms whoever reads it: what it costs is bounded, the message says why, others are not touched. */
+/** A hostile upstream: its cost is bounded, the message states the reason, and other integrations are not affected. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ const maxBytes = 4 * mebibyte
 const page = JSON.stringify({ status: "success", data: { next: null, results: [{ id: "1" }] } })
 const chunk = Buffer.alloc(mebibyte, "x")
 
-/** As many chunks as the other end takes. */
+/** Sends chunks as fast as the client reads them. */
 const stream = (response: ServerResponse, count: number, took: (bytes: number) => void) => {
   const more = (left: number): void => {
     if (left === 0) return void response.end()
@@ -33,7 +33,7 @@ const everySoOften = (response: ServerResponse, act: () => void) => {
   response.once("close", () => clearInterval(timer))
 }
 
-/** Members of a gzip file follow each other: 1 GiB of which only 16 MiB were ever packed. */
+/** 1 GiB when decompressed: a gzip file of 64 members, each with 16 MiB. */
 const bomb = Buffer.concat(Array.from({ length: 64 }, () => gzipSync(Buffer.alloc(16 * mebibyte))))
 
 const nested = (levels: number) =>
@@ -42,29 +42,29 @@ const nested = (levels: number) =>
 const says = "content-type"
 const type = { [says]: "application/json" }
 
-const impatient = "no complete answer within 1s"
+const responseTimedOut = "no complete response within 1s"
 
 const hostilities: ReadonlyArray<{
   readonly name: string
   readonly answer: (response: ServerResponse, took: (bytes: number) => void) => void
   readonly expected: string
 }> = [
-  { name: "never answers", answer: () => {}, expected: impatient },
+  { name: "never answers", answer: () => {}, expected: responseTimedOut },
   {
-    name: "trickles its headers for ever",
+    name: "sends its headers slowly without end",
     answer: (response) => {
       response.socket?.write("HTTP/1.1 200 OK\r\n")
       everySoOften(response, () => response.socket?.write("x-drip: 1\r\n"))
     },
-    expected: impatient
+    expected: responseTimedOut
   },
   {
-    name: "trickles its body for ever",
+    name: "sends its body slowly without end",
     answer: (response) => {
       response.writeHead(200, type)
       everySoOften(response, () => response.write(" "))
     },
-    expected: impatient
+    expected: responseTimedOut
   },
   {
     name: "sends a megabyte of headers",
@@ -72,14 +72,14 @@ const hostilities: ReadonlyArray<{
     expected: "the connection failed (HPE_HEADER_OVERFLOW)"
   },
   {
-    name: "packs a gibibyte into a megabyte",
+    name: "compresses a gibibyte into a megabyte",
     answer: (response) => response.writeHead(200, { ...type, "content-encoding": "gzip" }).end(bomb),
-    expected: "the answer is larger than the limit of 4194304 bytes; it was not read to its end"
+    expected: "the response is larger than the limit of 4194304 bytes; the rest was not read"
   },
   {
     name: "sends a gibibyte",
     answer: (response, took) => stream(response.writeHead(200, type), 1024, took),
-    expected: "the answer is larger than the limit of 4194304 bytes; it was not read to its end"
+    expected: "the response is larger than the limit of 4194304 bytes; the rest was not read"
   },
   {
     name: "announces less than it sends",
@@ -91,7 +91,7 @@ const hostilities: ReadonlyArray<{
     answer: (response) =>
       response.writeHead(200, { [says]: "application/json; charset=iso-8859-1" })
         .end(Buffer.from(page.replace("1", "Zoë"), "latin1")),
-    expected: "the answer is not UTF-8"
+    expected: "the response is not UTF-8"
   },
   {
     name: "answers in UTF-16",
@@ -99,15 +99,15 @@ const hostilities: ReadonlyArray<{
       response.writeHead(200, { [says]: "application/json; charset=utf-16" }).end(
         Buffer.from(`\ufeff${page}`, "utf16le")
       ),
-    expected: "the answer is not UTF-8"
+    expected: "the response is not UTF-8"
   },
   {
-    name: "redirects to itself for ever",
+    name: "redirects to itself without end",
     answer: (response) => response.writeHead(307, { location: "/v1/ats/tags" }).end(),
-    expected: "status 307: the address redirects elsewhere, where the key is not sent"
+    expected: "status 307: the URL redirects to another address, which Rollcall does not follow"
   },
   {
-    name: "answers with a page of HTML",
+    name: "answers with an HTML page",
     answer: (response) => response.writeHead(200, { [says]: "text/html" }).end("<!doctype html><title>Sorry</title>"),
     expected: "status 200 with an HTML page (text/html, 35 characters)"
   },
@@ -130,23 +130,23 @@ const read = (integration: string) =>
       ids: null
     }))
 
-/** The most memory that was held while the effect ran, above what was held before. */
+/** The largest growth of the process's memory while the effect ran. */
 const growth = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const before = process.memoryUsage().rss
-    let most = before
+    let max = before
     const timer = setInterval(() => {
-      most = Math.max(most, process.memoryUsage().rss)
+      max = Math.max(max, process.memoryUsage().rss)
     }, 5)
     return Effect.map(Effect.ensuring(effect, Effect.sync(() => clearInterval(timer))), (value) => ({
       value,
-      bytes: most - before
+      bytes: max - before
     }))
   })
 
 describe("an upstream that", () => {
   it.live.each(hostilities)(
-    "R3: $name costs little, is told, and leaves other integrations alone",
+    "$name costs little, is reported, and does not affect other integrations (R3)",
     ({ answer, expected }) =>
       Effect.gen(function*() {
         let taken = 0
@@ -160,7 +160,7 @@ describe("an upstream that", () => {
         const client = UnifiedApi.layer({
           accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
           retryBase: "1 millis",
-          timeout: expected === impatient ? 1000 : 5000,
+          timeout: expected === responseTimedOut ? 1000 : 5000,
           maxBytes
         }).pipe(Layer.provide(UnifiedApi.httpClient))
 
@@ -178,15 +178,17 @@ describe("an upstream that", () => {
         ).pipe(Effect.provide(client))
 
         for (const message of messages) assert.include(message, expected)
-        for (const [duration] of reads) assert.isBelow(Duration.toMillis(duration), expected === impatient ? 700 : 2000)
-        // Four tries at once hold no more than the limit, twice while it is joined; the rest is what the engine keeps.
+        for (const [duration] of reads) {
+          assert.isBelow(Duration.toMillis(duration), expected === responseTimedOut ? 700 : 2000)
+        }
+        // Four concurrent attempts hold the limit each, twice while chunks are joined; the engine keeps the rest.
         assert.isBelow(bytes, 4 * 2 * maxBytes + 128 * mebibyte)
         assert.isBelow(taken, 256 * mebibyte)
       }),
     20_000
   )
 
-  it.live("S1: nests a row a hundred thousand levels deep does not take the others of the page along", () =>
+  it.live("nests one row a hundred thousand levels deep does not make the page's other rows unreadable (S1)", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => json(response, nested(100_000)))
       const client = UnifiedApi.layer({
@@ -198,7 +200,7 @@ describe("an upstream that", () => {
       assert.deepStrictEqual(results[0], { id: "1" })
     }))
 
-  it.live("sends a gibibyte is cut off at 32 MiB where nothing else is said", () =>
+  it.live("sends a gibibyte is cut off at the default limit of 32 MiB", () =>
     Effect.gen(function*() {
       let taken = 0
       const server = yield* Loopback.serving((_, response) =>

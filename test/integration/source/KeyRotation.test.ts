@@ -29,18 +29,18 @@ const read = Effect.flatMap(Source, (source) =>
     ids: null
   }))
 
-/** A server that takes one key at a time, the mounted file that holds ours, and a client configured with that file. */
+/** A server that accepts one key at a time, a mounted file with the client's key, and a client that reads that file. */
 const rotating = Effect.gen(function*() {
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true }))
   )
-  const state = { taken: "key-1", asked: new Array<string>(), onRefusal: () => {} }
+  const state = { accepted: "key-1", received: new Array<string>(), onRejection: () => {} }
   const server = yield* Loopback.serving((incoming, response) => {
     const key = incoming.headers.authorization?.replace("Bearer ", "") ?? ""
-    state.asked.push(key)
-    if (key === state.taken) return void json(response, page)
-    state.onRefusal()
+    state.received.push(key)
+    if (key === state.accepted) return void json(response, page)
+    state.onRejection()
     json(response, refusal, 401)
   })
   const file = join(directory, "key")
@@ -57,34 +57,34 @@ const rotating = Effect.gen(function*() {
   return { state, mount, layer }
 })
 
-describe("a key that is exchanged while we run", () => {
-  it.live("counts from the next request on, without a refusal", () =>
+describe("a key that is replaced while Rollcall runs", () => {
+  it.live("is used from the next request on, without a rejected request", () =>
     Effect.gen(function*() {
       const { layer, mount, state } = yield* rotating
       yield* Effect.gen(function*() {
         yield* read
         mount("key-2")
-        state.taken = "key-2"
+        state.accepted = "key-2"
         yield* read
       }).pipe(Effect.provide(layer))
-      assert.deepStrictEqual(state.asked, ["key-1", "key-2"])
+      assert.deepStrictEqual(state.received, ["key-1", "key-2"])
     }))
 
-  it.live("and refused just before it was mounted, is tried at once", () =>
+  it.live("is used immediately if the old key was rejected just before the new one was mounted", () =>
     Effect.gen(function*() {
       const { layer, mount, state } = yield* rotating
-      state.taken = "key-2"
-      state.onRefusal = () => mount("key-2")
+      state.accepted = "key-2"
+      state.onRejection = () => mount("key-2")
       yield* Effect.provide(read, layer)
-      assert.deepStrictEqual(state.asked, ["key-1", "key-2"])
+      assert.deepStrictEqual(state.received, ["key-1", "key-2"])
     }))
 
-  it.live("a refused key that nobody exchanged is not tried again", () =>
+  it.live("a rejected key that was not replaced is not sent again", () =>
     Effect.gen(function*() {
       const { layer, state } = yield* rotating
-      state.taken = "another"
+      state.accepted = "another"
       const { reason } = yield* Effect.flip(Effect.provide(read, layer))
       assert.strictEqual(reason._tag, "Unauthorized")
-      assert.deepStrictEqual(state.asked, ["key-1"])
+      assert.deepStrictEqual(state.received, ["key-1"])
     }))
 })

@@ -1,4 +1,4 @@
-/** A server on loopback that answers as a test says, for as long as the test's scope lasts. */
+/** A server on loopback with responses from the test; it ends with the test's scope. */
 import * as Effect from "effect/Effect"
 import { createServer, type RequestListener, type ServerResponse } from "node:http"
 
@@ -20,7 +20,7 @@ export class Loopback {
     return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/v1`
   }
 
-  /** A server on loopback for as long as the scope lasts. */
+  /** Starts a server on loopback that ends with the scope. */
   static readonly serving = (listener: RequestListener) =>
     Effect.acquireRelease(
       Effect.callback<Loopback>((resume) => {

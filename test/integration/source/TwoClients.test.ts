@@ -11,7 +11,7 @@ import { json, Loopback } from "./Loopback.ts"
 const limit = 120
 const window = 2000
 const windows = 4
-const onTheWay = 100
+const transitTime = 100
 const page = JSON.stringify({ status: "success", data: { next: null, results: [] } })
 const tagged = JSON.stringify({ status: "success", data: {} })
 const refusal = JSON.stringify({
@@ -23,11 +23,11 @@ interface Seen {
   readonly at: number
   readonly ours: boolean
   readonly accepted: boolean
-  /** What a refusal asks for, ms. */
+  /** The wait that a rate-limit response requests, ms. */
   readonly wait: number
 }
 
-/** A budget per window for one key, whoever uses it; what is refused names the whole seconds until the next window. */
+/** A budget per window and key, shared by all clients. A rejection names the whole seconds until the next window. */
 const budgeted = (seen: Array<Seen>): RequestListener => {
   const start = performance.now()
   let current = -1
@@ -51,7 +51,7 @@ const budgeted = (seen: Array<Seen>): RequestListener => {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Somebody else's client: asks in a loop, and waits when it is refused. */
+/** Another client: sends requests in a loop, and waits after a rate-limit response. */
 const foreign = async (url: string, signal: AbortSignal) => {
   while (!signal.aborted) {
     const response = await fetch(`${url}/ats/tags`, {
@@ -67,7 +67,7 @@ interface Refused {
   readonly until: number
 }
 
-/** Notes when each of our requests leaves, and when each refusal arrives. */
+/** Records when each of our requests is sent, and when each rate-limit response arrives. */
 const observed = (sent: Array<number>, refused: Array<Refused>) =>
   Layer.effect(
     HttpClient.HttpClient,
@@ -90,7 +90,7 @@ const integrations = ["a:1", "b:2", "c:3"]
 const classes = ["write", "poll", "refresh", "sweep", "backfill"] as const satisfies ReadonlyArray<Priority>
 
 it.live(
-  "R1, R2: beside a foreign client on the same key, no request leaves during a wait, nothing starves, and the limit is used",
+  "beside a foreign client on the same key, no request is sent during a wait, no priority starves, and the limit is used (R1, R2)",
   () =>
     Effect.gen(function*() {
       const seen: Array<Seen> = []
@@ -147,10 +147,10 @@ it.live(
       assert.isAtLeast(refused.length, windows - 1)
       const tooSoon = sent.filter((at) => refused.some((refusal) => refusal.at < at && at < refusal.until - 2))
       assert.deepStrictEqual(tooSoon, [])
-      // The same as the server sees it, which allows for what was on the way.
+      // The same check with the server's times, which must allow for requests in transit.
       const own = seen.filter(({ ours }) => ours)
       const hasty = own.filter(({ at }) =>
-        own.some((refusal) => !refusal.accepted && refusal.at + onTheWay < at && at < refusal.at + refusal.wait)
+        own.some((refusal) => !refusal.accepted && refusal.at + transitTime < at && at < refusal.at + refusal.wait)
       )
       assert.deepStrictEqual(hasty, [])
 

@@ -32,7 +32,7 @@ const refusedBy = (url: string, options: Partial<UnifiedApi.Options> = {}) =>
   read.pipe(Effect.flip, Effect.map(({ reason }) => reason), Effect.provide(source(url, options)))
 
 describe("the API over a real connection", () => {
-  it.live("a page arrives whole, with the server's time, and connections are kept", () =>
+  it.live("a page is returned completely, with the server's time, and connections are reused", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => json(response, page))
       const pages = yield* Effect.all(Array.from({ length: 5 }, () => read)).pipe(Effect.provide(source(server.url)))
@@ -45,7 +45,7 @@ describe("the API over a real connection", () => {
       assert.strictEqual(server.connections, 1)
     }))
 
-  it.live("a gzip body is unpacked", () =>
+  it.live("a gzip body is decompressed", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((incoming, response) => {
         assert.strictEqual(incoming.headers["accept-encoding"], "gzip")
@@ -54,7 +54,7 @@ describe("the API over a real connection", () => {
       assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
     }))
 
-  it.live("a wrong key is told by 401, and the hint says what to check", () =>
+  it.live("a wrong key is reported as Unauthorized, and the hint states what to check", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((incoming, response) => {
         const error = { code: "PLATFORM.AUTHENTICATION_INVALID", title: null, message: "no", log_url: null }
@@ -70,7 +70,7 @@ describe("the API over a real connection", () => {
       assert.notInclude(reason.message, "an-old-key")
     }))
 
-  it.live("what no header can carry is refused where it stands: the process goes on, and the key is not told", () =>
+  it.live("characters that are not allowed in a header are rejected: the process continues and the key is not shown", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => json(response, page))
       const key = yield* refusedBy(server.url, {
@@ -87,18 +87,21 @@ describe("the API over a real connection", () => {
       assert.include(other.reason.message, "greenhouse:名前")
     }))
 
-  it.live.each([200, 404])("a wrong URL that answers an HTML page with %i is told", (status) =>
-    Effect.gen(function*() {
-      const server = yield* Loopback.serving((_, response) =>
-        response.writeHead(status, { "content-type": "text/html" }).end("<!doctype html><title>Hi</title>")
-      )
-      const reason = yield* refusedBy(server.url)
-      assert.strictEqual(reason._tag, "Unreadable")
-      assert.include(reason.message, "an HTML page (text/html")
-      assert.include(reason.hint, "ROLLCALL_API_URL")
-    }))
+  it.live.each([200, 404])(
+    "a wrong URL that answers %i with an HTML page is reported",
+    (status) =>
+      Effect.gen(function*() {
+        const server = yield* Loopback.serving((_, response) =>
+          response.writeHead(status, { "content-type": "text/html" }).end("<!doctype html><title>Hi</title>")
+        )
+        const reason = yield* refusedBy(server.url)
+        assert.strictEqual(reason._tag, "Unreadable")
+        assert.include(reason.message, "an HTML page (text/html")
+        assert.include(reason.hint, "ROLLCALL_API_URL")
+      })
+  )
 
-  it.live("nobody at the address is a broken connection", () =>
+  it.live("a refused connection is reported as a failed connection", () =>
     Effect.gen(function*() {
       const url = yield* Effect.scoped(Effect.map(Loopback.serving(() => {}), (server) => server.url))
       const reason = yield* refusedBy(url)
@@ -106,7 +109,7 @@ describe("the API over a real connection", () => {
       assert.include(reason.message, "ECONNREFUSED")
     }))
 
-  it.live("half a JSON is unreadable", () =>
+  it.live("incomplete JSON is unreadable", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => json(response, page.slice(0, page.length / 2)))
       const reason = yield* refusedBy(server.url)
@@ -114,7 +117,7 @@ describe("the API over a real connection", () => {
       assert.include(reason.message, "broken or unexpected JSON")
     }))
 
-  it.live("a connection that breaks in the middle of a body is tried again", () =>
+  it.live("a request whose connection breaks in the middle of the body is retried", () =>
     Effect.gen(function*() {
       let tries = 0
       const server = yield* Loopback.serving((_, response) => {
@@ -126,7 +129,7 @@ describe("the API over a real connection", () => {
       assert.strictEqual(tries, 3)
     }))
 
-  it.live("R1: a 429 counts though its body breaks", () =>
+  it.live("a 429 counts even if its body is incomplete (R1)", () =>
     Effect.gen(function*() {
       let tries = 0
       const server = yield* Loopback.serving((_, response) => {
@@ -137,7 +140,7 @@ describe("the API over a real connection", () => {
       assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
     }))
 
-  it.live("a page of 40 MB is given up at the limit, which the message names", () =>
+  it.live("a page of 40 MB is cut off at the limit, which the message names", () =>
     Effect.gen(function*() {
       let written = 0
       const chunk = Buffer.alloc(1024 * 1024, "x")
@@ -159,7 +162,7 @@ describe("the API over a real connection", () => {
       assert.isBelow(written, 5 * 40 * chunk.length)
     }))
 
-  it.live("a small gzip body that unpacks to more than the limit is given up too", () =>
+  it.live("a small gzip body that decompresses to more than the limit is rejected", () =>
     Effect.gen(function*() {
       const bomb = gzipSync(Buffer.alloc(2_000_000, "x"))
       const server = yield* Loopback.serving((_, response) => json(response, bomb))
@@ -168,15 +171,15 @@ describe("the API over a real connection", () => {
       assert.include(reason.message, "limit of 1000000 bytes")
     }))
 
-  it.live("a damaged gzip body is unreadable", () =>
+  it.live("a corrupt gzip body is unreadable", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => json(response, gzipSync(page).subarray(0, 40)))
       const reason = yield* refusedBy(server.url)
       assert.strictEqual(reason._tag, "Unreadable")
-      assert.include(reason.message, "gzip form is damaged")
+      assert.include(reason.message, "corrupt gzip data")
     }))
 
-  it.live("a body that trickles for ever is cut off, and its connection closed", () =>
+  it.live("a body that is sent slowly without end is cut off, and its connection is closed", () =>
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => {
         response.writeHead(200, { "content-type": "application/json" })
@@ -185,7 +188,7 @@ describe("the API over a real connection", () => {
       })
       const reason = yield* refusedBy(server.url, { timeout: "100 millis" })
       assert.strictEqual(reason._tag, "Transient")
-      assert.include(reason.message, "no complete answer within 100ms")
+      assert.include(reason.message, "no complete response within 100ms")
       assert.strictEqual(server.connections, 6)
       yield* Effect.suspend(() => server.closed === 6 ? Effect.void : Effect.fail("still open")).pipe(
         Effect.eventually,
@@ -193,7 +196,7 @@ describe("the API over a real connection", () => {
       )
     }))
 
-  it.live("a redirect is not followed: the key stays with its address", () =>
+  it.live("a redirect is not followed, so the key is sent only to its own URL", () =>
     Effect.gen(function*() {
       const keys: Array<string | undefined> = []
       const elsewhere = yield* Loopback.serving((incoming, response) => {
@@ -205,7 +208,7 @@ describe("the API over a real connection", () => {
       )
       const reason = yield* refusedBy(server.url)
       assert.strictEqual(reason._tag, "Unreadable")
-      assert.include(reason.message, "redirects elsewhere")
+      assert.include(reason.message, "redirects to another address")
       assert.deepStrictEqual(keys, [])
     }))
 })

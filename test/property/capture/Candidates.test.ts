@@ -1,6 +1,6 @@
 /**
- * Random histories of applications over few candidates, in whatever order and pages. The oracle knows the applications as
- * the API shows them and shares no code with the derivation.
+ * Random histories of applications with few candidates, in random order and pages. The oracle has the applications as
+ * the API returns them, and shares no code with the derivation.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -27,7 +27,7 @@ type Step = typeof Step.Type
 
 const instant = (minutes: number) => new Date(minutes * 60_000).toISOString()
 
-const act = (rig: Rig, step: Step): Effect.Effect<unknown, never, never> => {
+const apply = (rig: Rig, step: Step): Effect.Effect<unknown, never, never> => {
   switch (step._tag) {
     case "put": {
       const { deleted, who } = step
@@ -57,7 +57,7 @@ const act = (rig: Rig, step: Step): Effect.Effect<unknown, never, never> => {
 
 const changedAt = (content: string): number => Date.parse(JSON.parse(content).changed_at)
 
-/** I3, I4, and N5: never back in `changed_at`. */
+/** Checks I3, I4 and N5: `changed_at` never decreases. */
 const assertLives = (entries: ReadonlyArray<LogEntry>) => {
   const last = new Map<string, { readonly version: number; readonly after: string | null; readonly newest: number }>()
   for (const { after, before, id, kind, version } of entries) {
@@ -83,7 +83,7 @@ interface Copy {
   }
 }
 
-/** Copies in live applications, the one that counts first. */
+/** Copies in live applications, the preferred one first. */
 const copiesOf = (rig: Rig, who: string): ReadonlyArray<Copy> =>
   [...rig.api.rows.values()].flatMap(({ row }) => {
     const candidate = row["candidate"] as
@@ -99,16 +99,16 @@ const copiesOf = (rig: Rig, who: string): ReadonlyArray<Copy> =>
       : 1
   )
 
-/** The latest moment that published applications ever showed of a candidate. */
+/** The latest `changed_at` of a candidate in all published applications. */
 const newestOf = (events: ReadonlyArray<LogEntry>, who: string): number =>
   Math.max(...events.flatMap(({ after, model }) => {
     const candidate = model === "ats.application" && after !== null ? JSON.parse(after).candidate : null
     return candidate?.id === who ? [Date.parse(candidate.changed_at)] : []
   }))
 
-describe("candidates, over random histories of applications", () => {
+describe("candidates of random application histories", () => {
   it.effect.prop(
-    "N5, N6, I3, I4: one life each, never back in time, and at last the copy that counts",
+    "each candidate has one lifecycle, never goes back in time, and ends with the preferred copy (N5, N6, I3, I4)",
     [Schema.Array(Step)],
     ([steps]) =>
       scenario(
@@ -117,12 +117,12 @@ describe("candidates, over random histories of applications", () => {
           yield* rig.sweep
           for (const step of steps) {
             yield* rig.wait("1 minute")
-            yield* act(rig, step)
+            yield* apply(rig, step)
             if (step._tag === "read") yield* rig[step.by]
           }
-          for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll, rig.sweep]) {
+          for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll, rig.sweep]) {
             yield* rig.wait("11 minutes")
-            yield* reading
+            yield* run
           }
           const events = yield* rig.events
           const entries = events.filter(({ model }) => model === "ats.candidate")
@@ -130,14 +130,14 @@ describe("candidates, over random histories of applications", () => {
           for (const who of ["x", "y"]) {
             const [first] = copiesOf(rig, who)
             const copy = first?.candidate
-            // what is shown by nobody any more, or only in older copies, stays as it was
+            // a candidate that no application contains any more, or only with an older copy, stays as it was
             if (copy === undefined || Date.parse(copy.changed_at) < newestOf(events, who)) continue
-            // an application of which only stamps changed is no change: its candidate is known by the older stamp
+            // an application with only changed timestamps is unchanged, so its candidate keeps the older changed_at
             const shown = events.findLast(({ id, model }) => model === "ats.application" && id === first?.parent)?.after
             if (JSON.parse(shown ?? "{}").candidate?.changed_at !== copy.changed_at) continue
             const after = last.get(who)?.after ?? null
             if (copy.deleted) assert.isNull(after, `${who} is deleted`)
-            else assert.strictEqual(JSON.parse(after ?? "{}").title, copy.title, `what is said of ${who}`)
+            else assert.strictEqual(JSON.parse(after ?? "{}").title, copy.title, `published content of ${who}`)
           }
           assert.isTrue(entries.every(({ reason }) => reason !== "erased" && reason !== "absent"))
         }),

@@ -1,6 +1,6 @@
 /**
- * Random histories of one stream: whatever happened, however readings failed and whatever was decided about what the guard
- * held, the log obeys I1, I3, I4, I6 and I8. The oracle shares no code with the capture.
+ * Random histories of one stream: with any changes, failed runs and decisions about holds, the log satisfies I1, I3, I4, I6
+ * and I8. The oracle shares no code with capture.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -21,14 +21,14 @@ const Step = Schema.Union([
   Schema.TaggedStruct("silent", { id, title }),
   Schema.TaggedStruct("flag", { id }),
   Schema.TaggedStruct("vanish", { id }),
-  /** The same happens to everybody at once. */
+  /** The same change on every record at once. */
   Schema.TaggedStruct("wave", { what: Schema.Literals(["flag", "vanish", "null", "value"]) }),
   Schema.TaggedStruct("wait", { minutes: Schema.Literals([1, 3, 11, 400]) }),
   Schema.TaggedStruct("poll", {}),
   Schema.TaggedStruct("sweep", {}),
   Schema.TaggedStruct("confirm", {}),
   Schema.TaggedStruct("decide", { on: Schema.Literals(["approve", "reject"]) }),
-  /** The next readings meet this on their page `page`, until `clear`. */
+  /** The next runs have this fault on page `page`, until `clear`. */
   Schema.TaggedStruct("fault", {
     page,
     kind: Schema.Literals(["broken", "expired", "skipped", "empty", "repeated", "stale", "nameless", "filterEmpty"])
@@ -39,10 +39,10 @@ const Step = Schema.Union([
 type Step = typeof Step.Type
 
 const quietly = Effect.ignore
-/** So touchy that five records have waves. */
+/** Thresholds so low that five records can form a wave. */
 const guard: Guard.Thresholds = { ...Guard.thresholds, smallCount: 3, scopeCount: 2 }
 
-const act = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string, Row>) {
+const apply = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string, Row>) {
   const { api } = rig
   const put = (row: Row, silent: boolean) => {
     const known = api.rows.get(row.id)?.row
@@ -109,14 +109,14 @@ const act = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string
           case "repeated":
             return Effect.succeed({ ...answer, results: [...answer.results, ...answer.results] })
           case "stale":
-            // P3: an older copy of a record that this reading has shown already. One shown before the newer copy, with
-            // the same changed_at, cannot be told from a change.
+            // P3: an older copy of a record that this run has already read. An older copy before the newer one, with
+            // the same changed_at, cannot be distinguished from a change.
             return Effect.succeed({
               ...answer,
               results: [...answer.results, ...[...shown].flatMap((id) => memory.get(id) ?? []).slice(0, 1)]
             })
           default:
-            return Effect.succeed({ ...answer, results: [{ title: "nobody" }, ...answer.results] })
+            return Effect.succeed({ ...answer, results: [{ title: "without id" }, ...answer.results] })
         }
       }
       return
@@ -129,7 +129,7 @@ const content = (value: unknown): string => {
   return JSON.stringify(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** I3, I4, gap-free positions; gives what the events leave behind. */
+/** Checks I3, I4 and gap-free positions; returns the records that result from the events. */
 const fold = (entries: ReadonlyArray<LogEntry>): Map<string, string> => {
   const latest = new Map<string, { version: number; after: string | null }>()
   const ids = new Map<string, string>()
@@ -143,15 +143,15 @@ const fold = (entries: ReadonlyArray<LogEntry>): Map<string, string> => {
     if (entry.kind === "updated") {
       assert.notStrictEqual(content(JSON.parse(entry.before!)), content(JSON.parse(entry.after!)))
     }
-    const said = ids.get(entry.eventId)
-    if (said !== undefined) assert.strictEqual(said, entry.after, "an event id carries one content")
+    const known = ids.get(entry.eventId)
+    if (known !== undefined) assert.strictEqual(known, entry.after, "an event id carries one content")
     ids.set(entry.eventId, entry.after ?? "")
     latest.set(entry.id, { version: entry.version, after: entry.after })
   })
   return new Map([...latest].flatMap(([id, { after }]) => after === null ? [] : [[id, content(JSON.parse(after))]]))
 }
 
-/** Everything each record ever was, in order; null = gone or deleted. */
+/** All states of each record, in order; null = gone or deleted. */
 const remembering = (api: ScriptedApi): ReadonlyMap<string, ReadonlyArray<string | null>> => {
   const histories = new Map<string, Array<string | null>>()
   const note = (id: string, was: string | null) => histories.set(id, [...(histories.get(id) ?? []), was])
@@ -173,11 +173,11 @@ const remembering = (api: ScriptedApi): ReadonlyMap<string, ReadonlyArray<string
   return histories
 }
 
-/** What was published of a record is what it was, one after the other: never back to what it was before. */
+/** The published states of a record are states it had, in order: it never returns to an earlier state. */
 const assertSubsequence = (entries: ReadonlyArray<LogEntry>, histories: ReturnType<typeof remembering>): void => {
   const reached = new Map<string, number>()
   for (const entry of entries) {
-    // Never met alive: its content is the tombstone's.
+    // The record was never read as live: its content is that of the tombstone.
     if (entry.reason === "unseen" && entry.kind === "created") continue
     const published = entry.after === null ? null : content(JSON.parse(entry.after))
     const at = (histories.get(entry.id) ?? []).indexOf(published, reached.get(entry.id) ?? 0)
@@ -188,7 +188,7 @@ const assertSubsequence = (entries: ReadonlyArray<LogEntry>, histories: ReturnTy
 
 describe("random histories", () => {
   it.effect.prop(
-    "I1, I3, I4, I6, I8: nothing lost, nothing invented",
+    "the log contains every change and no other (I1, I3, I4, I6, I8)",
     [Schema.Array(Step)],
     ([steps]) =>
       scenario(
@@ -200,27 +200,27 @@ describe("random histories", () => {
           yield* rig.sweep
           let watermark = (yield* rig.state).watermark!
           for (const step of steps) {
-            yield* act(rig, step, memory)
+            yield* apply(rig, step, memory)
             const now = (yield* rig.state).watermark!
             assert.isAtLeast(now, watermark, "the watermark never goes back")
             watermark = now
           }
-          yield* act(rig, { _tag: "clear" }, memory)
-          // A record that stays: without one alive no confirm can count.
+          yield* apply(rig, { _tag: "clear" }, memory)
+          // A record that always exists: without a live record no confirm can count.
           yield* rig.put({ id: "control", title: "x", source: "s" })
-          // Whatever the guard holds by now, somebody approves; what was rejected, too.
+          // Every open or rejected hold is approved.
           for (let round = 0; round < 3; round++) {
-            for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
+            for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
               yield* rig.wait("11 minutes")
-              yield* reading
+              yield* run
             }
-            yield* act(rig, { _tag: "decide", on: "approve" }, memory)
+            yield* apply(rig, { _tag: "decide", on: "approve" }, memory)
           }
           const store = yield* Store
           const entries = yield* store.readLog({ after: 0, limit: 1000 })
           assertSubsequence(entries, histories)
-          const truth = [...rig.api.rows.values()].filter((held) => held.row["remote_deleted_at"] === null)
-            .map((held) => [held.row.id, content(held.row)] as const)
+          const truth = [...rig.api.rows.values()].filter((stored) => stored.row["remote_deleted_at"] === null)
+            .map((stored) => [stored.row.id, content(stored.row)] as const)
           const sorted = (contents: Iterable<readonly [string, string]>) => Object.fromEntries([...contents].sort())
           assert.deepStrictEqual(sorted(fold(entries)), sorted(truth))
           assert.deepStrictEqual(yield* rig.pending, {})

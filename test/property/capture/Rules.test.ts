@@ -1,4 +1,4 @@
-/** Whatever rules a stream's records were processed by, and whatever rules follow: what did not change is not published. */
+/** Random sequences of processing rules: an unchanged record is never published. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -35,9 +35,9 @@ const Rules = Schema.Struct({
 
 const byRules = (rules: Processing.ProcessingRules) => Processing.make("ats.application", { ...rules, key: "k" })
 
-describe("rules that change", () => {
+describe("changed processing rules", () => {
   it.effect.prop(
-    "V1: a record that did not change is neither published nor held, by any rules after any others",
+    "an unchanged record is neither published nor held after any change of rules (V1)",
     [Schema.Array(Application), Rules, Schema.Array(Rules)],
     ([applications, first, others]) =>
       scenario(

@@ -12,7 +12,7 @@ const now = 1_700_000_000_000
 const fortnight = Duration.toMillis(Duration.days(14))
 
 const around = (millis: number) => Schema.Int.check(Schema.isBetween({ minimum: now - millis, maximum: now + millis }))
-/** Of our clock, also one that was wrong: minutes ago or ahead, up to a month ago or ahead. */
+/** Times of our clock, which may have been wrong: from a month ago to a month ahead, in minutes. */
 const moment = Schema.Union([around(5 * Duration.toMillis(interval)), around(2 * fortnight)])
 const Situation = Schema.Struct({
   model: Schema.Literals(["hris.skill", "assessment.package"]),
@@ -33,15 +33,15 @@ const turnIn = ({ jitter, lastTried, refreshOutcome, pollRequested, ...situation
   const { live, model } = situation
   const settings = { integration: "one", model, account: "default", interval, sweepInterval }
   const fresh: StreamState = initialState(settings, Duration.minutes(5))
-  const reading = (kind: Run["kind"], startedAt: number) =>
+  const runOf = (kind: Run["kind"], startedAt: number) =>
     newRun(fresh, kind, { updatedAfter: null, startedAt, backfill: false })
   const ended = (kind: Run["kind"], endedAt: number | null) =>
-    endedAt === null ? null : { ...reading(kind, endedAt), endedAt }
+    endedAt === null ? null : { ...runOf(kind, endedAt), endedAt }
   const state: StreamState = {
     ...fresh,
     watermark: live ? now : null,
     backfilledAt: live ? now : null,
-    sweep: situation.sweepingSince === null ? null : reading("sweep", situation.sweepingSince),
+    sweep: situation.sweepingSince === null ? null : runOf("sweep", situation.sweepingSince),
     lastPoll: ended("poll", situation.polledAt),
     lastSweep: ended("sweep", situation.sweptAt),
     ...situation.polls === null ? {} : { pollsReturn: situation.polls },
@@ -54,8 +54,8 @@ const turnIn = ({ jitter, lastTried, refreshOutcome, pollRequested, ...situation
   )
 }
 
-describe("Turn", () => {
-  it.prop("W4: no stream rests longer than ten of its intervals, whatever our clock was when it was read last", [
+describe("NextStep", () => {
+  it.prop("no stream waits longer than ten of its intervals, whatever our clock was at its last run (W4)", [
     Situation
   ], ([situation]) => {
     const turn = turnIn(situation)
@@ -64,7 +64,7 @@ describe("Turn", () => {
     assert.isAtMost(turn.until - now, 11 * Duration.toMillis(interval))
   })
 
-  it.prop("what was read a moment ago rests, until an operator asks for it", [Situation], ([situation]) => {
+  it.prop("a stream that was just read waits, unless an operator requests a poll", [Situation], ([situation]) => {
     const read = { ...situation, live: true, polledAt: now - 1, sweptAt: now - 1, sweepingSince: null }
     const rested = { ...read, refreshOutcome: "done" as const, pollRequested: false }
     const often = situation.model === "hris.skill" && situation.polls === "everything" ? 10 : 1
@@ -75,21 +75,25 @@ describe("Turn", () => {
     assert.strictEqual(kind, model === "hris.skill" ? "poll" : "sweep")
   })
 
-  it.prop("W11: nobody polls who was away for longer than deletes are remembered, nor goes on with a sweep as old", [
-    Situation
-  ], ([situation]) => {
-    const away = { ...situation, model: "hris.skill" as const, live: true }
-    const old = now - fortnight - 1
-    const turn = turnIn({
-      ...away,
-      polledAt: away.polledAt === null ? null : Math.min(away.polledAt, old),
-      sweptAt: Math.min(away.sweptAt ?? old, old),
-      sweepingSince: away.sweepingSince === null ? null : Math.min(away.sweepingSince, old)
-    })
-    assert.deepStrictEqual(turn, { kind: "sweep", fromFirstPage: away.sweepingSince !== null, until: Infinity })
-  })
+  it.prop(
+    "a stream that was not read for longer than deletes are remembered neither polls nor resumes an equally old sweep (W11)",
+    [
+      Situation
+    ],
+    ([situation]) => {
+      const away = { ...situation, model: "hris.skill" as const, live: true }
+      const old = now - fortnight - 1
+      const turn = turnIn({
+        ...away,
+        polledAt: away.polledAt === null ? null : Math.min(away.polledAt, old),
+        sweptAt: Math.min(away.sweptAt ?? old, old),
+        sweepingSince: away.sweepingSince === null ? null : Math.min(away.sweepingSince, old)
+      })
+      assert.deepStrictEqual(turn, { kind: "sweep", fromFirstPage: away.sweepingSince !== null, until: Infinity })
+    }
+  )
 
-  it.prop("R3: a sweep gives way to the poll that is due; after a failure it is the other's turn", [
+  it.prop("a sweep yields to a due poll, and after a failure the other kind of run is next (R3)", [
     Situation
   ], ([situation]) => {
     const { failures, lastTried } = situation
@@ -106,7 +110,7 @@ describe("Turn", () => {
     assert.deepStrictEqual(turn, isSweep ? { kind: "sweep", fromFirstPage: false, until } : { kind: "poll" })
   })
 
-  it.prop("what only ever comes whole is never polled", [Situation], ([situation]) => {
+  it.prop("a list that the API only returns as a whole is never polled", [Situation], ([situation]) => {
     assert.notStrictEqual(turnIn({ ...situation, model: "assessment.package" }).kind, "poll")
   })
 })

@@ -1,9 +1,9 @@
 /**
- * Five plugins over a real store, in a process that dies between any two durable steps and is started again, beside an API
- * that fails in every way it can. What happened is then held against what the engine promises.
+ * Runs five plugins over a real store in a process that crashes between any two durable steps and is restarted, with an API that
+ * fails in every possible way. Then compares the effects with the guarantees of the engine.
  *
  * Gotchas
- * - A process that dies stops at its next call of a port and never goes on: whatever it left behind is as it was.
+ * - A crashed process stops at its next call of a port and never goes on. The state that it left in the store does not change.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -32,57 +32,57 @@ export interface Size {
   readonly seed: number
   readonly records: number
   readonly events: number
-  /** Chance of dying at each step of a port. */
-  readonly deadly: number
-  /** Somebody says of every unknown outcome, truthfully, whether it happened. */
-  readonly answered?: boolean
+  /** The chance of a crash before and after each call of a port. */
+  readonly crashChance: number
+  /** An operator truthfully resolves every unknown outcome. */
+  readonly resolvesOutcomes?: boolean
 }
 
 const integrations = ["greenhouse:acme", "lever:beta"]
 const hire = '[{"name":"hired","from":"PENDING","to":"HIRED"}]'
 
 /** One change of a record. */
-interface Happened {
+interface Change {
   readonly integration: string
   readonly id: string
   readonly version: number
   readonly hired: boolean
 }
-const nameOf = ({ id, integration, version }: Happened) => `${integration}/${id}@${version}`
-const recordOf = ({ id, integration }: Happened) => `${integration}/${id}`
+const nameOf = ({ id, integration, version }: Change) => `${integration}/${id}@${version}`
+const recordOf = ({ id, integration }: Change) => `${integration}/${id}`
 
-/** What the world got to see. */
+/** The effects of the plugins outside of Rollcall. */
 interface Effects {
-  /** By what was linked: how often. */
+  /** The number of links, by linked record version. */
   readonly links: Map<string, number>
   readonly employees: Map<string, number>
   readonly tags: Map<string, Array<string>>
-  /** Done by the recorder, in order. */
-  readonly done: Array<Happened>
+  /** Changes that the recorder plugin has handled, in order. */
+  readonly done: Array<Change>
   readonly batched: Set<string>
   readonly ticks: Array<number>
-  /** Results of steps, by what they were run for. */
+  /** Results of steps, by record version. */
   readonly steps: Map<string, Set<number>>
 }
 
 const add = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
 
-/** Every call of a port may be the last one of a process: before it has effect, or right after. */
-const mortal = <S extends object>(service: S, life: { readonly step: () => boolean }): S => {
-  const dying = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+/** Every call of a port may crash the process: before the call has effect, or right after. */
+const withCrashes = <S extends object>(service: S, lifetime: { readonly step: () => boolean }): S => {
+  const crashing = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() =>
-      life.step()
+      lifetime.step()
         ? Effect.never
-        : Effect.flatMap(effect, (value) => life.step() ? Effect.never : Effect.succeed(value))
+        : Effect.flatMap(effect, (value) => lifetime.step() ? Effect.never : Effect.succeed(value))
     )
   return new Proxy(service, {
     get: (target, name) => {
       const member: unknown = Reflect.get(target, name)
-      if (Effect.isEffect(member)) return dying(member)
+      if (Effect.isEffect(member)) return crashing(member)
       if (typeof member !== "function") return member
       return (...args: ReadonlyArray<unknown>) => {
         const result: unknown = Reflect.apply(member, target, args)
-        return Effect.isEffect(result) ? dying(result) : result
+        return Effect.isEffect(result) ? crashing(result) : result
       }
     }
   })
@@ -90,7 +90,7 @@ const mortal = <S extends object>(service: S, life: { readonly step: () => boole
 
 const failed = {
   notSent: new SourcePort.WriteError({
-    reason: new SourcePort.NotSent({ code: null, message: "nobody there", retryAfter: null })
+    reason: new SourcePort.NotSent({ code: null, message: "connection refused", retryAfter: null })
   }),
   limited: new SourcePort.WriteError({
     reason: new SourcePort.RateLimited({ code: null, message: "slow down", retryAfter: 5_000 })
@@ -104,7 +104,7 @@ const pluginsOf = (random: SeededRandom, effects: Effects) => {
     if (draw < 0.1) return new Plugin.Transient({ message: "flaky" })
     return draw < 0.12 ? new Plugin.RateLimited({ retryAfter: Duration.seconds(20) }) : Effect.void
   })
-  const happened = (event: { readonly integration: string; readonly recordId: string; readonly version: number }) => ({
+  const changeOf = (event: { readonly integration: string; readonly recordId: string; readonly version: number }) => ({
     integration: event.integration,
     id: event.recordId,
     version: event.version,
@@ -119,10 +119,10 @@ const pluginsOf = (random: SeededRandom, effects: Effects) => {
       yield* flaky
       if (isPoison(event.version, event.recordId)) return yield* new Plugin.Permanent({ message: "poison" })
       const result = yield* Plugin.Journal.once("count", Schema.Number, Effect.sync(() => ++runs))
-      const name = nameOf(happened(event))
+      const name = nameOf(changeOf(event))
       effects.steps.set(name, (effects.steps.get(name) ?? new Set()).add(result))
       yield* flaky
-      effects.done.push(happened(event))
+      effects.done.push(changeOf(event))
     }))
   const linker = Plugin.make("linker", { writesPerHour: 1_000_000 }).on(
     "ats.application.hired",
@@ -140,7 +140,7 @@ const pluginsOf = (random: SeededRandom, effects: Effects) => {
     (event) =>
       Effect.gen(function*() {
         const api = yield* Plugin.Api.for("workday:acme")
-        const create = api.createEmployee({ properties: { of: recordOf(happened(event)) } })
+        const create = api.createEmployee({ properties: { of: recordOf(changeOf(event)) } })
         yield* Plugin.Journal.oncePerRecord("create", Schema.Struct({ id: Schema.String }), create)
         yield* flaky
       })
@@ -163,7 +163,7 @@ const pluginsOf = (random: SeededRandom, effects: Effects) => {
         if (events.some(({ recordId, version }) => isPoison(version, recordId))) {
           return yield* new Plugin.Permanent({ message: "poison" })
         }
-        for (const event of events) effects.batched.add(nameOf(happened(event)))
+        for (const event of events) effects.batched.add(nameOf(changeOf(event)))
       }))
     .every(
       "1 minute",
@@ -173,7 +173,7 @@ const pluginsOf = (random: SeededRandom, effects: Effects) => {
   return [recorder, linker, employer, tagger, batcher].map((plugin) => plugin.with({ from: "oldest" }))
 }
 
-/** The API as a plugin meets it: it does, does not, or does and keeps it to itself. */
+/** An API that performs a write, fails before the write, or performs it and loses the response. */
 const sourceOf = (random: SeededRandom, effects: Effects): SourcePort.Source["Service"] => {
   const perform = (write: string, params: object, body: object, integration: string): unknown => {
     if (write === "addResultLink" && "application_id" in params && "label" in body) {
@@ -221,8 +221,8 @@ const sourceOf = (random: SeededRandom, effects: Effects): SourcePort.Source["Se
   })
 }
 
-/** What an operator does who looks at dead letters: those with which the process died are tried again. Gives how many. */
-const redriven = Effect.fnUntraced(function*(deliveries: Deliveries["Service"]) {
+/** Redrives, as an operator would, the dead letters of deliveries that ended the process. Returns their number. */
+const redriveEnded = Effect.fnUntraced(function*(deliveries: Deliveries["Service"]) {
   const act = { at: 0, command: "test", target: "", detail: "" }
   const ended = yield* deliveries.deadLetters({ reason: "ProcessEnded", limit: 10_000 })
   for (const which of yield* deliveries.switchedOff) yield* deliveries.setSwitch(which, true, act)
@@ -230,30 +230,33 @@ const redriven = Effect.fnUntraced(function*(deliveries: Deliveries["Service"]) 
   return yield* deliveries.redrive(ended.map(({ id }) => id), { dueAt: 0, fresh: null }, act)
 })
 
-/** What really became of each write of unknown outcome, as somebody finds who looks. Gives how many answers were given. */
-const answer = Effect.fnUntraced(function*(deliveries: Deliveries["Service"], { employees, links, tags }: Effects) {
-  let answers = 0
-  for (const letter of yield* deliveries.deadLetters({ limit: 10_000 })) {
-    const { event, failure, id, integration } = letter
-    if (failure.refusal !== "OutcomeUnknown" || event === null) continue
-    const record = `${integration}/${event.id}`
-    const truth: Partial<Record<WriteName, boolean>> = {
-      addResultLink: links.has(`${record}@${event.version}`),
-      createEmployee: employees.has(record),
-      addTag: tags.has(`${integration}/c-${event.id}`)
+/** Resolves each write of unknown outcome with its true outcome, as an operator would. Returns the number of resolved steps. */
+const resolveOutcomes = Effect.fnUntraced(
+  function*(deliveries: Deliveries["Service"], { employees, links, tags }: Effects) {
+    let resolved = 0
+    for (const letter of yield* deliveries.deadLetters({ limit: 10_000 })) {
+      const { event, failure, id, integration } = letter
+      if (failure.refusal !== "OutcomeUnknown" || event === null) continue
+      const record = `${integration}/${event.id}`
+      const truth: Partial<Record<WriteName, boolean>> = {
+        addResultLink: links.has(`${record}@${event.version}`),
+        createEmployee: employees.has(record),
+        addTag: tags.has(`${integration}/c-${event.id}`)
+      }
+      for (const { name, write } of yield* UnknownOutcomes.openStepsOf(letter)) {
+        const happened = write !== null && truth[write] === true
+        const created = happened && write === "createEmployee" ? { id: `employee of ${record}` } : {}
+        const result = yield* Effect.result(UnknownOutcomes.resolve(id, name, { happened, ...created }))
+        if (result._tag === "Success") resolved++
+      }
     }
-    for (const { name, write } of yield* UnknownOutcomes.openStepsOf(letter)) {
-      const happened = write !== null && truth[write] === true
-      const created = happened && write === "createEmployee" ? { id: `employee of ${record}` } : {}
-      const given = yield* Effect.result(UnknownOutcomes.resolve(id, name, { happened, ...created }))
-      if (given._tag === "Success") answers++
-    }
-  }
-  return answers
-}, (effect, deliveries) => Effect.provideService(effect, Deliveries, deliveries))
+    return resolved
+  },
+  (effect, deliveries) => Effect.provideService(effect, Deliveries, deliveries)
+)
 
-/** Appends a few changes at a time, all kinds mixed. */
-const historyOf = (random: SeededRandom, { events, records }: Size): ReadonlyArray<Happened> => {
+/** A random sequence of changes. */
+const historyOf = (random: SeededRandom, { events, records }: Size): ReadonlyArray<Change> => {
   const versions = new Map<string, number>()
   return Array.from({ length: events }, () => {
     const integration = integrations[Math.floor(random.next() * integrations.length)] ?? ""
@@ -264,20 +267,20 @@ const historyOf = (random: SeededRandom, { events, records }: Size): ReadonlyArr
   })
 }
 
-export interface Lived {
-  readonly history: ReadonlyArray<Happened>
+export interface RunResult {
+  readonly history: ReadonlyArray<Change>
   readonly effects: Effects
   readonly letters: ReadonlyArray<DeadLetter>
   readonly backlog: ReadonlyArray<Pick<Backlog, "due" | "later" | "running" | "waiting">>
   readonly parked: number
-  readonly deaths: number
-  /** What was said of unknown outcomes. */
-  readonly answers: number
+  readonly crashes: number
+  /** Unknown outcomes that were resolved. */
+  readonly resolved: number
 }
 
 const realTurn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 
-export const live = Effect.fnUntraced(function*(size: Size) {
+export const run = Effect.fnUntraced(function*(size: Size) {
   const random = new SeededRandom(size.seed)
   const effects: Effects = {
     links: new Map(),
@@ -296,33 +299,33 @@ export const live = Effect.fnUntraced(function*(size: Size) {
   yield* store.ensureStreams(integrations.map((integration) => stateOf({ integration, model: "ats.application" })))
   const history = historyOf(random, size)
   const plugins = pluginsOf(random, effects)
-  let deaths = 0
-  let deadly = size.deadly
+  let crashes = 0
+  let crashChance = size.crashChance
 
   const begin = Effect.gen(function*() {
-    let isDead = false
-    const died = yield* Deferred.make<void>()
-    const life = {
+    let hasCrashed = false
+    const crashed = yield* Deferred.make<void>()
+    const lifetime = {
       step: () => {
-        if (!isDead && random.next() < deadly) {
-          isDead = true
-          deaths++
-          Deferred.doneUnsafe(died, Effect.void)
+        if (!hasCrashed && random.next() < crashChance) {
+          hasCrashed = true
+          crashes++
+          Deferred.doneUnsafe(crashed, Effect.void)
         }
-        return isDead
+        return hasCrashed
       }
     }
-    const source = mortal(sourceOf(random, effects), life)
+    const source = withCrashes(sourceOf(random, effects), lifetime)
     const client = HttpClient.make((request) =>
       Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status: 200 })))
     )
     const ports = Layer.mergeAll(
-      Layer.succeed(Store, mortal(store, life)),
-      Layer.succeed(Deliveries, mortal(deliveries, life)),
+      Layer.succeed(Store, withCrashes(store, lifetime)),
+      Layer.succeed(Deliveries, withCrashes(deliveries, lifetime)),
       Layer.succeed(SourcePort.Source, source),
       Layer.succeed(HttpClient.HttpClient, client)
     )
-    // nobody ends it: it is abandoned when it died
+    // the scope is never closed: a crashed process is abandoned
     const scope = yield* Scope.make()
     yield* Effect.forkDetach(
       Layer.buildWithScope(
@@ -330,10 +333,10 @@ export const live = Effect.fnUntraced(function*(size: Size) {
         scope
       )
     )
-    return { isDead: () => isDead }
+    return { hasCrashed: () => hasCrashed }
   })
 
-  const append = (some: ReadonlyArray<Happened>) =>
+  const append = (some: ReadonlyArray<Change>) =>
     Effect.forEach(
       Map.groupBy(some, ({ integration }) => integration),
       ([integration, own]) =>
@@ -359,12 +362,12 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     )
 
   let process = yield* begin
-  const settle = Effect.fnUntraced(function*(rounds: number, isEnough: Effect.Effect<boolean, unknown>) {
+  const settle = Effect.fnUntraced(function*(rounds: number, isDone: Effect.Effect<boolean, unknown>) {
     for (let round = 0; round < rounds; round++) {
       for (let turn = 0; turn < 8; turn++) yield* realTurn
-      if (process.isDead()) process = yield* begin
+      if (process.hasCrashed()) process = yield* begin
       if (round % 4 === 3) {
-        if (yield* isEnough) return true
+        if (yield* isDone) return true
         yield* TestClock.adjust("20 seconds")
       }
     }
@@ -377,7 +380,7 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     from = next
     yield* settle(2, never)
   }
-  if (size.answered !== true) deadly = 0
+  if (size.resolvesOutcomes !== true) crashChance = 0
   const nothingLeft = Effect.map(
     deliveries.backlog,
     (backlog) => backlog.every(({ due, later, running }) => due + later + running === 0)
@@ -387,88 +390,88 @@ export const live = Effect.fnUntraced(function*(size: Size) {
     ([handlers, { newest }]) =>
       handlers.length > 0 && handlers.every(({ handler, position }) => handler === "regular" || position === newest)
   )
-  let answers = 0
-  const isEnd = Effect.zipWith(nothingLeft, positions, (a, b) => a && b)
-  for (let round = 0; size.answered === true && round < 30; round++) {
-    yield* settle(40, isEnd)
+  let resolved = 0
+  const isFinished = Effect.zipWith(nothingLeft, positions, (a, b) => a && b)
+  for (let round = 0; size.resolvesOutcomes === true && round < 30; round++) {
+    yield* settle(40, isFinished)
     yield* TestClock.adjust("10 minutes")
-    const tried = yield* redriven(deliveries)
-    const given = yield* answer(deliveries, effects)
-    answers += given
-    if (given + tried === 0 && round > 5) break
+    const newlyRedriven = yield* redriveEnded(deliveries)
+    const newlyResolved = yield* resolveOutcomes(deliveries, effects)
+    resolved += newlyResolved
+    if (newlyResolved + newlyRedriven === 0 && round > 5) break
   }
-  // an end has to come: from here on nobody dies, until there is nothing left to do
-  deadly = 0
+  // from here on the process does not crash, until no delivery is left to do
+  crashChance = 0
   for (let ended = false; !ended;) {
-    if (!(yield* settle(4_000, isEnd))) {
-      return yield* Effect.die(new Error(`seed ${size.seed}: it did not come to an end`))
+    if (!(yield* settle(4_000, isFinished))) {
+      return yield* Effect.die(new Error(`seed ${size.seed}: deliveries are still left`))
     }
     yield* TestClock.adjust("10 minutes")
-    const tried = size.answered === true ? yield* redriven(deliveries) : 0
-    const given = size.answered === true ? yield* answer(deliveries, effects) : 0
-    answers += given
-    ended = given + tried === 0
+    const newlyRedriven = size.resolvesOutcomes === true ? yield* redriveEnded(deliveries) : 0
+    const newlyResolved = size.resolvesOutcomes === true ? yield* resolveOutcomes(deliveries, effects) : 0
+    resolved += newlyResolved
+    ended = newlyResolved + newlyRedriven === 0
   }
   yield* TestClock.adjust("2 minutes")
   yield* settle(4, never)
   const letters = yield* deliveries.deadLetters({ limit: 10_000 })
   const backlog = yield* deliveries.backlog
-  const lived: Lived = {
+  const result: RunResult = {
     history,
     effects,
     letters,
     backlog,
     parked: letters.reduce((sum, { parked }) => sum + parked, 0),
-    deaths,
-    answers
+    crashes,
+    resolved
   }
-  return lived
+  return result
 }, Effect.provide(Logger.layer([])))
 
-/** Every promise that was not kept, in words. */
-export const violations = ({ backlog, effects, history, letters }: Lived): ReadonlyArray<string> => {
+/** Describes every violated guarantee. */
+export const violations = ({ backlog, effects, history, letters }: RunResult): ReadonlyArray<string> => {
   const found: Array<string> = []
-  const expect = (isSo: boolean, what: string) => isSo || found.push(what)
+  const expect = (isMet: boolean, violation: string) => isMet || found.push(violation)
 
-  // whose deliveries are dead, or parked behind one that is
+  // the first version of each record whose delivery is dead; later versions are parked behind it
   const deadAt = new Map<string, number>()
   for (const { event, handler, integration, plugin } of letters) {
     if (event === null) continue
     const key = `${plugin}/${handler}/${integration}/${event.id}`
     deadAt.set(key, Math.min(deadAt.get(key) ?? Infinity, event.version))
   }
-  const isHeld = (plugin: string, handler: string, { id, integration, version }: Happened) =>
+  const isParked = (plugin: string, handler: string, { id, integration, version }: Change) =>
     version >= (deadAt.get(`${plugin}/${handler}/${integration}/${id}`) ?? Infinity)
-  const isUnknown = (plugin: string, { id, integration, version }: Happened) =>
+  const isUnknown = (plugin: string, { id, integration, version }: Change) =>
     letters.some((letter) =>
       letter.plugin === plugin && letter.integration === integration && letter.event?.id === id &&
       letter.event.version <= version && letter.failure.refusal === "OutcomeUnknown"
     )
 
-  for (const { due, later, running } of backlog) expect(due + later + running === 0, "something is due or under way")
+  for (const { due, later, running } of backlog) expect(due + later + running === 0, "a delivery is due or running")
   const waiting = backlog.reduce((sum, row) => sum + row.waiting, 0)
-  expect(waiting === 0 || letters.length > 0, "something waits behind nothing")
+  expect(waiting === 0 || letters.length > 0, "a delivery waits, but there is no dead letter")
 
-  // order, and nothing missed
+  // deliveries are in order, and none is missed
   const last = new Map<string, number>()
   const seen = new Set<string>()
-  for (const happened of effects.done) {
-    const name = nameOf(happened)
+  for (const change of effects.done) {
+    const name = nameOf(change)
     if (seen.has(name)) continue
     seen.add(name)
-    const record = recordOf(happened)
-    expect((last.get(record) ?? 0) < happened.version, `${name} came after a later version`)
-    last.set(record, happened.version)
+    const record = recordOf(change)
+    expect((last.get(record) ?? 0) < change.version, `${name} came after a later version`)
+    last.set(record, change.version)
   }
   const updated = history.filter(({ version }) => version > 1)
-  for (const happened of updated) {
-    const isDone = seen.has(nameOf(happened))
-    const held = isHeld("recorder", "ats.application.updated", happened)
-    expect(isDone !== held || held, `${nameOf(happened)} was neither recorded nor kept back`)
-    const inBatch = effects.batched.has(nameOf(happened))
+  for (const change of updated) {
+    const isDone = seen.has(nameOf(change))
+    const parked = isParked("recorder", "ats.application.updated", change)
+    expect(isDone !== parked || parked, `${nameOf(change)} was neither recorded nor parked`)
+    const inBatch = effects.batched.has(nameOf(change))
     expect(
-      inBatch || isHeld("batcher", "ats.application.updated", happened),
-      `${nameOf(happened)} was in no batch and not kept back`
+      inBatch || isParked("batcher", "ats.application.updated", change),
+      `${nameOf(change)} was neither in a batch nor parked`
     )
   }
   for (const [name, results] of effects.steps) {
@@ -477,32 +480,32 @@ export const violations = ({ backlog, effects, history, letters }: Lived): Reado
   for (const { failure, plugin } of letters) {
     expect(
       failure.message === "poison" || failure.refusal === "OutcomeUnknown",
-      `${plugin} gave up for another reason: ${failure.reason} ${failure.message}`
+      `${plugin} has a dead letter for another reason: ${failure.reason} ${failure.message}`
     )
   }
 
   // effects
-  for (const happened of history.filter(({ hired }) => hired)) {
-    const name = nameOf(happened)
+  for (const change of history.filter(({ hired }) => hired)) {
+    const name = nameOf(change)
     const links = effects.links.get(name) ?? 0
     expect(links <= 1, `${name} was linked ${links} times`)
     expect(
-      links === 1 || isHeld("linker", "ats.application.hired", happened),
-      `${name} was not linked, and nobody was told`
+      links === 1 || isParked("linker", "ats.application.hired", change),
+      `${name} was not linked, and no dead letter reports it`
     )
-    const employees = effects.employees.get(recordOf(happened)) ?? 0
-    expect(employees <= 1, `${recordOf(happened)} was employed ${employees} times`)
+    const employees = effects.employees.get(recordOf(change)) ?? 0
+    expect(employees <= 1, `${recordOf(change)} was employed ${employees} times`)
     expect(
-      employees === 1 || isUnknown("employer", happened),
-      `${recordOf(happened)} was not employed, and nobody was told`
+      employees === 1 || isUnknown("employer", change),
+      `${recordOf(change)} was not employed, and no dead letter reports it`
     )
   }
-  for (const happened of history.filter(({ version }) => version === 1)) {
-    const tags = effects.tags.get(`${happened.integration}/c-${happened.id}`) ?? []
-    expect(tags.length <= 1, `${recordOf(happened)} was tagged ${tags.length} times`)
+  for (const change of history.filter(({ version }) => version === 1)) {
+    const tags = effects.tags.get(`${change.integration}/c-${change.id}`) ?? []
+    expect(tags.length <= 1, `${recordOf(change)} was tagged ${tags.length} times`)
     expect(
-      tags.length === 1 || isHeld("tagger", "ats.application.created", happened),
-      `${recordOf(happened)} was not tagged, and nobody was told`
+      tags.length === 1 || isParked("tagger", "ats.application.created", change),
+      `${recordOf(change)} was not tagged, and no dead letter reports it`
     )
   }
   expect(effects.ticks.length > 0, "no tick ever came")

@@ -34,7 +34,7 @@ const Application = Schema.Struct({
 type Application = typeof Application.Type
 const plain = (value: Application): JsonObject => JSON.parse(JSON.stringify(value)) as JsonObject
 
-/** Same content, other order of keys and of members that stand by id or by content. */
+/** The same content with another order of keys and of members that are compared by id or by content. */
 const shuffled = (value: JsonValue, name = ""): JsonValue => {
   if (isArray(value)) {
     const members = value.map((member) => shuffled(member))
@@ -44,7 +44,7 @@ const shuffled = (value: JsonValue, name = ""): JsonValue => {
   return Object.fromEntries(Object.entries(value).reverse().map(([key, member]) => [key, shuffled(member, key)]))
 }
 
-/** Applies changes the way a consumer would. */
+/** Applies changes like a consumer. */
 const apply = (value: JsonObject, changes: ReadonlyArray<PathChange>): JsonObject => {
   const result = structuredClone(value) as Record<string, JsonValue>
   for (const change of changes) {
@@ -71,7 +71,7 @@ const put = (target: unknown, name: string, after: JsonValue): void => {
 }
 
 describe("Canonical and Diff", () => {
-  it.prop("S4, N2: order of keys and of set-like arrays means nothing", [Application], ([application]) => {
+  it.prop("the order of keys and of set-like arrays is not significant (S4, N2)", [Application], ([application]) => {
     const value = plain(application)
     assert.strictEqual(
       canonicalHash(shape, value),
@@ -87,28 +87,32 @@ describe("Canonical and Diff", () => {
     )
   })
 
-  it.prop("before with its changes applied is after", [Application, Application], ([a, b]) => {
-    const unique = (value: JsonObject): JsonObject =>
-      JSON.parse(
-        JSON.stringify(value, (_, member: unknown) =>
-          Array.isArray(member) && member.every((one: { id?: string } | null) =>
-              typeof one?.id === "string"
-            )
-            ? [...new Map(member.map((one: { id: string }) => [one.id, one])).values()]
-            : member)
-      ) as JsonObject
-    const [before, after] = [unique(plain(a)), unique(plain(b))]
-    // Absent and null look alike in a change: compared on records that have the same keys.
-    if (
-      JSON.stringify(Object.keys(before["custom_fields"] ?? {})) !==
-        JSON.stringify(Object.keys(after["custom_fields"] ?? {}))
-    ) return
-    const applied = apply(before, diff(shape, before, after))
-    assert.strictEqual(canonicalHash(shape, applied), canonicalHash(shape, after))
-  })
+  it.prop(
+    "applying the changes to the content before gives the content after",
+    [Application, Application],
+    ([a, b]) => {
+      const unique = (value: JsonObject): JsonObject =>
+        JSON.parse(
+          JSON.stringify(value, (_, member: unknown) =>
+            Array.isArray(member) && member.every((one: { id?: string } | null) =>
+                typeof one?.id === "string"
+              )
+              ? [...new Map(member.map((one: { id: string }) => [one.id, one])).values()]
+              : member)
+        ) as JsonObject
+      const [before, after] = [unique(plain(a)), unique(plain(b))]
+      // A change does not distinguish absent from null, so records with the same keys are compared.
+      if (
+        JSON.stringify(Object.keys(before["custom_fields"] ?? {})) !==
+          JSON.stringify(Object.keys(after["custom_fields"] ?? {}))
+      ) return
+      const applied = apply(before, diff(shape, before, after))
+      assert.strictEqual(canonicalHash(shape, applied), canonicalHash(shape, after))
+    }
+  )
 
   it.prop(
-    "no change names a volatile path, but a custom field of that name counts",
+    "no change has a volatile path, except in a custom field of that name",
     [Application, Application],
     ([a, b]) => {
       for (const change of diff(shape, plain(a), plain(b))) {
@@ -117,7 +121,7 @@ describe("Canonical and Diff", () => {
     }
   )
 
-  it.prop("remote_data is dropped on embedded records too, and the key stays", [Application], ([application]) => {
+  it.prop("dropped remote_data is null on embedded records too", [Application], ([application]) => {
     const value = processing.apply(plain(application))
     if (isObject(value["candidate"])) assert.isNull(value["candidate"]["remote_data"])
   })

@@ -12,16 +12,16 @@ const Name = Schema.Literals(["a/b", "c", "d~e", "f"])
 const names = ["a/b", "c", "d~e", "f"] as const
 const Title = Schema.Literals(["Call", "Talk", "Tour"])
 
-/** Who tags, renames or takes off: one of two plugins, or somebody else. */
-const Act = Schema.Struct({
-  by: Schema.Literals(["one", "two", "somebody"]),
+/** Author of a tag, rename or removal: one of two plugins, or an external user. */
+const Edit = Schema.Struct({
+  by: Schema.Literals(["one", "two", "external"]),
   depth: Schema.Literals([1, 2, 3]),
   what: Schema.Union([
     Schema.Struct({ kind: Schema.Literals(["add", "remove"]), name: Name }),
     Schema.Struct({ kind: Schema.Literal("rename"), title: Title })
   ])
 })
-type Act = typeof Act.Type
+type Edit = typeof Edit.Type
 const Application = Schema.Struct({ tags: Schema.Array(Name), title: Title, note: Schema.Literals(["x", "y"]) })
 type Application = typeof Application.Type
 
@@ -34,14 +34,14 @@ const plain = ({ note, tags, title }: Application, moved: string): JsonObject =>
   interviews: [{ id: "I", title }]
 })
 
-const carriedOut = (acts: ReadonlyArray<Act>, application: Application): Application =>
-  acts.reduce<Application>((state, { what }) => {
+const applied = (edits: ReadonlyArray<Edit>, application: Application): Application =>
+  edits.reduce<Application>((state, { what }) => {
     if (what.kind === "rename") return { ...state, title: what.title }
     const others = state.tags.filter((name) => name !== what.name)
     return { ...state, tags: what.kind === "add" ? [...others, what.name] : others }
   }, application)
 
-const expectedOf = ({ what }: Act) => {
+const expectedOf = ({ what }: Edit) => {
   if (what.kind === "rename") {
     return expectationsOf("updateInterview", { application_id: "A" }, { interview_id: "I", title: what.title })
   }
@@ -49,37 +49,37 @@ const expectedOf = ({ what }: Act) => {
   return expectationsOf(write, { candidate_id: "C" }, { tag: { name: what.name } })
 }
 
-const openOf = (acts: ReadonlyArray<Act>): ReadonlyArray<OpenExpectation> =>
-  acts.flatMap((act, index) =>
-    act.by === "somebody" ? [] : expectedOf(act).filter(({ model }) => model === "ats.application").map((one) => ({
+const openOf = (edits: ReadonlyArray<Edit>): ReadonlyArray<OpenExpectation> =>
+  edits.flatMap((edit, index) =>
+    edit.by === "external" ? [] : expectedOf(edit).filter(({ model }) => model === "ats.application").map((one) => ({
       ...one,
       id: index,
       write: String(index),
       name: "addTag" as const,
-      plugin: act.by,
+      plugin: edit.by,
       delivery: String(index),
-      depth: act.depth,
+      depth: edit.depth,
       fulfilledIn: []
     }))
   )
 
 const escaped = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1")
 
-/** Which acts of plugins explain which changed path, told from the acts and not from the diff. */
-const explanations = (acts: ReadonlyArray<Act>, before: Application, after: Application) => {
-  const explained: Array<{ readonly path: string; readonly act: Act }> = []
-  for (const act of acts.filter(({ by }) => by !== "somebody")) {
-    const { what } = act
+/** The plugin edits that explain each changed path, derived from the edits instead of the diff. */
+const explanations = (edits: ReadonlyArray<Edit>, before: Application, after: Application) => {
+  const explained: Array<{ readonly path: string; readonly edit: Edit }> = []
+  for (const edit of edits.filter(({ by }) => by !== "external")) {
+    const { what } = edit
     if (what.kind === "rename") {
       if (before.title !== after.title && after.title === what.title) {
-        explained.push({ path: "/interviews/I/title", act })
+        explained.push({ path: "/interviews/I/title", edit })
       }
       continue
     }
     const had = before.tags.includes(what.name)
     const has = after.tags.includes(what.name)
     if (had !== has && has === (what.kind === "add")) {
-      explained.push({ path: `/candidate/tags/${escaped(`t-${what.name}`)}`, act })
+      explained.push({ path: `/candidate/tags/${escaped(`t-${what.name}`)}`, edit })
     }
   }
   return explained
@@ -92,31 +92,31 @@ const shownBetween = (before: Application, after: Application, stamped: boolean)
 
 describe("Echo", () => {
   it.prop(
-    "L1, L3, L9: exactly what the writes of the deepest write's plugin explain is ours, whatever else happened",
-    [Application, Schema.Array(Act), Schema.Literals(["x", "y"])],
-    ([before, acts, note]) => {
-      const after = carriedOut(acts, { ...before, note })
+    "exactly the paths explained by the writes of the deepest write's plugin are attributed, whatever else happened (L1, L3, L9)",
+    [Application, Schema.Array(Edit), Schema.Literals(["x", "y"])],
+    ([before, edits, note]) => {
+      const after = applied(edits, { ...before, note })
       const shown = shownBetween(before, after, false)
-      const { cause } = attributeEvent(shown, openOf(acts))
-      const explained = explanations(acts, before, after)
+      const { cause } = attributeEvent(shown, openOf(edits))
+      const explained = explanations(edits, before, after)
       if (explained.length === 0) return assert.isNull(cause)
-      assert.strictEqual(cause?.depth, Math.max(...explained.map(({ act }) => act.depth)))
-      const own = explained.filter(({ act }) => act.by === cause?.plugin)
-      assert.isTrue(own.some(({ act }) => act.depth === cause?.depth))
+      assert.strictEqual(cause?.depth, Math.max(...explained.map(({ edit }) => edit.depth)))
+      const own = explained.filter(({ edit }) => edit.by === cause?.plugin)
+      assert.isTrue(own.some(({ edit }) => edit.depth === cause?.depth))
       assert.deepStrictEqual([...cause?.paths ?? []].sort(), [...new Set(own.map(({ path }) => path))].sort())
     }
   )
 
   it.prop(
-    "E1: an event is wholly ours only if nobody else changed anything, and a stamp goes with it only then",
-    [Application, Schema.Array(Act), Schema.Literals(["x", "y"])],
-    ([before, acts, note]) => {
-      const after = carriedOut(acts, { ...before, note })
+    "an event is the plugin's own change only if there is no external change, and a timestamp is attributed only then (E1)",
+    [Application, Schema.Array(Edit), Schema.Literals(["x", "y"])],
+    ([before, edits, note]) => {
+      const after = applied(edits, { ...before, note })
       const shown = shownBetween(before, after, true)
-      const { cause } = attributeEvent(shown, openOf(acts))
+      const { cause } = attributeEvent(shown, openOf(edits))
       if (cause === null) return
       const own = new Set(
-        explanations(acts, before, after).filter(({ act }) => act.by === cause.plugin).map(({ path }) => path)
+        explanations(edits, before, after).filter(({ edit }) => edit.by === cause.plugin).map(({ path }) => path)
       )
       const isOurs = shown.changes.every(({ path }) => path === "/updated_at" || own.has(path))
       assert.strictEqual(isOwnChangeOnly(cause, shown.changes), isOurs)
@@ -125,12 +125,12 @@ describe("Echo", () => {
   )
 
   it.prop(
-    "the order in which expectations are looked at means nothing, and what is met is shown",
-    [Application, Schema.Array(Act)],
-    ([before, acts]) => {
-      const after = carriedOut(acts, before)
+    "the order of expectations is not significant, and a fulfilled expectation is visible in the record",
+    [Application, Schema.Array(Edit)],
+    ([before, edits]) => {
+      const after = applied(edits, before)
       const shown = shownBetween(before, after, false)
-      const open = openOf(acts)
+      const open = openOf(edits)
       const { cause, fulfilled } = attributeEvent(shown, open)
       assert.deepStrictEqual(attributeEvent(shown, [...open].reverse()).cause, cause)
       for (const one of fulfilled) assert.isTrue(isFulfilled(one, shown.after))
@@ -141,7 +141,7 @@ describe("Echo", () => {
     }
   )
 
-  it("each record is found under the keys of what is expected of it", () => {
+  it("each expectation has one of the keys of its record", () => {
     const record = plain({ tags: [...names], title: "Call", note: "x" }, "")
     const keys = keysOf("ats.application", "A", record)
     for (const what of [{ kind: "add", name: "c" }, { kind: "rename", title: "Call" }] as const) {

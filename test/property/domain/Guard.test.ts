@@ -15,7 +15,7 @@ const hour = 3_600_000
 const isHeld = (amount: number, of: number) => Guard.holdReason(limits, "deletes", amount, of) !== null
 
 describe("Guard", () => {
-  it.prop("a wave that is held stays held when it grows, or when the stream is smaller", [amount, amount, amount], ([
+  it.prop("a held wave is also held if it is larger or if the stream is smaller", [amount, amount, amount], ([
     count,
     more,
     of
@@ -25,16 +25,20 @@ describe("Guard", () => {
     assert.isTrue(isHeld(count, Math.max(0, of - more)))
   })
 
-  it.prop("D16: at least five and half of a stream, or all of two, are held whatever its size; a single one never is", [
-    amount
-  ], ([of]) => {
-    if (of >= 2) assert.isTrue(isHeld(of, of))
-    if (of >= 9) assert.isTrue(isHeld(Math.ceil(of / 2), of))
-    assert.isFalse(isHeld(1, of))
-    assert.isFalse(isHeld(0, of))
-  })
+  it.prop(
+    "waves of at least five records and half of a stream, or of both of two records, are held, and a single record never is (D16)",
+    [
+      amount
+    ],
+    ([of]) => {
+      if (of >= 2) assert.isTrue(isHeld(of, of))
+      if (of >= 9) assert.isTrue(isHeld(Math.ceil(of / 2), of))
+      assert.isFalse(isHeld(1, of))
+      assert.isFalse(isHeld(0, of))
+    }
+  )
 
-  it("beyond a hundred and a fifth, not at them", () => {
+  it("a wave is held above a hundred records and a fifth of the stream, not at these limits", () => {
     assert.deepStrictEqual([isHeld(100, 400), isHeld(101, 400)], [false, true])
     assert.deepStrictEqual([isHeld(200, 1_000), isHeld(201, 1_000)], [false, true])
     assert.deepStrictEqual([isHeld(4, 8), isHeld(5, 11), isHeld(5, 10)], [false, false, true])
@@ -49,15 +53,15 @@ describe("Guard", () => {
     ])
   })
 
-  it("who deletes and restores the same records again is not told of more records than there are", () => {
+  it("the reason for deleting and restoring the same records repeatedly does not claim more records than exist", () => {
     assert.strictEqual(Guard.holdReason(limits, "deletes", 8, 8), "all 8 records deleted")
     assert.strictEqual(
       Guard.holdReason(limits, "deletes", 11, 8),
-      "records were deleted 11 times within 1d, and there are 8"
+      "11 deletes within 1d, but there are only 8 records"
     )
   })
 
-  it.prop("D7: the window never forgets early, never reaches an hour too far, and stays small", [
+  it.prop("the window never ends early, is at most an hour too long, and its history stays small (D7)", [
     Schema.Array(Publishing)
   ], ([steps]) => {
     let now = 1_700_000_000_000

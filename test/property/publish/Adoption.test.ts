@@ -1,6 +1,6 @@
 /**
- * Stores restored from older copies, at random moments of random histories: a consumer that does what docs/events.md says
- * ends with the truth, and no version or event id ever carries two contents. The consumer shares no code with the relay.
+ * Restores stores from older copies at random moments of random histories: a consumer that follows docs/events.md ends with
+ * the API's current content, and no version or event id ever has two contents. The consumer shares no code with the relay.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
@@ -49,17 +49,17 @@ const settings: StreamSettings = {
   interval: Duration.minutes(1),
   sweepInterval: Duration.hours(6)
 }
-const patience = Duration.minutes(5)
+const overlapMin = Duration.minutes(5)
 
-/** So many records that stay that no wave of deletes makes the guard suspicious. */
+/** Enough unchanged records that no wave of deletes triggers the guard. */
 const steady = Array.from({ length: 20 }, (_, index) => `steady-${index}`)
 
-/** What was told when so many events had been published. */
-interface Told extends StreamProgress {
+/** A progress report; `after`: how many events had been published before it. */
+interface ProgressReport extends StreamProgress {
   readonly after: number
 }
 
-/** The world, the place of the store, and what stands at the other end. */
+/** The API, the store's directory and the broker. */
 const makeScene = Effect.gen(function*() {
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-adoption-"))),
@@ -67,35 +67,35 @@ const makeScene = Effect.gen(function*() {
   )
   const api = Scripted.make()
   const broker = new MemorySink.MemoryBroker()
-  const told: Array<Told> = []
+  const reports: Array<ProgressReport> = []
   const store = Sqlite.layer({ file: join(directory, "rollcall.db") })
 
-  /** The store is opened for it and closed again. */
-  const opened = <A, E>(body: Effect.Effect<A, E, Store | Scope.Scope>) =>
+  /** Runs `body` with an open store, then closes the store. */
+  const withStore = <A, E>(body: Effect.Effect<A, E, Store | Scope.Scope>) =>
     Effect.scoped(Effect.provide(body, Layer.fresh(store)))
 
-  const read = (reading: (stream: Stream) => Effect.Effect<unknown, unknown, Store | Source>) =>
-    opened(
+  const read = (run: (stream: Stream) => Effect.Effect<unknown, unknown, Store | Source>) =>
+    withStore(
       Effect.gen(function*() {
         const { takeOwnership, ensureStreams, identity } = yield* Store
         const owner = yield* takeOwnership("capture")
         yield* StoreAdoption.finish(owner, identity.generation, () => null)
-        yield* ensureStreams([{ ...initialState(settings, patience), generation: identity.generation }])
-        yield* reading({
+        yield* ensureStreams([{ ...initialState(settings, overlapMin), generation: identity.generation }])
+        yield* run({
           key,
           settings,
           processing: Processing.defaultProcessing(key.model),
           derivedProcessing: null,
-          overlapMin: patience,
+          overlapMin: overlapMin,
           guard: Guard.thresholds,
           owner
         })
       }).pipe(Effect.provide(Scripted.layer(api)))
     )
 
-  /** Publishes all there is; `stopped` when the relay refuses. */
-  const publish = opened(Effect.gen(function*() {
-    const noting = Layer.effect(
+  /** Publishes the whole log; returns "stopped" if the relay stops. */
+  const publish = withStore(Effect.gen(function*() {
+    const recording = Layer.effect(
       Sink,
       Effect.map(Sink, (sink) =>
         Sink.of({
@@ -103,19 +103,19 @@ const makeScene = Effect.gen(function*() {
           publishProgress: (identity, streams) =>
             Effect.andThen(
               sink.publishProgress(identity, streams),
-              Effect.sync(() => told.push(...streams.map((stream) => ({ ...stream, after: broker.events.length }))))
+              Effect.sync(() => reports.push(...streams.map((stream) => ({ ...stream, after: broker.events.length }))))
             )
         }))
     ).pipe(Layer.provide(MemorySink.layer(broker)))
     const { newest } = yield* (yield* Store).logRange
     const scope = yield* Scope.make()
     const context = yield* Layer.buildWithScope(
-      Layer.fresh(Relay.layer).pipe(Layer.provide(noting), Layer.provide(Layer.succeed(Store, yield* Store))),
+      Layer.fresh(Relay.layer).pipe(Layer.provide(recording), Layer.provide(Layer.succeed(Store, yield* Store))),
       scope
     )
-    const reached = yield* Effect.forkChild(Context.get(context, Relay).awaitPosition(newest))
-    while (reached.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
-    const { state } = yield* Fiber.join(reached)
+    const published = yield* Effect.forkChild(Context.get(context, Relay).awaitPosition(newest))
+    while (published.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+    const { state } = yield* Fiber.join(published)
     yield* Scope.close(scope, Exit.void)
     return state
   }))
@@ -138,38 +138,41 @@ const makeScene = Effect.gen(function*() {
   return {
     api,
     broker,
-    told,
+    reports,
     act,
     publish,
     poll: read(poll),
-    backfill: read((stream) => sweep(stream, { confirmInterval: patience, shouldYield: Effect.succeed(false) })),
+    backfill: read((stream) => sweep(stream, { confirmInterval: overlapMin, shouldYield: Effect.succeed(false) })),
     backUp: copy("rollcall.db", "backup.db"),
     restore: copy("backup.db", "rollcall.db"),
-    adopt: opened(Effect.flatMap(StoreAdoption.plan(0), (plan) => StoreAdoption.adopt(plan, () => null)))
+    adopt: withStore(Effect.flatMap(StoreAdoption.plan(0), (plan) => StoreAdoption.adopt(plan, () => null)))
   }
 })
 
-/** As docs/events.md says: newer (generation, version) wins, and what progress of a later generation does not know goes. */
-const consume = (events: ReadonlyArray<MemorySink.MemoryEvent>, told: ReadonlyArray<Told>) => {
+/**
+ * A consumer as in docs/events.md: the newer (generation, version) wins, and progress of a later generation removes records
+ * of earlier generations.
+ */
+const consume = (events: ReadonlyArray<MemorySink.MemoryEvent>, reports: ReadonlyArray<ProgressReport>) => {
   const records = new Map<
     string,
     { readonly generation: number; readonly version: number; readonly after: string | null }
   >()
-  const obey = ({ generation }: Told) => {
+  const removeOlder = ({ generation }: ProgressReport) => {
     for (const [key, record] of records) if (record.generation < generation) records.delete(key)
   }
   events.forEach(({ after, key, generation, version }, index) => {
-    for (const word of told) if (word.after === index) obey(word)
+    for (const report of reports) if (report.after === index) removeOlder(report)
     const known = records.get(key)
     const newer = known === undefined || generation > known.generation ||
       (generation === known.generation && version > known.version)
     if (newer) records.set(key, { generation, version, after })
   })
-  for (const word of told) if (word.after === events.length) obey(word)
+  for (const report of reports) if (report.after === events.length) removeOlder(report)
   return new Map([...records].flatMap(([key, { after }]) => after === null ? [] : [[key, JSON.parse(after).title]]))
 }
 
-/** I4: an id, and a (record, generation, version), mean one content; versions of a generation are 1, 2, 3 …. */
+/** I4: each event id and each (record, generation, version) has one content; the versions of a generation are 1, 2, 3 …. */
 const assertIdentities = (events: ReadonlyArray<MemorySink.MemoryEvent>) => {
   const contents = new Map<string, string>()
   const versions = new Map<string, number>()
@@ -187,7 +190,7 @@ const assertIdentities = (events: ReadonlyArray<MemorySink.MemoryEvent>) => {
 
 describe("a store restored from an older copy", () => {
   it.effect.prop(
-    "X11, X14, X18: the relay stops, and after store adopt every consumer ends with the truth",
+    "stops the relay, and after `store adopt` every consumer ends with the API's current content (X11, X14, X18)",
     [Steps, Steps, Steps, Steps, Schema.Boolean],
     ([first, lost, unseen, last, twice]) =>
       Effect.gen(function*() {
@@ -198,7 +201,7 @@ describe("a store restored from an older copy", () => {
         yield* scene.publish
         for (const step of first) yield* scene.act(step)
         yield* scene.backUp
-        // Known to the store that is lost, and gone before another one reads.
+        // Only the lost store knows this record: it is deleted before the restored store reads.
         scene.api.put(yield* Clock.currentTimeMillis, { id: "ghost", title: "x" })
         for (const step of lost) yield* scene.act(step)
         yield* scene.poll
@@ -207,7 +210,7 @@ describe("a store restored from an older copy", () => {
 
         for (let time = 0; time < (twice ? 2 : 1); time++) {
           yield* scene.restore
-          // The broker is away: what the restored store finds takes positions that the lost one has published.
+          // Nothing is published here, so the restored store's events get positions that the lost store has published.
           for (const step of unseen) yield* step._tag === "publish" ? Effect.void : scene.act(step)
           assert.strictEqual(yield* scene.publish, "stopped")
           yield* scene.adopt
@@ -225,7 +228,7 @@ describe("a store restored from an older copy", () => {
           )
         )
         assertIdentities(scene.broker.events)
-        assert.deepStrictEqual([...consume(scene.broker.events, scene.told)].sort(), [...truth].sort())
+        assert.deepStrictEqual([...consume(scene.broker.events, scene.reports)].sort(), [...truth].sort())
         assert.deepStrictEqual([...scene.broker.state.keys()].sort(), [...truth.keys()].sort())
       }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
     { arbitrary: { runs: 40, size: 12 }, timeout: 120_000 }

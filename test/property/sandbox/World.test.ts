@@ -43,7 +43,7 @@ const lively = (seed: number, order: ListOrder = "drifting") =>
 
 describe("a world", () => {
   it.prop(
-    "is the same for the same seed, in however many steps time advances",
+    "is the same for the same seed, regardless of the steps in which time advances",
     { seed: Seed, steps: Steps },
     ({ seed, steps }) => {
       const [one, two] = [lively(seed), lively(seed)]
@@ -57,7 +57,7 @@ describe("a world", () => {
     }
   )
 
-  it.prop("pages over each record exactly once while nothing moves", {
+  it.prop("pages over each record exactly once while no record changes", {
     seed: Seed,
     size: Size,
     model: Model,
@@ -70,7 +70,7 @@ describe("a world", () => {
     assert.isTrue(read.slice(0, -1).every((page) => page.length === size))
   })
 
-  it.prop("in a stable order shows every record that stays exactly once, while others come and go", {
+  it.prop("shows every record that stays exactly once in stable order, while others come and go", {
     seed: Seed,
     model: Model
   }, ({ model, seed }) => {
@@ -90,7 +90,7 @@ describe("a world", () => {
     assert.deepStrictEqual(before.filter((id) => !seen.includes(id) && !vanished.has(id)), [])
   })
 
-  it.prop("truth is what the list shows of live records", { seed: Seed, model: Model }, ({ model, seed }) => {
+  it.prop("truth returns the live records that the list shows", { seed: Seed, model: Model }, ({ model, seed }) => {
     const world = lively(seed)
     world.advance(start + 10_000)
     const shown = list(world, model, { ...allRecords, includeDeleted: false })
@@ -100,7 +100,7 @@ describe("a world", () => {
   })
 
   it.prop(
-    "what matches updated_after grows with its age and never loses an own change",
+    "matches more records for an older updated_after, and never misses an own change",
     { seed: Seed, model: Model },
     ({ model, seed }) => {
       const world = lively(seed)
@@ -118,8 +118,8 @@ describe("a world", () => {
   )
 })
 
-/** What a filter's values are compared with, in the record as shown. */
-const facets: ReadonlyArray<readonly [IncrementalModel, string, (record: Shown) => unknown]> = [
+/** The value that a filter compares with, in the record as the API shows it. */
+const filteredValues: ReadonlyArray<readonly [IncrementalModel, string, (record: Shown) => unknown]> = [
   ["ats.application", "outcomes", (record) => record["outcome"]],
   ["ats.application", "outcome", (record) => record["outcome"]],
   ["ats.application", "job_ids", (record) => record["job_id"]],
@@ -137,17 +137,17 @@ const facets: ReadonlyArray<readonly [IncrementalModel, string, (record: Shown) 
 const idAt = (record: Shown, path: string): string => (record[path] as Shown).id
 
 describe("filters", () => {
-  for (const [model, filter, facet] of facets) {
-    it.prop(`${model} ${filter}: values combine with OR, with other filters by AND, and no value means all`, {
+  for (const [model, filter, filteredValue] of filteredValues) {
+    it.prop(`${model} ${filter}: values combine with OR, different filters with AND, and no value selects all`, {
       seed: Seed,
       every: Size
     }, ({ every, seed }) => {
       const world = lively(seed)
       const all = list(world, model)
-      const values = [...new Set(all.map((record) => String(facet(record))))].filter((_, i) => i % 2 === 0)
+      const values = [...new Set(all.map((record) => String(filteredValue(record))))].filter((_, i) => i % 2 === 0)
       const ids = all.filter((_, i) => i % (1 + every % 3) === 0).map(({ id }) => id)
       const filtered = list(world, model, { ...allRecords, filters: { [filter]: values } })
-      assert.deepStrictEqual(filtered, all.filter((record) => values.includes(String(facet(record)))))
+      assert.deepStrictEqual(filtered, all.filter((record) => values.includes(String(filteredValue(record)))))
       assert.deepStrictEqual(
         list(world, model, { ...allRecords, ids, filters: { [filter]: values } }),
         filtered.filter(({ id }) => ids.includes(id))
@@ -167,7 +167,7 @@ describe("filters", () => {
     assert.deepStrictEqual(both, [b])
   })
 
-  it("name_contains looks for any of its words in the name, in upper or lower case", () => {
+  it("name_contains finds each of its words in the name, ignoring case", () => {
     const world = lively(1)
     const name = String(list(world, "hris.legal_entity")[0]?.["name"])
     const word = name.slice(2, 6).toUpperCase()

@@ -26,7 +26,7 @@ const everyRecord = (world: World) =>
   ])
 const scaleOf = Schema.decodeUnknownSync(ProficiencyScale)
 
-/** Answers to a form, as `random` has it. */
+/** Random answers to a form. */
 const answersTo = ({ properties }: EmployeeForm, random: SeededRandom): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(properties)
@@ -58,7 +58,7 @@ const answerTo = (key: string, field: FormField, random: SeededRandom): unknown 
 
 describe("a write", () => {
   it.prop(
-    "that is refused has changed nothing, whatever was sent",
+    "that is rejected changes nothing, for any input",
     { seed: Seed, name: Schema.Literals(writeNames), body: Schema.Json, known: Schema.Boolean },
     ({ body, known, name, seed }) => {
       const world = small(seed % 20)
@@ -80,7 +80,7 @@ describe("a write", () => {
     }
   )
 
-  it.prop("that half fits is refused before anything is done", { seed: Seed }, ({ seed }) => {
+  it.prop("that is partly valid is rejected before it changes anything", { seed: Seed }, ({ seed }) => {
     const world = small(seed % 20)
     const { application, candidate, interview, job, skill, staffing_entity } = exampleIdsOf(world)
     const person = { first_name: "A", last_name: "B", email_address: "a@b.example" }
@@ -105,7 +105,7 @@ describe("a write", () => {
 
 describe("the employee form", () => {
   it.prop(
-    "accepts its own answers, with and without a staffing entity, and no other staffing entity's",
+    "accepts answers generated from it, with or without a staffing entity, and rejects those for another one",
     { seed: Seed },
     ({ seed }) => {
       const world = small(seed)
@@ -133,7 +133,7 @@ describe("the employee form", () => {
 
 describe("tags", () => {
   it.prop(
-    "of a candidate are those added and not removed since, and no application ever matches for them",
+    "of a candidate are those added and not removed since, and no application matches updated_after because of them",
     { acts: Schema.Array(Schema.Tuple([Schema.Boolean, Schema.Literals(["a", "b", "c"])])) },
     ({ acts }) => {
       const world = small(4)
@@ -159,7 +159,7 @@ describe("tags", () => {
 
 describe("an expectation", () => {
   it.prop(
-    "stands exactly if the scale of its skill allows it",
+    "is stored exactly if the scale of its skill allows it",
     { seed: Seed, value: Schema.Union([Schema.Finite, Schema.Int, Schema.String]), among: Schema.Boolean },
     ({ among, seed, value }) => {
       const world = small(seed % 20)
@@ -191,7 +191,7 @@ describe("packages", () => {
   })
 
   it.prop(
-    "are those of the last list that was accepted",
+    "are those of the last accepted list",
     { lists: Schema.Array(Schema.Array(Package)) },
     ({ lists }) => {
       const world = small(4)

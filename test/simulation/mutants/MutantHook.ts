@@ -1,4 +1,4 @@
-/** Loaded before anything else (`--import`): the service's sources arrive with the defence of `ROLLCALL_MUTANT` taken out. */
+/** Loaded with `--import` before anything else: removes the defense of the mutant `ROLLCALL_MUTANT` from the service's sources. */
 import { registerHooks } from "node:module"
 import { mutantOf, patched } from "./Mutants.ts"
 

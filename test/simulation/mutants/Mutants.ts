@@ -1,12 +1,12 @@
 /**
- * What takes one defence out of the service each, as patches of its sources: production code carries no switches for it.
- * A patch whose text is not there exactly once fails loudly.
+ * Mutants: each removes one defense from the service, with patches of its sources, so that production code needs no switches.
+ * A patch whose text does not occur exactly once fails with an error.
  */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
 export interface Patch {
-  /** From `src/`. */
+  /** Path under `src/`. */
   readonly file: string
   /** Must occur exactly once. */
   readonly from: string
@@ -15,7 +15,7 @@ export interface Patch {
 
 export interface Mutant {
   readonly name: string
-  /** What is missing then. */
+  /** The removed defense, as a sentence that no longer holds. */
   readonly without: string
   readonly patches: ReadonlyArray<Patch>
 }
@@ -40,12 +40,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     "previousWatermark: state.watermark,",
     "previousWatermark: Math.max(state.watermark ?? watermark, watermark),"
   ]),
-  mutant("no-second-pass", "a backfill that may have skipped records is not complete before another pass", [
+  mutant("no-second-pass", "a backfill that may have skipped records needs another pass", [
     "capture/read/SweepPasses.ts",
     "  if (possibleGap === undefined || pages === 1) return false\n",
     "  if (possibleGap !== undefined || pages >= 1) return false\n"
   ]),
-  mutant("restart-unseen", "a restart between two pages of a backfill calls for another pass", [
+  mutant("restart-unseen", "a restart between two pages of a backfill requires another pass", [
     "capture/read/SweepPasses.ts",
     '  if (lastPageEpoch !== epoch) return "restart"\n',
     "  if (lastPageEpoch !== epoch) return undefined\n"
@@ -64,12 +64,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     const watermark = complete
 `
   ]),
-  mutant("no-margin", "polls overlap by the margin", [
+  mutant("no-margin", "polls overlap", [
     "capture/read/Poll.ts",
     "state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.overlapMin))",
     "state.previousWatermark"
   ]),
-  mutant("late-date", "the first answer's `Date` counts, not the last one's", [
+  mutant("late-date", "the `Date` of the first response counts, not that of the last", [
     "capture/read/Poll.ts",
     "if (complete === null) {",
     "{"
@@ -84,12 +84,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     "changeState((state) => state) :",
     "changeState((state) => ({ ...state, previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? watermark, watermark) })) :"
   ]),
-  mutant("one-sighting-absent", "an absence is asked for, with controls, before it counts", [
+  mutant("one-sighting-absent", "an absence counts only after a request with controls confirms it", [
     "capture/read/Sweep.ts",
     'yield* refetch(stream, ids, controls, "confirm")',
     'yield* Effect.succeed({ rows: [], absent: ids, inconclusiveReason: controls.length < 0 ? "" : null })'
   ]),
-  mutant("no-control", "a confirm counts only if records known to be alive come back", [
+  mutant("no-control", "a confirm counts only if it returns the control records", [
     "capture/read/Refetch.ts",
     ": controls.some((control) => missing.has(control))",
     ": controls.length < 0"
@@ -98,7 +98,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     ": controls.length === 0 && missing.size > 0",
     ": controls.length < 0"
   ]),
-  mutant("one-control", "controls stand first and last", [
+  mutant("one-control", "controls are the first and the last requested id", [
     "capture/read/Refetch.ts",
     "...(last === undefined ? [] : [last])]\n",
     "]\n"
@@ -107,21 +107,21 @@ export const mutants: ReadonlyArray<Mutant> = [
     "controls.some((control) => missing.has(control))",
     "controls.slice(1).some((control) => missing.has(control))"
   ]),
-  mutant("nameless-infers", "from a sweep or a confirm with unreadable rows nothing is inferred", [
+  mutant("nameless-infers", "a sweep or a confirm with unreadable rows confirms no absence", [
     "capture/read/Sweep.ts",
     "if (run.rowCounts.quarantined > 0) {",
     "if (run.rowCounts.quarantined < 0) {"
   ], [
     "capture/read/Refetch.ts",
-    'if (!("id" in row)) broken = "a row of the answer has no id"',
+    'if (!("id" in row)) broken = "a row of the response is unreadable"',
     'if (!("id" in row)) continue'
   ]),
-  mutant("no-staging", "deletes are staged until the reading is complete", [
+  mutant("no-staging", "deletes are staged until the run is complete", [
     "capture/commit/Ingest.ts",
     '      case "Deleted":\n        stageOrKeep("flagged")\n',
     '      case "Deleted":\n        write("changed", { kind: "deleted", reason: "flagged" })\n'
   ]),
-  mutant("release-lost", "what a reading staged is released by the next complete one", [
+  mutant("release-lost", "the next complete run releases the changes that an earlier run staged", [
     "capture/guard/Release.ts",
     "const rows = page.filter(isReleasedBy(context))",
     "const rows = page.filter((row) => isReleasedBy(context)(row) && row.runId === context.runId)"
@@ -145,7 +145,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     'const volatile = ["changed_at", "remote_updated_at"]',
     "const volatile: Array<string> = []"
   ]),
-  mutant("no-point-re-read", "of two copies that differ a point re-read decides", [
+  mutant("no-point-re-read", "a refetch decides between two copies that differ", [
     "domain/Classify.ts",
     'if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }',
     'if (known.lastSeenRunId === setting.runId && sameAsNewest) return { _tag: "Duplicate" }'
@@ -154,12 +154,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     'if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }',
     ""
   ]),
-  mutant("late-finds-as-new", "an old record found late is told as old", [
+  mutant("late-finds-as-new", "an old record that is found late is published as old", [
     "domain/Classify.ts",
     'if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }',
     'if (!observed.deleted) return { _tag: "Created", old: setting.backfill }'
   ]),
-  mutant("emptied-is-update", "a record with nothing left in it is no update", [
+  mutant("emptied-is-update", "a record that was emptied is not published as updated", [
     "domain/Observation.ts",
     "blank: isBlank(raw)",
     'blank: isBlank(raw) && raw["id"] === null'
@@ -169,7 +169,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    const next = page.next\n",
     "    const next = page.results.length === 0 ? null : page.next\n    page = { ...page, next }\n"
   ]),
-  mutant("nameless-dropped", "an unreadable row is set aside and counted", [
+  mutant("nameless-dropped", "an unreadable row is quarantined and counted", [
     "capture/commit/Ingest.ts",
     "yield* tx.quarantine(prepared.unreadable)",
     "yield* tx.quarantine([])"
@@ -178,27 +178,27 @@ export const mutants: ReadonlyArray<Mutant> = [
     "quarantined: prepared.unreadable.length\n",
     "quarantined: 0\n"
   ]),
-  mutant("no-guard", "waves of deletes and restores wait for a person", [
+  mutant("no-guard", "waves of deletes and restores wait for an operator", [
     "domain/Guard.ts",
     "  const most = Math.max(limits.count, Math.floor(limits.share * records))\n",
     "  if (records >= 0) return null\n  const most = Math.max(limits.count, Math.floor(limits.share * records))\n"
   ]),
-  mutant("guard-without-window", "a wave that comes in parts is one wave", [
+  mutant("guard-without-window", "a wave in several parts counts as one wave", [
     "domain/Guard.ts",
     "history.filter(isRecent(limits, now)).reduce<Waves>(",
     "history.filter(() => false).reduce<Waves>("
   ]),
-  mutant("guard-per-page", "a wave is judged at the end of its reading", [
+  mutant("guard-per-page", "the guard evaluates a wave at the end of its run", [
     "capture/read/Poll.ts",
     "changeState((state) => state) :",
     "releaseStaged :"
   ]),
-  mutant("absences-uncounted", "absences that are not yet certain count with the wave", [
+  mutant("absences-uncounted", "unconfirmed absences count towards the wave", [
     "capture/guard/Release.ts",
     '(wave === "deletes" ? absences : 0)',
     "0 * absences"
   ]),
-  mutant("no-scope-mask", "a field that went to null everywhere is held", [
+  mutant("no-scope-mask", "a field that becomes null everywhere is held", [
     "domain/Guard.ts",
     "amount >= limits.scopeCount && (",
     "amount > Infinity && ("
@@ -208,27 +208,27 @@ export const mutants: ReadonlyArray<Mutant> = [
     "  yield* tx.dropPending(rows.map((row) => row.id))\n",
     ""
   ]),
-  mutant("refresh-settles", "a refresh is owed until an answer that counts", [
+  mutant("refresh-settles", "a record stays stale until a conclusive response", [
     "capture/read/Refresh.ts",
-    "  if (answer.inconclusiveReason !== null) {\n",
-    "  if (answer.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
+    "  if (result.inconclusiveReason !== null) {\n",
+    "  if (result.inconclusiveReason !== null) {\n    yield* store.transact(stream.owner, stream.key, (tx) => tx.markRefreshed(ids))\n"
   ]),
-  mutant("no-echo", "what a plugin wrote is told as its own", [
+  mutant("no-echo", "a plugin's write is published with its cause", [
     "capture/commit/Attribution.ts",
     "if (!canShowWrites(model) || ",
     "if (canShowWrites(model) || "
   ]),
-  mutant("echo-takes-all", "what else changed with a write stays foreign", [
+  mutant("echo-takes-all", "other changes beside a plugin's write keep no cause", [
     "domain/Echo.ts",
     'own.has("") ? [""] : withStamps(own, event.changes)',
     'own.has("") ? [""] : event.changes.map(({ path }) => path)'
   ]),
-  mutant("no-intent", "a write is written down before it leaves", [
+  mutant("no-intent", "a write is recorded before it is sent", [
     "store/sql/delivery/JournalTable.ts",
     "      if (known === undefined) {\n",
     "      if (known === undefined && now < 0) {\n"
   ]),
-  mutant("no-attempt-fence", "nothing leaves for an attempt that another process has taken over", [
+  mutant("no-attempt-fence", "no write is sent for an attempt that another process has taken over", [
     "store/sql/delivery/JournalTable.ts",
     "  const requireClaim = Effect.fnUntraced(function*({ claim, delivery, owner }: FencingToken) {\n    yield* fence(owner)\n",
     "  const requireClaim = Effect.fnUntraced(function*({ claim, delivery, owner }: FencingToken) {\n    if (owner.epoch < 0) yield* fence(owner)\n"
@@ -237,12 +237,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    if (row === undefined) return yield* Fencing.fencedError",
     "    if (row === undefined && claim < 0) return yield* Fencing.fencedError"
   ]),
-  mutant("batches-forgotten", "a replayed batch finds the journal of the batch that its events were delivered in", [
+  mutant("batches-forgotten", "a replayed batch uses the journal of the batch in which its events were delivered", [
     "store/sql/delivery/DeliveryTable.ts",
     "LEFT JOIN batch_members m ON m.handler = d.handler",
     "LEFT JOIN batch_members m ON m.handler < 0 AND m.handler = d.handler"
   ]),
-  mutant("checked-before-its-turn", "a write is checked and begun when it has its turn, not before it waits for it", [
+  mutant("checked-before-its-turn", "a write is checked and begun when it gets its slot, not before it waits for it", [
     "delivery/handler/WriteBack.ts",
     "const hooks = hooksOf(key, wanted, again)\n",
     "const { before, ...rest } = hooksOf(key, wanted, again)\n    const hooks = { before: Effect.void, ...rest }\n"
@@ -251,32 +251,32 @@ export const mutants: ReadonlyArray<Mutant> = [
     "restore(source.write(request, hooks))",
     "restore(Effect.andThen(before, source.write(request, hooks)))"
   ]),
-  mutant("sent-however-late", "a process that stood still after the check does not send", [
+  mutant("sent-however-late", "a process that froze after the check does not send", [
     "source/SendAttempt.ts",
     "if ((yield* gap) > Duration.toMillis(maxSendDelay)) ",
     "if ((yield* gap) > Infinity) "
   ]),
-  mutant("no-refresh", "who repeats what was seen changed elsewhere is re-read", [
+  mutant("no-refresh", "a record that repeats content is re-read when that content changes elsewhere", [
     "capture/read/Refresh.ts",
     'if (stale === "everything") return "sweep"',
     'if (stale.length >= 0) return "done"'
   ]),
-  mutant("margin-never-widened", "polls look back as far as changes are seen to be late", [
+  mutant("margin-never-widened", "polls look back as far as late changes require", [
     "capture/read/Pages.ts",
-    "overlap: widenOverlap(begun, absorbed.lag, stream.settings.interval)",
-    "overlap: Math.max(begun.overlap, 0 * widenOverlap(begun, absorbed.lag, stream.settings.interval))"
+    "overlap: widenOverlap(initial, ingested.lag, stream.settings.interval)",
+    "overlap: Math.max(initial.overlap, 0 * widenOverlap(initial, ingested.lag, stream.settings.interval))"
   ]),
-  mutant("unseen-silent", "what came and went between two readings is told", [
+  mutant("unseen-silent", "a record that came and went between two runs is published", [
     "domain/Classify.ts",
     "return afterBackfill && !observed.blank ?",
     "return afterBackfill && observed.blank ?"
   ]),
-  mutant("field-back-unheld", "a field that came back everywhere is held", [
+  mutant("field-back-unheld", "a field that returns everywhere is held", [
     "domain/ScopeChange.ts",
     "if (isNothing(a) === isNothing(b)) return null",
     "if (isNothing(a) === isNothing(b) || isNothing(a)) return null"
   ]),
-  mutant("candidate-as-met", "of copies of a candidate that differ the latest counts", [
+  mutant("candidate-as-met", "of several copies of a candidate the newest counts", [
     "domain/CandidateCopy.ts",
     "copies.reduce((best, other) => isBefore(other, best) ? other : best)",
     "copies.reduce((best, other) => isBefore(other, best) && copies.length === 0 ? other : best)"
@@ -290,7 +290,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (!erased || shownUntilErased || head === undefined) continue",
     "if (head?.live !== true) continue"
   ]),
-  mutant("candidate-dies-early", "a candidate is there while an application that showed it may come back", [
+  mutant("candidate-dies-early", "a candidate stays while an application that showed it may come back", [
     "capture/derived/Candidates.ts",
     "if (!erased || shownUntilErased || head === undefined) continue",
     "if (!erased || head === undefined) continue"
@@ -300,17 +300,17 @@ export const mutants: ReadonlyArray<Mutant> = [
     "!kept.has(parent) && (before.get(parent) ?? null) !== child",
     "(before.get(parent) ?? null) !== child"
   ]),
-  mutant("adoption-keeps-generation", "a store that is adopted begins a later generation", [
+  mutant("adoption-keeps-generation", "an adopted store starts a later generation", [
     "capture/commit/StoreAdoption.ts",
     'to: Math.max(from + 1, Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),',
     'to: Math.max(from, 0 * Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),'
   ]),
-  mutant("adoption-unreconciled", "what the sink keeps and an adopted store lacks is removed", [
+  mutant("adoption-unreconciled", "records that the sink keeps and an adopted store lacks are removed", [
     "publish/Relay.ts",
     "if (identity.generation > 1) yield* reconcile",
     "if (identity.generation < 1) yield* reconcile"
   ]),
-  mutant("relay-uncompared", "what the sink holds is compared with the log", [
+  mutant("relay-uncompared", "the sink's checkpoint is compared with the log", [
     "publish/Relay.ts",
     "return findGap(position, range) ?? (chain === checkpoint.chain",
     "return findGap(position, range) ?? (chain !== undefined"
@@ -328,7 +328,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (missing > 0) return yield* Effect.fail",
     "if (missing < 0) return yield* Effect.fail"
   ]),
-  mutant("new-store-unnoticed", "a store publishes nothing where another one did", [
+  mutant("new-store-unnoticed", "a store publishes nothing to topics of another store", [
     "publish/Sink.ts",
     "if (published === null || published.store === identity?.store) return null",
     "if (published === null || published.position >= 0) return null"
@@ -337,12 +337,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     "Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published))",
     "Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published?.store === identity.store ? published : null))"
   ]),
-  mutant("relay-own-position", "the relay goes on from where the sink stands", [
+  mutant("relay-own-position", "the relay continues from the sink's checkpoint", [
     "publish/Relay.ts",
     "      return published\n",
     "      return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
   ]),
-  mutant("relay-skips-failed", "a batch that failed is sent again", [
+  mutant("relay-skips-failed", "a failed batch is sent again", [
     "publish/Relay.ts",
     "    yield* sink.publish(identity, batch, checkpoint)\n    yield* store.saveReaderPosition(owner, reader, checkpoint.position)\n",
     "    yield* store.saveReaderPosition(owner, reader, checkpoint.position)\n    yield* sink.publish(identity, batch, checkpoint)\n"

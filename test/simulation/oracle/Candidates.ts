@@ -1,9 +1,9 @@
 /**
- * What may be told of candidates, who have no list: judged by the published applications that show them (N5, N6).
+ * Rules for events of candidates, which have no list of their own: the published applications that show a candidate decide (N5, N6).
  *
  * Gotchas
- * - Nobody deletes a candidate in these worlds: all that ends one is that every application that showed it was emptied,
- *   those among them that were deleted before.
+ * - No candidate is deleted in these worlds. A candidate ends only when every application that showed it was emptied,
+ *   including those that were deleted before.
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { JsonObject, Row } from "../world/World.ts"
@@ -25,32 +25,34 @@ const stampOf = (candidate: JsonObject): number => Date.parse(String(candidate["
 
 type PublishedCandidate = Pick<PublishedRecord, "version" | "after" | "afterText">
 
-/** Of one integration. */
+/** The candidates of one integration. */
 export class Candidates {
-  #told = new Map<string, PublishedCandidate>()
-  /** By application: whom it showed as published, last of all if it is flagged as deleted since. */
+  #published = new Map<string, PublishedCandidate>()
+  /** Application → the candidate that it showed when it was published last, even if it is flagged as deleted since. */
   #shown = new Map<string, string>()
-  /** Shown by an application that vanished: if that was the last, they stay (N6). */
+  /** Candidates that a vanished application showed: if it was the last one, they stay (N6). */
   #orphans = new Set<string>()
 
   get published(): ReadonlyMap<string, PublishedCandidate> {
-    return this.#told
+    return this.#published
   }
 
   copy(): Candidates {
     const copy = new Candidates()
-    copy.#told = new Map(this.#told)
+    copy.#published = new Map(this.#published)
     copy.#shown = new Map(this.#shown)
     copy.#orphans = new Set(this.#orphans)
     return copy
   }
 
-  /** Every live one is published anew as version 1. */
+  /** Every live candidate is published again, as version 1. */
   adopted(): void {
-    this.#told = new Map([...this.#told].map(([id, told]) => [id, { ...told, version: told.after === null ? 0 : 1 }]))
+    this.#published = new Map(
+      [...this.#published].map(([id, published]) => [id, { ...published, version: published.after === null ? 0 : 1 }])
+    )
   }
 
-  /** An application is published. */
+  /** Called when an application is published. */
   applicationPublished({ after, id, reason }: NewEvent): void {
     const candidate = after === null ? null : candidateIn(JSON.parse(after))
     const before = this.#shown.get(id)
@@ -59,12 +61,12 @@ export class Candidates {
     else if (after !== null || reason !== "flagged") this.#shown.delete(id)
   }
 
-  /** Applications that showed a candidate last, and were not emptied when they were deleted. */
+  /** Applications that showed the candidate last, and were not emptied when they were deleted. */
   #showing(id: string): ReadonlyArray<string> {
     return [...this.#shown].flatMap(([application, candidate]) => candidate === id ? [application] : [])
   }
 
-  /** `erased`: candidates of which an application was emptied in the same transaction. */
+  /** `erased`: candidates of applications that were emptied in the same transaction. */
   checkEvent(
     applications: ObservedStream,
     event: NewEvent,
@@ -73,32 +75,34 @@ export class Candidates {
   ): void {
     const report: ReportViolation = (invariant, what) =>
       reportAll(invariant, `${event.kind} ${event.version} of candidate ${event.id}: ${what}`)
-    const known = this.#told.get(event.id) ?? unpublished
-    checkSequence(event, known, report)
+    const previous = this.#published.get(event.id) ?? unpublished
+    checkSequence(event, previous, report)
     const after: JsonObject | null = event.after === null ? null : JSON.parse(event.after)
-    this.#told.set(event.id, { version: event.version, after, afterText: event.after })
+    this.#published.set(event.id, { version: event.version, after, afterText: event.after })
     const copies = copiesOf(applications, event.id)
     if (after === null) {
       const flagged = this.#showing(event.id)
       if (event.reason !== "erased" || (!erased.has(event.id) && flagged.length === 0)) {
-        report("N6", `${event.reason}, and nobody erased it`)
+        report("N6", `${event.reason}, but none of its applications was erased`)
       }
-      if (copies.length > 0) report("N6", "an application shows it")
+      if (copies.length > 0) report("N6", "a live application shows it")
       if (!flagged.every((id) => wasShownBlank(applications, id))) {
-        report("N6", "an application that is deleted showed it")
+        report("N6", "a deleted application that was not emptied showed it")
       }
       for (const id of flagged) this.#shown.delete(id)
       return
     }
-    // the greatest `changed_at`, then the smallest id of an application
+    // The latest `changed_at` wins, then the smallest application id.
     const newest = copies.filter(({ stamp }) => stamp === Math.max(...copies.map(({ stamp }) => stamp)))
     const [chosen] = newest.sort((a, b) => a.parent < b.parent ? -1 : 1)
     if (chosen === undefined) return report("N5", "no application shows it")
-    if (contentOf(chosen.candidate) !== contentOf(after)) report("N5", "another application shows it later")
-    if (known.after !== null && stampOf(after) < stampOf(known.after)) report("N5", "it went back to an earlier copy")
+    if (contentOf(chosen.candidate) !== contentOf(after)) report("N5", "another application shows newer content")
+    if (previous.after !== null && stampOf(after) < stampOf(previous.after)) {
+      report("N5", "it went back to an earlier copy")
+    }
   }
 
-  /** Whoever a live application shows is told of, as the newest copy is; one that was newer may be gone (I8, N6). */
+  /** Every candidate of a live application is published with its newest copy; a newer copy may be gone (I8, N6). */
   conclude(applications: ObservedStream, report: ReportViolation): void {
     const { pending, table } = applications
     const live = [...table.byId.values()].flatMap((row) => {
@@ -108,25 +112,40 @@ export class Candidates {
     })
     for (const [id, copies] of Map.groupBy(live, ({ id }) => id)) {
       const newest = copies.reduce((best, copy) => stampOf(copy) > stampOf(best) ? copy : best)
-      const told = this.#told.get(id)?.after ?? null
-      if (told !== null && (contentOf(told) === contentOf(newest) || stampOf(told) > stampOf(newest))) continue
-      report("I8", `candidate ${id} is ${contentOf(newest)}, told as ${told === null ? "gone" : contentOf(told)}`)
+      const published = this.#published.get(id)?.after ?? null
+      if (published !== null && (contentOf(published) === contentOf(newest) || stampOf(published) > stampOf(newest))) {
+        continue
+      }
+      // An application of which only `changed_at` moved is not published again, so its copy counts with the published time.
+      const publishedCopies = copiesOf(applications, id)
+      const latest = Math.max(...publishedCopies.map(({ stamp }) => stamp))
+      const counted = publishedCopies.find(({ stamp }) => stamp === latest)
+      if (published !== null && counted !== undefined && contentOf(published) === contentOf(counted.candidate)) continue
+      report(
+        "I8",
+        `candidate ${id} is ${contentOf(newest)}, published as ${published === null ? "gone" : contentOf(published)}`
+      )
     }
-    for (const [id, { after }] of this.#told) {
+    for (const [id, { after }] of this.#published) {
       const showing = this.#showing(id)
-      const gone = showing.length > 0 && !this.#orphans.has(id) &&
+      const isErased = showing.length > 0 && !this.#orphans.has(id) &&
         showing.every((application) => !pending.has(application) && isListedBlank(table.byId.get(application)))
-      if (gone && after !== null) report("D11", `candidate ${id} lives, all that showed it is erased`)
+      if (isErased && after !== null) {
+        report("D11", `candidate ${id} is live, but every application that showed it is erased`)
+      }
     }
   }
 }
 
 const isListedBlank = (row: Row | undefined): boolean => row?.blank === true && !row.gone
 
-const wasShownBlank = ({ newestDeletedState, table }: ObservedStream, id: string): boolean => {
-  const row = table.byId.get(id)
-  const state = row?.history[newestDeletedState.get(id) ?? -1]
-  return state !== undefined && candidateIn(state.record) === null
+/** Whether a page showed the application as deleted and emptied since it was last published. */
+const wasShownBlank = ({ records, servedAt, table }: ObservedStream, id: string): boolean => {
+  const published = records.get(id)?.state ?? -1
+  return [...servedAt.get(id)?.keys() ?? []].some((state) => {
+    const served = table.byId.get(id)?.history[state]
+    return state >= published && served?.live === false && candidateIn(served.record) === null
+  })
 }
 
 const copiesOf = ({ records }: ObservedStream, id: string) =>

@@ -1,13 +1,13 @@
 /**
- * What a stream claims of its own completeness: that every record which was there by `complete_to`, and still is, is published or
- * pending (I1, P9); and that the claim never goes back (W15).
+ * Checks the completeness that a stream claims: every record that existed at `complete_to`, and still exists, is published or
+ * pending (I1, P9); and the claim never moves back (W15).
  *
  * Gotchas
- * - A record that no page showed although it belonged there, because of a fault of the API, is not missed by the service.
- * - One that two passes of a backfill skipped, each read in one go, may be missing until the next sweep: docs/operating.md says so.
- *   So may one that slid past the cursor because another record left the list, or moved in it, without a trace; and one that slid
- *   past it while a fault of the API hid the record that moved.
- * - The process that ends a pass need not be the one that read its last page.
+ * - If a fault of the API hides a record from the page it belongs to, the service has not missed it.
+ * - A record that two uninterrupted passes of a backfill skipped may be missing until the next sweep, as docs/operating.md says.
+ *   So may a record that moved past the cursor because another record left the list or moved in it without any visible sign, or while
+ *   a fault of the API hid the record that moved.
+ * - The process that ends a pass may differ from the one that read its last page.
  */
 import { completeTo } from "../../../src/domain/Watermark.ts"
 import type { StreamState } from "../../../src/store/State.ts"
@@ -17,30 +17,30 @@ import type { ServedPage } from "../world/FaultyApi.ts"
 import type { Row } from "../world/World.ts"
 import { nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
 
-/** One reading of the whole list. Server ms. */
+/** One pass over the whole list. Server ms. */
 interface Pass {
   readonly startedAt: number
   endedAt: number
-  /** Another process had read the first pages. */
+  /** Another process read the first pages. */
   readonly resumed: boolean
-  /** A fault kept records from one of its pages. */
+  /** A fault removed records from one of its pages. */
   cut: boolean
 }
 
-/** What a `Date` that is believed may be wrong by. */
-const slack = 60_000
+/** The largest error of a `Date` that the service accepts. */
+const clockTolerance = 60_000
 const requiredUninterruptedPasses = 2
 const maxPasses = 4
 
 export class CompletenessClaims {
   readonly #setting: WorldSettings
-  /** By process and stream: the pass under way. */
+  /** By process and stream: the pass in progress. */
   readonly #open = new Map<string, Pass>()
-  /** By stream: the pass whose page was delivered last. */
+  /** By stream: the pass whose page was served last. */
   readonly #latest = new Map<string, Pass>()
-  /** By stream: passes that ended since the backfill began. */
+  /** By stream: passes that ended since the backfill started. */
   readonly #ended = new Map<string, Array<Pass>>()
-  /** By stream: ids of records that a fault kept from a page. */
+  /** By stream: ids of records that a fault removed from a page. */
   readonly #hidden = new Map<string, Set<string>>()
 
   constructor(setting: WorldSettings) {
@@ -61,7 +61,7 @@ export class CompletenessClaims {
     this.#latest.set(nameOf(table), pass)
   }
 
-  /** The store is another one. */
+  /** Called when the store is replaced. */
   forget(): void {
     this.#open.clear()
     this.#latest.clear()
@@ -77,7 +77,7 @@ export class CompletenessClaims {
     const name = nameOf(stream.table)
     const to = completeTo(after)
     const earlier = before.generation === after.generation ? completeTo(before) : null
-    if (to !== null && earlier !== null && to < earlier) report("W15", `complete_to went back by ${earlier - to} ms`)
+    if (to !== null && earlier !== null && to < earlier) report("W15", `complete_to moved back by ${earlier - to} ms`)
     const pass = this.#open.get(`${number} ${name}`) ?? this.#latest.get(name)
     const ended = this.#ended.get(name) ?? []
     this.#ended.set(name, ended)
@@ -93,39 +93,39 @@ export class CompletenessClaims {
   #check(stream: ObservedStream, to: number, passes: ReadonlyArray<Pass>, report: ReportViolation): void {
     for (const row of stream.table.byId.values()) {
       const since = presentSince(row)
-      const wasThere = since !== null && (isInitial(stream, row, since) || since <= to - slack)
-      if (!wasThere || stream.pending.has(row.id) || (stream.records.get(row.id)?.after ?? null) !== null) continue
+      const existed = since !== null && (isInitial(stream, row, since) || since <= to - clockTolerance)
+      if (!existed || stream.pending.has(row.id) || (stream.records.get(row.id)?.after ?? null) !== null) continue
       if (this.#hidden.get(nameOf(stream.table))?.has(row.id) === true) continue
       if (isInitial(stream, row, since) ? this.#mayBeSkipped(stream, passes) : this.#isLate(stream, row, since)) {
         continue
       }
-      report("I1", `${row.id} was there by complete_to and is neither published nor pending`)
+      report("I1", `${row.id} existed at complete_to and is neither published nor pending`)
     }
   }
 
   #mayBeSkipped({ table }: ObservedStream, passes: ReadonlyArray<Pass>): boolean {
-    const inOneGo = passes.filter(({ resumed }) => !resumed)
+    const uninterrupted = passes.filter(({ resumed }) => !resumed)
     const last = passes.at(-1)
     if (last === undefined || last.resumed) return false
-    if (inOneGo.length >= requiredUninterruptedPasses || passes.length >= maxPasses) return true
+    if (uninterrupted.length >= requiredUninterruptedPasses || passes.length >= maxPasses) return true
     return last.cut || table.unannouncedMoves.some((at) => at >= last.startedAt && at <= last.endedAt)
   }
 
-  /** Shown later than polls look back (W3). */
+  /** The record became visible later than polls look back (W3). */
   #isLate({ table }: ObservedStream, { id }: Row, since: number): boolean {
     return table.announced.some((change) =>
       change.id === id && change.visibleAt >= since &&
-      change.visibleAt - change.stamp > this.#setting.overlapMin - slack
+      change.visibleAt - change.stamp > this.#setting.overlapMin - clockTolerance
     )
   }
 }
 
-/** Server ms; null: it is not there now. */
+/** Server ms; null: the record does not exist now. */
 const presentSince = ({ history }: Row): number | null => {
   const gone = history.findLastIndex(({ live }) => !live)
   return history[gone + 1]?.at ?? null
 }
 
-/** It was in the list before its backfill began: polls need not show it. */
+/** The record was in the list before the backfill started: polls need not show it. */
 const isInitial = ({ since }: ObservedStream, { history }: Row, presentSince: number): boolean =>
   since !== null && presentSince < since && history[0]!.at === presentSince

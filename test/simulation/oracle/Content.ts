@@ -1,14 +1,14 @@
 /**
- * When two records count as the same content, judged without the service's code: keys in any order, set-like arrays in any
- * order, volatile timestamps and raw data left out.
+ * Compares the content of records without the service's code: keys in any order, set-like arrays in any
+ * order, volatile timestamps and raw data ignored.
  *
  * Gotchas
- * - `changed_at` is volatile on a record and on a record embedded in it, and is content inside custom fields.
+ * - `changed_at` is volatile on a record and on an embedded record, but is content inside custom fields.
  */
 import type { Json } from "../world/World.ts"
 
 const volatile: ReadonlySet<string> = new Set(["changed_at", "remote_updated_at", "remote_data"])
-/** Where the models simulated here embed whole records. */
+/** The properties at which the simulated models embed whole records. */
 const records: ReadonlySet<string> = new Set([
   "",
   "candidate",
@@ -34,7 +34,7 @@ const text = (value: Json | undefined, name: string, isRecord: boolean): string 
 
 const cache = new WeakMap<object, string>()
 
-/** Equal exactly for equal content. */
+/** A text that is equal exactly for equal content. */
 export const contentOf = (record: { readonly [key: string]: Json }): string => {
   const known = cache.get(record)
   if (known !== undefined) return known

@@ -1,4 +1,4 @@
-/** What may be told of one record: kinds, versions, states of the world in their order, age and transitions (I3 to I5, I7, I8). */
+/** Rules for the events of one record: kinds, versions, states of the world in order, age and transitions (I3 to I5, I7, I8). */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { JsonObject, Row } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
@@ -13,10 +13,10 @@ import {
 import { expectedTransitions } from "./Transitions.ts"
 
 const day = 86_400_000
-/** When the backfill began is found out from two clocks and one `Date`, which may be wrong by half a minute unnoticed. */
+/** The start of the backfill is estimated from two clocks and one `Date`, which may be wrong by half a minute without detection. */
 const clockTolerance = 60_000
 
-/** Takes an event for what is published from now on. */
+/** Checks an event and records its content as published. */
 export const checkEvent = (stream: ObservedStream, event: NewEvent, now: number, reportAll: ReportViolation): void => {
   const report: ReportViolation = (invariant, what) =>
     reportAll(
@@ -24,88 +24,92 @@ export const checkEvent = (stream: ObservedStream, event: NewEvent, now: number,
       `${event.kind} ${event.version}${event.reason === null ? "" : ` (${event.reason})`} of ${event.id}: ${what}`
     )
   const row = stream.table.byId.get(event.id)
-  if (row === undefined) return report("I7", "the world never had it")
-  const known = stream.records.get(event.id) ?? unpublished
-  checkSequence(event, known, report)
+  if (row === undefined) return report("I7", "the record never existed")
+  const previous = stream.records.get(event.id) ?? unpublished
+  checkSequence(event, previous, report)
   const after: JsonObject | null = event.after === null ? null : JSON.parse(event.after)
   const state = after === null
-    ? deletedState(stream, row, known, event, now, report)
-    : liveState(stream, row, known, after, report)
+    ? deletedState(stream, row, previous, event, now, report)
+    : liveState(stream, row, previous, after, report)
   const isGone = state !== undefined && !row.history[state]!.live
-  if (event.kind === "updated" && isGone) report("I3", "an update to nothing")
-  checkAgeAndTransitions(stream, event, known, after, report)
+  if (event.kind === "updated" && isGone) report("I3", "an update to an empty or deleted record")
+  checkAgeAndTransitions(stream, event, previous, after, report)
   stream.records.set(event.id, {
     version: event.version,
     after,
     afterText: event.after,
-    state: state ?? known.state,
-    createdEmpty: event.kind === "created" ? isGone : known.createdEmpty
+    state: state ?? previous.state,
+    createdEmpty: event.kind === "created" ? isGone : previous.createdEmpty
   })
 }
 
-/** I3 and I4, of whatever is told: kinds in turn, versions without gaps, and an update changes something. */
+/** I3 and I4, for every event: the order of kinds, versions without gaps, and an update changes something. */
 export const checkSequence = (
   event: NewEvent,
-  known: Pick<PublishedRecord, "version" | "after">,
+  previous: Pick<PublishedRecord, "version" | "after">,
   report: ReportViolation
 ): void => {
-  if (event.version !== known.version + 1) report("I4", `follows version ${known.version}`)
-  if ((event.kind === "created") !== (known.after === null)) report("I3", "out of turn")
+  if (event.version !== previous.version + 1) report("I4", `follows version ${previous.version}`)
+  if ((event.kind === "created") !== (previous.after === null)) {
+    report("I3", "the kind does not follow the previous event")
+  }
   if ((event.kind === "deleted") !== (event.after === null)) report("I3", "wrong `after`")
-  if (event.kind !== "updated" || known.after === null || event.after === null) return
-  if (contentOf(known.after) === contentOf(JSON.parse(event.after))) report("I3", "nothing changed")
+  if (event.kind !== "updated" || previous.after === null || event.after === null) return
+  if (contentOf(previous.after) === contentOf(JSON.parse(event.after))) report("I3", "nothing changed")
 }
 
-/** The state in which a record may be called deleted: one that was handed out, or one that nobody can hand out (I7). */
+/** The state in which a record may be published as deleted: a served one, or one that can no longer be served (I7). */
 const deletedState = (
   stream: ObservedStream,
   row: Row,
-  known: PublishedRecord,
+  previous: PublishedRecord,
   event: NewEvent,
   now: number,
   report: ReportViolation
 ): number | undefined => {
-  // `unseen`: created and deleted before anybody looked; both are told at once
+  // `unseen`: created and deleted between two runs; both are published at once
   if (event.reason === "flagged" || event.reason === "unseen" || event.reason === "erased") {
     const shown = stream.newestDeletedState.get(event.id) ?? -1
     if (shown < 0) report("I7", "never shown as deleted")
-    else if (shown < known.state && !isUndetectablyOld(stream, row, shown, known.state)) {
-      report("I5", "deleted before that")
+    else if (shown < previous.state && !isUndetectablyOld(stream, row, shown, previous.state)) {
+      report("I5", "an older deleted state after a newer state")
     }
-    return Math.max(shown, known.state)
+    return Math.max(shown, previous.state)
   }
   const seen = stream.newestLiveState.get(event.id)
   const since = row.history.findIndex(({ at, live }, index) => index > (seen?.state ?? -1) && !live && at <= now)
-  if (since < 0) return void report("I7", "alive ever since it was last seen")
-  return Math.max(since, known.state)
+  if (since < 0) return void report("I7", "the record was live ever since it was last seen")
+  return Math.max(since, previous.state)
 }
 
-/** The state that a published content was: none the record never had, and none out of order. */
+/** The state that a published content was: one that the record really had, and in order. */
 const liveState = (
   stream: ObservedStream,
   row: Row,
-  known: PublishedRecord,
+  previous: PublishedRecord,
   after: JsonObject,
   report: ReportViolation
 ): number | undefined => {
-  const states = statesOf(stream, row, known.after, after)
-  // an old copy that nothing tells from a newer state, also where the record comes to look like it again
+  const states = statesOf(stream, row, previous.after, after)
+  // an old copy that no timestamp distinguishes from a newer state, even if the record looks like it again later
   const copied = states.findLast((state) => row.history[state]!.record["changed_at"] === after["changed_at"])
-  if (copied !== undefined && copied < known.state && isUndetectablyOld(stream, row, copied, known.state)) return copied
-  const next = states.find((state) => state >= known.state)
+  if (copied !== undefined && copied < previous.state && isUndetectablyOld(stream, row, copied, previous.state)) {
+    return copied
+  }
+  const next = states.find((state) => state >= previous.state)
   if (next !== undefined) return next
-  const back = states.at(-1)
-  if (back === undefined) return void report("I8", `was never so: ${contentOf(after)}`)
-  const disguised = states.findLast((state) => isUndetectablyOld(stream, row, state, known.state))
-  if (disguised === undefined) report("I5", "an older state after a newer one")
-  return disguised ?? back
+  const older = states.at(-1)
+  if (older === undefined) return void report("I8", `the record never had this content: ${contentOf(after)}`)
+  const undetectable = states.findLast((state) => isUndetectablyOld(stream, row, state, previous.state))
+  if (undetectable === undefined) report("I5", "an older state after a newer one")
+  return undetectable ?? older
 }
 
 /** Age, origin and transitions (B1–B4, T1, T2). */
 const checkAgeAndTransitions = (
   { since, table }: ObservedStream,
   event: NewEvent,
-  known: PublishedRecord,
+  previous: PublishedRecord,
   after: JsonObject | null,
   report: ReportViolation
 ): void => {
@@ -113,15 +117,19 @@ const checkAgeAndTransitions = (
   if (event.kind === "created" && !event.restored && after !== null) {
     const started = since ?? 0
     const born = typeof after["remote_created_at"] === "string" ? Date.parse(after["remote_created_at"]) : null
-    if (born !== null && born < started - day && event.origin !== "backfill") report("B1", "old, told as new")
-    if (born !== null && born > started + clockTolerance && event.origin === "backfill") {
-      report("B2", "new, told as old")
+    if (born !== null && born < started - day && event.origin !== "backfill") {
+      report("B1", "an old record was published as new")
     }
-    if (event.origin === "backfill" && transitions.length > 0) report("B1", `old, and ${transitions.join()}`)
+    if (born !== null && born > started + clockTolerance && event.origin === "backfill") {
+      report("B2", "a new record was published as old")
+    }
+    if (event.origin === "backfill" && transitions.length > 0) {
+      report("B1", `an old record has the transitions ${transitions.join()}`)
+    }
     if (event.origin === "backfill" || event.reason === "unseen") return
   }
   if (after === null || event.restored) return
-  const expected = expectedTransitions(table.model, known.after, after)
+  const expected = expectedTransitions(table.model, previous.after, after)
   if (expected.join() === transitions.join()) return
   report("T1", `transitions ${transitions.join()} instead of ${expected.join()}`)
 }

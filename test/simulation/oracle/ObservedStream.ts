@@ -1,6 +1,6 @@
 /**
- * What the oracle knows of one stream: what is published and pending of each record, what was handed out of it, and who
- * was asked. Hides how contents are recognised as states of the world.
+ * The oracle's view of one stream: the published and the pending state of each record, and the rows that were served.
+ * Hides how content is recognized as a state of the world.
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Hold, Pending } from "../../../src/store/State.ts"
@@ -9,14 +9,14 @@ import type { Json, JsonObject, Row, Table } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
 import { Waves } from "./Waves.ts"
 
-/** What is published of one record, and which of its states that was. */
+/** The published state of one record. */
 export interface PublishedRecord {
   readonly version: number
   readonly after: JsonObject | null
   readonly afterText: string | null
-  /** Newest state that the published sequence has reached. */
+  /** Index of the newest state that was published. */
   readonly state: number
-  /** Its life began with nothing in it. */
+  /** The record was empty when it was published first. */
   readonly createdEmpty: boolean
 }
 
@@ -35,21 +35,21 @@ export interface ObservedStream {
   /** Holds that are neither approved nor cancelled. */
   readonly holds: Map<number, Hold>
   readonly waves: Waves
-  /** First request of the backfill, of which the first answer was committed: it set the watermark. */
+  /** Server ms of the backfill's first request whose response was committed: it set the watermark. */
   since: number | null
-  /** Server ms at which the backfill was committed to its last page. */
+  /** Server ms at which the backfill's last page was committed. */
   backfilledAt: number | null
   quarantined: number
-  /** Newest state handed out as deleted; as live, and when; states that were handed out when they were over. */
+  /** The newest state that was served as deleted; as live, with the time; and the states that were served when they were outdated. */
   readonly newestDeletedState: Map<string, number>
   readonly newestLiveState: Map<string, { readonly state: number; readonly at: number }>
   readonly outdatedStates: Map<string, Set<number>>
-  /** Of each record, when its states were handed out last. */
+  /** Of each record, when each state was served last. */
   readonly servedAt: Map<string, Map<number, number>>
   rowsWithoutId: number
 }
 
-/** What of it is in the store, and goes back with a copy of it. */
+/** The part that is in the store, and goes back when a copy of the store replaces it. */
 export type StoredState = Pick<
   ObservedStream,
   "records" | "pending" | "polls" | "holds" | "waves" | "since" | "backfilledAt"
@@ -57,7 +57,7 @@ export type StoredState = Pick<
 
 export const nameOf = (table: Table): string => `${table.integration}/${table.model}`
 
-/** `what` it does that it must not, in words. */
+/** `what`: the violation in words. */
 export type ReportViolation = (invariant: string, what: string) => void
 
 export const newStream = (table: Table): ObservedStream => ({
@@ -103,20 +103,20 @@ export const recordServedRows = (stream: ObservedStream, copies: ReadonlyArray<S
 }
 
 /**
- * Whether a state that was over was handed out, and nothing told that it is no newer than `than`: its `changed_at` is no
- * earlier, or one of the two has none (P3). `than` is the first of the states that look alike: it may have been a later one.
+ * Whether a state was served when it was outdated, and no timestamp shows that it is older than `than`: its `changed_at` is not
+ * earlier, or one of the two has none (P3). `than` is the first of several equal states; the service may have seen a later one.
  */
 export const isUndetectablyOld = (stream: ObservedStream, row: Row, state: number, than: number): boolean => {
   const then = row.history[state]!.changedAt
   const [first, ...later] = row.history.slice(Math.max(0, than))
   const alike = [first!, ...later.filter(({ record }) => contentOf(record) === contentOf(first!.record))]
-  const isTold = then !== null && alike.every(({ changedAt }) => changedAt !== null && then < changedAt)
-  return !isTold && stream.outdatedStates.get(row.id)?.has(state) === true
+  const isDetectable = then !== null && alike.every(({ changedAt }) => changedAt !== null && then < changedAt)
+  return !isDetectable && stream.outdatedStates.get(row.id)?.has(state) === true
 }
 
 type Path = ReadonlyArray<string>
 
-/** What scope holds mask now. */
+/** The paths that scope holds mask now. */
 const maskedIn = (stream: ObservedStream): ReadonlyArray<Path> =>
   [...stream.holds.values()].flatMap(({ kind, paths }) =>
     kind === "scope" ? paths.map((path) => path.split("/").slice(1)) : []
@@ -125,30 +125,30 @@ const maskedIn = (stream: ObservedStream): ReadonlyArray<Path> =>
 const isShape = (value: Json | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** What stands under a name in a record, told apart from what is volatile there. */
+/** The canonical text of a value. */
 type Canonicalizer = (value: Json | undefined) => string
 
-/** Whether a value is the one shown but for what is masked in it, which is as it was before. */
+/** Whether a value equals the shown one, except for masked paths, which have the previous value. */
 const isMixed = (
   [value, shown, before]: readonly [Json | undefined, Json | undefined, Json | undefined],
   masked: ReadonlyArray<Path>,
-  place: Canonicalizer
+  canonical: Canonicalizer
 ): boolean => {
-  if (place(value) === place(shown)) return true
-  if (masked.some((path) => path.length === 0)) return place(value) === place(before)
+  if (canonical(value) === canonical(shown)) return true
+  if (masked.some((path) => path.length === 0)) return canonical(value) === canonical(before)
   if (masked.length === 0 || !isShape(value) || !isShape(shown)) return false
   return Object.keys({ ...value, ...shown }).every((name) =>
     isMixed(
       [value[name], shown[name], isShape(before) ? before[name] : undefined],
       masked.flatMap(([first, ...rest]) => first === name ? [rest] : []),
-      (inner) => place({ [name]: inner ?? null })
+      (inner) => canonical({ [name]: inner ?? null })
     )
   )
 }
 
 /**
- * The states that a record to be published as `after` may be in, oldest first. While a scope hold masks properties, they
- * may be as they were published before (C7).
+ * The states that a record published as `after` may be in, oldest first. While a scope hold masks properties, they
+ * may have the previously published values (C7).
  */
 export const statesOf = (
   stream: ObservedStream,
@@ -158,15 +158,16 @@ export const statesOf = (
 ): ReadonlyArray<number> => {
   const content = contentOf(after)
   const masked = before === null ? [] : maskedIn(stream)
-  const place: Canonicalizer = (value) => contentOf(isShape(value) ? value : {})
+  const canonical: Canonicalizer = (value) => contentOf(isShape(value) ? value : {})
   return row.history.flatMap(({ record }, state) =>
-    contentOf(record) === content || (masked.length > 0 && isMixed([after, record, before ?? undefined], masked, place))
+    contentOf(record) === content ||
+      (masked.length > 0 && isMixed([after, record, before ?? undefined], masked, canonical))
       ? [state]
       : []
   )
 }
 
-/** An event of a stream and of what is derived of it, in the order of the log. */
+/** An event of a stream or of its derived model, in log order. */
 export interface LoggedEvent {
   readonly model: string
   readonly event: NewEvent

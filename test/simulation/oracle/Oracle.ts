@@ -1,9 +1,9 @@
 /**
- * Watches everything that is committed and everything that reaches the sink, and says what must not have happened.
- * Shares no code with the capture: it knows the world, what was handed out, and the design's invariants I1 to I8 and I10.
+ * Observes everything that is committed and everything that reaches the sink, and reports violations of the invariants.
+ * It shares no code with the capture: it knows the world, the rows in each response, and the invariants I1 to I8 and I10.
  *
  * Gotchas
- * - Whatever it excuses stands in docs/simulation.md, and in the code beside its reason. An allowance that hides a defect is
+ * - Every exception is listed in docs/simulation.md, and explained in the code. An exception that hides a defect is
  *   worse than no oracle.
  */
 import type { LogEntry, NewEvent } from "../../../src/domain/ChangeEvent.ts"
@@ -40,7 +40,7 @@ export interface Violation {
   readonly what: string
 }
 
-/** What the oracle knew of the store when a copy of it was made. */
+/** The oracle's view of the store when a copy of the store was made. */
 export interface OracleSnapshot {
   readonly log: LogSnapshot
   readonly streams: ReadonlyMap<string, StoredState>
@@ -48,7 +48,7 @@ export interface OracleSnapshot {
   readonly approved: ReadonlySet<number>
 }
 
-/** Between the check of a write and its leaving, ms: what docs/delivery.md says remains. */
+/** Time between the check of a write and its sending, ms: the remaining window that docs/delivery.md describes. */
 const maxSendDelay = 10_000
 
 export class Oracle implements ProcessObserver {
@@ -58,30 +58,30 @@ export class Oracle implements ProcessObserver {
   readonly #streams: ReadonlyMap<string, ObservedStream>
   /** By integration. */
   #candidates = new Map<string, Candidates>()
-  readonly #readings: Runs
+  readonly #runs: Runs
   readonly #claims: CompletenessClaims
   readonly #publishing = new Publishing()
   readonly #echoes = new Echoes()
   readonly #epochs = new Map<string, number>()
-  /** The latest claim of each scope, and when it was made. */
+  /** The latest takeover of each scope, with its time. */
   readonly #takeovers = new Map<string, { readonly epoch: number; readonly at: number }>()
   #stoppedAt: number | null = null
-  /** Holds that a person let pass. */
+  /** Holds that an operator approved. */
   #approved = new Set<number>()
-  /** Of a store in which there is nothing yet. */
-  readonly #blank: OracleSnapshot
+  /** The view of an empty store. */
+  readonly #emptyStore: OracleSnapshot
 
   constructor(world: World, time: VirtualTime, setting: WorldSettings) {
     this.#time = time
     this.#setting = setting
-    this.#readings = new Runs(setting)
+    this.#runs = new Runs(setting)
     this.#claims = new CompletenessClaims(setting)
     this.#streams = new Map(world.tables.map((table) => [nameOf(table), newStream(table)]))
-    this.#blank = this.#memory()
+    this.#emptyStore = this.#takeSnapshot()
   }
 
   pageServed(process: Process, delivery: ServedPage): void {
-    this.#readings.pageServed(process, delivery, this.#time.now)
+    this.#runs.pageServed(process, delivery, this.#time.now)
     this.#claims.pageServed(process, delivery, this.#time.now)
     recordServedRows(this.#streams.get(nameOf(delivery.table))!, delivery.copies, this.#time.now)
   }
@@ -91,7 +91,7 @@ export class Oracle implements ProcessObserver {
     this.#takeovers.set(owner.scope, { epoch: owner.epoch, at: this.#time.now })
   }
 
-  /** A write of a plugin took effect. */
+  /** Called when a plugin's write takes effect. */
   writeTookEffect(effect: WriteEffect): void {
     for (const what of this.#echoes.writeTookEffect(effect)) {
       this.#reportOf(`${effect.integration}/ats.application`)("L5", what)
@@ -100,29 +100,29 @@ export class Oracle implements ProcessObserver {
 
   writeAllowed({ epoch, scope }: Owner): void {
     if (this.#epochs.get(scope) !== epoch) {
-      this.#reportOf(scope)("X16", `a write leaves for a fenced owner (epoch ${epoch})`)
+      this.#reportOf(scope)("X16", `a write was allowed for a fenced owner (epoch ${epoch})`)
     }
   }
 
-  /** All writes are stopped, or resumed. */
+  /** Called when all writes are stopped or resumed. */
   writesSwitched(on: boolean): void {
     this.#stoppedAt = on ? null : this.#time.now
   }
 
-  /** A write leaves: what it was checked for held a moment ago (X16). */
+  /** Called when a write is sent: the conditions of its check must have held a moment ago (X16). */
   writeSent({ epoch, scope }: Owner): void {
     const report = this.#reportOf(scope)
     const latest = this.#takeovers.get(scope)
     const isPast = (at: number) => this.#time.now - at > maxSendDelay
     if (latest !== undefined && latest.epoch !== epoch && isPast(latest.at)) {
-      report("X16", `a write leaves for epoch ${epoch}, which was taken over ${this.#time.now - latest.at} ms ago`)
+      report("X16", `a write was sent for epoch ${epoch}, which was taken over ${this.#time.now - latest.at} ms ago`)
     }
     if (this.#stoppedAt !== null && isPast(this.#stoppedAt)) {
-      report("X16", `a write leaves ${this.#time.now - this.#stoppedAt} ms after all writes were stopped`)
+      report("X16", `a write was sent ${this.#time.now - this.#stoppedAt} ms after all writes were stopped`)
     }
   }
 
-  /** Somebody lets a hold pass. */
+  /** Called when an operator approves a hold. */
   approve(hold: number): void {
     this.#approved.add(hold)
   }
@@ -136,12 +136,12 @@ export class Oracle implements ProcessObserver {
     }
     for (const hold of written.holds) stream.holds.set(hold.id, hold)
     const released = written.holds.filter(({ state }) => state === "approving" || state === "approved")
-    if (released.length > 0) this.#released(stream, written.events, released.map(({ id }) => id), report)
+    if (released.length > 0) this.#checkReleased(stream, written.events, released.map(({ id }) => id), report)
     else if (!isConcluded(written)) checkUnfinishedRun(written.events, report)
 
-    this.#readings.noteBackfill(process, stream, written.before, written.after, this.#time.now)
-    const told = this.#log(stream, written, report)
-    if (stream.table.model === "ats.application") this.#echoed(stream, written, told, report)
+    this.#runs.noteBackfill(process, stream, written.before, written.after, this.#time.now)
+    const changes = this.#checkLog(stream, written, report)
+    if (stream.table.model === "ats.application") this.#checkCauses(stream, written, changes, report)
     stream.quarantined += written.quarantined
     for (const [id, row] of written.pending) {
       if (row === null) stream.pending.delete(id)
@@ -151,21 +151,21 @@ export class Oracle implements ProcessObserver {
       }
     }
     for (const { kind } of released) stream.waves.approved(kind)
-    if (released.length === 0 && isConcluded(written)) checkWaves(stream, told, report)
-    if (written.refreshed.length > 0) this.#readings.checkRefresh(process, stream, written.refreshed, report)
+    if (released.length === 0 && isConcluded(written)) checkWaves(stream, changes, report)
+    if (written.refreshed.length > 0) this.#runs.checkRefresh(process, stream, written.refreshed, report)
     for (const { id, state } of written.holds) {
       if (state === "approved" || state === "cancelled") stream.holds.delete(id)
     }
-    this.#readings.committed(process, stream, written.before, written.after, report)
+    this.#runs.committed(process, stream, written.before, written.after, report)
     this.#claims.committed(process, stream, written.before, written.after, report)
   }
 
-  /** null: some stream has not polled yet, a copy would be of next to nothing. */
+  /** null: some stream has not polled yet, so a copy would contain almost nothing. */
   snapshot(): OracleSnapshot | null {
-    return [...this.#streams.values()].some(({ polls }) => polls.length === 0) ? null : this.#memory()
+    return [...this.#streams.values()].some(({ polls }) => polls.length === 0) ? null : this.#takeSnapshot()
   }
 
-  #memory(): OracleSnapshot {
+  #takeSnapshot(): OracleSnapshot {
     return {
       log: this.#publishing.snapshot(),
       streams: new Map([...this.#streams].map(([name, stream]) => [name, copyOf(stream)])),
@@ -174,55 +174,55 @@ export class Oracle implements ProcessObserver {
     }
   }
 
-  /** The store is an empty one. */
+  /** Called when the store is replaced by an empty one. `taken`: events that the sink holds. */
   lost(taken: number, foreign: boolean): void {
-    this.restore(this.#blank, taken, foreign)
+    this.restore(this.#emptyStore, taken, foreign)
   }
 
-  /** The store is the one remembered; the sink had taken so many events by then, of another store if it is `foreign`. */
-  restore(memory: OracleSnapshot, taken: number, foreign: boolean): void {
-    this.#publishing.restore(memory.log, taken, foreign)
-    for (const [name, stored] of memory.streams) Object.assign(this.#streams.get(name)!, copyOf(stored))
-    this.#candidates = new Map([...memory.candidates].map(([integration, own]) => [integration, own.copy()]))
-    this.#approved = new Set(memory.approved)
-    this.#readings.forget()
+  /** Called when the store is replaced by the copy of `snapshot`. `taken`: events that the sink holds; `foreign`: of another store. */
+  restore(snapshot: OracleSnapshot, taken: number, foreign: boolean): void {
+    this.#publishing.restore(snapshot.log, taken, foreign)
+    for (const [name, stored] of snapshot.streams) Object.assign(this.#streams.get(name)!, copyOf(stored))
+    this.#candidates = new Map([...snapshot.candidates].map(([integration, own]) => [integration, own.copy()]))
+    this.#approved = new Set(snapshot.approved)
+    this.#runs.forget()
     this.#claims.forget()
     this.#epochs.clear()
   }
 
-  /** An operator adopted the store: exactly what lived is told anew, as it was (X11). */
+  /** Called when an operator adopted the store: exactly the live records are published again, with the same content (X11). */
   adopted(log: ReadonlyArray<LogEntry>, newest: number, sink: ReadonlyArray<LogEntry>): void {
     const report = this.#reportOf("log")
     this.#publishing.adopted(log, newest, sink, report)
-    const anew = new Map(log.map((entry) => [`${entry.integration}/${entry.model}/${entry.id}`, entry]))
-    if (anew.size !== log.length) report("X11", "a record was adopted twice")
-    const isAnew = (key: string, text: string | null) => {
-      const entry = anew.get(key)
-      anew.delete(key)
+    const unmatched = new Map(log.map((entry) => [`${entry.integration}/${entry.model}/${entry.id}`, entry]))
+    if (unmatched.size !== log.length) report("X11", "an adoption published a record twice")
+    const checkAdopted = (key: string, text: string | null) => {
+      const entry = unmatched.get(key)
+      unmatched.delete(key)
       if (
         text === null
           ? entry === undefined
           : entry?.after === text && entry.version === 1 && entry.origin === "backfill"
       ) return
-      report("X11", `${key} is not adopted as it was published`)
+      report("X11", `${key} has other content or another version after the adoption than before`)
     }
     for (const [name, { records }] of this.#streams) {
       for (const [id, known] of records) {
-        isAnew(`${name}/${id}`, known.afterText)
+        checkAdopted(`${name}/${id}`, known.afterText)
         records.set(id, { ...known, version: known.after === null ? 0 : 1 })
       }
     }
     for (const [integration, own] of this.#candidates) {
-      for (const [id, { afterText }] of own.published) isAnew(`${integration}/${candidateModel}/${id}`, afterText)
+      for (const [id, { afterText }] of own.published) checkAdopted(`${integration}/${candidateModel}/${id}`, afterText)
       own.adopted()
     }
-    for (const key of anew.keys()) report("X11", `${key} was adopted and never published`)
-    this.#readings.forget()
+    for (const key of unmatched.keys()) report("X11", `${key} was adopted but never published before`)
+    this.#runs.forget()
     this.#claims.forget()
     this.#epochs.clear()
   }
 
-  /** After peace: the log as it is stored, the sink, and the world. */
+  /** After the quiet phase: checks the stored log, the sink and the world. */
   conclude(
     log: ReadonlyArray<LogEntry>,
     sink: { readonly entries: ReadonlyArray<LogEntry>; readonly latest: ReadonlyMap<string, LogEntry> },
@@ -231,7 +231,7 @@ export class Oracle implements ProcessObserver {
     this.#publishing.conclude(log, sink.entries, sink.latest, (at) => this.#reportOf(at))
     for (const [name, stream] of this.#streams) {
       const report = this.#reportOf(name)
-      this.#readings.checkPollWindows(stream, report)
+      this.#runs.checkPollWindows(stream, report)
       checkFold(stream, pending, report)
       const derives = this.#setting.candidates && stream.table.model === "ats.application"
       if (derives) this.#candidatesOf(stream).conclude(stream, report)
@@ -244,9 +244,13 @@ export class Oracle implements ProcessObserver {
     return known
   }
 
-  /** Takes what was committed for what is told by now. */
-  #log(stream: ObservedStream, { log }: CommittedTransaction, report: ReportViolation): ReadonlyArray<PublishedChange> {
-    const told: Array<PublishedChange> = []
+  /** Checks committed events and updates the published state. */
+  #checkLog(
+    stream: ObservedStream,
+    { log }: CommittedTransaction,
+    report: ReportViolation
+  ): ReadonlyArray<PublishedChange> {
+    const changes: Array<PublishedChange> = []
     const erased = new Set<string>()
     for (const { event, model } of log) {
       this.#publishing.appended(event, report)
@@ -260,19 +264,19 @@ export class Oracle implements ProcessObserver {
       if (candidate !== null) erased.add(candidate.id)
       if (model === "ats.application") this.#candidatesOf(stream).applicationPublished(event)
       checkEvent(stream, event, this.#time.now, report)
-      told.push({ event, before, isBack: (stream.records.get(event.id)?.state ?? -1) < (known?.state ?? -1) })
+      changes.push({ event, before, isBack: (stream.records.get(event.id)?.state ?? -1) < (known?.state ?? -1) })
     }
-    return told
+    return changes
   }
 
-  /** L1, L3, E1, E2, L9. */
-  #echoed(
+  /** Checks the causes of events: L1, L3, E1, E2, L9. */
+  #checkCauses(
     { table: { integration } }: ObservedStream,
     { after, before }: CommittedTransaction,
-    told: ReadonlyArray<PublishedChange>,
+    changes: ReadonlyArray<PublishedChange>,
     report: ReportViolation
   ): void {
-    for (const { event, isBack } of told) {
+    for (const { event, isBack } of changes) {
       for (const what of this.#echoes.checkCause(integration, event, isBack)) {
         report("L1", `${event.kind} ${event.version} of ${event.id} ${what}`)
       }
@@ -280,18 +284,18 @@ export class Oracle implements ProcessObserver {
     if (after.lastSweep?.id !== before.lastSweep?.id) this.#echoes.swept(integration)
   }
 
-  /** What a person let pass, and nothing else, is released with it (D17). */
-  #released(
+  /** Only changes that an operator approved are released with a hold (D17). */
+  #checkReleased(
     stream: ObservedStream,
     events: ReadonlyArray<NewEvent>,
     holds: ReadonlyArray<number>,
     report: ReportViolation
   ): void {
-    for (const hold of holds) if (!this.#approved.has(hold)) report("D17", `nobody approved hold ${hold}`)
+    for (const hold of holds) if (!this.#approved.has(hold)) report("D17", `hold ${hold} was released without approval`)
     for (const { id, kind } of events) {
       const hold = stream.pending.get(id)?.hold ?? null
       if (hold === null || !holds.includes(hold)) {
-        report("D17", `${kind} of ${id} passed with a hold that it was not part of`)
+        report("D17", `${kind} of ${id} was published with a hold that does not contain it`)
       }
     }
   }
@@ -304,54 +308,59 @@ export class Oracle implements ProcessObserver {
 const isConcluded = ({ after, before }: CommittedTransaction): boolean =>
   after.lastPoll?.id !== before.lastPoll?.id || after.lastSweep?.id !== before.lastSweep?.id
 
-/** Deletes and restores wait for the end of their reading, where they can be judged together (D4, D19, I7). */
+/** Deletes and restores wait for the end of their run, where the guard can judge them together (D4, D19, I7). */
 const checkUnfinishedRun = (events: ReadonlyArray<NewEvent>, report: ReportViolation): void => {
   for (const { id, kind, reason, restored } of events) {
-    // Both at once are one fact about one record that nobody had ever heard of (D8).
+    // Both kinds at once are one fact about a record that was never published (D8).
     if (reason === "unseen") continue
-    if (kind === "deleted" || restored) report("I7", `${kind} of ${id} before its reading was complete`)
+    if (kind === "deleted" || restored) report("I7", `${kind} of ${id} before its run was complete`)
   }
 }
 
-/** Waves wait for a person (C2, C3, D6). */
-const checkWaves = (stream: ObservedStream, told: ReadonlyArray<PublishedChange>, report: ReportViolation): void => {
+/** Waves wait for an operator's approval (C2, C3, D6). */
+const checkWaves = (stream: ObservedStream, changes: ReadonlyArray<PublishedChange>, report: ReportViolation): void => {
   const live = [...stream.records.values()].filter(({ after }) => after !== null).length
   const absent = [...stream.pending.values()].filter(({ confirms, status }) => status === "absent" && confirms > 0)
-  for (const what of stream.waves.findUnheld(told, live, absent.length)) report("D6", what)
+  for (const what of stream.waves.findUnheld(changes, live, absent.length)) report("D6", what)
 }
 
-/** An absence is an inference too, before it is published: never of a record that was there all the time (I7). */
+/** An absence is an inference even before it is published: it must not concern a record that existed all the time (I7). */
 const checkAbsence = (stream: ObservedStream, pending: Pending, report: ReportViolation): void => {
   if (pending.status !== "absent" || pending.confirms === 0) return
   const row = stream.table.byId.get(pending.id)
   const seen = stream.newestLiveState.get(pending.id)
   if (row === undefined || seen === undefined) return
   if (row.history.slice(seen.state).every(({ live }) => live)) {
-    report("I7", `${pending.id} counts as absent and was there all the time`)
+    report("I7", `${pending.id} counts as absent but existed all the time`)
   }
 }
 
-/** I8. */
+/** The fold of the log equals the world (I8). */
 const checkFold = (stream: ObservedStream, pendingInStore: ReadonlySet<string>, report: ReportViolation): void => {
-  // A list that ran empty has nobody left to vouch for an answer: what was to be confirmed or asked again stays visible.
+  // In an empty list no record can serve as a control: absent and disputed records stay pending.
   const isUnanswerable = stream.table.rows.every((row) => !row.history.at(-1)!.live)
   for (const row of stream.table.byId.values()) {
     const truth = row.history.at(-1)!
     const published = stream.records.get(row.id)
     const pending = stream.pending.get(row.id)
     if ((pending !== undefined) !== pendingInStore.has(`${nameOf(stream.table)}/${row.id}`)) {
-      report("I2", `the pending row of ${row.id} is not what was committed`)
+      report("I2", `the stored pending row of ${row.id} differs from the committed one`)
     }
-    const is = truth.live ? contentOf(truth.record) : null
-    const says = published?.after == null ? null : contentOf(published.after)
-    if (isUnanswerable && is === null && (pending?.status === "absent" || pending?.status === "disputed")) continue
-    if (is === says) {
-      if (pending !== undefined) report("I1", `${row.id} is as published and ${pending.status}`)
+    const current = truth.live ? contentOf(truth.record) : null
+    const shown = published?.after == null ? null : contentOf(published.after)
+    if (isUnanswerable && current === null && (pending?.status === "absent" || pending?.status === "disputed")) continue
+    if (current === shown) {
+      if (pending !== undefined) {
+        report("I1", `${row.id} is published with its current content but still ${pending.status}`)
+      }
       continue
     }
-    // Met for the first time with nothing left in it, a record is what it shows.
-    if (published?.createdEmpty === true && says === contentOf(truth.record)) continue
-    report("I8", `${row.id} is ${is ?? "gone"}, told as ${says ?? "gone"}, ${pending?.status ?? "not pending"}`)
+    // A record that was empty when it was published first is published with that content.
+    if (published?.createdEmpty === true && shown === contentOf(truth.record)) continue
+    report(
+      "I8",
+      `${row.id} is ${current ?? "gone"}, published as ${shown ?? "gone"}, ${pending?.status ?? "not pending"}`
+    )
   }
-  if (stream.quarantined > stream.rowsWithoutId) report("I1", "readable rows were set aside")
+  if (stream.quarantined > stream.rowsWithoutId) report("I1", "readable rows were quarantined")
 }

@@ -1,6 +1,6 @@
 /**
- * What readings owe: each is complete, adds up, tells or keeps all that it was given (I1), and together the polls leave no
- * change between them (I6). Keeps what was handed out to readings that are under way.
+ * Rules for runs: each complete run reads its list to the end, its counts add up, and it publishes or keeps every row (I1); together
+ * the polls leave no gap (I6). Records the rows served to runs in progress.
  */
 import type { Pending, RowCounts, StreamState } from "../../../src/store/State.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
@@ -10,23 +10,23 @@ import type { JsonObject, Row } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
 import { isUndetectablyOld, nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
 
-/** Rows handed out to one reading, page by page: a page asked for again replaces what it gave before. */
+/** Rows served to one run, page by page: a page that is requested again replaces its previous rows. */
 interface OpenRun {
   readonly startedAt: number
   readonly from: number | null
   readonly pages: Map<string, { readonly copies: ServedPage["copies"]; readonly at: number }>
-  /** The page handed out last was the list's last. */
+  /** The page served last was the last page of the list. */
   ended: boolean
 }
 
-/** A `Date` that is wrong by less than 30 s cannot be told from a right one, and what a minute-old answer says is old. */
-const slack = 60_000
+/** A `Date` that is wrong by less than 30 s cannot be detected, and the content of a response may be up to a minute old. */
+const clockTolerance = 60_000
 
 export class Runs {
   readonly #setting: WorldSettings
   readonly #open = new Map<string, OpenRun>()
-  /** By process and stream: what was asked for by id last. */
-  readonly #asked = new Map<string, ServedPage>()
+  /** By process and stream: the latest response to a request for ids. */
+  readonly #idResponses = new Map<string, ServedPage>()
 
   constructor(setting: WorldSettings) {
     this.#setting = setting
@@ -35,7 +35,7 @@ export class Runs {
   pageServed({ number }: Process, delivery: ServedPage, now: number): void {
     const { copies, last, request, requestedAt, table } = delivery
     if (request.ids !== null) {
-      this.#asked.set(`${number} ${nameOf(table)}`, delivery)
+      this.#idResponses.set(`${number} ${nameOf(table)}`, delivery)
       return
     }
     const name = `${number} ${request.updatedAfter === null ? "sweep" : "poll"} ${nameOf(table)}`
@@ -46,17 +46,17 @@ export class Runs {
     open.ended = last
   }
 
-  /** Of the backfill, beginning and end are noted before its events are judged. */
+  /** Notes the start and the end of the backfill before its events are checked. */
   noteBackfill(process: Process, stream: ObservedStream, before: StreamState, after: StreamState, now: number): void {
     if (before.watermark === null && after.watermark !== null) {
       stream.since = this.#openOf(process, stream, "sweep")?.startedAt ?? null
     }
     if (before.backfilledAt === null && after.backfilledAt !== null) stream.backfilledAt ??= now
-    // its last pass hid records: the backfill goes on with another one
+    // the last pass may have hidden records: the backfill continues with another pass
     if (before.backfilledAt !== null && after.backfilledAt === null) stream.backfilledAt = null
   }
 
-  /** The store is another one: of what was under way nothing is left. */
+  /** Called when the store is replaced: no run is in progress any more. */
   forget(): void {
     this.#open.clear()
   }
@@ -68,7 +68,7 @@ export class Runs {
     after: StreamState,
     report: ReportViolation
   ): void {
-    if (after.overlap < before.overlap) report("W3", "the margin went back")
+    if (after.overlap < before.overlap) report("W3", "the overlap shrank")
     if (after.watermark !== before.watermark) checkWatermark(before, after, report)
     if (after.lastPoll !== null && after.lastPoll.id !== before.lastPoll?.id) {
       checkBalance(after.lastPoll.rowCounts, report)
@@ -90,31 +90,33 @@ export class Runs {
     return this.#open.get(`${number} ${kind} ${nameOf(table)}`)
   }
 
-  /** N1: who was owed a re-read is owed it until an answer that has every control in it. */
+  /** N1: a record stays stale until a response that contains every control. */
   checkRefresh(
     process: Process,
     stream: ObservedStream,
-    settled: ReadonlyArray<string>,
+    refreshed: ReadonlyArray<string>,
     report: ReportViolation
   ): void {
-    const asked = this.#asked.get(`${process.number} ${nameOf(stream.table)}`)
-    const answered = new Set(asked?.copies.map(({ row }) => row.id))
-    const controls = asked?.request.ids?.filter((id) => !settled.includes(id)) ?? []
+    const response = this.#idResponses.get(`${process.number} ${nameOf(stream.table)}`)
+    const answered = new Set(response?.copies.map(({ row }) => row.id))
+    const controls = response?.request.ids?.filter((id) => !refreshed.includes(id)) ?? []
     const isSure = controls.every((id) => answered.has(id)) &&
-      (controls.length > 0 || settled.every((id) => answered.has(id)))
-    if (!isSure) report("N1", `a refresh of ${settled.join()} counts without its controls`)
+      (controls.length > 0 || refreshed.every((id) => answered.has(id)))
+    if (!isSure) report("N1", `a refresh of ${refreshed.join()} was accepted without its controls`)
   }
 
   /** Every announced change lies inside the first two complete polls after it became visible (W1, W3, W6, P1, I6). */
   checkPollWindows(stream: ObservedStream, report: ReportViolation): void {
     for (const { id, stamp, visibleAt } of stream.table.announced) {
       if (stream.since === null || visibleAt <= stream.since) continue
-      // what is shown later than that is for the sweep (W3)
-      if (visibleAt - stamp > this.#setting.overlapMin - slack) continue
+      // only a sweep must find a change that is shown later than that (W3)
+      if (visibleAt - stamp > this.#setting.overlapMin - clockTolerance) continue
       const after = stream.polls.filter((poll) => poll.startedAt >= visibleAt).slice(0, 2)
       const missed = after.find((poll) => poll.from > stamp)
       if (missed === undefined) continue
-      const late = `${visibleAt - stamp} ms late, lies ${missed.from - stamp} ms before what a poll asked for`
+      const late = `${visibleAt - stamp} ms late, is ${
+        missed.from - stamp
+      } ms older than the \`updated_after\` of a poll`
       return report("I6", `a change of ${id}, ${late}`)
     }
   }
@@ -131,13 +133,16 @@ const checkBalance = ({ read, ...rows }: RowCounts, report: ReportViolation): vo
   if (sum !== read) report("I1", `${read} rows read, ${sum} accounted for`)
 }
 
-/** I1: whatever a complete reading was given is published, or newer than what is pending or set aside. */
+/** I1: every row that a complete run read is published, or pending with content that is not older. */
 const checkRowsHandled = (stream: ObservedStream, open: OpenRun, kind: string, report: ReportViolation): void => {
-  if (!open.ended) report("I1", `a ${kind} counts as complete and its list went on`)
+  if (!open.ended) report("I1", `a ${kind} counts as complete, but its list had more pages`)
   for (const { at, copies } of open.pages.values()) {
     for (const copy of copies) {
       if (!copy.hasId || isHandled(stream, copy) || isOvertaken(stream, copy, at)) continue
-      report("I1", `a complete ${kind} was given ${copy.row.id} in state ${copy.state} and tells nothing of it`)
+      report(
+        "I1",
+        `a complete ${kind} read ${copy.row.id} in state ${copy.state}, which is neither published nor pending`
+      )
     }
   }
 }
@@ -151,11 +156,11 @@ const isHandled = (stream: ObservedStream, { row, state }: ServedRow): boolean =
   if (!shown.live && published?.after === null) return true
   if (published !== undefined && published.state >= state) return true
   if (published?.after != null && contentOf(published.after) === contentOf(shown.record)) return true
-  // An old live copy, and the re-read it caused says that the record is gone.
+  // An old live copy, and the re-read that it caused shows the record as deleted.
   return (stream.newestDeletedState.get(row.id) ?? -1) > state && (published?.after ?? null) === null
 }
 
-/** A poll between the pages of the sweep has met it since, as it is published: newer, or older in disguise (P3). */
+/** A poll between the pages of the sweep has read the record since, in the published state: newer, or undetectably old (P3). */
 const isOvertaken = (stream: ObservedStream, { row, state }: ServedRow, at: number): boolean => {
   const after = stream.records.get(row.id)?.after ?? null
   return after !== null &&
@@ -165,7 +170,7 @@ const isOvertaken = (stream: ObservedStream, { row, state }: ServedRow, at: numb
     )
 }
 
-/** It was shown deleted and empty before this older copy of it: what was in it is not told any more (D11). */
+/** The record was shown deleted and empty before this older copy: its content is not published any more (D11). */
 const wasEmptied = ({ newestDeletedState }: ObservedStream, { id, history }: Row, state: number): boolean => {
   const later = newestDeletedState.get(id) ?? -1
   return later > state && isEmpty(history[later]!.record)
@@ -176,7 +181,7 @@ const isEmpty = (record: JsonObject): boolean =>
     value === null || name === "id" || name === "changed_at" || name.startsWith("remote_")
   )
 
-/** A question is open about it, or what waits is no older than what was given. */
+/** The record is disputed or absent, or its pending content is not older than the served row. */
 const isPending = (
   stream: ObservedStream,
   pending: Pending,
@@ -192,13 +197,14 @@ const isPending = (
 }
 
 /**
- * Came and went after the backfill, and what it was is still shown: to be told as both (D8). One that was deleted before,
- * and lived in between while nobody looked, may be known as deleted all the time.
+ * The record came and went after the backfill, and its content is still shown: both events must be published (D8). If it was
+ * deleted before and restored between two runs, the service may know it as deleted all the time.
  */
 const isUnseen = ({ backfilledAt }: ObservedStream, { history }: Row, state: number): boolean => {
   if (history.slice(0, state).some(({ live }) => !live)) return false
   const { record } = history[state]!
   const deletedAt = record["remote_deleted_at"]
-  return typeof deletedAt === "string" && backfilledAt !== null && Date.parse(deletedAt) > backfilledAt + slack &&
+  return typeof deletedAt === "string" && backfilledAt !== null &&
+    Date.parse(deletedAt) > backfilledAt + clockTolerance &&
     !isEmpty(record)
 }

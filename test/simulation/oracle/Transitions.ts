@@ -1,8 +1,8 @@
-/** Which steps a change means, told again from the design for the models simulated here. */
+/** The transitions that a change means, implemented again from the design for the simulated models. */
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import type { JsonObject } from "../world/World.ts"
 
-/** In the order in which they are published. */
+/** In publishing order. */
 export const expectedTransitions = (
   model: IncrementalModel,
   before: JsonObject | null,

@@ -1,17 +1,17 @@
 /**
- * Tells when a wave was published without a person asked: what the guard promises (C2, C3, D6, D7), counted from what was
- * committed of one stream.
+ * Detects a wave that was published although the guard must hold it (C2, C3, D6, D7), from the committed events
+ * of one stream.
  *
  * Gotchas
- * - Worlds are shorter than the guard's window and smaller than its larger thresholds: neither is counted here.
+ * - Worlds are shorter than the guard's window and smaller than its larger thresholds, so neither is checked here.
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Hold } from "../../../src/store/State.ts"
 import type { Json, JsonObject } from "../world/World.ts"
 
-/** An event, and what was published of its record before. */
+/** An event, and the previously published content of its record. */
 export interface PublishedChange {
-  /** An older state than was told before: a copy that nothing tells from the record having gone back (P3). */
+  /** The event publishes an older state: a copy that looks like the record having gone back (P3). */
   readonly isBack: boolean
   readonly event: NewEvent
   readonly before: JsonObject | null
@@ -31,40 +31,42 @@ export class Waves {
     return copy
   }
 
-  /** What a person let pass is not counted against what comes after it. */
+  /** Approved changes do not count towards later waves. */
   approved(kind: Hold["kind"]): void {
     if (kind === "deletes") this.#deletes = 0
     if (kind === "restores") this.#restores = 0
   }
 
-  /** What of one reading's end should have been held; `live` records now, `absent` once asked for in vain. */
-  findUnheld(told: ReadonlyArray<PublishedChange>, live: number, absent: number): ReadonlyArray<string> {
-    // created and deleted before anybody looked is no loss of a record (D8)
-    const deletes = told.filter(({ event }) => event.kind === "deleted" && event.reason !== "unseen").length
-    const restores = told.filter(({ event }) => event.restored).length
+  /** Waves at the end of one run that should have been held; `live`: records now, `absent`: absences confirmed so far. */
+  findUnheld(changes: ReadonlyArray<PublishedChange>, live: number, absent: number): ReadonlyArray<string> {
+    // a record that was created and deleted between two runs is not a loss (D8)
+    const deletes = changes.filter(({ event }) => event.kind === "deleted" && event.reason !== "unseen").length
+    const restores = changes.filter(({ event }) => event.restored).length
     this.#deletes += deletes
     this.#restores += restores
     const found: Array<string> = []
     if (deletes > 0 && isWave(this.#deletes + absent, live + this.#deletes)) {
-      found.push(`${deletes} deletes passed, ${this.#deletes} by now, ${absent} to come, ${live} records are left`)
+      found.push(
+        `${deletes} deletes were published, ${this.#deletes} so far, ${absent} are pending, ${live} records are left`
+      )
     }
     if (restores > 0 && isWave(this.#restores, live)) {
-      found.push(`${restores} restores passed, ${this.#restores} by now, of ${live} records`)
+      found.push(`${restores} restores were published, ${this.#restores} so far, of ${live} records`)
     }
-    for (const [path, amount] of nullTransitions(told)) {
-      if (amount >= 5 && amount > 0.3 * (live + deletes)) found.push(`${path} null on ${amount} of ${live} records`)
+    for (const [path, amount] of nullTransitions(changes)) {
+      if (amount >= 5 && amount > 0.3 * (live + deletes)) found.push(`${path} null in ${amount} of ${live} records`)
     }
     return found
   }
 }
 
-/** First members of a list are ordinary work on a part of the records: what goes to or from an array is not counted. */
+/** Null or absent. Transitions to or from an array are not counted, because a first entry is an ordinary change of some records. */
 const isNull = (value: Json | undefined): boolean => (value ?? null) === null
 
-const nullTransitions = (told: ReadonlyArray<PublishedChange>): ReadonlyMap<string, number> => {
+const nullTransitions = (changes: ReadonlyArray<PublishedChange>): ReadonlyMap<string, number> => {
   const amounts = new Map<string, number>()
   const count = (path: string) => amounts.set(path, (amounts.get(path) ?? 0) + 1)
-  for (const { before, event } of told) {
+  for (const { before, event } of changes) {
     if (event.kind !== "updated" || before === null || event.after === null) continue
     const after: JsonObject = JSON.parse(event.after)
     for (const name of Object.keys({ ...before, ...after })) {

@@ -1,21 +1,21 @@
 /**
- * A history as data: the setting of one world and what happens in it, step by step. Whatever runs is decided by this, so
- * that a history can be printed, replayed, and made shorter one step at a time.
+ * A plan: the settings of one world and the steps that happen in it, as data. The plan determines the whole run, so
+ * that a run can be printed, replayed, and shrunk one step at a time.
  *
  * Gotchas
- * - Steps name records by a number in [0, 1), not by id: a step keeps its meaning when others are taken away.
+ * - Steps identify records by a number in [0, 1), not by id: a step keeps its meaning when other steps are removed.
  */
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 
-/** What happens to records. The comment says what the API shows of it. */
+/** Changes of records. Each comment says what the API shows. */
 export const mutations = [
   /** A new record. */
   "create",
-  /** A record of years ago turns up, with a fresh `changed_at` (B3). */
+  /** A record created years ago appears, with a fresh `changed_at` (B3). */
   "createOld",
   /** A record without a creation time. */
   "createUndated",
-  /** Created and deleted before anybody looks (D8). */
+  /** Created and deleted before any run reads it (D8). */
   "createDeleted",
   "edit",
   /** The outcome of an application. */
@@ -25,19 +25,19 @@ export const mutations = [
   "stir",
   /** Keys and set-like arrays come in another order. */
   "reorder",
-  /** A linked record on a path that announces: candidate, scale. `changed_at` stays. */
+  /** A rename of a linked record on a path that announces changes: candidate, scale. `changed_at` stays. */
   "renameLinked",
-  /** A candidate, as some of its applications show it; the others go on with an older copy (N5). */
+  /** A rename of a candidate that only some of its applications show; the others keep an older copy (N5). */
   "renamePartly",
-  /** A linked record on a path that does not announce: job, tag (N1). */
+  /** A rename of a linked record on a path that does not announce changes: job, tag (N1). */
   "renameSilent",
-  /** The same, and one of those that show it is changed itself: there the new name is seen. */
+  /** As `renameSilent`, and one record that shows the new name changes itself, so that a poll sees the name. */
   "renameSeen",
-  /** An entry of an array that announces. */
+  /** An entry is added to or removed from an array that announces changes. */
   "entry",
-  /** A value outside every enumeration, a new property, a property of another type (S1). */
+  /** A value outside every enumeration, a new property, or a property of another type (S1). */
   "surprise",
-  /** `changed_at` is null, in the future or goes back (W7). */
+  /** `changed_at` is null, in the future or moves back (W7). */
   "oddStamp",
   "flag",
   /** Gone from every list, never flagged (D2). */
@@ -45,21 +45,21 @@ export const mutations = [
   "restore",
   /** Fourteen days after a delete every field is null (D11). */
   "blank",
-  /** A live record with nothing left in it (D23). */
+  /** A live record whose content is all null (D23). */
   "empty",
-  /** A field is taken out of the scope configuration: null on every record, and back (C3). */
+  /** A field is removed from the scope configuration and is null on every record; later it is back (C3). */
   "fieldOff",
   "fieldOn",
-  /** The model is taken out: every record deleted, and back (C2). */
+  /** A model is removed from the scope configuration and every record is deleted; later it is back (C2). */
   "modelOff",
   "modelOn",
-  /** A third of all records, flagged or gone (D6). */
+  /** A third of all records is flagged as deleted, or vanishes (D6). */
   "flagMany",
   "vanishMany"
 ] as const
 export type MutationKind = (typeof mutations)[number]
 
-/** What the API does wrong. */
+/** Faults of the API. */
 export const faults = [
   "rateLimited",
   "transient",
@@ -70,167 +70,167 @@ export const faults = [
   "inactive",
   "rejected",
   "unreadable",
-  /** Nothing comes back until a time-out. */
+  /** No response until a time-out. */
   "lost",
-  /** Answered at once, delivered minutes later. */
+  /** The response is made at once and delivered minutes later. */
   "late",
-  /** Fewer rows than asked for, and an honest cursor (P7). */
+  /** Fewer rows than requested, with a correct cursor (P7). */
   "short",
-  /** No row, and a cursor that goes on (P6). */
+  /** No rows, and a cursor that continues (P6). */
   "emptyPage",
-  /** Some rows are left out: what drift looks like from here (P1). */
+  /** Some rows are missing, as after drift (P1). */
   "dropped",
-  /** The end, although there is more (D4). */
+  /** The list ends early, although there are more rows (D4). */
   "endsEarly",
-  /** Rows twice on a page. */
+  /** Some rows occur twice on a page. */
   "repeated",
-  /** Older copies, in place of the record, before it or after it (P3). */
+  /** Older copies of a record: instead of it, before it or after it (P3). */
   "stale",
-  /** 200 with nothing in it (D5). */
+  /** 200 with an empty list (D5). */
   "nothing",
-  /** A cursor that is refused (P5). */
+  /** A cursor that is rejected (P5). */
   "expired",
-  /** A cursor that leads back (P4). */
+  /** A cursor that points back (P4). */
   "cycle",
-  /** `updated_after` has no effect (W12), or lets nothing through (C6). */
+  /** `updated_after` has no effect (W12), or matches nothing (C6). */
   "filterIgnored",
   "filterEmpty",
-  /** `ids` has no effect, lets nothing through (D13), or only the first few (D22). */
+  /** `ids` has no effect, matches nothing (D13), or only the first few (D22). */
   "idsIgnored",
   "idsEmpty",
   "idsFew",
   /** Rows without an id (D14). */
   "nameless",
-  /** No `Date`, one a day off (W10), one that a cache kept (W5). */
+  /** No `Date` header, a date one day off (W10), or a date that a cache kept (W5). */
   "dateMissing",
   "dateWrong",
   "dateCached"
 ] as const
 export type FaultKind = (typeof faults)[number]
 
-/** What goes wrong on our side. */
+/** Failures of the service and its environment. */
 export const troubles = [
-  /** Killed just before, or just after, the commit of a transaction to come; started again later. */
+  /** The process is killed just before, or just after, a later transaction commits; it restarts after a while. */
   "killBeforeCommit",
   "killAfterCommit",
-  /** Killed while a batch is on its way to the sink, before or after the sink took it. */
+  /** The process is killed while it sends a batch, before or after the sink stores it. */
   "killBeforeSend",
   "killAfterSend",
-  /** Killed now; stopped in good order. */
+  /** Killed now; stopped cleanly. */
   "kill",
   "stop",
-  /** A second process takes over while this one still runs and goes on trying (X9). */
+  /** A second process takes over while the first one still runs and keeps trying (X9). */
   "rival",
-  /** The store is away: a commit fails, or succeeds and nobody learns of it. */
+  /** The store is unavailable: a commit fails, or succeeds and the process does not learn that. */
   "storeAway",
   "storeUnsure",
   "sinkAway",
-  /** The sink takes a batch and the answer is lost. */
+  /** The sink stores a batch and the response is lost. */
   "sinkUnsure",
-  /** The store is replaced by a copy made up to an hour ago (X14, X18). */
+  /** The store is replaced by a copy that is up to an hour old (X14, X18). */
   "storeRestored",
-  /** The store is gone and an empty one takes its place, on topics that were published to (X14). */
+  /** The store is lost and an empty one takes its place; the topics hold published events (X14). */
   "storeLost",
-  /** A copy made up to an hour ago, or just now, answers in place of the store while the process runs (X14, X18). */
+  /** A copy that is up to an hour old, or current, answers in place of the store while the process runs (X14, X18). */
   "storeFailedOver",
-  /** Somebody adopts the store, restored or not, as it is (X11, X14). */
+  /** An operator adopts the store as it is, restored or not (X11, X14). */
   "adopt",
-  /** Our clock is set. */
+  /** The service's clock is set. */
   "clock",
-  /** Somebody decides about what is held. */
+  /** An operator decides about the open holds. */
   "approve",
   "reject"
 ] as const
 export type TroubleKind = (typeof troubles)[number]
 
 interface Common {
-  /** ms since the beginning. */
+  /** ms since the start. */
   readonly at: number
-  /** In [0, 1): which record, how much, whatever the kind needs. */
+  /** In [0, 1): selects a record, an amount or another parameter of the kind. */
   readonly value: number
 }
 export interface Mutation extends Common {
   readonly mutation: MutationKind
   readonly stream: number
   readonly recordPick: number
-  /** ms from its timestamp until it can be seen. */
+  /** ms between the change's timestamp and its visibility. */
   readonly lag: number
-  /** Waits until a list is being read and happens between two of its pages. */
+  /** Waits until a list is being read, and happens between two of its pages. */
   readonly midway: boolean
 }
 export interface Fault extends Common {
   readonly fault: FaultKind
   readonly stream: number
-  /** How many requests it meets. */
+  /** How many requests have the fault. */
   readonly count: number
-  /** Only this page of a reading. */
+  /** Only this page of a list. */
   readonly page: number | null
 }
 export interface Trouble extends Common {
   readonly trouble: TroubleKind
-  /** Transactions or batches that still go well. */
+  /** How many transactions or batches still succeed before the failure. */
   readonly count: number
 }
 export type Step = Mutation | Fault | Trouble
 
-/** What becomes of one write of a plugin. */
+/** The fault of one plugin write. */
 export const writeFaults = [
-  /** Nothing was done, and that is known. */
+  /** The write has no effect, and the service knows that. */
   "notSent",
-  /** Nothing was done, or all of it, and nobody learns which. */
+  /** The write has no effect, or takes effect, and the service does not learn which. */
   "lostBefore",
   "lostAfter",
-  /** The process is killed with the write under way: it never arrives, or does. */
+  /** The process is killed during the write: it never arrives, or it does. */
   "killBefore",
   "killAfter",
-  /** A second process takes over while it is under way. */
+  /** A second process takes over during the write. */
   "rival",
-  /** It is refused for the rate limit first, and waits ten minutes for its turn: nothing else happens … */
+  /** The write is rejected by the rate limit first, and waits ten minutes for its slot. Nothing else happens … */
   "limited",
   /** … a second process takes over meanwhile … */
   "limitedRival",
-  /** … somebody stops all writes, and resumes them later … */
+  /** … an operator stops all writes, and resumes them later … */
   "limitedStop",
   /** … the process is killed. */
   "limitedKill",
-  /** The process stands still between the check and the sending, until long after a second one took over. */
+  /** The process freezes between the check and the sending, until long after a second one took over. */
   "frozenRival"
 ] as const
 export interface WriteFault {
   readonly kind: (typeof writeFaults)[number]
-  /** Which of the writes that arrive, from 1. */
+  /** The number of the write among those that arrive, from 1. */
   readonly number: number
 }
 
-/** Somebody has events of the log delivered again, to the handler that gets them in batches. */
+/** An operator replays events of the log to the handler that receives batches. */
 export interface Replay {
-  /** ms since the beginning. */
+  /** ms since the start. */
   readonly at: number
-  /** The stretch of the log, in [0, 1]. */
+  /** The range of the log, in [0, 1]. */
   readonly from: number
   readonly to: number
 }
 
 export interface WorldSettings {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: IncrementalModel }>
-  /** Of applications candidates are derived. */
+  /** Candidates are derived from applications. */
   readonly candidates: boolean
-  /** Records of each stream at the beginning. */
+  /** Initial records of each stream. */
   readonly records: number
-  /** ms, all of them. */
+  /** This and the next four in ms. */
   readonly interval: number
   readonly sweepInterval: number
   readonly confirmInterval: number
   readonly overlapMin: number
   readonly duration: number
-  /** A request takes this long on average. */
+  /** Average duration of a request, ms. */
   readonly latency: number
-  /** Our clock − theirs. */
+  /** The service's clock minus the API's clock, ms. */
   readonly skew: number
   readonly pageSize: number
   /**
-   * Where a changed record goes: to the end or the front of its list, or nowhere, in a list by creation or by id, or every reading has
-   * its own order. Only `stable` is paged by serial number, all others by place: what leaves them moves all that is behind it.
+   * Where a changed record moves: to the end or the front of its list, or not at all in a list ordered by creation or id; `shuffled` has
+   * another order in every run. Only `stable` pages by serial number. All others page by offset: a row that leaves moves all rows after it.
    */
   readonly order:
     | "toEnd"
@@ -241,12 +241,12 @@ export interface WorldSettings {
     | "byCreationDescending"
     | "byId"
     | "byIdDescending"
-  /** `updated_after`: `>=` or `>`, and the resolution it is compared with. */
+  /** How `updated_after` compares: `>=` or `>`, and its resolution in ms. */
   readonly inclusive: boolean
   readonly resolution: 1 | 1000
-  /** Plugins run that write. */
+  /** Plugins that write are active. */
   readonly plugins: boolean
-  /** Once all is quiet: a name that one record shows anew and others repeat, or two changes that are shown late. */
+  /** After the quiet phase: a new name that one record shows and others still repeat, or two changes that become visible late. */
   readonly epilogue: "none" | "siblings" | "late"
 }
 
@@ -261,7 +261,7 @@ export interface Plan {
 export const kindOf = (step: Step): MutationKind | FaultKind | TroubleKind =>
   "mutation" in step ? step.mutation : "fault" in step ? step.fault : step.trouble
 
-/** A step in words. */
+/** One line of text for a step. */
 export const describe = (step: Step): string => {
   const { at, ...rest } = step
   const details = Object.entries(rest).filter(([name, value]) =>

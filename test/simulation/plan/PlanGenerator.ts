@@ -1,5 +1,5 @@
 /**
- * Draws a plan from a seed. Every world has its own weights, so that one is full of deletes, another of broken pages, a
+ * Generates a plan from a seed. Every world has its own weights: one is full of deletes, another of broken pages, a
  * third of dying processes.
  */
 import { hash, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
@@ -20,17 +20,17 @@ import {
 
 const minute = 60_000
 
-const catalogue: WorldSettings["streams"] = [
+const availableStreams: WorldSettings["streams"] = [
   { integration: "greenhouse:acme", model: "ats.application" },
   { integration: "greenhouse:acme", model: "ats.tag" },
   { integration: "workday:acme", model: "hris.skill" }
 ]
 
-/** Mostly small, now and then ten times as much: a few kinds make the character of a world. */
+/** Mostly small, sometimes ten times as large, so that a few kinds dominate each world. */
 const weights = (random: SeededRandom, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, () => random.next() ** 3 * 10 + 0.05)
 
-/** What would end too many worlds at once is rarer. */
+/** Weights of kinds: those that would end too many worlds early are rare. */
 const rarity: Partial<Record<MutationKind | FaultKind | TroubleKind, number>> = {
   modelOff: 0.3,
   flagMany: 0.4,
@@ -59,7 +59,7 @@ const picker = <K extends MutationKind | FaultKind | TroubleKind>(random: Seeded
 
 const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
   const interval = random.int(1, 10) * minute
-  const streams = random.shuffled(catalogue).slice(0, random.int(1, 3))
+  const streams = random.shuffled(availableStreams).slice(0, random.int(1, 3))
   const overlapMin = random.int(2, 5) * minute
   const polls = Math.floor(random.int(24, 42) / streams.length)
   return {
@@ -82,30 +82,30 @@ const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
   }
 }
 
-/** Mostly none, else less than polls overlap, now and then so much that only a sweep can find the change (W3). */
+/** Mostly no lag; else less than the overlap of polls, or sometimes so long that only a sweep finds the change (W3). */
 const lagOf = (random: SeededRandom, { overlapMin }: WorldSettings): number => {
   if (random.boolean(0.7)) return 0
   return random.boolean(0.8) ? Math.floor(random.next() * (overlapMin - minute)) : random.int(10, 60) * minute
 }
 
 /**
- * How often a fault may come in a row. Five wrong `Date`s among nine answers, or two before there is a history, cannot be
- * told from a server whose clock really is another: what then holds is the sweep.
+ * How often a fault may happen in a row. Five wrong `Date`s in nine responses, or two before there is a history, cannot be
+ * distinguished from a server whose clock is really different; then only the sweep helps.
  */
 const mostInARow: Partial<Record<FaultKind, number>> = { dateWrong: 1 }
 
-/** What blocks a stream for longer than a world lasts comes towards its end. */
+/** Faults that block a stream for longer than a world runs; they happen towards the end. */
 const blocking: ReadonlySet<FaultKind> = new Set(["unauthorized", "permission", "unsupported", "inactive"])
 
-/** No world is sure to ask for ids, nor to go on once it is blocked. */
+/** Faults that may never happen in a world: it may never request ids, and it stops reading once it is blocked. */
 const uncertain: ReadonlySet<FaultKind> = new Set([...blocking, "idsIgnored", "idsEmpty", "idsFew"])
 
 /**
- * Our clock. Without a `Date` that can be believed it is all there is: a world in which it is wrong has one in each answer.
- * Both wrong at once is for the margin and the sweep.
+ * The state of the service's clock. Without a credible `Date` the service uses its own clock, so in a world with a wrong clock each
+ * response has a `Date`. If both were wrong at once, only the overlap and the sweep would help.
  */
 type Clock = "right" | "wrong" | "set"
-const byOurs: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateWrong"])
+const needsCorrectClock: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateWrong"])
 
 export const planOf = (seed: number): Plan => {
   const random = new SeededRandom(hash(`plan ${seed}`))
@@ -131,11 +131,11 @@ export const planOf = (seed: number): Plan => {
   }
   const kinds = new Set<FaultKind>()
   for (let left = random.int(6, 16); left > 0 || kinds.size < 8; left--) {
-    // the first few meet a request for certain: early, and on whatever page
+    // The first faults must reach a request: they start early, and on any page.
     const certain = kinds.size < 6
     const drawn = (): FaultKind => {
       const kind = fault()
-      return (clock !== "right" && byOurs.has(kind)) || (certain && uncertain.has(kind)) ? drawn() : kind
+      return (clock !== "right" && needsCorrectClock.has(kind)) || (certain && uncertain.has(kind)) ? drawn() : kind
     }
     const kind = drawn()
     kinds.add(kind)
@@ -155,7 +155,7 @@ export const planOf = (seed: number): Plan => {
   for (let left = random.int(0, 6); left > 0; left--) {
     const step: Trouble = { at: at(), trouble: trouble(), count: random.int(0, 6), value: random.next() }
     if (step.trouble !== "clock" || clock === "set") steps.push(step)
-    // a restored store may find out the same again, or not, and a new one never publishes: then somebody has to say what counts
+    // A restored store may find the same changes again or not, and a new one never publishes: then an operator has to adopt it.
     if (step.trouble !== "adopt" && replacing.has(step.trouble) && random.boolean(0.6)) {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(random.next() * (setting.duration - step.at)) })
     }
@@ -163,14 +163,14 @@ export const planOf = (seed: number): Plan => {
   return withPlugins(withBrokenBackfill({ seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }))
 }
 
-/** Of lists that are paged by place, some are in an order in which no change moves a record. */
+/** In some of the worlds that page by offset, changes do not move records. */
 const withOrder = (seed: number, setting: WorldSettings): WorldSettings => {
   const random = new SeededRandom(hash(`order ${seed}`))
   if (random.boolean(0.6)) return setting
   return { ...setting, order: random.pick(["byCreation", "byCreationDescending", "byId", "byIdDescending"]) }
 }
 
-/** In some worlds the process dies in the middle of the backfill, and the list moves before the next one reads on. */
+/** In some worlds the process dies during the backfill, and rows move before the next process continues. */
 const withBrokenBackfill = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`broken backfill ${plan.seed}`))
   const { setting, steps } = plan
@@ -197,12 +197,12 @@ const withBrokenBackfill = (plan: Plan): Plan => {
   }
 }
 
-/** After these the store is another one, or counts as one. */
+/** After these troubles the store is another one, or must be treated as one. */
 const replacing: ReadonlySet<TroubleKind> = new Set(["storeRestored", "storeLost", "storeFailedOver", "adopt"])
 
 /**
- * Of the worlds with applications some have plugins; they take twice as long. There no store is restored or adopted: what they wrote is in the world
- * then, and in no journal.
+ * Some worlds with applications run plugins; these worlds take twice as long. No store is restored or adopted in them, because the
+ * effects of lost writes would still be in the world, without a journal entry.
  */
 const withPlugins = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`plugins ${plan.seed}`))

@@ -1,9 +1,9 @@
-/** Keeps what was run and what came out in one page, a section for each command that writes to it. */
+/** Keeps the commands and their results on one page, with a section for each command that writes to it. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 
 const title = `# Fidelity
 
-Made by commands, not by hand: each section names the one that writes it. What the numbers mean stands in
+Commands generate this page: each section names its command. The numbers are explained in
 [simulation.md](simulation.md).
 `
 

@@ -1,19 +1,19 @@
-/** Takes steps out of a plan for as long as it still fails in the same way (delta debugging). */
+/** Removes steps from a plan while it still fails in the same way (delta debugging). */
 import type { Violation } from "../oracle/Oracle.ts"
 import type { Plan, Step } from "../plan/Plan.ts"
 import { simulate } from "../Simulation.ts"
 
-/** What a violation is, whichever record and time it concerns. */
+/** Identifies a violation regardless of its record and time. */
 export const signatureOf = ({ invariant, what }: Violation): string =>
   `${invariant} ${what.replace(/[1-9A-HJ-NP-Za-km-z]{24}/g, "…").replace(/\{.*\}|\d+/g, "#")}`
 
-/** At most `tries` lives. */
+/** Runs at most `tries` worlds. */
 export const shrink = (plan: Plan, tries = 400): Plan => {
-  const signs = new Set(simulate(plan).violations.map(signatureOf))
+  const signatures = new Set(simulate(plan).violations.map(signatureOf))
   let left = tries
   const fails = (steps: ReadonlyArray<Step>): boolean => {
     if (left-- <= 0) return false
-    return simulate({ ...plan, steps }).violations.some((violation) => signs.has(signatureOf(violation)))
+    return simulate({ ...plan, steps }).violations.some((violation) => signatures.has(signatureOf(violation)))
   }
   let steps = plan.steps
   let parts = 2

@@ -1,4 +1,4 @@
-/** What many worlds were made of, and how they ended. */
+/** Statistics of many worlds: the kinds of steps in them, and how they ended. */
 import { faults, mutations, troubles } from "../plan/Plan.ts"
 import type { Verdict } from "../Simulation.ts"
 
@@ -54,7 +54,7 @@ export class Statistics {
     }
   }
 
-  /** For the page of results. */
+  /** The section for docs/fidelity.md. */
   markdown(from: number): string {
     const { failed, perWorld, seconds, worlds } = this.summary()
     const kinds = (names: ReadonlyArray<string>) => names.map((kind) => `${kind} ${this.#kinds[kind] ?? 0}`).join(", ")
@@ -71,9 +71,9 @@ export class Statistics {
       "",
       `Mutations: ${kinds(mutations)}.`,
       "",
-      `Requests that met a fault of the API: ${kinds(faults)}.`,
+      `Requests with a fault of the API: ${kinds(faults)}.`,
       "",
-      `Troubles of ours: ${kinds(troubles)}.`
+      `Troubles of the service: ${kinds(troubles)}.`
     ].join("\n")
   }
 
@@ -89,7 +89,7 @@ export class Statistics {
         `${name.padEnd(20)}${[least, median, most].map((value) => String(value).padStart(8)).join("")}`
       )
     ]
-    const families = { mutations, "faults of the API": faults, "troubles of ours": troubles }
+    const families = { mutations, "faults of the API": faults, "troubles of the service": troubles }
     for (const [family, kinds] of Object.entries(families)) {
       lines.push("", `${family}: ${kinds.map((kind) => `${kind} ${this.#kinds[kind] ?? 0}`).join(", ")}`)
     }

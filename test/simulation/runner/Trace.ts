@@ -1,4 +1,4 @@
-/** What a world went through, line by line: for whoever looks for the reason of a violation. */
+/** Describes the responses and commits of a world, line by line, to find the cause of a violation. */
 import type { CommittedTransaction, Process } from "../service/Process.ts"
 import type { ServedPage } from "../world/FaultyApi.ts"
 
@@ -7,18 +7,18 @@ export const minutes = (at: number, start: number): string => `${((at - start) /
 
 const short = (id: string): string => id.slice(0, 5)
 
-/** Rows are written `<record>:<state>`, `†` = shown as deleted. */
+/** A row is written `<record>:<state>`; `†` marks a state shown as deleted. */
 export const describePage = (process: Process, delivery: ServedPage): string => {
   const { copies, last, request, table } = delivery
   const rows = copies.map(({ hasId, row, state }) =>
     `${hasId ? "" : "nameless "}${short(row.id)}:${state}${row.history[state]!.live ? "" : "†"}`
   )
-  const asked = request.ids !== null
+  const requested = request.ids !== null
     ? `${request.ids.length} ids`
     : request.updatedAfter === null
     ? "all"
     : `after ${new Date(request.updatedAfter).toISOString().slice(11, 19)}`
-  return `process ${process.number}  ${request.priority} ${table.model} ${asked} page ${request.cursor ?? "first"}${
+  return `process ${process.number}  ${request.priority} ${table.model} ${requested} page ${request.cursor ?? "first"}${
     last ? " (last)" : ""
   }: ${rows.join(" ") || "nothing"}`
 }
@@ -27,7 +27,7 @@ export const describeCommit = (
   process: Process,
   { after, before, events, key, pending }: CommittedTransaction
 ): string => {
-  const happened = [
+  const changes = [
     ...events.map(({ id, kind, origin, version }) => `${kind} ${short(id)} v${version} (${origin})`),
     ...[...pending].map(([id, row]) => `${short(id)} ${row === null ? "no longer pending" : `pending: ${row.status}`}`),
     ...(after.watermark === before.watermark
@@ -39,5 +39,5 @@ export const describeCommit = (
     ...(after.failing === null ? [] : [`failing: ${after.failing.message}`]),
     ...(after.blocked === null ? [] : [`blocked: ${after.blocked.reason}`])
   ]
-  return `process ${process.number}    committed ${key.model}: ${happened.join("; ") || "nothing new"}`
+  return `process ${process.number}    committed ${key.model}: ${changes.join("; ") || "nothing new"}`
 }

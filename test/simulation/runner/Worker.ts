@@ -1,4 +1,4 @@
-/** A process that lives through the worlds it is told to, one after the other, and sends each verdict. */
+/** A worker process that runs the requested worlds one after the other, and sends each verdict. */
 import { planOf } from "../plan/PlanGenerator.ts"
 import { simulate } from "../Simulation.ts"
 

@@ -1,4 +1,4 @@
-/** Spreads worlds over processes, one for each core. */
+/** Distributes worlds over processes, one for each core. */
 import { fork } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
@@ -11,18 +11,18 @@ export interface WorkerPoolOptions {
   /** Processes; by default one for each core. */
   readonly processes?: number
   readonly onVerdict: (verdict: Verdict) => void
-  /** Asked before each world: true ends it. */
+  /** Checked before each world: true ends the run. */
   readonly enough?: () => boolean
 }
 
 /**
- * The first seed of a run that was given none: one that hardly anybody has run. A range that was used while the code was written
- * finds nothing more.
+ * The first seed of a run without `--from`: random, so that hardly anyone has run it before. The worlds that were run while the code
+ * was written find nothing more.
  */
 export const randomFirstSeed = (): number => 1_000_000 + Math.floor(Math.random() * 1_000_000_000)
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-/** Worlds under way in one process: the next is there when one ends. */
+/** Worlds queued in one process, so that the next one is ready when one ends. */
 const worldsPerWorker = 2
 
 export const runWorlds = async (
@@ -39,7 +39,7 @@ export const runWorlds = async (
           env: { ...process.env, ...(mutant === undefined ? {} : { ROLLCALL_MUTANT: mutant }) }
         })
         let open = 0
-        const give = () => {
+        const sendNext = () => {
           if (next < end && !enough()) {
             open++
             worker.send(next++)
@@ -48,11 +48,11 @@ export const runWorlds = async (
         worker.on("message", (verdict: Verdict) => {
           open--
           onVerdict(verdict)
-          give()
+          sendNext()
         })
         worker.on("error", reject)
         worker.on("exit", (code) => code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`)))
-        for (let i = 0; i < worldsPerWorker; i++) give()
+        for (let i = 0; i < worldsPerWorker; i++) sendNext()
       })
   )
   await Promise.all(workers)

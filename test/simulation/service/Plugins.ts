@@ -1,9 +1,9 @@
 /**
- * Plugins that get in each other's way: two that undo each other's tag, and two whose effects must not be doubled, one of
+ * Plugins that conflict: two that undo each other's tag, and two whose writes must not be doubled, one of
  * them in batches that are replayed.
  *
  * Gotchas
- * - A referral is told by its e-mail address: one for each event that it answers, and friend.
+ * - A referral is identified by its e-mail address: one for each combination of event and friend.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -38,7 +38,7 @@ const remover = Plugin.make("remover").on(
     })
 )
 
-/** Two friends, one after the other: the second is referred by whoever still has the delivery. */
+/** Refers two friends, one after the other: a second process may refer the second one after a takeover. */
 const referrer = Plugin.make("referrer").on(
   "ats.application.hired",
   {},
@@ -55,10 +55,10 @@ const referrer = Plugin.make("referrer").on(
     })
 )
 
-/** E-mail addresses of those whom the batches introduce. */
+/** Ends the e-mail addresses of candidates that the batch handler creates. */
 export const introduced = "@introductions.example"
 
-/** A friend for each event of a batch, in a step that is named by the event. */
+/** Creates one application for each event of a batch, in a step named after the event. */
 const introducer = Plugin.make("introducer").batch(
   "ats.application.hired",
   { as: "batches", size: 3, within: "10 minutes" },

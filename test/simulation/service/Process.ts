@@ -1,13 +1,13 @@
 /**
- * One process of the service: capture, relay, its view of the store and the sink, its clock, and every way to die.
- * Hides how a kill is made of what runs on in this process.
+ * One process of the service: capture, relay, its access to store and sink, its clock, and every way to die.
+ * Hides how a kill is simulated for fibers that still run.
  *
  * Invariants
- * 1. Of a killed process nothing has effect any more: whatever it asks of store, sink or API never returns.
- * 2. A kill before a commit rolls the transaction back, as a database does with a client that is gone.
+ * 1. A killed process has no further effect: its requests to store, sink or API never return.
+ * 2. A kill before a commit rolls the transaction back, as a database does when a client disconnects.
  *
  * Gotchas
- * - What a transaction writes is told to the oracle only once it is committed.
+ * - The oracle learns of a transaction's writes only after the commit.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -39,31 +39,31 @@ import type { VirtualTime } from "../world/VirtualTime.ts"
 import { plugins } from "./Plugins.ts"
 import type { SimulatedSink } from "./SimulatedSink.ts"
 
-/** What one transaction left behind. */
+/** The changes of one transaction. */
 export interface CommittedTransaction {
   readonly key: StreamKey
   readonly owner: Owner
   readonly before: StreamState
   after: StreamState
   readonly events: Array<NewEvent>
-  /** The same, and those of what is derived, in the order of the log. */
+  /** The same events and those of derived records, in log order. */
   readonly log: Array<LoggedEvent>
-  /** null: dropped. */
+  /** null: no longer pending. */
   readonly pending: Map<string, Pending | null>
   quarantined: number
-  /** Opened, or changed. */
+  /** Opened or changed holds. */
   readonly holds: Array<Hold>
-  /** Who is no longer owed a re-read. */
+  /** Records that are no longer stale. */
   readonly refreshed: Array<string>
 }
 
-/** Who watches all processes. */
+/** Observes all processes. */
 export interface ProcessObserver {
   readonly pageServed: (process: Process, delivery: ServedPage) => void
   readonly ownerClaimed: (owner: Owner) => void
-  /** A write may leave in its name. */
+  /** A write may be sent for this owner. */
   readonly writeAllowed: (owner: Owner) => void
-  /** It leaves. */
+  /** A write is sent. */
   readonly writeSent: (owner: Owner) => void
   readonly committed: (process: Process, written: CommittedTransaction) => void
 }
@@ -73,21 +73,21 @@ type InjectedFailure = "killBefore" | "killAfter" | "away" | "unsure"
 export interface Environment {
   readonly time: VirtualTime
   readonly api: FaultyApi
-  /** The one there is now; a process keeps the one it began with. */
+  /** Returns the current store; a process keeps the one it started with. */
   readonly store: () => Store["Service"]
   /** null: no plugin runs. */
   readonly deliveries: (() => Deliveries["Service"]) | null
   readonly simulatedSink: SimulatedSink
   readonly setting: WorldSettings
   readonly observer: ProcessObserver
-  /** Our clock − theirs, ms. */
+  /** The service's clock minus the API's clock, ms. */
   readonly skew: () => number
   readonly onKilled: (process: Process) => void
 }
 
 const storeUnavailable = new StoreError({ reason: new Unavailable({ operation: "simulated", cause: null }) })
 
-const nobody = HttpClient.make(() => Effect.die(new Error("no plugin asks anybody but the API")))
+const unexpectedClient = HttpClient.make(() => Effect.die(new Error("plugins must send requests to the API only")))
 const active = ({ integration }: StreamKey): IntegrationState => ({
   id: integration,
   account: "default",
@@ -102,34 +102,34 @@ const active = ({ integration }: StreamKey): IntegrationState => ({
 
 export class Process {
   readonly number: number
-  /** What a dead process waits for, until it is buried. */
-  readonly #burial = Deferred.makeUnsafe<void>()
-  readonly #nothing = Effect.andThen(Deferred.await(this.#burial), Effect.interrupt)
-  readonly #around: Environment
-  readonly #held: Store["Service"]
+  /** A dead process waits for this until it is disposed. */
+  readonly #disposed = Deferred.makeUnsafe<void>()
+  readonly #untilDisposed = Effect.andThen(Deferred.await(this.#disposed), Effect.interrupt)
+  readonly #environment: Environment
+  readonly #ownStore: Store["Service"]
   readonly #scope = Effect.runSync(Scope.make())
   #dead = false
-  /** In whose name it delivers. */
+  /** The owner of the delivery scope in this process. */
   #delivers: Owner | null = null
   #running: Fiber.Fiber<unknown> | null = null
   #commits = 0
-  #traps: Array<{ readonly at: number; readonly trap: InjectedFailure }> = []
+  #failures: Array<{ readonly at: number; readonly failure: InjectedFailure }> = []
   #appended = Deferred.makeUnsafe<void>()
   capture: Capture.Capture["Service"] | null = null
 
-  constructor(number: number, around: Environment) {
+  constructor(number: number, environment: Environment) {
     this.number = number
-    this.#around = around
-    this.#held = around.store()
+    this.#environment = environment
+    this.#ownStore = environment.store()
   }
 
   get dead(): boolean {
     return this.#dead
   }
 
-  /** Builds the service and lets it run. */
+  /** Builds the service and starts it. */
   start(): void {
-    const { setting, time } = this.#around
+    const { setting, time } = this.#environment
     const streams = setting.streams.map((stream) => ({
       ...stream,
       ...(setting.candidates && stream.model === "ats.application"
@@ -148,7 +148,7 @@ export class Process {
       Layer.provide(Layer.succeedContext(
         Context.make(Store, this.#store()).pipe(
           Context.add(Source, this.#source()),
-          Context.add(Sink, this.#around.simulatedSink.sink(this))
+          Context.add(Sink, this.#environment.simulatedSink.sink(this))
         )
       ))
     )
@@ -163,15 +163,15 @@ export class Process {
         )
         return Effect.andThen(assigned, capture.run)
       }),
-      // a fenced process ends; its relay has been told in its own way
+      // a fenced process ends; its relay handles the fencing itself
       Effect.ignore
     )
     this.#running = Effect.runFork(this.within(run), { scheduler: time })
   }
 
-  /** Runs something with this process' clock and random numbers. */
+  /** Runs an effect with this process's clock and random numbers. */
   within<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
-    const { setting, skew, time } = this.#around
+    const { setting, skew, time } = this.#environment
     return effect.pipe(
       Effect.provideService(Clock.Clock, time.clock(skew)),
       Effect.provideService(References.MinimumLogLevel, "None"),
@@ -182,13 +182,13 @@ export class Process {
   kill(): void {
     if (this.#dead) return
     this.#dead = true
-    this.#around.onKilled(this)
+    this.#environment.onKilled(this)
   }
 
-  /** Stops in good order, at most ten seconds long. */
+  /** Stops cleanly, in at most ten seconds. */
   stop(): void {
     if (this.#dead) return
-    const { time } = this.#around
+    const { time } = this.#environment
     const end = Effect.andThen(
       this.#running === null ? Effect.void : Fiber.interrupt(this.#running),
       Scope.close(this.#scope, Exit.void)
@@ -197,31 +197,31 @@ export class Process {
     this.#dead = true
   }
 
-  /** Lets go of what a dead process holds; it does nothing more. */
+  /** Releases the resources of a dead process; it does nothing more. */
   dispose(): void {
-    Deferred.doneUnsafe(this.#burial, Effect.void)
-    const { time } = this.#around
+    Deferred.doneUnsafe(this.#disposed, Effect.void)
+    const { time } = this.#environment
     time.run(this.within(Scope.close(this.#scope, Exit.void)), time.now)
   }
 
-  /** Springs at the commit of the `count`th transaction from now on. */
-  injectFailure(trap: InjectedFailure, count: number): void {
-    this.#traps.push({ at: this.#commits + 1 + count, trap })
+  /** Injects a failure into the commit of the `count`th transaction from now on. */
+  injectFailure(failure: InjectedFailure, count: number): void {
+    this.#failures.push({ at: this.#commits + 1 + count, failure })
   }
 
-  /** Passes while the process lives; afterwards nothing comes back. */
+  /** Runs an effect while the process lives; afterwards it never returns. */
   whileAlive<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() =>
       this.#dead
-        ? this.#nothing
-        : Effect.onExit(effect, () => Effect.suspend(() => this.#dead ? this.#nothing : Effect.void))
+        ? this.#untilDisposed
+        : Effect.onExit(effect, () => Effect.suspend(() => this.#dead ? this.#untilDisposed : Effect.void))
     )
   }
 
   #source(): Source["Service"] {
-    const { api, skew, time, observer } = this.#around
+    const { api, skew, time, observer } = this.#environment
     const delivered = (delivery: ServedPage) => {
-      // what plugins ask for is no reading
+      // requests of plugins belong to no run
       if (!this.#dead && delivery.request.priority !== "write") observer.pageServed(this, delivery)
     }
     const source = api.source(() => time.now + skew(), delivered, {
@@ -237,11 +237,11 @@ export class Process {
   }
 
   #store(): Store["Service"] {
-    const store = this.#held
-    const { observer } = this.#around
+    const store = this.#ownStore
+    const { observer } = this.#environment
     return {
       ...store,
-      integrations: Effect.succeed(this.#around.setting.streams.map(active)),
+      integrations: Effect.succeed(this.#environment.setting.streams.map(active)),
       takeOwnership: (scope) =>
         this.whileAlive(Effect.tap(store.takeOwnership(scope), (owner) =>
           Effect.sync(() => {
@@ -257,51 +257,51 @@ export class Process {
       logRange: this.whileAlive(store.logRange),
       readerPosition: (reader) => this.whileAlive(store.readerPosition(reader)),
       saveReaderPosition: (...args) => this.whileAlive(store.saveReaderPosition(...args)),
-      // The store looks every second whether another process appended; here that would be a day's worth of looking.
+      // The store checks every second whether another process appended; in virtual time that would be a day of checks.
       awaitLog: (after) => this.whileAlive(this.#awaitLog(after)),
       transact: (owner, key, body) => this.whileAlive(this.#transact(owner, key, body))
     }
   }
 
   #engine(): Layer.Layer<never, never, Store | Source> {
-    const { deliveries } = this.#around
+    const { deliveries } = this.#environment
     if (deliveries === null) return Layer.empty
     return Layer.effectDiscard(Engine).pipe(
       Layer.provide(Engine.layer({ plugins, retention: Duration.days(7) })),
       Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries()))),
-      Layer.provide(Layer.succeed(HttpClient.HttpClient, nobody))
+      Layer.provide(Layer.succeed(HttpClient.HttpClient, unexpectedClient))
     )
   }
 
-  /** Each call that writes is one transaction: a trap may spring at any. */
-  #deliveries(held: Deliveries["Service"]): Deliveries["Service"] {
-    const trapped = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
+  /** Each call that writes is one transaction: a failure may be injected into any of them. */
+  #deliveries(deliveries: Deliveries["Service"]): Deliveries["Service"] {
+    const withFailures = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
       this.whileAlive(Effect.suspend(() => {
         const number = ++this.#commits
-        const trap = this.#traps.find(({ at }) => at === number)?.trap
-        if (trap === "killBefore") this.kill()
-        if (trap === "killBefore" || trap === "away") return Effect.fail(storeUnavailable)
+        const failure = this.#failures.find(({ at }) => at === number)?.failure
+        if (failure === "killBefore") this.kill()
+        if (failure === "killBefore" || failure === "away") return Effect.fail(storeUnavailable)
         return Effect.flatMap(effect, (result) => {
-          if (trap === "killAfter") this.kill()
-          return trap === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result)
+          if (failure === "killAfter") this.kill()
+          return failure === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result)
         })
       }))
     return {
-      ...held,
-      registerHandlers: (...args) => trapped(held.registerHandlers(...args)),
-      dispatch: (...args) => trapped(held.dispatch(...args)),
-      settleAndClaim: (...args) => trapped(held.settleAndClaim(...args)),
+      ...deliveries,
+      registerHandlers: (...args) => withFailures(deliveries.registerHandlers(...args)),
+      dispatch: (...args) => withFailures(deliveries.dispatch(...args)),
+      settleAndClaim: (...args) => withFailures(deliveries.settleAndClaim(...args)),
       begin: (fence, intent) =>
-        trapped(Effect.tap(held.begin(fence, intent), ({ _tag }) =>
+        withFailures(Effect.tap(deliveries.begin(fence, intent), ({ _tag }) =>
           Effect.sync(() => {
-            if (_tag === "Begun") this.#around.observer.writeAllowed(fence.owner)
+            if (_tag === "Begun") this.#environment.observer.writeAllowed(fence.owner)
           }))),
-      finish: (...args) => trapped(held.finish(...args)),
-      withdraw: (...args) => trapped(held.withdraw(...args)),
-      check: (fence) => this.whileAlive(held.check(fence)),
-      entries: (positions) => this.whileAlive(held.entries(positions)),
-      result: (key) => this.whileAlive(held.result(key)),
-      prune: (before) => this.whileAlive(held.prune(before))
+      finish: (...args) => withFailures(deliveries.finish(...args)),
+      withdraw: (...args) => withFailures(deliveries.withdraw(...args)),
+      check: (fence) => this.whileAlive(deliveries.check(fence)),
+      entries: (positions) => this.whileAlive(deliveries.entries(positions)),
+      result: (key) => this.whileAlive(deliveries.result(key)),
+      prune: (before) => this.whileAlive(deliveries.prune(before))
     }
   }
 
@@ -309,13 +309,13 @@ export class Process {
     return Effect.suspend(() => {
       const next = this.#appended
       return Effect.flatMap(
-        this.#held.logRange,
+        this.#ownStore.logRange,
         ({ newest }) => newest > after ? Effect.void : Effect.andThen(Deferred.await(next), this.#awaitLog(after))
       )
     })
   }
 
-  /** The log has grown, by whichever process. */
+  /** Called when any process appended to the log. */
   appended(): void {
     const waiting = this.#appended
     this.#appended = Deferred.makeUnsafe<void>()
@@ -327,26 +327,26 @@ export class Process {
     key: StreamKey,
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ): Effect.Effect<A, E | StoreError> {
-    const store = this.#held
-    const { observer } = this.#around
+    const store = this.#ownStore
+    const { observer } = this.#environment
     return Effect.suspend(() => {
       const number = ++this.#commits
-      const trap = this.#traps.find(({ at }) => at === number)?.trap
+      const failure = this.#failures.find(({ at }) => at === number)?.failure
       let written: CommittedTransaction | undefined
       const watched = store.transact(owner, key, (tx) => {
         const watch = watchTransaction(owner, key, tx)
         written = watch.written
-        return trap === "killBefore" || trap === "away"
+        return failure === "killBefore" || failure === "away"
           ? Effect.andThen(body(watch.tx), Effect.fail(storeUnavailable))
           : body(watch.tx)
       })
       return Effect.onExit(watched, (exit) =>
         Effect.suspend(() => {
           if (Exit.isSuccess(exit) && written !== undefined) observer.committed(this, written)
-          if (trap === "killBefore" || trap === "killAfter") this.kill()
+          if (failure === "killBefore" || failure === "killAfter") this.kill()
           return Effect.void
         })).pipe(
-          Effect.flatMap((result) => trap === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result))
+          Effect.flatMap((result) => failure === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result))
         )
     })
   }

@@ -1,7 +1,7 @@
 /**
- * What stands at the other end of the relay: takes a batch and remembers the last of it in one step, as Kafka does with
- * its transactions, keeps the newest of each record, as a compacted topic does, fences whoever opened it before, and fails
- * when told to.
+ * The simulated sink of the relay. It stores a batch and its position in one step, as Kafka does with
+ * transactions, keeps the newest entry of each record, as a compacted topic does, fences the process that opened it before, and
+ * fails on request.
  */
 import * as Effect from "effect/Effect"
 import type { LogEntry, LogIdentity } from "../../../src/domain/ChangeEvent.ts"
@@ -18,7 +18,7 @@ import {
   Unreachable
 } from "../../../src/publish/Sink.ts"
 
-/** Who sends, as far as the simulatedSink is concerned. */
+/** The process that sends. */
 interface Sender {
   readonly kill: () => void
   readonly whileAlive: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
@@ -32,56 +32,56 @@ const unreachable = new SinkError({ reason: new Unreachable({ message: "simulate
 
 export class SimulatedSink {
   readonly entries: Array<LogEntry> = []
-  /** The newest of each record that is not deleted. */
+  /** The newest entry of each record that is not deleted. */
   readonly latest = new Map<string, LogEntry>()
   #published: SinkCheckpoint | null = null
 
-  /** Newest generation it has seen. */
+  /** The newest published generation. */
   get generation(): number {
     return this.#published?.generation ?? 0
   }
 
-  /** Whether what it has was published by another store than this one, which was not adopted in a later generation since. */
+  /** Whether another store published the sink's entries, and this store was not adopted in a later generation since. */
   isForeign({ generation, store }: LogIdentity): boolean {
     return this.#published !== null && this.#published.store !== store && generation <= this.generation
   }
 
   #openings = 0
   #batches = 0
-  #traps: Array<{ readonly at: number; readonly trap: InjectedFailure }> = []
+  #failures: Array<{ readonly at: number; readonly failure: InjectedFailure }> = []
 
-  /** Springs at the `count`th batch from now on. */
-  injectFailure(trap: InjectedFailure, count: number): void {
-    this.#traps.push({ at: this.#batches + 1 + count, trap })
+  /** Injects a failure into the `count`th batch from now on. */
+  injectFailure(failure: InjectedFailure, count: number): void {
+    this.#failures.push({ at: this.#batches + 1 + count, failure })
   }
 
   clearFailures(): void {
-    this.#traps = []
+    this.#failures = []
   }
 
   sink(sender: Sender): Sink["Service"] {
-    let mine = 0
+    let ownOpening = 0
     const fenced = () => new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) })
     return {
       open: (identity) =>
         sender.whileAlive(Effect.suspend(() => {
-          mine = ++this.#openings
+          ownOpening = ++this.#openings
           const foreign = findForeignStore(identity, this.#published)
           return foreign === null ? Effect.succeed(this.#published) : Effect.fail(new SinkError({ reason: foreign }))
         })),
       publish: (identity, batch, reached = checkpointOf(batch)) =>
         sender.whileAlive(Effect.suspend(() => {
-          if (mine !== this.#openings) return Effect.fail(fenced())
+          if (ownOpening !== this.#openings) return Effect.fail(fenced())
           const number = ++this.#batches
-          const trap = this.#traps.find(({ at }) => at === number)?.trap
-          if (trap === "killBefore") sender.kill()
-          if (trap === "killBefore" || trap === "away") return Effect.fail(unreachable)
+          const failure = this.#failures.find(({ at }) => at === number)?.failure
+          if (failure === "killBefore") sender.kill()
+          if (failure === "killBefore" || failure === "away") return Effect.fail(unreachable)
           this.#take(identity, batch, reached)
-          if (trap === "killAfter") sender.kill()
-          return trap === "unsure" ? Effect.fail(unreachable) : Effect.void
+          if (failure === "killAfter") sender.kill()
+          return failure === "unsure" ? Effect.fail(unreachable) : Effect.void
         })),
       publishProgress: () =>
-        sender.whileAlive(Effect.suspend(() => mine === this.#openings ? Effect.void : Effect.fail(fenced()))),
+        sender.whileAlive(Effect.suspend(() => ownOpening === this.#openings ? Effect.void : Effect.fail(fenced()))),
       reconcile: (_, streams, lacking) => {
         const names = new Set(streams.map(streamName))
         const own = [...this.latest.values()].filter((entry) => names.has(streamName(entry)))

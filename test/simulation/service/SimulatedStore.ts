@@ -1,10 +1,10 @@
 /**
- * A store that can be copied and replaced by its copy: by an operator, while nothing runs, or under the processes that run,
+ * A store that can be copied and replaced by its copy: by an operator while no process runs, or under running processes,
  * as in a failover. Hides the files and the connections.
  *
  * Gotchas
- * - In a failover the clients of before meet the copy with their next statement, and know what they committed; whoever
- *   starts then opens the copy and knows nothing.
+ * - In a failover the existing clients reach the copy with their next statement, and know their own commits. A process
+ *   that starts later opens the copy and knows nothing.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,7 @@ import type { VirtualTime } from "../world/VirtualTime.ts"
 type Services = Context.Context<Store | Deliveries | SqlClient.SqlClient | Health.Health>
 type Session = Effect.Success<ReturnType<typeof Sqlite.session>>
 
-/** What processes note of their commits, as in PostgreSQL. */
+/** Processes track their commits, as in PostgreSQL. */
 const dialect: CommitTracker.Dialect = {
   ready: "SELECT 1",
   wrote: "TRUE",
@@ -44,10 +44,10 @@ export class SimulatedStore {
   readonly #scope = Effect.runSync(Scope.make())
   #directory: string | null = null
   #copies = 0
-  /** What the clients of now are connected to. */
+  /** The connection of the current clients. */
   #line: { session: Session }
   #services: Services
-  /** Before the failover that nobody has settled yet. */
+  /** The state before a failover that is still undecided. */
   #before: { readonly line: { session: Session }; readonly session: Session; readonly services: Services } | null = null
 
   constructor(time: VirtualTime) {
@@ -64,7 +64,7 @@ export class SimulatedStore {
     return Context.get(this.#services, Deliveries)
   }
 
-  /** Copies the store as it stands. */
+  /** Copies the store in its current state. */
   copy(): string {
     this.#directory ??= mkdtempSync(join(tmpdir(), "rollcall-simulation-"))
     const file = join(this.#directory, `copy-${++this.#copies}.db`)
@@ -73,18 +73,18 @@ export class SimulatedStore {
     return file
   }
 
-  /** From now on the store is the one in `file`. */
+  /** Replaces the store by the one in `file`. */
   restore(file: string): void {
     this.#before = null
     this.#line = { session: this.#session(file) }
     this.#services = this.#serve()
   }
 
-  /** From now on the copy in `file` answers everybody; whether it lacks anything. */
+  /** Lets the copy in `file` answer all clients; returns whether it lacks commits. */
   failOver(file: string): boolean {
     const copy = this.#session(file)
     const { session } = this.#line
-    if (this.#noted(copy) === this.#noted(session)) {
+    if (this.#commitCounters(copy) === this.#commitCounters(session)) {
       this.#line.session = copy
       return false
     }
@@ -95,7 +95,7 @@ export class SimulatedStore {
     return true
   }
 
-  /** The store of before the failover answers again. */
+  /** Ends the failover: the previous store answers again. */
   failBack(): void {
     if (this.#before === null) return
     const { line, services, session } = this.#before
@@ -105,7 +105,7 @@ export class SimulatedStore {
     this.#before = null
   }
 
-  #noted({ connection }: Session): string {
+  #commitCounters({ connection }: Session): string {
     const slots = connection.execute(
       "SELECT process, slot, counter FROM commit_counters ORDER BY process, slot",
       [],
@@ -114,12 +114,12 @@ export class SimulatedStore {
     return JSON.stringify(this.#time.run(slots, Infinity))
   }
 
-  /** From now on the store is a new, empty one. */
+  /** Replaces the store by a new, empty one. */
   replace(): void {
     this.restore(":memory:")
   }
 
-  /** As whoever starts next finds it: a store tells its identity once. */
+  /** Reopens the store for the next process: an open store keeps the identity that it read first. */
   reopen(): void {
     const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
     const layer = SqlDeliveries.layer.pipe(
@@ -135,31 +135,31 @@ export class SimulatedStore {
   }
 
   #session(file: string): Session {
-    const made = Effect.tap(Sqlite.session({ file }), ({ connection }) =>
+    const opened = Effect.tap(Sqlite.session({ file }), ({ connection }) =>
       Effect.forEach([
         `CREATE TABLE IF NOT EXISTS commit_counters (
           process text NOT NULL, slot integer NOT NULL, counter integer NOT NULL, updated_on text NOT NULL,
           PRIMARY KEY (process, slot))`,
-        // processes die in this simulation, machines do not: waiting for a disk would be a fifth of its time
+        // Processes die in this simulation, machines do not: waiting for a disk would take a fifth of the run time.
         "PRAGMA synchronous = OFF"
       ], (sql) => connection.execute(sql, [], undefined)))
-    const session = this.#time.run(Scope.provide(made, this.#scope), Infinity)
+    const session = this.#time.run(Scope.provide(opened, this.#scope), Infinity)
     if (session === undefined) throw new Error("the store did not open")
     return session
   }
 
-  /** The services of a process that begins now. */
+  /** The services of a process that starts now. */
   #serve(): Services {
     const line = this.#line
     const client = Layer.effect(
       SqlClient.SqlClient,
       Effect.gen(function*() {
-        const witness = CommitTracker.make(dialect)
+        const tracker = CommitTracker.make(dialect)
         return yield* SqlClient.make({
           ...SqlClient.makeSqliteAcquirers({
             connection: Effect.suspend(() => {
               const { connection } = line.session
-              return Effect.as(witness.verify(connection, connection), connection)
+              return Effect.as(tracker.verify(connection, connection), connection)
             }),
             semaphore: yield* Semaphore.make(1),
             isTransaction: () => line.session.isTransaction()
@@ -168,7 +168,7 @@ export class SimulatedStore {
           driver: "node-sqlite",
           beginTransaction: "BEGIN IMMEDIATE",
           commit: (connection) =>
-            witness.committing(connection, () => Effect.asVoid(connection.execute("COMMIT", [], undefined))),
+            tracker.committing(connection, () => Effect.asVoid(connection.execute("COMMIT", [], undefined))),
           prepareTransactionControls: true,
           spanAttributes: []
         })

@@ -1,10 +1,10 @@
 /**
- * The world as a `Source` that does all the wrong things of a plan: hides paging, cursors, and which fault meets which
- * request. Tells the oracle what it really handed out.
+ * The world as a `Source` that applies the faults of a plan. Hides paging, cursors, and which fault applies to which
+ * request. Reports to the oracle which rows each response really contained.
  *
  * Gotchas
- * - A cursor is a place in a list that moves; only a stable list is paged by serial number.
- * - An answer is made in the middle of its request and handed out at the end: what it says may be old by then.
+ * - A cursor is an offset in a list whose rows move; only a stable list pages by serial number.
+ * - A response is made in the middle of its request and delivered at the end, so its content may be outdated by then.
  */
 import * as Effect from "effect/Effect"
 import { type WriteBody, type WriteData, type WriteName, writes } from "../../../src/api/Writes.ts"
@@ -35,11 +35,11 @@ import type { Fault, FaultKind, Plan, WorldSettings, WriteFault } from "../plan/
 import type { VirtualTime } from "./VirtualTime.ts"
 import type { JsonObject, Row, Table, World } from "./World.ts"
 
-/** A row as it was handed out: which of the states of its record it was. */
+/** A row of a response, with the index of the record's state. */
 export interface ServedRow {
   readonly row: Row
   readonly state: number
-  /** With an id, so that it can be told whose it is. */
+  /** False: the id was removed, so that the row cannot be assigned to its record. */
   readonly hasId: boolean
 }
 
@@ -47,25 +47,25 @@ export interface ServedPage {
   readonly table: Table
   readonly request: PageRequest
   readonly copies: ReadonlyArray<ServedRow>
-  /** What belonged on the page, or behind it, and a fault kept away. */
+  /** Rows that belonged on the page, or after it, and that a fault removed. */
   readonly missingRows: ReadonlyArray<Row>
   readonly last: boolean
-  /** Server ms at which the request was made. */
+  /** Server ms at which the request was sent. */
   readonly requestedAt: number
   readonly faults: ReadonlyArray<FaultKind>
 }
 
-/** What a write did to the world. */
+/** The effect of a plugin's write on the world. */
 export interface WriteEffect {
   readonly integration: string
   readonly write: WriteName
-  /** Of the candidate that was tagged, or of the application that was created. */
+  /** Id of the tagged candidate, or of the created application. */
   readonly id: string
   /** Of a created application. */
   readonly email: string | null
 }
 
-/** What a request may answer with; faults turn one into another. */
+/** A response that faults may change. */
 interface Draft {
   copies: Array<ServedRow>
   next: string | null
@@ -86,7 +86,7 @@ const refusals: Partial<Record<FaultKind, () => SourceError["reason"]>> = {
   lost: () => new Transient(detail)
 }
 
-/** Which requests a fault can meet: those of lists, those for ids, or both. */
+/** True: the fault applies only to requests for ids; false: only to lists; absent: to both. */
 const appliesToIds: Partial<Record<FaultKind, boolean>> = {
   idsIgnored: true,
   idsEmpty: true,
@@ -98,26 +98,26 @@ const appliesToIds: Partial<Record<FaultKind, boolean>> = {
   expired: false,
   filterIgnored: false,
   filterEmpty: false,
-  // who asks for a record by its id and gets an old copy has nobody left to ask
+  // A request for an id that returned an old copy could not be corrected by any other request.
   stale: false,
-  // of an answer to ids only the service's own limits leave something out: see idsFew
+  // A response for ids omits rows only because of the service's own limits: see idsFew.
   dropped: false
 }
 
 const timeoutMillis = 30_000
 const lost = new SourceError({ reason: new Transient(detail) })
 const notSent = new SourceError({ reason: new Transient({ ...detail, notSent: true }) })
-const refused = new SourceError({ reason: new Rejected(detail) })
+const writeRejected = new SourceError({ reason: new Rejected(detail) })
 const limited = new SourceError({ reason: new RateLimited({ ...detail, retryAfter: null }) })
-/** How long a write waits for its turn after a refusal for the rate limit, and how long a frozen process stands still. */
+/** How long a write waits for its slot after the rate limit rejected it, and how long a frozen process is frozen, ms. */
 const pause = 600_000
 
-/** The process that writes. */
+/** The process that sends a write. */
 export interface WritingProcess {
   readonly kill: () => void
-  /** A write of it leaves. */
+  /** Called when one of its writes is sent. */
   readonly onSent: () => void
-  /** Once it is dead, nothing comes back. */
+  /** Waits forever once the process is dead. */
   readonly alive: Effect.Effect<void>
 }
 
@@ -134,23 +134,23 @@ export class FaultyApi {
   readonly #setting: WorldSettings
   readonly #random: SeededRandom
   #faults: Array<Active> = []
-  /** How many requests each kind of fault met. */
+  /** How many requests had each kind of fault. */
   readonly faultCounts = new Map<FaultKind, number>()
   requests = 0
   #isCalm = false
-  /** Called between two pages of a list: what waited for that happens now. */
+  /** Called between two pages of a list, to apply the mutations that wait for that. */
   betweenPages: () => void = () => {}
-  /** Called when a request of this list meets a fault. */
+  /** Called when a request for this list has a fault. */
   onFault: (table: Table) => void = () => {}
 
   readonly #writes: ReadonlyArray<WriteFault>
-  /** Writes that arrived. */
+  /** Number of writes that arrived. */
   writes = 0
-  /** Hears of what they did. */
+  /** Called with the effect of each write. */
   onWriteEffect: (effect: WriteEffect) => void = () => {}
-  /** A second process takes over. */
+  /** Starts a second process that takes over. */
   startRival: () => void = () => {}
-  /** Somebody stops all writes for a while. */
+  /** Stops all writes for a while. */
   stopWrites: () => void = () => {}
 
   constructor(world: World, time: VirtualTime, setting: WorldSettings, seed: number, writes: Plan["writes"] = []) {
@@ -170,7 +170,7 @@ export class FaultyApi {
     this.#isCalm = true
   }
 
-  /** As one process sees it; `clock`: its own, ms. */
+  /** The source of one process; `clock`: the process's own clock, ms. */
   source(clock: () => number, delivered: (delivery: ServedPage) => void, writer = anyProcess): Source["Service"] {
     return {
       ...this.#lists(clock, delivered),
@@ -178,7 +178,7 @@ export class FaultyApi {
     }
   }
 
-  /** Waits for its turn, is allowed, and leaves; again after a refusal for the rate limit. */
+  /** Waits for its slot, passes the check and is sent; waits again if the rate limit rejects it. */
   #write<W extends WriteName, E>(
     request: WriteRequest<W>,
     hooks: SendHooks<E>,
@@ -186,21 +186,21 @@ export class FaultyApi {
   ): Effect.Effect<WriteData<W>, WriteError | E> {
     return Effect.gen({ self: this }, function*() {
       const number = ++this.writes
-      const meets = this.#isCalm ? undefined : this.#writes.find((fault) => fault.number === number)?.kind
+      const faultKind = this.#isCalm ? undefined : this.#writes.find((fault) => fault.number === number)?.kind
       const waiting = yield* SlotWait
       const tried = SendAttempt.withHooks(hooks)
-      if (meets?.startsWith("limited") === true) {
+      if (faultKind?.startsWith("limited") === true) {
         const refusal = Effect.andThen(this.#time.sleep(this.#setting.latency), Effect.fail(limited))
         yield* Effect.catchIf(
           tried((leave) => Effect.andThen(leave, refusal)),
           (error) => error === limited,
           () => Effect.void
         )
-        yield* waiting(this.#inPause(meets, writer))
+        yield* waiting(this.#inPause(faultKind, writer))
         yield* writer.alive
       }
       return yield* tried((leave) =>
-        this.#send(request, Effect.andThen(leave, Effect.sync(writer.onSent)), meets, writer)
+        this.#send(request, Effect.andThen(leave, Effect.sync(writer.onSent)), faultKind, writer)
       )
     }).pipe(
       Effect.catchTag("SlotWaitAborted", () => Effect.fail(notSent)),
@@ -210,13 +210,13 @@ export class FaultyApi {
     )
   }
 
-  /** Half of the pause passes, then happens what is to happen in it. */
-  #inPause(meets: WriteFault["kind"], { kill }: WritingProcess): Effect.Effect<void> {
+  /** Waits half of the pause, applies the fault, and waits the other half. */
+  #inPause(faultKind: WriteFault["kind"], { kill }: WritingProcess): Effect.Effect<void> {
     return Effect.gen({ self: this }, function*() {
       yield* this.#time.sleep(pause / 2)
-      if (meets === "limitedRival") this.startRival()
-      if (meets === "limitedStop") this.stopWrites()
-      if (meets === "limitedKill") kill()
+      if (faultKind === "limitedRival") this.startRival()
+      if (faultKind === "limitedStop") this.stopWrites()
+      if (faultKind === "limitedKill") kill()
       yield* this.#time.sleep(pause / 2)
     })
   }
@@ -224,30 +224,30 @@ export class FaultyApi {
   #send<W extends WriteName>(
     { body, integration, params, write }: WriteRequest<W>,
     leave: Effect.Effect<void, SourceError>,
-    meets: WriteFault["kind"] | undefined,
+    faultKind: WriteFault["kind"] | undefined,
     { kill }: WritingProcess
   ): Effect.Effect<WriteData<W>, SourceError> {
     return Effect.gen({ self: this }, function*() {
-      if (meets === "frozenRival") {
+      if (faultKind === "frozenRival") {
         this.startRival()
-        // whoever stands still is not interrupted either
+        // a frozen process cannot be interrupted either
         yield* Effect.uninterruptible(Effect.andThen(this.#time.sleep(pause), leave))
       } else yield* leave
       yield* this.#time.sleep(this.#setting.latency / 2)
-      if (meets === "killBefore") kill()
-      if (meets === "killBefore" || meets === "lostBefore") return yield* lost
-      if (meets === "notSent") return yield* notSent
+      if (faultKind === "killBefore") kill()
+      if (faultKind === "killBefore" || faultKind === "lostBefore") return yield* lost
+      if (faultKind === "notSent") return yield* notSent
       const data = this.#effect(integration, write, params, body)
-      if (data === null) return yield* refused
-      if (meets === "killAfter") kill()
-      if (meets === "rival") this.startRival()
+      if (data === null) return yield* writeRejected
+      if (faultKind === "killAfter") kill()
+      if (faultKind === "rival") this.startRival()
       yield* this.#time.sleep(this.#setting.latency / 2)
-      if (meets === "lostAfter") return yield* lost
+      if (faultKind === "lostAfter") return yield* lost
       return data as WriteData<W>
     })
   }
 
-  /** null: the world has nothing it could happen to. */
+  /** null: no record is suitable. */
   #effect(integration: string, write: WriteName, params: object, body: object): object | null {
     const now = this.#time.now
     const { candidate_id: id = "", job_id = "" } = params as {
@@ -276,17 +276,17 @@ export class FaultyApi {
       const takes = Math.ceil(this.#random.next() * 2 * this.#setting.latency)
       yield* this.#time.sleep(takes / 2)
       if (request.ids === null && request.cursor !== null) this.betweenPages()
-      const met = this.#meet(table, request)
-      const refusal = met.find((fault) => refusals[fault.fault] !== undefined)
+      const activeFaults = this.#matchFaults(table, request)
+      const refusal = activeFaults.find((fault) => refusals[fault.fault] !== undefined)
       if (refusal !== undefined) {
         if (refusal.fault === "lost") yield* this.#time.sleep(timeoutMillis)
         return yield* new SourceError({ reason: refusals[refusal.fault]!() })
       }
-      const draft = this.#answer(table, request, met)
+      const draft = this.#answer(table, request, activeFaults)
       if (draft === null) return yield* new SourceError({ reason: new Rejected(detail) })
-      const serverTime = this.#date(met)
+      const serverTime = this.#date(activeFaults)
       const results = draft.copies.map((copy) => serialized(copy))
-      const late = met.find((fault) => fault.fault === "late")
+      const late = activeFaults.find((fault) => fault.fault === "late")
       yield* this.#time.sleep(takes / 2 + (late === undefined ? 0 : Math.floor(late.value * 600_000)))
       delivered({
         table,
@@ -295,7 +295,7 @@ export class FaultyApi {
         missingRows: draft.hidden,
         last: draft.next === null,
         requestedAt: serverRequestedAt,
-        faults: met.map(({ fault }) => fault)
+        faults: activeFaults.map(({ fault }) => fault)
       })
       const page: Page = {
         results,
@@ -308,24 +308,24 @@ export class FaultyApi {
     }))
   }
 
-  #meet(table: Table, request: PageRequest): ReadonlyArray<Active> {
+  #matchFaults(table: Table, request: PageRequest): ReadonlyArray<Active> {
     const page = parseCursor(request.cursor)?.page ?? 0
-    const met = this.#faults.filter((fault) =>
+    const activeFaults = this.#faults.filter((fault) =>
       this.world.tables[fault.stream % this.world.tables.length] === table &&
       (appliesToIds[fault.fault] === undefined || appliesToIds[fault.fault] === (request.ids !== null)) &&
       (fault.page === null || request.ids !== null || fault.page === page)
     )
-    for (const fault of met) {
+    for (const fault of activeFaults) {
       fault.left--
       this.faultCounts.set(fault.fault, (this.faultCounts.get(fault.fault) ?? 0) + 1)
     }
-    if (met.length > 0) this.onFault(table)
+    if (activeFaults.length > 0) this.onFault(table)
     this.#faults = this.#faults.filter((fault) => fault.left > 0)
-    return met
+    return activeFaults
   }
 
-  #date(met: ReadonlyArray<Active>): number | null {
-    const fault = met.find(({ fault }) => dateFaults.has(fault))
+  #date(activeFaults: ReadonlyArray<Active>): number | null {
+    const fault = activeFaults.find(({ fault }) => dateFaults.has(fault))
     const date = Math.floor(this.#time.now / 1000) * 1000
     switch (fault?.fault) {
       case "dateMissing":
@@ -339,21 +339,21 @@ export class FaultyApi {
     }
   }
 
-  /** null: the cursor is refused. */
-  #answer(table: Table, request: PageRequest, met: ReadonlyArray<Active>): Draft | null {
-    const fault = (kind: FaultKind) => met.find((active) => active.fault === kind)
+  /** null: the cursor is rejected. */
+  #answer(table: Table, request: PageRequest, activeFaults: ReadonlyArray<Active>): Draft | null {
+    const fault = (kind: FaultKind) => activeFaults.find((active) => active.fault === kind)
     const place = parseCursor(request.cursor)
     if (place === null || (request.cursor !== null && fault("expired") !== undefined)) return null
     const ids = fault("idsIgnored") === undefined ? request.ids : null
-    const asked = ids === null
+    const wantedIds = ids === null
       ? null
       : new Set(fault("idsEmpty") === undefined ? fault("idsFew") === undefined ? ids : ids.slice(0, 3) : [])
-    // what is asked for by id fits on one page of 250
+    // A response for ids fits on one page of 250.
     const size = request.ids !== null ? 250 : fault("short") === undefined
       ? this.#setting.pageSize
       : Math.max(1, Math.floor(this.#setting.pageSize / 2))
     const order = place.order === 0 ? this.requests : place.order
-    const all = this.#ordered(table, order).filter((row) => asked === null || asked.has(row.id))
+    const all = this.#ordered(table, order).filter((row) => wantedIds === null || wantedIds.has(row.id))
     const matching = all.filter((row) => request.updatedAfter === null || this.#after(row, request.updatedAfter))
     const rows = fault("filterEmpty") !== undefined ? [] : fault("filterIgnored") !== undefined ? all : matching
     const stable = this.#setting.order === "stable"
@@ -367,13 +367,13 @@ export class FaultyApi {
       next: more ? next(end) : null,
       hidden: []
     }
-    for (const active of met) this.#spoil(table, draft, active, () => next(place.at), request.cursor)
-    // an empty page is asked for again, unless the list ends with it
+    for (const active of activeFaults) this.#spoil(table, draft, active, () => next(place.at), request.cursor)
+    // The client requests an empty page again, unless the list ends with it.
     if (request.ids !== null || (fault("emptyPage") !== undefined && draft.next !== null)) return draft
     const shown = new Set(
       draft.copies.flatMap(({ hasId, row, state }) => hasId && state === row.history.length - 1 ? [row] : [])
     )
-    // places in the list that was asked for are no places in another
+    // An offset in the requested list is not an offset in another list.
     const isOther = fault("filterEmpty") !== undefined || fault("filterIgnored") !== undefined
     const due = isOther ? matching : draft.next === null ? (from < 0 ? [] : rows.slice(from)) : selected
     return { ...draft, hidden: due.filter((row) => !shown.has(row)) }
@@ -415,7 +415,7 @@ export class FaultyApi {
         draft.next = cursor ?? again()
         break
       case "nameless":
-        // one and the same record, in whatever answer it comes (D14)
+        // The same record lacks its id in every response (D14).
         draft.copies = copies.map((copy) => copy.row.serial === nameless ? { ...copy, hasId: false } : copy)
         break
     }
@@ -448,7 +448,7 @@ const serialized = ({ hasId, row, state }: ServedRow): JsonObject => {
   return rest
 }
 
-/** `<place>.<page>.<order>`; null if it cannot be read. */
+/** `<offset>.<page>.<order>`; null if the cursor cannot be parsed. */
 const parseCursor = (cursor: string | null): { at: number; page: number; order: number } | null => {
   if (cursor === null) return { at: 0, page: 0, order: 0 }
   const [at, page, order] = cursor.split(".").map(Number)

@@ -1,14 +1,14 @@
 /**
- * Time that passes only when told to, for a whole service: one queue of tasks and one of timers, run by the caller.
+ * Virtual time for a whole service: one queue of tasks and one of timers. Time passes only when the caller advances it.
  *
  * Invariants
- * 1. Same program, same advances: same order of everything. No event loop, no real clock and no promise takes part.
- * 2. A timer fires only when every fiber that could run before it has come to rest.
+ * 1. The same program with the same advances runs in the same order. No event loop, no real clock and no promise is involved.
+ * 2. A timer fires only when no fiber can run any more before it.
  *
  * Gotchas
- * - Effect's `TestClock` sleeps real turns of the event loop to let fibers settle: a fiber that yields more often than it
- *   waits is overtaken by time.
- * - Processes of one world share the timers; how wrong the clock of each is, each knows itself.
+ * - Effect's `TestClock` waits for real turns of the event loop to let fibers settle: time overtakes a fiber that yields more
+ *   often than the clock waits.
+ * - All processes of one world share the timers; each process has its own clock error.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -51,7 +51,7 @@ export class VirtualTime implements Scheduler {
     return this.#dispatcher
   }
 
-  /** Lets everything happen that happens until `to`. */
+  /** Runs everything that is due until `to`. */
   advance(to: number): void {
     for (;;) {
       this.#settle()
@@ -63,7 +63,7 @@ export class VirtualTime implements Scheduler {
     this.#now = Math.max(this.#now, to)
   }
 
-  /** Advances to the end of `effect`, at most to `limit`; undefined if it has not ended by then. */
+  /** Advances until `effect` ends, at most to `limit`; undefined if it has not ended by then. */
   run<A, E>(effect: Effect.Effect<A, E>, limit: number): A | undefined {
     const fiber = Effect.runFork(effect, { scheduler: this })
     for (;;) {
@@ -80,7 +80,7 @@ export class VirtualTime implements Scheduler {
     }
   }
 
-  /** The clock of one process, `skew()` ms ahead. What sleeps is not disturbed by a clock that is set. */
+  /** The clock of one process, `skew()` ms ahead. Setting the clock does not affect fibers that sleep. */
   clock(skew: () => number): Clock.Clock {
     const millis = () => this.#now + skew()
     const nanos = () => BigInt(Math.round(millis())) * 1_000_000n
@@ -121,7 +121,7 @@ export class VirtualTime implements Scheduler {
     return timer === undefined || timer.at > limit ? undefined : this.#timers.pop()
   }
 
-  /** Latest first. */
+  /** Sorted with the latest timer first. */
   #insert(timer: Timer): void {
     let from = 0
     let to = this.#timers.length

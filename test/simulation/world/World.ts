@@ -1,13 +1,13 @@
 /**
- * The other side as it is: records, what links them, and what the API shows of each at any time. Small, because twenty
- * thousand of them are lived through; the sandbox's world is the big one.
+ * The API's data: records, their links, and what the API shows of each record at any time. It is small, because thousands
+ * of worlds are run; the sandbox's world is the large one.
  *
  * Invariants
- * 1. `shown` of a row is everything the API ever showed of it, in order: nothing else was ever true.
+ * 1. `history` of a row contains every state that the API ever showed, in order; the record never had another state.
  *
  * Gotchas
- * - A change that lags is applied when it becomes visible and dated when it happened.
- * - Which changes `updated_after` announces is written down here again, from the contract, not taken from the capture.
+ * - A change with a lag is applied when it becomes visible, and dated when it happened.
+ * - Which changes `updated_after` announces is implemented here again, from the contract, independently of the capture.
  */
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import { hash, idOf, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
@@ -32,25 +32,25 @@ export interface Row {
   /** `remote_created_at` as shown; null: not shown. */
   readonly createdAt: number | null
   changedAt: number
-  /** Instead of `changed_at`. */
+  /** Replaces `changed_at` unless undefined. */
   stamp: string | null | undefined
   updatedAt: number
-  /** `updated_after` compares with this. */
+  /** The time that `updated_after` compares with. */
   matchedAt: number
   deletedAt: number | null
   /** Deleted because its model was switched off. */
   switchedOff: boolean
   gone: boolean
   blank: boolean
-  /** Counts up with each new order of keys and arrays. */
+  /** Counts the reorderings of keys and arrays. */
   reorderings: number
   readonly fields: JsonObject
-  /** Its copy of the candidate: each application has its own. */
+  /** The application's own copy of the candidate. */
   person: Linked | null
   readonly history: Array<RecordState>
 }
 
-/** A change that the API announces: `updated_after` values up to `stamp` let it through from `visible` on. */
+/** A change that the API announces: it matches `updated_after` values up to `stamp`, from `visibleAt` on. */
 export interface AnnouncedChange {
   readonly id: string
   readonly stamp: number
@@ -64,13 +64,13 @@ const iso = (time: number): string => new Date(time).toISOString()
 export class Table {
   readonly model: IncrementalModel
   readonly integration: string
-  /** In list order, what is gone left out. */
+  /** In list order, without vanished records. */
   readonly rows: Array<Row> = []
   readonly byId = new Map<string, Row>()
   readonly announced: Array<AnnouncedChange> = []
-  /** When a row left its place in the list, and nothing that is shown tells so. Server ms. */
+  /** Server ms at which a row left its position in the list without any visible sign. */
   readonly unannouncedMoves: Array<number> = []
-  /** Switched off in the scope configuration. */
+  /** The field that the scope configuration removes. */
   hiddenField: string | null = null
   serial = 0
 
@@ -80,7 +80,7 @@ export class Table {
   }
 }
 
-/** What several records embed. */
+/** A linked record that several records embed. */
 interface Linked {
   readonly name: string
   /** Server ms. */
@@ -127,13 +127,13 @@ export class World {
     return this.tables.find((table) => table.integration === integration && table.model === model)
   }
 
-  /** Lets a step happen: dated `at`, visible from `now` on. False if there was nothing for it to happen to. */
+  /** Applies a mutation: dated `at`, visible from `now` on. Returns false if no record is suitable. */
   apply(step: Mutation, at: number, now: number): boolean {
     const table = this.tables[step.stream % this.tables.length]!
     const live = table.rows.filter((row) => row.deletedAt === null)
     const pick = (rows: ReadonlyArray<Row>): Row | undefined => rows[Math.floor(step.recordPick * rows.length)]
     const some = (fits: (row: Row) => boolean = () => true) => pick(live.filter(fits))
-    /** An own change of one record. */
+    /** Changes one record itself. */
     const own = (row: Row | undefined, change: (row: Row) => void): boolean => {
       if (row === undefined) return false
       row.stamp = undefined
@@ -152,7 +152,7 @@ export class World {
       this.#note(table, row, now, false)
       return true
     }
-    const each = (rows: ReadonlyArray<Row>, act: (row: Row) => boolean) => rows.map(act).includes(true)
+    const each = (rows: ReadonlyArray<Row>, change: (row: Row) => boolean) => rows.map(change).includes(true)
     const third = () => live.filter((_, index) => (index + Math.floor(step.recordPick * 3)) % 3 === 0)
     switch (step.mutation) {
       case "create":
@@ -209,7 +209,7 @@ export class World {
       case "renameSilent":
         return this.#rename(table, step, at, now, this.#jobs)
       case "renameSeen": {
-        // what was emptied shows no more than that
+        // an emptied record shows nothing that was renamed
         const showing = some((row) =>
           row.fields["job"] === Math.floor(step.recordPick * 3) && row.history.at(-1)?.live === true
         )
@@ -250,7 +250,7 @@ export class World {
         const hidden = step.mutation === "fieldOn" ? null : names[Math.floor(step.value * names.length)] ?? null
         if (hidden === table.hiddenField) return false
         table.hiddenField = hidden
-        // whether the service dates such a change is not known: both
+        // whether the service dates such a change is unknown, so both happen
         const announced = step.recordPick < 0.5
         return each([...table.rows], (row) => {
           if (announced) this.#touch(table, row, at, now)
@@ -276,7 +276,7 @@ export class World {
     }
   }
 
-  /** Puts a tag on a candidate, or takes it off; no application announces that. False: no application shows the candidate. */
+  /** Adds a tag to a candidate or removes it; no application announces that. Returns false if no application shows the candidate. */
   tag(integration: string, id: string, name: string, present: boolean, now: number): boolean {
     const table = this.table(integration, "ats.application")
     const rows = table?.rows.filter((row) => `c${String(row.fields["candidate"])}` === id) ?? []
@@ -287,7 +287,7 @@ export class World {
     return true
   }
 
-  /** Somebody applies for a job; gives the record as it is shown. */
+  /** Creates an application for a job, with a new candidate; returns the record as the API shows it. */
   applyFor(integration: string, job: string, firstName: string, email: string, now: number): JsonObject {
     const table = this.table(integration, "ats.application")!
     const row = this.#insert(table, now, now, 0.9)
@@ -297,8 +297,8 @@ export class World {
     return row.history.at(-1)!.record
   }
 
-  #create(table: Table, at: number, now: number, bornAt: number | null, value: number): boolean {
-    this.#note(table, this.#insert(table, at, bornAt, value), now, true)
+  #create(table: Table, at: number, now: number, createdAt: number | null, value: number): boolean {
+    this.#note(table, this.#insert(table, at, createdAt, value), now, true)
     return true
   }
 
@@ -386,7 +386,7 @@ export class World {
     return (this.#tags.get(`${integration}/${id}`) ?? []).map((name) => ({ id: `t-${name}`, name }))
   }
 
-  /** No two contents of one candidate have the same moment. */
+  /** Two contents of one candidate never have the same time. */
   #relink(
     links: Map<string, Linked>,
     { integration }: Table,
@@ -428,7 +428,7 @@ export class World {
 
   #render(table: Table, row: Row): JsonObject {
     const { candidate, email, interviews, job, scale, stage, ...own } = row.fields
-    const turn = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> =>
+    const rotate = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> =>
       row.reorderings % 2 === 0 || list.length < 2 ? list : [...list.slice(1), list[0]!]
     const content: JsonObject = { ...own }
     if (table.model === "ats.application") {
@@ -446,14 +446,14 @@ export class World {
           last_name: "Doe",
           changed_at: iso(person.changedAt),
           ...this.#plugins ? { tags: this.#tagsOf(table.integration, `c${String(candidate)}`) } : {},
-          email_addresses: turn([
+          email_addresses: rotate([
             { email_address: email ?? `${String(candidate)}@home.example`, type: "PRIVATE" },
             { email_address: `${String(candidate)}@work.example`, type: "WORK" }
           ])
         },
         job: { id: `j${String(job)}`, name: position.name },
         ...this.#plugins ? { job_id: `j${String(job)}`, candidate_id: `c${String(candidate)}` } : {},
-        interviews: turn(interviews as ReadonlyArray<Json>)
+        interviews: rotate(interviews as ReadonlyArray<Json>)
       })
     } else if (table.model === "hris.skill") {
       const { name } = this.#linked(this.#scales, table.integration, scale)

@@ -9,17 +9,18 @@ const root = new URL("../../../", import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, root), "utf8")
 const page = read("docs/contract.md")
 
-/** Titles of all tests, as they are written. */
+/** The titles of all tests, as source text. */
 const titles = readdirSync(new URL("test", root), { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".test.ts") && !file.endsWith("ContractPage.test.ts"))
   .flatMap((file) =>
     [...read(`test/${file}`).matchAll(/^\s+"[^"\n]+"|\b(?:it|test)\b[^"`\n]*["`][^\n]+/gm)].map(([title]) => title)
   )
 
-/** Ids that titles begin with: `U4: …`, `P6, P7: …`, `C1–C5: …`. */
+/** The ids at the beginning or the end of titles: `… (U4)`, `… (P6, P7)`, `… (C1–C5)`, `U4: …`. */
 const tested = new Set(
   titles.flatMap((title) =>
-    [.../["`]((?:[A-Z]\d+(?:, |–)?)+):/.exec(title)?.[1]?.matchAll(/[A-Z]\d+/g) ?? []].map(([id]) => id)
+    [...title.matchAll(/["`]((?:[A-Z]\d+(?:, |–)?)+):|\(((?:[A-Z]\d+(?:, |–)?)+)\)["`]/g)]
+      .flatMap(([, first = "", last = ""]) => [...`${first} ${last}`.matchAll(/[A-Z]\d+/g)].map(([id]) => id))
   )
 )
 const idsIn = (text: string): ReadonlyArray<string> => [...text.matchAll(/`([A-Z]\d+)`/g)].map(([, id = ""]) => id)
@@ -32,13 +33,13 @@ const rules = page.split("\n\n").flatMap((block) => {
   return header.endsWith("| test |") ? rows : []
 })
 
-describe("the page of the contract", () => {
+describe("the contract page", () => {
   it("names every test of the contract", () => {
     const named = new Set(idsIn(page))
     assert.deepStrictEqual([...tested].filter((id) => id.startsWith("U") && !named.has(id)), [])
   })
 
-  it("names only tests that there are, by id or by words of a title", () => {
+  it("names only existing tests, by id or by words of a title", () => {
     assert.deepStrictEqual(idsIn(page).filter((id) => !tested.has(id)), [])
     const [, body = ""] = page.split("## What the service does")
     const words = wordsIn(body)
@@ -55,7 +56,7 @@ describe("the page of the contract", () => {
     assert.isAbove(rules.length, 100)
   })
 
-  it("names only files that there are", () => {
+  it("names only existing files", () => {
     const names = [...page.matchAll(/`((?:[a-z]+\/)*[A-Z]\w+\.ts|test\/[\w/.]+)`/g)].map((match) => match[1] ?? "")
     const homes = ["src/api/", "src/", ""]
     const missing = names.filter((name) => !homes.some((home) => existsSync(new URL(home + name, root))))
@@ -63,7 +64,7 @@ describe("the page of the contract", () => {
     assert.isAbove(names.length, 50)
   })
 
-  it("has every path, filter and permission", () => {
+  it("contains every path, filter and permission", () => {
     const paths = [lists, reads, writes].flatMap((table) => Object.values(table).map(({ path }) => path))
     const filters = Object.values(lists).flatMap(({ filters }): ReadonlyArray<string> => filters)
     for (const text of [...paths, ...filters, ...Object.values(permissions)]) {

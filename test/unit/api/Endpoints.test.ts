@@ -19,7 +19,7 @@ import { Authorization, UnifiedHttpApi } from "../../../src/api/UnifiedHttpApi.t
 import { type WriteData, type WriteName, writeNames, writes, writeSchemas } from "../../../src/api/Writes.ts"
 import { listExamples, readExamples, writeExamples } from "./Examples.ts"
 
-/** One request as it went over the wire, and what the server made of it. */
+/** One request as sent over the wire, and how the server decoded and answered it. */
 interface Exchange {
   readonly method: string
   readonly path: string
@@ -35,11 +35,11 @@ const headers = { "x-integration-id": "greenhouse:acme" }
 const warnings = [{ message: "slow" }]
 const success = { status: "success" as const, warnings }
 
-/** A server made of the contract alone, which answers with the examples, and a client of the same contract. */
+/** A server made only from the contract, which answers with the examples, and a client made from the same contract. */
 const wired = Effect.gen(function*() {
   const exchanges: Array<Exchange> = []
   const last = () => exchanges.at(-1) ?? assert.fail("no request was sent")
-  const noted = <A>(answer: A) => (request: NonNullable<Exchange["understood"]>) =>
+  const recorded = <A>(answer: A) => (request: NonNullable<Exchange["understood"]>) =>
     Effect.sync(() => {
       last().understood = request
       return answer
@@ -48,15 +48,15 @@ const wired = Effect.gen(function*() {
     const record: (typeof recordSchemas)[M]["Type"] = Schema.decodeUnknownSync(recordSchemas[model])(
       listExamples[model]
     )
-    return noted({ ...success, data: { next: null, results: [record] } })
+    return recorded({ ...success, data: { next: null, results: [record] } })
   }
   const read = <R extends ReadName>(name: R) => {
     const data: (typeof readSchemas)[R]["Type"] = Schema.decodeUnknownSync(readSchemas[name])(readExamples[name])
-    return noted({ ...success, data })
+    return recorded({ ...success, data })
   }
   const write = <W extends WriteName>(name: W) => {
     const data: WriteData<W> = Schema.decodeUnknownSync(writeSchemas[name].data)(writeExamples[name].data)
-    return noted({ ...success, data })
+    return recorded({ ...success, data })
   }
   const listHandlers = HttpApiBuilder.group(UnifiedHttpApi, "lists", (group) =>
     Effect.succeed(group.handleAll({
@@ -154,22 +154,25 @@ const filled = (path: string, params: object): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(Reflect.get(params, name))))
 
 describe("over the wire", () => {
-  it.effect.each(incrementalModels)("U3: a full record of %s comes through", (model) =>
-    Effect.gen(function*() {
-      const { client, last } = yield* wired
-      const page = yield* client[model]({ headers, query: { page_size: 250, include_deleted: true } })
-      assert.deepStrictEqual<unknown>(page.data.results, [listExamples[model]])
-      const { body, method, path, status } = last()
-      assert.deepStrictEqual({ body, method, path, status }, {
-        body: "",
-        method: "GET",
-        path: `${lists[model].path}?page_size=250&include_deleted=true`,
-        status: 200
+  it.effect.each(incrementalModels)(
+    "a full record of %s is transferred unchanged (U3)",
+    (model) =>
+      Effect.gen(function*() {
+        const { client, last } = yield* wired
+        const page = yield* client[model]({ headers, query: { page_size: 250, include_deleted: true } })
+        assert.deepStrictEqual<unknown>(page.data.results, [listExamples[model]])
+        const { body, method, path, status } = last()
+        assert.deepStrictEqual({ body, method, path, status }, {
+          body: "",
+          method: "GET",
+          path: `${lists[model].path}?page_size=250&include_deleted=true`,
+          status: 200
+        })
+        assert.isNull(last().headers.get("content-type"))
       })
-      assert.isNull(last().headers.get("content-type"))
-    }))
+  )
 
-  it.effect("U3: the other four reads come through, without a content type", () =>
+  it.effect("the other four reads are transferred unchanged, without a content type (U3)", () =>
     Effect.gen(function*() {
       const { client, last } = yield* wired
       const sent = (data: unknown, name: ReadName, path: string) => {
@@ -193,26 +196,31 @@ describe("over the wire", () => {
       }
     }))
 
-  it.effect.each(writeNames)("U4: %s carries its body as JSON and its answer back", (name) =>
-    Effect.gen(function*() {
-      const { client, last } = yield* wired
-      const { body, data, params } = writeExamples[name]
-      const answer = yield* call[name](client)
-      const exchange = last()
-      assert.strictEqual(exchange.method, writes[name].method)
-      assert.strictEqual(exchange.path, filled(writes[name].path, params))
-      assert.strictEqual(exchange.headers.get("content-type"), "application/json")
-      assert.strictEqual(exchange.headers.get("authorization"), "Bearer key")
-      assert.strictEqual(exchange.headers.get("x-integration-id"), headers["x-integration-id"])
-      assert.deepStrictEqual<unknown>(JSON.parse(exchange.body), body)
-      assert.deepStrictEqual<unknown>(exchange.understood?.payload, body)
-      assert.deepStrictEqual<unknown>(exchange.understood?.params ?? {}, params)
-      const expected = name === "updateInterview" ? { status: "success", data } : { status: "success", data, warnings }
-      assert.deepStrictEqual<unknown>(exchange.answer, expected)
-      assert.deepStrictEqual<unknown>(answer, expected)
-    }))
+  it.effect.each(writeNames)(
+    "%s sends its body as JSON and returns its response (U4)",
+    (name) =>
+      Effect.gen(function*() {
+        const { client, last } = yield* wired
+        const { body, data, params } = writeExamples[name]
+        const answer = yield* call[name](client)
+        const exchange = last()
+        assert.strictEqual(exchange.method, writes[name].method)
+        assert.strictEqual(exchange.path, filled(writes[name].path, params))
+        assert.strictEqual(exchange.headers.get("content-type"), "application/json")
+        assert.strictEqual(exchange.headers.get("authorization"), "Bearer key")
+        assert.strictEqual(exchange.headers.get("x-integration-id"), headers["x-integration-id"])
+        assert.deepStrictEqual<unknown>(JSON.parse(exchange.body), body)
+        assert.deepStrictEqual<unknown>(exchange.understood?.payload, body)
+        assert.deepStrictEqual<unknown>(exchange.understood?.params ?? {}, params)
+        const expected = name === "updateInterview"
+          ? { status: "success", data }
+          : { status: "success", data, warnings }
+        assert.deepStrictEqual<unknown>(exchange.answer, expected)
+        assert.deepStrictEqual<unknown>(answer, expected)
+      })
+  )
 
-  it.effect("U5: removing a tag is a DELETE with a JSON body", () =>
+  it.effect("removing a tag is a DELETE with a JSON body (U5)", () =>
     Effect.gen(function*() {
       const { client, last } = yield* wired
       yield* client.removeTag({ headers, params: { candidate_id: "c1" }, payload: { tag: { name: "Excellent" } } })
@@ -224,7 +232,7 @@ describe("over the wire", () => {
       })
     }))
 
-  it.effect("U6: deactivating a course sends `{}`, by its id or by `remote:` and its remote id", () =>
+  it.effect("deactivating a course sends `{}`, by its id or by `remote:` and its remote id (U6)", () =>
     Effect.gen(function*() {
       const { client, last } = yield* wired
       for (const course_id of ["c1", remoteCourse("42/b c")]) {
@@ -238,15 +246,17 @@ describe("over the wire", () => {
       assert.isTrue(Schema.isSchemaError(refused))
     }))
 
-  it.effect("U8: the interview's answer carries no warnings", () =>
+  it.effect("the response of `updateInterview` has no warnings (U8)", () =>
     Effect.gen(function*() {
       const { client } = yield* wired
       const answer = yield* client.updateInterview({ headers, ...asked("updateInterview") })
       assert.deepStrictEqual<unknown>(Object.keys(answer), ["status", "data"])
     }))
 
-  const refusals: ReadonlyArray<readonly [what: string, method: string, path: string, body: string | null]> = [
-    ["a fifth category of tools", "GET", "/tools/crm", null],
+  const invalidRequests: ReadonlyArray<
+    readonly [description: string, method: string, path: string, body: string | null]
+  > = [
+    ["an unknown category of tools", "GET", "/tools/crm", null],
     [
       "a staffing entity id of 23 characters",
       "GET",
@@ -256,14 +266,14 @@ describe("over the wire", () => {
     ["page_size 0", "GET", "/ats/tags?page_size=0", null],
     ["page_size 251", "GET", "/ats/tags?page_size=251", null],
     ["an updated_after with an offset", "GET", "/ats/tags?updated_after=2024-05-01T10:00:00%2B02:00", null],
-    ["a tag that is a text", "DELETE", "/ats/candidates/c1/tags", '{"tag":"Excellent"}'],
+    ["a tag that is a string", "DELETE", "/ats/candidates/c1/tags", '{"tag":"Excellent"}'],
     ["a DELETE without body", "DELETE", "/ats/candidates/c1/tags", null],
-    ["a body that is no JSON", "POST", "/ats/candidates/c1/tags", "tag=Excellent"],
+    ["a body that is not JSON", "POST", "/ats/candidates/c1/tags", "tag=Excellent"],
     ["a body that is an array", "POST", "/lms/courses/c1/deactivate", "[]"],
     ["a course that is only `remote:`", "POST", "/lms/courses/remote:/deactivate", "{}"]
   ]
-  it.effect.each(refusals)(
-    "U26: a server of the contract refuses %s",
+  it.effect.each(invalidRequests)(
+    "a server of the contract rejects %s (U26)",
     ([, method, path, body]) =>
       Effect.gen(function*() {
         const { last, send } = yield* wired
@@ -275,7 +285,7 @@ describe("over the wire", () => {
       })
   )
 
-  it.effect("U26: a server of the contract refuses an integration's endpoint without its header", () =>
+  it.effect("a server of the contract rejects a request without the integration header (U26)", () =>
     Effect.gen(function*() {
       const { last, send } = yield* wired
       yield* Effect.promise(() => send(new Request(`${base}/ats/tags`)))

@@ -52,8 +52,8 @@ const byStatus: ReadonlyArray<readonly [status: number, expected: ErrorClass]> =
   [599, "Transient"]
 ]
 
-describe("classify", () => {
-  it.each(byCode)("C1–C5: code %s (status %i) means %s", (code, status, expected) => {
+describe("classifyError", () => {
+  it.each(byCode)("code %s with status %i means %s (C1–C5)", (code, status, expected) => {
     assert.strictEqual(classifyError({ status, code }), expected)
   })
 
@@ -69,7 +69,7 @@ describe("classify", () => {
 })
 
 describe("the error envelope", () => {
-  it("U26: has four keys, all but `message` nullable", () => {
+  it("has four keys, and all except `message` may be null (U26)", () => {
     const fits = (error: unknown) =>
       Schema.decodeUnknownOption(ErrorEnvelope)({ status: "error", error })._tag === "Some"
     assert.isTrue(fits({ code: null, title: null, message: "no", log_url: null }))

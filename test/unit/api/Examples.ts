@@ -1,5 +1,5 @@
 /**
- * One full example of everything the contract knows: every field that the specification names, none of them null.
+ * One full example of every schema of the contract: every field that the specification names, none of them null.
  */
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import type { ReadName } from "../../../src/api/Reads.ts"
@@ -255,12 +255,17 @@ const tool = {
   coverage: { read_models: [covered], write_actions: [covered], features: [supported] }
 }
 
-/** One of each record that no list has. */
+/** One record of each kind that no list contains. */
 export const recordExamples = { candidate, course, rating, expectation, attachment, assessmentPackage, tool }
 
-const described = { label: "Label", required: true, description: "What it is.", unified_key: "first_name" }
+const described = {
+  label: "Label",
+  required: true,
+  description: "The description of the field.",
+  unified_key: "first_name"
+}
 
-/** A field of each type, the containers with content. */
+/** A field of each type; objects and arrays have content. */
 export const form = {
   properties: {
     first_name: { ...described, type: "text", min_length: 1, max_length: 40, reg_exp: "^[A-Z]" },
@@ -292,7 +297,7 @@ export const form = {
   }
 }
 
-/** Answers that the form takes. */
+/** Answers that match the form. */
 export const answers = {
   first_name: "Ada",
   start_date: "2024-02-29",
@@ -302,7 +307,7 @@ export const answers = {
   contract: "op1"
 }
 
-/** `data` of each answer. */
+/** `data` of each response. */
 export const readExamples: Record<ReadName, Fields> = {
   attachments: { results: [attachment] },
   employeeForm: form,
@@ -313,7 +318,7 @@ export const readExamples: Record<ReadName, Fields> = {
 interface WriteExample<W extends WriteName> {
   readonly params: WriteParams<W>
   readonly body: WriteBody<W>
-  /** `data` of the answer. */
+  /** `data` of the response. */
   readonly data: Fields
 }
 

@@ -17,11 +17,11 @@ const only = (field: FormField) => (value: unknown): ReadonlyArray<string> =>
   checkForm(of({ a: field }), { a: value }).map(({ message, rule }) => `${rule}: ${message}`)
 
 describe("checkForm", () => {
-  it("U20: takes the answers that the form asks for", () => {
+  it("accepts answers that match the form (U20)", () => {
     assert.deepStrictEqual(checkForm(form, answers), [])
   })
 
-  it("U20: reports every fault at once, each with its place and what must hold there", () => {
+  it("reports every violation with its path and the requirement (U20)", () => {
     const wrong = {
       first_name: "ada",
       start_date: "2023-02-29",
@@ -33,7 +33,7 @@ describe("checkForm", () => {
     }
     assert.deepStrictEqual(checkForm(form, wrong), [
       { path: "/first_name", rule: "pattern", message: "must match ^[A-Z]" },
-      { path: "/start_date", rule: "type", message: "must be a day of the calendar, as YYYY-MM-DD" },
+      { path: "/start_date", rule: "type", message: "must be a day that exists, as YYYY-MM-DD" },
       { path: "/hours", rule: "bounds", message: "must be between 1 and 40" },
       { path: "/address/city", rule: "length", message: "must have between 1 and 20 characters, has 0" },
       { path: "/address/street", rule: "unknown", message: "is not a field of this form" },
@@ -45,7 +45,7 @@ describe("checkForm", () => {
     ])
   })
 
-  it("U20: asks for what is required, and not for what is inside an optional object that is not given", () => {
+  it("demands required answers, except inside an optional object that is absent (U20)", () => {
     const city: FormField = { type: "text", required: true }
     const address: FormField = { type: "object", properties: { city } }
     assert.deepStrictEqual(faults(of({ address, city }), {}), ["/city required"])
@@ -54,13 +54,13 @@ describe("checkForm", () => {
     assert.deepStrictEqual(faults(form, {}), Object.keys(form.properties).map((key) => `/${key} required`))
   })
 
-  it("U20: a required answer may be empty, false-like or zero where its bounds allow it", () => {
+  it("a required answer may be empty, falsy or zero if its bounds allow it (U20)", () => {
     assert.deepStrictEqual(only({ type: "text", required: true })(""), [])
     assert.deepStrictEqual(only({ type: "number", required: true })(0), [])
     assert.deepStrictEqual(only({ type: "array", required: true })([]), [])
   })
 
-  it("U20: counts characters, not halves of them, and includes both bounds", () => {
+  it("counts characters, not UTF-16 code units, and includes both bounds (U20)", () => {
     const text = only({ type: "text", min_length: 2, max_length: 3 })
     for (const right of ["ab", "abc", "🙂🙂", "🙂🙂🙂"]) assert.deepStrictEqual(text(right), [], right)
     for (const wrong of ["a", "🙂", "abcd", "🙂🙂🙂🙂"]) assert.strictEqual(text(wrong).length, 1, wrong)
@@ -72,7 +72,7 @@ describe("checkForm", () => {
     ])
   })
 
-  it("U20: a date is a day that exists, without a time", () => {
+  it("a date is a day that exists, without a time (U20)", () => {
     const date = only({ type: "date" })
     for (const right of ["2024-02-29", "1970-01-01", "9999-12-31"]) assert.deepStrictEqual(date(right), [])
     for (
@@ -89,7 +89,7 @@ describe("checkForm", () => {
     ) assert.strictEqual(date(wrong).length, 1, String(wrong))
   })
 
-  it("U20: a number is a finite number", () => {
+  it("a number is a finite number (U20)", () => {
     const number = only({ type: "number", min: -1.5, max: 1.5 })
     for (const right of [-1.5, 0, 1.5]) assert.deepStrictEqual(number(right), [])
     for (const wrong of ["1", Number.NaN, Number.POSITIVE_INFINITY, true, 1.5001]) {
@@ -100,7 +100,7 @@ describe("checkForm", () => {
     }
   })
 
-  it("U20: objects, arrays and choices are taken in no other shape", () => {
+  it("objects, arrays and choices are rejected in any other form (U20)", () => {
     for (const wrong of ["x", 7, true, []]) {
       assert.deepStrictEqual(only({ type: "object", properties: {} })(wrong), ["type: must be an object"])
     }
@@ -110,13 +110,13 @@ describe("checkForm", () => {
     }
   })
 
-  it("U20: a choice is made by the option's id, not by its label, remote id or unified value", () => {
+  it("a choice is the option's id, not its label, remote id or unified value (U20)", () => {
     const choose = (contract: string) => faults(form, { ...answers, contract })
     assert.deepStrictEqual(choose("op2"), [])
     for (const wrong of ["Full time", "FULL_TIME", "1", ""]) assert.deepStrictEqual(choose(wrong), ["/contract option"])
   })
 
-  it("U20: names that every object has by nature are answers like others", () => {
+  it("answers named like built-in object properties are checked like others (U20)", () => {
     assert.deepStrictEqual(faults(of({}), JSON.parse('{"__proto__": 1, "constructor": 2}')), [
       "/__proto__ unknown",
       "/constructor unknown"
@@ -124,11 +124,11 @@ describe("checkForm", () => {
     assert.deepStrictEqual(faults(of({ toString: { type: "text", required: true } }), {}), ["/toString required"])
   })
 
-  it("U20: paths are JSON Pointers", () => {
+  it("paths are JSON Pointers (U20)", () => {
     assert.deepStrictEqual(faults(of({}), { "a/b~c": 1 }), ["/a~1b~0c unknown"])
   })
 
-  it("U20: what the form leaves open is not checked", () => {
+  it("an answer is not checked if the form does not restrict it (U20)", () => {
     const { type } =
       Schema.decodeUnknownSync(EmployeeForm)({ properties: { a: { type: "signature" } } }).properties["a"] ??
         assert.fail()
@@ -138,13 +138,13 @@ describe("checkForm", () => {
     assert.deepStrictEqual(only({ type: "array" })([1, "two"]), [])
   })
 
-  it("U21: a pattern that linear time does not allow is refused by name, not ignored", () => {
+  it("a pattern that cannot be matched in linear time is reported, not ignored (U21)", () => {
     assert.deepStrictEqual(only({ type: "text", reg_exp: "^(?=.*\\d).+$" })("a1"), [
       "pattern_unsupported: the form's pattern cannot be matched in linear time: ^(?=.*\\d).+$"
     ])
   })
 
-  it("U21: a hostile pattern on every item of a long array ends quickly", () => {
+  it("checking a hostile pattern on every item of a long array ends quickly (U21)", () => {
     const item: FormField = { type: "text", reg_exp: "^(([a-z])+.)+[A-Z]([a-z])+$" }
     const started = performance.now()
     const found = checkForm(of({ a: { type: "array", item_type: item } }), {
@@ -154,7 +154,7 @@ describe("checkForm", () => {
     assert.isBelow(performance.now() - started, 5000)
   })
 
-  it("I11: no fault repeats an answer", () => {
+  it("no violation repeats an answer (I11)", () => {
     const secret = "s3cret"
     const wrong = {
       first_name: secret,
@@ -173,7 +173,7 @@ describe("checkForm", () => {
 
 // ---- properties ---------------------------------------------------------------------------------------------------
 
-/** A field, an answer that it takes, and answers that it does not, each with the one fault that it makes. */
+/** A field, an answer that it accepts, and answers that it rejects, each with the one violation that it causes. */
 interface Case {
   readonly field: FormField
   readonly right: unknown
@@ -283,22 +283,26 @@ const formOf = ({ field }: Case): EmployeeForm => {
 }
 const asAnswers = (value: unknown) => value as Readonly<Record<string, unknown>>
 
-describe("checkForm, of any form", () => {
+describe("checkForm, for any form", () => {
   it.effect.prop(
-    "U20: takes what fits",
+    "accepts matching answers (U20)",
     [forms],
     ([each]) => Effect.sync(() => assert.deepStrictEqual(checkForm(formOf(each), asAnswers(each.right)), []))
   )
 
-  it.effect.prop("U20: finds one wrong answer, wherever it is, and only that", [forms], ([each]) =>
-    Effect.sync(() => {
-      for (const { path, rule, value } of each.wrong) {
-        assert.deepStrictEqual(faults(formOf(each), asAnswers(value)), [`${path} ${rule}`])
-      }
-    }))
+  it.effect.prop(
+    "reports one wrong answer, wherever it is, and no other (U20)",
+    [forms],
+    ([each]) =>
+      Effect.sync(() => {
+        for (const { path, rule, value } of each.wrong) {
+          assert.deepStrictEqual(faults(formOf(each), asAnswers(value)), [`${path} ${rule}`])
+        }
+      })
+  )
 
   it.effect.prop(
-    "U20: any JSON at all is judged, none breaks the check",
+    "the check handles any JSON without failing (U20)",
     [forms, Schema.Record(Schema.Literals(["k0", "k1", "k2", "__proto__", ""]), Schema.Json)],
     ([each, anything]) => Effect.sync(() => assert.isArray(checkForm(formOf(each), anything)))
   )

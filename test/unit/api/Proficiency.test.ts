@@ -10,22 +10,22 @@ const choice: ProficiencyScale = {
 }
 
 describe("checkProficiency", () => {
-  it("U22: a number lies within min and max, both included", () => {
+  it("a number must be between min and max, both included (U22)", () => {
     const scale = numeric({ min: 1, max: 5, step: 1 })
     for (const value of [1, 3, 5]) assert.isNull(checkProficiency(scale, value))
     assert.strictEqual(checkProficiency(scale, 0), "must be at least 1")
     assert.strictEqual(checkProficiency(scale, 6), "must be at most 5")
   })
 
-  it("U22: a number lies on a step, counted from min", () => {
+  it("a number must be on a step, counted from min (U22)", () => {
     const scale = numeric({ min: 0.5, max: 9.5, step: 3 })
     for (const value of [0.5, 3.5, 6.5, 9.5]) assert.isNull(checkProficiency(scale, value))
     for (const value of [1, 3, 6, 9]) {
-      assert.strictEqual(checkProficiency(scale, value), "must lie on a step of 3 from 0.5")
+      assert.strictEqual(checkProficiency(scale, value), "must be 0.5 plus a multiple of 3")
     }
   })
 
-  it("U22: decimal steps are met although their binary forms are not exact", () => {
+  it("decimal steps are accepted although their binary forms are not exact (U22)", () => {
     const tenths = numeric({ min: 0, max: 1, step: 0.1 })
     for (const value of [0.1, 0.2, 0.3, 0.6, 0.7, 0.8, 0.9, 1, 0.1 + 0.2]) {
       assert.isNull(checkProficiency(tenths, value), String(value))
@@ -35,7 +35,7 @@ describe("checkProficiency", () => {
     }
   })
 
-  it("U22: without a step the scale is continuous, without bounds it is open", () => {
+  it("a scale without a step is continuous, and a scale without bounds is unlimited (U22)", () => {
     for (const step of [null, 0, -1]) assert.isNull(checkProficiency(numeric({ min: 0, max: 1, step }), 1 / 3))
     assert.isNull(checkProficiency(numeric({ min: 0, max: 1 }), 1 / 3))
     assert.isNull(checkProficiency(numeric({ min: null, max: null, step: null }), -1e9))
@@ -43,7 +43,7 @@ describe("checkProficiency", () => {
     assert.isNotNull(checkProficiency(numeric({ step: 2 }), -3))
   })
 
-  it("U22: a numeric scale takes numbers only", () => {
+  it("a numeric scale accepts only numbers (U22)", () => {
     const scale = numeric({ min: 0, max: 5, step: 1 })
     assert.isNull(checkProficiency(scale, { type: "NUMERIC", value: 3 }))
     for (const wrong of ["3", Number.NaN, Number.POSITIVE_INFINITY]) assert.isNotNull(checkProficiency(scale, wrong))
@@ -52,7 +52,7 @@ describe("checkProficiency", () => {
     assert.isNotNull(checkProficiency(numeric({}), Number.NaN))
   })
 
-  it("U22: a choice takes the id of one of its options only", () => {
+  it("a choice accepts only the id of one of its options (U22)", () => {
     assert.isNull(checkProficiency(choice, "op2"))
     assert.isNull(checkProficiency(choice, { type: "SINGLE_SELECT", selected_option_id: "op1" }))
     for (const wrong of ["high", "op3", "", 1]) assert.isNotNull(checkProficiency(choice, wrong))
@@ -60,7 +60,7 @@ describe("checkProficiency", () => {
     assert.strictEqual(checkProficiency(choice, "high"), "must be the id of one of the scale's options: op1, op2")
   })
 
-  it("U22: what a scale leaves open is not checked", () => {
+  it("a value is not checked if the scale does not restrict it (U22)", () => {
     assert.isNull(checkProficiency({ type: "SINGLE_SELECT", ordered_options: null }, "op9"))
     assert.isNull(checkProficiency({ type: "STARS" }, 9))
     assert.isNull(checkProficiency({}, "op9"))
@@ -69,7 +69,7 @@ describe("checkProficiency", () => {
   const whole = (minimum: number, maximum: number) =>
     Schema.Number.check(Schema.isInt(), Schema.isBetween({ minimum, maximum }))
   const decimals = whole(0, 6)
-  // whole numbers of units of 10^-d: exact, so that they can judge what is computed on their quotients
+  // The properties generate whole numbers of units of 10^-d: these are exact, unlike the quotients under test.
   const units = {
     min: whole(-100_000, 100_000),
     step: whole(2, 5000),
@@ -79,7 +79,7 @@ describe("checkProficiency", () => {
   }
 
   it.effect.prop(
-    "U22: every multiple of a decimal step is aligned",
+    "every multiple of a decimal step is aligned (U22)",
     units,
     ({ decimals, min, step, steps }) =>
       Effect.sync(() => {
@@ -90,7 +90,7 @@ describe("checkProficiency", () => {
   )
 
   it.effect.prop(
-    "U22: nothing between two steps is aligned",
+    "no value between two steps is aligned (U22)",
     units,
     ({ decimals, min, off, step, steps }) =>
       Effect.sync(() => {
@@ -102,7 +102,7 @@ describe("checkProficiency", () => {
   )
 
   it.effect.prop(
-    "U22: nothing below min or above max passes",
+    "no value below min or above max is accepted (U22)",
     units,
     ({ decimals, min, step, steps }) =>
       Effect.sync(() => {

@@ -10,7 +10,7 @@ import { listExamples, recordExamples } from "./Examples.ts"
 
 type Edit = (value: unknown) => unknown
 
-/** Applies `edit` to every value below the record, the innermost first; the record's own `id` stays. */
+/** Applies `edit` to every value inside the record, the innermost first; the record's own `id` is unchanged. */
 const edited = (value: unknown, edit: Edit, top = true): unknown => {
   if (Array.isArray(value)) return value.map((item) => edited(item, edit, false))
   if (typeof value !== "object" || value === null) return value
@@ -43,27 +43,27 @@ const cases: Readonly<Record<string, Case>> = {
 describe.each(Object.entries(cases))("the schema of %s", (_, { example, schema }) => {
   const decode = Schema.decodeUnknownSync(schema)
 
-  it("U18: knows every field of a full record", () => {
+  it("contains every field of a full record (U18)", () => {
     assert.deepStrictEqual<unknown>(decode(example), example)
   })
 
-  it("U18: reads a record of which only the id is left", () => {
+  it("decodes a record that has only an id (U18)", () => {
     const nulls = edited(example, () => null)
     assert.deepStrictEqual<unknown>(decode(nulls), nulls)
     assert.deepStrictEqual<unknown>(decode({ id: "x" }), { id: "x" })
   })
 
-  it("U18: reads null in every nested place", () => {
+  it("decodes null for every nested field (U18)", () => {
     const nulls = edited(example, (value) => typeof value === "object" ? value : null)
     assert.deepStrictEqual<unknown>(decode(nulls), nulls)
   })
 
-  it("S1: keeps an unknown value of an enumeration", () => {
+  it("keeps an unknown value of an enumeration (S1)", () => {
     const unknown = edited(example, (value) => isEnumeration(value) ? "SOMETHING_NEW" : value)
     assert.deepStrictEqual<unknown>(decode(unknown), unknown)
   })
 
-  it("S1: a new field is no fault, anywhere", () => {
+  it("accepts a new field anywhere (S1)", () => {
     const wider = edited(
       { ...example, new_field: 1 },
       (value) =>
@@ -72,7 +72,7 @@ describe.each(Object.entries(cases))("the schema of %s", (_, { example, schema }
     assert.strictEqual(decode(wider).id, example["id"])
   })
 
-  it("S1: demands a string as id", () => {
+  it("requires a string as id (S1)", () => {
     const refuses = (record: unknown) => assert.strictEqual(Schema.decodeUnknownOption(schema)(record)._tag, "None")
     refuses({ ...example, id: null })
     refuses({ ...example, id: 7 })

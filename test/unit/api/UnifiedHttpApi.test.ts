@@ -24,25 +24,25 @@ const parametersOf = (name: EndpointName) => operation(name).operation.parameter
 const parameter = (name: EndpointName, called: string) => parametersOf(name).find((each) => each.name === called)
 
 describe("the OpenAPI document", () => {
-  it("U1: has exactly the 27 endpoints of the tables, each under its own operation id", () => {
-    const told = operations.map(({ method, operation, path }) => [operation.operationId, method, path])
+  it("has exactly the 27 endpoints of the tables, each with its own operation id (U1)", () => {
+    const endpoints = operations.map(({ method, operation, path }) => [operation.operationId, method, path])
     const expected = [
       ...incrementalModels.map((model) => [model, "GET", lists[model].path]),
       ...(Object.keys(reads) as ReadonlyArray<ReadName>).map((name) => [name, "GET", reads[name].path]),
       ...writeNames.map((name) => [name, writes[name].method, writes[name].path])
     ]
-    assert.deepStrictEqual(told.map(String).sort(), expected.map(String).sort())
-    assert.strictEqual(new Set(told.map(([id]) => id)).size, 27)
+    assert.deepStrictEqual(endpoints.map(String).sort(), expected.map(String).sort())
+    assert.strictEqual(new Set(endpoints.map(([id]) => id)).size, 27)
   })
 
-  it("U1: is valid OpenAPI 3.1", async () => {
+  it("is valid OpenAPI 3.1 (U1)", async () => {
     const validator = new Validator()
     const { errors, valid } = await validator.validate(JSON.parse(JSON.stringify(document)))
     assert.isTrue(valid, JSON.stringify(errors))
     assert.strictEqual(validator.version, "3.1")
   })
 
-  it("U1: says of every operation, parameter and answer what it is", () => {
+  it("describes every operation, parameter and response (U1)", () => {
     for (const { operation } of operations) {
       assert.isNotEmpty(operation.summary, operation.operationId)
       for (const { description, name } of operation.parameters) assert.isNotEmpty(description, name)
@@ -53,7 +53,7 @@ describe("the OpenAPI document", () => {
     assert.include(operation("ats.offer").operation.description, "does not react to changes of `application.candidate`")
   })
 
-  it("U2: demands the key everywhere, the integration header everywhere but for the tools", () => {
+  it("requires the key for every endpoint, and the integration header for every endpoint except the tools (U2)", () => {
     for (const { operation } of operations) {
       assert.deepStrictEqual(operation.security, [{ key: [] }])
       const header = operation.parameters.find(({ name }) => name === "x-integration-id")
@@ -62,7 +62,7 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(document.components.securitySchemes["key"]?.type, "http")
   })
 
-  it("U4: gives exactly the writes a body, which is JSON", () => {
+  it("has a JSON body for every write and for no other endpoint (U4)", () => {
     for (const { operation } of operations) {
       const content = operation.requestBody?.content
       const isWrite = (writeNames as ReadonlyArray<string>).includes(operation.operationId)
@@ -70,14 +70,14 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("U27: gives every list the shared parameters and its own filters", () => {
+  it("has the shared parameters and the list's own filters for every list (U27)", () => {
     for (const model of incrementalModels) {
       const names = parametersOf(model).filter(({ in: place }) => place === "query").map(({ name }) => name)
       assert.deepStrictEqual(names, [...Object.keys(sharedQuery), ...lists[model].filters])
     }
   })
 
-  it("U27: says what the parameters' text must be", () => {
+  it("describes the format of the parameters (U27)", () => {
     assert.deepStrictEqual(parameter("ats.application", "page_size")?.schema, {
       type: "integer",
       minimum: 1,
@@ -104,19 +104,19 @@ describe("the OpenAPI document", () => {
     })
   })
 
-  it("U9: marks the candidate's attachment and the filter `outcome` as deprecated, and nothing else", () => {
+  it("marks only the candidate's attachment and the filter `outcome` as deprecated (U9)", () => {
     const deprecated = operations.filter(({ operation }) => operation.deprecated === true)
     assert.deepStrictEqual(deprecated.map(({ operation }) => operation.operationId), ["addCandidateAttachment"])
     assert.propertyVal(parameter("ats.application", "outcome"), "deprecated", true)
     assert.notProperty(parameter("ats.application", "outcomes"), "deprecated")
   })
 
-  it("U8: marks the interviews as closed beta, and nothing else", () => {
+  it("marks only the interviews as closed beta (U8)", () => {
     const beta = operations.filter(({ operation }) => Reflect.get(operation, "x-beta") === true)
     assert.deepStrictEqual(beta.map(({ operation }) => operation.operationId), ["updateInterview"])
   })
 
-  it("U15: names the permission of every endpoint for which the specification does", () => {
+  it("names the permission of every endpoint for which the specification states one (U15)", () => {
     const named = operations.flatMap(({ operation }) => {
       const permission: unknown = Reflect.get(operation, "x-permission")
       return permission === undefined ? [] : [[operation.operationId, permission]]
@@ -138,7 +138,7 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(Object.keys(permissions).length, 27)
   })
 
-  it("U26: documents the refusals, the two of bodies only where there is one", () => {
+  it("documents the error responses, the two about bodies only for endpoints with a body (U26)", () => {
     const usual = ["400", "401", "403", "404", "409", "429", "500", "502", "503", "504"]
     for (const { operation } of operations) {
       const refusals = Object.keys(operation.responses).filter((status) => status !== "200").sort()
@@ -147,7 +147,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("U18: closes no object: further fields are no fault", () => {
+  it("allows additional fields in every object (U18)", () => {
     assert.notInclude(JSON.stringify(document), '"additionalProperties":false')
   })
 })
@@ -156,7 +156,7 @@ describe("query parameters", () => {
   const accepts = (schema: Schema.Codec<unknown, unknown>) => (value: unknown) =>
     Schema.decodeUnknownOption(schema)(value)._tag === "Some"
 
-  it("U10: updated_after takes dates and times in UTC, with any fraction, and nothing else", () => {
+  it("updated_after accepts only dates and times in UTC, with any fraction (U10)", () => {
     const fits = accepts(UpdatedAfter)
     for (
       const value of [
@@ -183,25 +183,25 @@ describe("query parameters", () => {
     ) assert.isFalse(fits(value), value)
   })
 
-  it("U11: page_size is a whole number from 1 to 250", () => {
+  it("page_size is a whole number from 1 to 250 (U11)", () => {
     const fits = accepts(sharedQuery.page_size)
     for (const value of ["1", "100", "250"]) assert.isTrue(fits(value), value)
     for (const value of ["0", "251", "1.5", "-1", "many", ""]) assert.isFalse(fits(value), value)
   })
 
-  it("U13: flags are `true` or `false`", () => {
+  it("flags are `true` or `false` (U13)", () => {
     assert.isTrue(Schema.decodeUnknownSync(sharedQuery.include_deleted)("true"))
     assert.isFalse(Schema.decodeUnknownSync(sharedQuery.include_deleted)("false"))
     assert.isFalse(accepts(sharedQuery.include_deleted)("1"))
   })
 
-  it("U12: an empty comma list means all", () => {
+  it("an empty comma list means all (U12)", () => {
     assert.deepStrictEqual(Schema.decodeUnknownSync(CommaList)(""), [])
     assert.deepStrictEqual(Schema.decodeUnknownSync(CommaList)("a,b,,c"), ["a", "b", "c"])
   })
 
   it.effect.prop(
-    "U12: ids without commas survive the way there and back",
+    "ids without commas are unchanged after encoding and decoding (U12)",
     [Schema.Array(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,24}$/)))],
     ([ids]) =>
       Effect.sync(() =>
@@ -209,7 +209,7 @@ describe("query parameters", () => {
       )
   )
 
-  it("U14: a staffing entity id is 24 characters of base58", () => {
+  it("a staffing entity id has 24 base58 characters (U14)", () => {
     const fits = accepts(StaffingEntityId)
     assert.isTrue(fits("5tQ2mWcXyZ7aBcDeFgHjKLMN"))
     for (const wrong of ["0", "O", "I", "l", "-", " ", "é"]) {

@@ -28,7 +28,7 @@ const messageOf = (schema: Schema.Codec<unknown, unknown>, value: unknown): stri
 }
 
 describe("the table of writes", () => {
-  it("U16: has the twelve writes, by category", () => {
+  it("has the twelve writes, by category (U16)", () => {
     const by = (category: string) => writeNames.filter((name) => writes[name].category === category)
     assert.deepStrictEqual([by("ats"), by("hris"), by("assessment"), by("lms")].map(({ length }) => length), [
       6,
@@ -39,7 +39,7 @@ describe("the table of writes", () => {
     for (const name of writeNames) assert.isTrue(writes[name].path.startsWith(`/${writes[name].category}/`), name)
   })
 
-  it("U16: lets a write be sent again blindly only where a second one changes nothing", () => {
+  it("has the resend policy `safe` only for writes whose repetition changes nothing (U16)", () => {
     const by = (repeat: string) => writeNames.filter((name) => writes[name].resendPolicy === repeat)
     assert.deepStrictEqual(by("safe"), ["rateSkill", "expectSkill", "replacePackages", "deactivateCourse"])
     assert.deepStrictEqual(by("look"), ["addTag", "removeTag", "updateInterview"])
@@ -47,7 +47,7 @@ describe("the table of writes", () => {
     assert.deepStrictEqual(by("never"), ["addResultLink", "addCandidateAttachment", "createEmployee", "uploadDocument"])
   })
 
-  it("U16: names a place to look at for every write that must be looked for, and only places that exist", () => {
+  it("names an existing path in `visibleIn` for every write with the policy `look` or `find` (U16)", () => {
     for (const name of writeNames) {
       const { resendPolicy, visibleIn } = writes[name]
       if (resendPolicy === "look" || resendPolicy === "find") assert.isNotNull(visibleIn, name)
@@ -57,20 +57,20 @@ describe("the table of writes", () => {
     }
   })
 
-  it("U16: has a parameter for every name in a path, and no other", () => {
+  it("has a parameter for every name in a path, and no other (U16)", () => {
     for (const name of writeNames) {
       const names = [...writes[name].path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
       assert.deepStrictEqual(Object.keys(writeSchemas[name].params), names)
     }
   })
 
-  it("U16: gives plugins the types of bodies and answers", () => {
+  it("provides the types of bodies and responses (U16)", () => {
     expectTypeOf<WriteBody<"addTag">>().toEqualTypeOf<{ readonly tag: { readonly name: string } }>()
     expectTypeOf<WriteData<"createEmployee">["id"]>().toEqualTypeOf<string>()
   })
 })
 
-/** Paths of what may not be missing; anything else in the example may be absent or null. */
+/** Paths of the required fields; all other fields of the example may be absent or null. */
 const required: Readonly<Record<WriteName, ReadonlyArray<string>>> = {
   createApplication: ["candidate", "candidate.first_name", "candidate.last_name", "candidate.email_address"],
   addResultLink: ["label", "url"],
@@ -95,7 +95,7 @@ const required: Readonly<Record<WriteName, ReadonlyArray<string>>> = {
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Every copy of the body that lacks one field, of the top or of an object in it. */
+/** Copies of the body, each without one field of the body or of a nested object. */
 const lacking = (body: unknown, depth = 2, prefix = ""): ReadonlyArray<readonly [path: string, body: unknown]> => {
   if (!isRecord(body) || depth === 0) return []
   return Object.entries(body).flatMap(([key, value]) => {
@@ -112,26 +112,26 @@ describe.each(writeNames)("the body of %s", (name) => {
   const fits = accepts(writeSchemas[name].body)
   const example = writeExamples[name].body
 
-  it("U17: takes the full example as it is", () => {
+  it("accepts the full example unchanged (U17)", () => {
     assert.deepStrictEqual<unknown>(Schema.decodeUnknownSync(writeSchemas[name].body)(example), example)
   })
 
-  it("U17: may lack anything but what the write would mean nothing without", () => {
-    const demanded = lacking(example).filter(([, body]) => !fits(body)).map(([path]) => path)
-    assert.deepStrictEqual(demanded.filter((path) => !path.startsWith("properties.")), required[name])
+  it("may omit every field that is not required (U17)", () => {
+    const requiredPaths = lacking(example).filter(([, body]) => !fits(body)).map(([path]) => path)
+    assert.deepStrictEqual(requiredPaths.filter((path) => !path.startsWith("properties.")), required[name])
   })
 
-  it("U17: is an object", () => {
+  it("is an object (U17)", () => {
     for (const wrong of [null, "x", 7, [], [example]]) assert.isFalse(fits(wrong))
   })
 
-  it("U17: may have further fields", () => {
+  it("may have additional fields (U17)", () => {
     assert.isTrue(fits({ ...example, new_field: [1] }))
   })
 })
 
-describe("bodies in particular", () => {
-  it("U24: a multi-select answer is an array of option ids, any other a text", () => {
+describe("the bodies of individual writes", () => {
+  it("a multi-select answer is an array of option ids, any other answer a string (U24)", () => {
     const fits = (answer: unknown) =>
       accepts(writeSchemas.createApplication.body)({
         ...writeExamples.createApplication.body,
@@ -141,14 +141,14 @@ describe("bodies in particular", () => {
     for (const wrong of [7, true, null, [7], [["op1"]], { choice: "yes" }]) assert.isFalse(fits(wrong))
   })
 
-  it("S1: a value of an enumeration that is not known yet is no fault", () => {
+  it("an unknown value of an enumeration is accepted (S1)", () => {
     const { body } = writeExamples.createApplication
     assert.isTrue(
       accepts(writeSchemas.createApplication.body)({ ...body, candidate: { ...body.candidate, gender: "X" } })
     )
   })
 
-  it("U17: an application's day of availability is written YYYY-MM-DD, and there is such a day", () => {
+  it("an application's day of availability is a day that exists, as YYYY-MM-DD (U17)", () => {
     const { body } = writeExamples.createApplication
     const fits = (availability_date: unknown) =>
       accepts(writeSchemas.createApplication.body)({ ...body, candidate: { ...body.candidate, availability_date } })
@@ -158,7 +158,7 @@ describe("bodies in particular", () => {
     }
   })
 
-  it("U25: an expectation may be left out, but not be null", () => {
+  it("an expectation may be absent but not null (U25)", () => {
     const fits = accepts(writeSchemas.expectSkill.body)
     for (const expected_proficiency of [3, "op1", { type: "NUMERIC", value: 3 }]) {
       assert.isTrue(fits({ skill_id: "s", expected_proficiency }))
@@ -168,7 +168,7 @@ describe("bodies in particular", () => {
     assert.isFalse(fits({ skill_id: "s", expected_proficiency: true }))
   })
 
-  it("U17: the full list of packages may be empty", () => {
+  it("the full list of packages may be empty (U17)", () => {
     assert.isTrue(accepts(writeSchemas.replacePackages.body)({ packages: [] }))
   })
 })
@@ -178,26 +178,26 @@ describe("uploads", () => {
   const withData = (data: string) => ({ ...document, document: { ...document.document, data } })
   const fits = accepts(UploadDocument)
 
-  it("U23: are base64 with padding", () => {
+  it("must be base64 with padding (U23)", () => {
     for (const data of ["", "QQ==", "QUI=", "QUJD", "+/+/"]) assert.isTrue(fits(withData(data)), data)
     for (const data of ["Q", "QQ", "QQ=", "QUJ", "QUJD\n", "QU JD", "Q===", "_-_-", "data:;base64,QUJD", "QQ==QQ=="]) {
       assert.isFalse(fits(withData(data)), data)
     }
   })
 
-  it("U23: are checked to the last character of the largest, without overflowing the stack", () => {
+  it("of the largest size are checked completely without overflowing the stack (U23)", () => {
     assert.isTrue(fits(withData("A".repeat(largestBodyBytes))))
     assert.isFalse(fits(withData(`${"A".repeat(largestBodyBytes - 1)}!`)))
     assert.isFalse(fits(withData("A".repeat(largestBodyBytes + 4))))
   })
 
-  it("U23: of one body are bounded together", () => {
+  it("in one body have a common size limit (U23)", () => {
     const half = { name: "a", content_type: "text/plain", type: "CV", data: "A".repeat(largestBodyBytes / 2) }
     assert.isTrue(accepts(AttachmentUploads)([half, half]))
     assert.isFalse(accepts(AttachmentUploads)([half, half, { ...half, data: "QUJD" }]))
   })
 
-  it("I11: no message repeats what a file holds", () => {
+  it("are not quoted in any message (I11)", () => {
     const secret = "bXkgc2VjcmV0IGZpbGU"
     assert.notInclude(messageOf(UploadDocument, withData(secret)), secret)
     const attachment = { ...document.document, data: secret, type: "CV" }
@@ -206,19 +206,19 @@ describe("uploads", () => {
 })
 
 describe("the other reads", () => {
-  it("U18: tools come with every field, or with none but the id", () => {
+  it("tools may have every field or only the id (U18)", () => {
     const decode = Schema.decodeUnknownSync(ToolList)
     assert.deepStrictEqual<unknown>(decode(readExamples.tools), readExamples.tools)
     assert.deepStrictEqual<unknown>(decode({ tools: [{ id: "t" }] }), { tools: [{ id: "t" }] })
   })
 
-  it("U7: there are four categories of tools", () => {
+  it("there are four categories of tools (U7)", () => {
     const fits = accepts(ToolCategory)
     for (const right of ["hris", "ats", "assessment", "lms"]) assert.isTrue(fits(right))
     for (const wrong of ["crm", "ATS", "", "ats "]) assert.isFalse(fits(wrong))
   })
 
-  it("U19: a form holds fields of six types, in each other to any depth", () => {
+  it("a form contains fields of six types, nested to any depth (U19)", () => {
     const decode = Schema.decodeUnknownSync(EmployeeForm)
     assert.deepStrictEqual<unknown>(decode(form), form)
     const deep = Array.from({ length: 50 }).reduce(
@@ -229,7 +229,7 @@ describe("the other reads", () => {
     assert.deepStrictEqual<unknown>(decode({ properties: { deep } }), { properties: { deep } })
   })
 
-  it("U19: an unknown type of field is kept; a known one with wrong bounds is refused", () => {
+  it("a field of an unknown type is kept, and a field of a known type with invalid bounds is rejected (U19)", () => {
     const odd = { properties: { odd: { type: "signature", label: "Sign" } } }
     assert.deepStrictEqual<unknown>(Schema.decodeUnknownSync(EmployeeForm)(odd), odd)
     assert.isFalse(accepts(EmployeeForm)({ properties: { first: { type: "text", min_length: "3" } } }))

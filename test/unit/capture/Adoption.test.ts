@@ -20,7 +20,7 @@ const adopted = Effect.gen(function*() {
 const brief = ({ id, kind, generation, origin, position, version }: LogEntry) =>
   `${position} ${id} ${generation}/${version} ${kind} ${origin}`
 
-/** Three records, one of them changed, one deleted and published as such, one about to be deleted. */
+/** Three records: one has changed, one is published as deleted, and one has a staged delete. */
 const history = Effect.fnUntraced(function*(rig: Rig) {
   for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "1" })
   yield* rig.sweep
@@ -31,7 +31,7 @@ const history = Effect.fnUntraced(function*(rig: Rig) {
 })
 
 describe("Adoption", () => {
-  it.effect("X11: every live record is created anew in a later generation, deleted ones are not, positions go on", () =>
+  it.effect("an adoption publishes every live record in a later generation, without deleted ones, at the next positions (X11)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const store = yield* Store
       yield* history(rig)
@@ -50,7 +50,7 @@ describe("Adoption", () => {
       assert.deepStrictEqual(yield* store.logRange, { oldest: 6, newest: 7 })
     })))
 
-  it.effect("what happens afterwards goes on in the new generation: version 2 of a live record, version 1 of a restored one", () =>
+  it.effect("changes after an adoption continue in the new generation: a live record gets version 2, a restored one version 1", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* history(rig)
       const { to } = yield* adopted
@@ -64,7 +64,7 @@ describe("Adoption", () => {
       assert.strictEqual(JSON.parse(events[0]?.before ?? "").title, "2")
     })))
 
-  it.effect("watermarks and what is pending stay", () =>
+  it.effect("an adoption keeps watermarks and pending rows", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const store = yield* Store
       yield* history(rig)
@@ -93,7 +93,7 @@ describe("Adoption", () => {
       assert.deepStrictEqual(yield* rig.pending, { a: "held" })
     })))
 
-  it.effect("X11: adopted twice from one copy, the second generation is still the later one", () =>
+  it.effect("the second adoption of the same copy has a greater generation than the first (X11)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* history(rig)
       const first = yield* StoreAdoption.plan(0)
@@ -103,7 +103,7 @@ describe("Adoption", () => {
       assert.strictEqual((yield* StoreAdoption.plan(second.to + 9)).to, second.to + 10)
     })))
 
-  it.effect("X11: killed after any of its transactions and begun again, it ends as if it had not been", () =>
+  it.effect("an adoption that is killed after any transaction and repeated has the same result as an uninterrupted one (X11)", () =>
     Effect.gen(function*() {
       const outcome = (killedAfter: number) =>
         scenario(Effect.fnUntraced(function*(rig) {
@@ -135,17 +135,20 @@ describe("Adoption", () => {
 
   const redacting = Processing.make("ats.application", { remoteData: "drop", redact: { "/title": "drop" }, key: "" })
   for (
-    const [when, readBefore] of [["", false], [", nor where it was read redacted and did not change", true]] as const
+    const [when, readBefore] of [["", false], [
+      ", even if the record was already read with the redaction and did not change",
+      true
+    ]] as const
   ) {
-    it.effect(`what may no longer be shown is not published anew${when}`, () =>
+    it.effect(`an adoption does not publish values that are redacted now${when}`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         yield* history(rig)
         if (readBefore) yield* rigWith(rig, redacting).sweep
         const before = (yield* rig.events).at(-1)!.position
         yield* StoreAdoption.adopt(yield* StoreAdoption.plan(0), () => redacting)
-        const anew = (yield* rig.events).filter(({ position }) => position > before)
-        assert.isNotEmpty(anew)
-        for (const event of anew) assert.notProperty(JSON.parse(event.after ?? ""), "title")
+        const republished = (yield* rig.events).filter(({ position }) => position > before)
+        assert.isNotEmpty(republished)
+        for (const event of republished) assert.notProperty(JSON.parse(event.after ?? ""), "title")
       })))
   }
 })

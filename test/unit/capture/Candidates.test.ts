@@ -11,7 +11,7 @@ const derivedProcessing = Processing.defaultProcessing("ats.candidate")
 const candidates = { integration: "greenhouse:acme", model: "ats.candidate" } as const
 
 const at = (minutes: number): string => new Date(start + minutes * 60_000).toISOString()
-/** As an application shows it, `changed` minutes after the start. */
+/** A candidate as an application contains it; `changed_at` is `changed` minutes after the start. */
 const shown = (id: string, title: string | null, changed: number, details: Readonly<Record<string, unknown>> = {}) => ({
   id,
   remote_id: `r-${id}`,
@@ -24,7 +24,7 @@ const shown = (id: string, title: string | null, changed: number, details: Reado
 })
 
 /** Version, kind and title of each event of one candidate. */
-const told = (rig: Rig, id = "c") =>
+const publishedOf = (rig: Rig, id = "c") =>
   Effect.map(
     rig.events,
     (entries) =>
@@ -33,25 +33,25 @@ const told = (rig: Rig, id = "c") =>
       )
   )
 
-const living = Effect.flatMap(Store, (store) => store.records(candidates, null, 100)).pipe(
+const liveCandidates = Effect.flatMap(Store, (store) => store.records(candidates, null, 100)).pipe(
   Effect.map(({ records }) => records.map(({ content, id }) => `${id} ${JSON.parse(content).title}`))
 )
 
 const backfilled = <A, E, R>(rig: Rig, body: Effect.Effect<A, E, R>) =>
   Effect.andThen(rig.sweep, Effect.andThen(rig.wait("1 minute"), body))
 
-/** What is owed, is asked for: the ids of each request. */
+/** Refreshes the stale records; returns the ids of each request. */
 const refreshed = Effect.fnUntraced(function*(rig: Rig) {
   const from = rig.api.requests.length
   yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
   return rig.api.requests.slice(from).map(({ ids }) => [...new Set(ids)].sort())
 })
 
-/** A record that is always there: no answer counts without one. */
+/** A record that always exists, because a refetch needs a control. */
 const control = { id: "z", candidate: null }
 
 describe("candidates", () => {
-  it.effect("are created, updated and deleted by what their applications show", () =>
+  it.effect("are created, updated and deleted according to their applications", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", stage: "1", candidate: shown("c", "1", 0) })
@@ -60,7 +60,7 @@ describe("candidates", () => {
         yield* rig.wait("1 minute")
         yield* rig.put({ id: "a", stage: "2", candidate: shown("c", "2", 1) })
         yield* rig.poll
-        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 updated 2"])
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1", "2 updated 2"])
         const updated = (yield* rig.events).find(({ kind, model }) => kind === "updated" && model === "ats.candidate")
         assert.deepStrictEqual(JSON.parse(updated!.changes), [{ path: "/title", before: "1", after: "2" }])
         assert.strictEqual(updated!.changedAt, at(1))
@@ -72,14 +72,14 @@ describe("candidates", () => {
         yield* rig.wait("1 minute")
         yield* rig.put({ id: "a", stage: "2", candidate: shown("c", "3", 4) })
         yield* rig.poll
-        assert.deepStrictEqual((yield* told(rig)).slice(2), ["3 deleted flagged", "4 created 3"])
+        assert.deepStrictEqual((yield* publishedOf(rig)).slice(2), ["3 deleted flagged", "4 created 3"])
         assert.isTrue((yield* rig.events).at(-1)!.restored)
-        assert.deepStrictEqual(yield* living, ["c 3"])
+        assert.deepStrictEqual(yield* liveCandidates, ["c 3"])
       }),
       { derivedProcessing }
     ))
 
-  it.effect("N5: a copy that is older than what is published changes nothing, from whichever application it comes", () =>
+  it.effect("a copy that is older than the published one changes nothing, in whichever application it is (N5)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         rig.api.pageSize = 1
@@ -94,12 +94,12 @@ describe("candidates", () => {
         yield* rig.wait("1 minute")
         yield* rig.poll
         yield* rig.sweep
-        assert.deepStrictEqual(yield* told(rig), ["1 created new"])
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created new"])
       }),
       { derivedProcessing }
     ))
 
-  it.effect("follows a live application whose copy is older than a stamp that only a deleted application showed (N5)", () =>
+  it.effect("a copy in a live application is published although only a deleted application had a later changed_at (N5)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put(control)
@@ -107,24 +107,24 @@ describe("candidates", () => {
         yield* backfilled(
           rig,
           Effect.gen(function*() {
-            // same content, later stamp: no event, and nothing published carries that stamp
+            // same content with a later changed_at: no event, so no published content has that changed_at
             yield* rig.put({ id: "b", candidate: shown("c", "untagged", 2) })
             yield* rig.poll
             yield* rig.wait("1 minute")
             yield* rig.put({ id: "a", candidate: shown("c", "tagged", 0) })
             yield* rig.poll
-            assert.deepStrictEqual(yield* told(rig), ["1 created untagged"], "b is live and newer")
+            assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"], "b is live and newer")
             yield* rig.wait("1 minute")
             yield* rig.put({ id: "b", remote_deleted_at: at(4), candidate: shown("c", "untagged", 2) })
             yield* rig.poll
-            assert.deepStrictEqual(yield* told(rig), ["1 created untagged", "2 updated tagged"])
+            assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged", "2 updated tagged"])
           })
         )
       }),
       { derivedProcessing }
     ))
 
-  it.effect("is not told by an earlier copy where another application of the same page moved only its stamp (N5)", () =>
+  it.effect("an earlier copy is not published if another application on the same page has a later changed_at only (N5)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put(control)
@@ -135,19 +135,23 @@ describe("candidates", () => {
             yield* rig.put({ id: "a", note: "old", candidate: shown("c", "tagged", 1) })
             yield* rig.put({ id: "b", note: "new", candidate: shown("c", "untagged", 2) })
             yield* rig.poll
-            assert.deepStrictEqual(yield* told(rig), ["1 created untagged"])
+            assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"])
             // only this one is published with the end of the poll
             yield* rig.put({ id: "a", note: "new", candidate: shown("c", "tagged", 3) })
             yield* rig.put({ id: "b", note: null, candidate: shown("c", "untagged", 4) })
             yield* rig.poll
-            assert.deepStrictEqual(yield* told(rig), ["1 created untagged", "2 updated tagged", "3 updated untagged"])
+            assert.deepStrictEqual(yield* publishedOf(rig), [
+              "1 created untagged",
+              "2 updated tagged",
+              "3 updated untagged"
+            ])
           })
         )
       }),
       { derivedProcessing }
     ))
 
-  it.effect("keeps a later stamp that one of more applications than it compares may still show (N5)", () =>
+  it.effect("a later changed_at is kept if an application beyond those compared may still have it (N5)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         const ids = Array.from({ length: 60 }, (_, index) => `a${index + 10}`)
@@ -160,14 +164,14 @@ describe("candidates", () => {
             yield* rig.wait("1 minute")
             yield* rig.put({ id: "a10", candidate: shown("c", "stale", 0) })
             yield* rig.poll
-            assert.deepStrictEqual(yield* told(rig), ["1 created untagged"])
+            assert.deepStrictEqual(yield* publishedOf(rig), ["1 created untagged"])
           })
         )
       }),
       { derivedProcessing }
     ))
 
-  it.effect("N5, W7: a copy whose `changed_at` is gone is told, and comes after those that have one", () =>
+  it.effect("a copy without `changed_at` is published only if no other copy has one (N5, W7)", () =>
     scenario((rig) =>
       Effect.gen(function*() {
         yield* rig.put({ id: "b", candidate: shown("c", "one", 0) })
@@ -181,12 +185,12 @@ describe("candidates", () => {
             yield* rig.put({ id: "b", candidate: shown("c", "three", 2) })
             yield* rig.put({ id: "a", candidate: timeless("other") })
             yield* rig.poll
-            assert.deepStrictEqual(yield* told(rig), ["1 created one", "2 updated two", "3 updated three"])
+            assert.deepStrictEqual(yield* publishedOf(rig), ["1 created one", "2 updated two", "3 updated three"])
           })
         )
       }), { derivedProcessing }))
 
-  it.effect("N5: two copies of one moment: that of the smallest application id, and each application is asked for once", () =>
+  it.effect("of two copies with the same changed_at, the one of the smallest application id counts, and each application is refetched once (N5)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put(control)
@@ -199,16 +203,16 @@ describe("candidates", () => {
         yield* rig.wait("1 minute")
         yield* rig.put({ id: "a", candidate: shown("c", "A", 1) })
         yield* rig.poll
-        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 updated B", "3 updated A"])
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1", "2 updated B", "3 updated A"])
         rig.api.put(start, { id: "b", candidate: shown("c", "A", 1) }, { silent: true })
         assert.deepStrictEqual(yield* refreshed(rig), [["a", "b", "z"]])
         assert.deepStrictEqual(yield* refreshed(rig), [])
-        assert.deepStrictEqual((yield* told(rig)).length, 3)
+        assert.deepStrictEqual((yield* publishedOf(rig)).length, 3)
       }),
       { derivedProcessing }
     ))
 
-  it.effect("N6: the last application is deleted, flagged or vanished: its candidate stays", () =>
+  it.effect("a candidate stays live when its last application is flagged as deleted or vanishes (N6)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put(control)
@@ -216,44 +220,44 @@ describe("candidates", () => {
         yield* rig.put({ id: "b", candidate: shown("d", "1", 0) })
         yield* backfilled(rig, rig.flag("a"))
         rig.api.vanish("b")
-        for (const reading of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
+        for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
           yield* rig.wait("11 minutes")
-          yield* reading
+          yield* run
         }
         const deleted = (yield* rig.events).filter(({ kind }) => kind === "deleted").map(({ model, reason }) =>
           `${model} ${reason}`
         )
         assert.deepStrictEqual(deleted, ["ats.application flagged", "ats.application absent"])
-        assert.deepStrictEqual(yield* living, ["c 1", "d 1"])
+        assert.deepStrictEqual(yield* liveCandidates, ["c 1", "d 1"])
       }),
       { derivedProcessing }
     ))
 
-  it.effect("N6: a candidate is erased with the last application that shows it, not before", () =>
+  it.effect("a candidate is erased with the last application that contains it, not before (N6)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ ...control, candidate: shown("other", "1", 0) })
         for (const id of ["a", "b"]) yield* rig.put({ id, candidate: shown("c", "1", 0) })
         yield* backfilled(rig, rig.put({ id: "a", candidate: null }))
         yield* rig.poll
-        assert.deepStrictEqual(yield* told(rig), ["1 created 1"])
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1"])
         yield* rig.wait("1 minute")
         yield* rig.put({ id: "b", candidate: null })
         rig.api.rows.get("b")!.row = { id: "b", candidate: null, changed_at: at(2) }
         yield* rig.poll
-        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 deleted erased"])
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1", "2 deleted erased"])
         const erased = (yield* rig.events).at(-1)!
         assert.strictEqual(erased.remoteId, "r-c")
         assert.strictEqual(JSON.parse(erased.before!).title, "1")
         yield* rig.wait("1 minute")
         yield* rig.put({ id: "a", candidate: shown("c", "again", 4) })
         yield* rig.poll
-        assert.deepStrictEqual((yield* told(rig)).slice(2), ["3 created again"])
+        assert.deepStrictEqual((yield* publishedOf(rig)).slice(2), ["3 created again"])
       }),
       { derivedProcessing }
     ))
 
-  it.effect("D11: a candidate is erased once all applications that showed it are, those deleted before among them", () =>
+  it.effect("a candidate is erased once all its applications are erased, including those deleted before (D11)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         const empty = (id: string, deletedAt: string | null, minutes: number) =>
@@ -271,9 +275,9 @@ describe("candidates", () => {
         yield* rig.wait("1 minute")
         yield* empty("c", null, 4)
         yield* empty("a", at(1), 5)
-        assert.deepStrictEqual(yield* told(rig), ["1 created 1"])
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1"])
         yield* empty("b", at(1), 6)
-        assert.deepStrictEqual(yield* told(rig), ["1 created 1", "2 deleted erased"])
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created 1", "2 deleted erased"])
         yield* Effect.flatMap(Store, (store) => store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
         const kept = (yield* rig.events).map(({ after, before, id, kind }) => `${id} ${kind} ${after ?? before}`)
         assert.deepStrictEqual(kept.filter((line) => line.includes('"title":"1"') && !line.includes("other")), [])
@@ -281,7 +285,7 @@ describe("candidates", () => {
       { derivedProcessing }
     ))
 
-  it.effect("N7: copies that differ for ever are asked for once, not again and again", () =>
+  it.effect("copies that differ permanently are refetched only once (N7)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put(control)
@@ -292,19 +296,19 @@ describe("candidates", () => {
         yield* rig.poll
         let turn = 0
         rig.api.meanwhile = () => {
-          // each time it is looked at, one of the two shows something else of the same moment
+          // with every request, one of the two copies has other content with the same changed_at
           turn++
           rig.api.put(start, { id: "b", candidate: shown("c", `B${turn}`, 1) }, { silent: true })
         }
-        const asked = []
-        for (let round = 0; round < 4; round++) asked.push(...yield* refreshed(rig))
-        assert.deepStrictEqual(asked, [["a", "b", "z"]])
-        assert.deepStrictEqual((yield* told(rig)).at(-1), "2 updated A")
+        const requested = []
+        for (let round = 0; round < 4; round++) requested.push(...yield* refreshed(rig))
+        assert.deepStrictEqual(requested, [["a", "b", "z"]])
+        assert.deepStrictEqual((yield* publishedOf(rig)).at(-1), "2 updated A")
       }),
       { derivedProcessing }
     ))
 
-  it.effect("are old where they or the application that shows them are, and silent where a backfill only fills", () => {
+  it.effect("are old if they or their application are old, and silent if the backfill is silent", () => {
     const steps = Effect.fnUntraced(function*(rig: Rig) {
       yield* rig.put({ id: "a", candidate: shown("c", "1", 0, { remote_created_at: "2020-01-01T00:00:00.000Z" }) })
       yield* rig.sweep
@@ -326,7 +330,7 @@ describe("candidates", () => {
     })
   })
 
-  it.effect("are redacted by their own rules, and by those of the application", () =>
+  it.effect("are redacted by their own rules and by those of the application", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", candidate: shown("c", "1", 0, { company: "x", source: "y" }) })
@@ -349,7 +353,7 @@ describe("candidates", () => {
       }
     ))
 
-  it.effect("X1: a store that has applications and no candidates is filled once, and goes on where it was killed", () =>
+  it.effect("a store with applications but no candidates is backfilled once, and continues after a kill (X1)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         const store = yield* Store

@@ -54,7 +54,7 @@ describe("Capture", () => {
       ["not_ready", new NotReady({ code: "X", message: "m" }), "1 minute"]
     ] as const
   ) {
-    it.effect(`C1, C4, C5: ${name} blocks the stream: probed after ${after}, no deletes, the watermark stays, then it goes on`, () =>
+    it.effect(`a stream blocked by ${name} is probed after ${after}, infers no deletes, keeps its watermark and then continues (C1, C4, C5)`, () =>
       running(
         ["ats.application"],
         Effect.fnUntraced(function*(api) {
@@ -78,7 +78,7 @@ describe("Capture", () => {
       ))
   }
 
-  it.effect("C4: what blocks a stream may have been mended before Rollcall is started: it is probed at once", () =>
+  it.effect("a blocked stream is probed at once after a restart, because the cause may have been repaired (C4)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, started) {
@@ -96,7 +96,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("C1: a blocked stream that an operator could poll is read as ever, not only from its probe on", () =>
+  it.effect("a blocked stream is read normally after an operator's poll succeeds, without waiting for its probe (C1)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -112,7 +112,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("C5: an integration that is not ready at the start is never read as empty", () =>
+  it.effect("an integration that is not ready at the start is not taken for empty (C5)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -125,7 +125,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("W12: where `updated_after` is ignored and everything comes back, that is noticed and polls come less often", () =>
+  it.effect("an API that ignores `updated_after` and returns the whole list is noticed, and polls run less often (W12)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -154,7 +154,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("C6: polls that are answered [] although a sweep finds changes are noticed; sweeps come more often until polls work", () =>
+  it.effect("polls that return [] although a sweep finds changes are noticed, and sweeps run more often until polls work (C6)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -178,7 +178,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("S2: a stream whose rows are unreadable stops and says why, loses nothing, and the others go on", () =>
+  it.effect("a stream with unreadable rows is blocked with the reason and loses nothing, while other streams continue (S2)", () =>
     running(
       ["ats.application", "ats.tag"],
       Effect.fnUntraced(function*(api) {
@@ -207,7 +207,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("R3: a stream that fails, or hangs, never delays another", () =>
+  it.effect("a stream that fails or hangs never delays another stream (R3)", () =>
     running(
       ["ats.application", "ats.offer", "ats.tag"],
       Effect.fnUntraced(function*(api) {
@@ -226,7 +226,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("X9: a second instance fences the first, whose next commit changes nothing and ends it", () =>
+  it.effect("a second instance fences the first, whose next commit has no effect and stops it (X9)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, fiber) {
@@ -242,7 +242,7 @@ describe("Capture", () => {
       })
     ))
 
-  it.effect("X10: reading waits while too much is unpublished, and goes on when it is published", () =>
+  it.effect("reading pauses while too many events are unpublished, and resumes when they are published (X10)", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)
       const api = Scripted.make()
@@ -266,7 +266,7 @@ describe("Capture", () => {
       )
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
-  it.effect("X10: while the store is away nothing moves; afterwards everything is there, once", () => {
+  it.effect("nothing is read while the store is unavailable, and every change is published once afterwards (X10)", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => {
       lines.push(String(message))
@@ -301,7 +301,7 @@ describe("Capture", () => {
         assert.isAbove((yield* stateOf("ats.application")).watermark!, before.watermark!)
         const log = (yield* store.readLog({ after: 0, limit: 9 })).filter((entry) => entry.model === "ats.application")
         assert.deepStrictEqual(log.map((entry) => entry.id), ["a", "b", "c"])
-        // the store itself logs what is wrong with it
+        // the store itself logs its outage
         assert.deepStrictEqual(lines.filter((line) => line.includes("store")), [])
       }).pipe(
         Effect.provide(
@@ -313,7 +313,7 @@ describe("Capture", () => {
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
-  it.effect("a stream that is no longer configured is retired, and goes on where it stopped when it is again", () =>
+  it.effect("a stream that is no longer configured is retired, and continues where it stopped when it is configured again", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)
       const api = Scripted.make()
@@ -332,7 +332,7 @@ describe("Capture", () => {
       }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))))
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
-  it.effect("once reads every stream and names those that could not be read", () =>
+  it.effect("`once` reads every stream and returns those that failed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)
       const api = Scripted.make()

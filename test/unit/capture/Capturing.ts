@@ -25,7 +25,7 @@ export const streamsOf = (models: ReadonlyArray<IncrementalModel>): ReadonlyArra
     sweepInterval: Duration.hours(6)
   }))
 
-/** Capture that is assigned these models. */
+/** Capture with streams of these models. */
 export const capturing = (models: ReadonlyArray<IncrementalModel>, more: Partial<CaptureOptions> = {}) =>
   Layer.effectDiscard(Effect.flatMap(Capture, (capture) => capture.assign(integration, streamsOf(models)))).pipe(
     Layer.provideMerge(layer({ ...settings, ...more }))

@@ -1,4 +1,4 @@
-/** What polls show as deleted, erased or back again. */
+/** Records that polls show as deleted, erased or restored. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Transient } from "../../../src/source/Source.ts"
@@ -9,7 +9,7 @@ import { refuse } from "./ScriptedApi.ts"
 const minute = 60_000
 
 describe("Deletes", () => {
-  it.effect("D1, X17, D20: a delete staged by a poll that broke off is released by the next one, with the latest before-image", () =>
+  it.effect("a delete staged by an unfinished poll is released by the next poll, with the latest content as `before` (D1, X17, D20)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "old" })
       yield* rig.sweep
@@ -32,7 +32,7 @@ describe("Deletes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("D8: created and deleted between two polls gives both events, reason unseen; during the backfill a silent tombstone", () =>
+  it.effect("a record created and deleted between two polls gives both events with reason unseen, and during the backfill none (D8)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.put({ id: "early", title: "x" })
@@ -50,7 +50,7 @@ describe("Deletes", () => {
       assert.strictEqual(events[1]!.before, events[0]!.after)
     })))
 
-  it.effect("W10, D8: a `Date` a day ahead on the backfill's last page silences nothing of what comes and goes after it", () =>
+  it.effect("records created and deleted after the backfill are published although its last page had a `Date` a day ahead (W10, D8)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       rig.api.pageSize = 1
       yield* rig.put({ id: "a" })
@@ -67,11 +67,11 @@ describe("Deletes", () => {
       assert.deepStrictEqual(yield* rig.kinds("c"), ["created 1", "deleted 2"])
     })))
 
-  it.effect("D9, T2: deleted, then back with other fields: `created` restored, compared with its last image", () =>
+  it.effect("a deleted record that returns with other fields is `created` as restored, with transitions from its last content (D9, T2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", outcome: "HIRED", title: "x" })
       yield* rig.put({ id: "b", outcome: "PENDING", title: "x" })
-      // Were these two all there is, the guard would hold them.
+      // If these two were the only records, the guard would hold their deletes.
       for (const id of ["c", "d"]) yield* rig.put({ id, outcome: "PENDING", title: "x" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -96,7 +96,7 @@ describe("Deletes", () => {
       }])
     })))
 
-  it.effect("D11: a deleted record whose fields turn null is no update and no creation", () =>
+  it.effect("a deleted record whose fields turn null is neither updated nor created (D11)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "x" })
       yield* rig.sweep
@@ -114,7 +114,7 @@ describe("Deletes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("D11, D23: what the log holds of a record goes once nothing is left of it at its source, whatever showed that", () =>
+  it.effect("a record's content is removed from the log once the API shows it erased, in whatever way (D11, D23)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const contents = Effect.map(rig.events, (entries) => entries.map(({ after, id }) => `${id} ${after !== null}`))
       for (const id of ["early", "late", "live", "kept", "y", "z"]) yield* rig.put({ id, title: "x" })
@@ -135,7 +135,7 @@ describe("Deletes", () => {
       assert.strictEqual(yield* drop, 0)
     })))
 
-  it.effect("D23: a live record of which nothing is left is deleted, reason erased, and is created again when its content is back", () =>
+  it.effect("a live record whose content is empty is deleted with reason erased, and created again when its content returns (D23)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "x" })
       yield* rig.sweep
@@ -152,7 +152,7 @@ describe("Deletes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("D10: a record restored before its delete was released was never deleted", () =>
+  it.effect("a record that is restored before its delete is released is not published as deleted (D10)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep

@@ -13,7 +13,7 @@ const ats = streamModels.filter((model) => model.startsWith("ats."))
 const hris = streamModels.filter((model) => model.startsWith("hris."))
 
 describe("models: auto", () => {
-  it("leaves out what the catalogue calls unsupported, and nothing else", () => {
+  it("leaves out exactly the models that the catalog lists as unsupported", () => {
     const statuses = {
       tags: "UNSUPPORTED",
       offers: "NOT_IMPLEMENTED",
@@ -26,20 +26,20 @@ describe("models: auto", () => {
     )
   })
 
-  it("a model that the catalogue does not list is read", () => {
+  it("reads a model that the catalog does not list", () => {
     assert.deepStrictEqual(
       supportedModels("personio:1", { ats: [], hris: [tool("personio", {})], assessment: [] }),
       hris
     )
   })
 
-  it("a tool of both categories has the models of both", () => {
-    const catalogue = {
+  it("reads the models of both categories of a tool", () => {
+    const catalog = {
       ats: [tool("personio", { tags: "UNSUPPORTED" })],
       hris: [tool("personio", { skills: "UNSUPPORTED" })],
       assessment: []
     }
-    const models = supportedModels("personio:1", catalogue)
+    const models = supportedModels("personio:1", catalog)
     const left = [...ats, ...hris].filter((model) => model !== "ats.tag" && model !== "hris.skill")
     assert.deepStrictEqual(models, left)
   })
@@ -54,19 +54,19 @@ describe("models: auto", () => {
       "HRIS/LegalEntities"
     ]
   ) {
-    it(`understands "${id}"`, () => {
+    it(`recognizes the model id "${id}"`, () => {
       const models = supportedModels("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })], assessment: [] })
       assert.deepStrictEqual(models, hris.filter((model) => model !== "hris.legal_entity"))
     })
   }
 
-  it("a catalogue that did not answer leaves its category in", () => {
+  it("reads all models of a category whose catalog is unavailable", () => {
     const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null, assessment: [tool("w", {})] }
     assert.deepStrictEqual(supportedModels("w:1", offers), streamModels.filter((model) => model !== "hris.skill"))
     assert.deepStrictEqual(supportedModels("w:1", { ats: null, hris: null, assessment: null }), streamModels)
   })
 
-  it("an unknown tool, and one of which nothing would be left, is tried with everything", () => {
+  it("reads all models of an unknown tool, and of a tool without any supported model", () => {
     assert.deepStrictEqual(supportedModels("other:1", { ats: [tool("w", {})], hris: [], assessment: [] }), streamModels)
     const nothing = Object.fromEntries(
       ["applications", "scorecards", "offers", "tags"].map((id) => [id, "UNSUPPORTED"])

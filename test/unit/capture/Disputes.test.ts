@@ -1,4 +1,4 @@
-/** Copies that disagree: nobody is believed before a point re-read, or what is newer than both. */
+/** Contradicting copies of a record: neither is published before a refetch, or before a copy newer than both. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Forbidden, Rejected, Unsupported } from "../../../src/source/Source.ts"
@@ -6,7 +6,7 @@ import { scenario } from "./Rig.ts"
 import { refuse } from "./ScriptedApi.ts"
 
 describe("Disputes", () => {
-  it.effect("P3: the same row twice in one reading, older copy second: a point re-read decides, never B → A → B", () =>
+  it.effect("a refetch decides if a run reads a record twice with the older copy second, so that B → A → B is never published (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b", title: "other" })
@@ -29,7 +29,7 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("P3: an old copy of what was published before, then one of what was in between: never B → A → B", () =>
+  it.effect("an old copy and then one from in between never publish B → A → B (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "control" })
       const copies: Array<unknown> = []
@@ -48,15 +48,15 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("P3, D9: an old copy of an earlier delete, then one of what was restored in between, restores nobody", () =>
+  it.effect("an old copy of an earlier delete and then one of the restored record in between restore no record (P3, D9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
       yield* rig.put({ id: "r", title: "x" })
       yield* rig.sweep
       const copies: Array<unknown> = []
-      for (const act of [rig.flag("r"), rig.put({ id: "r", title: "x" }), rig.flag("r")]) {
+      for (const change of [rig.flag("r"), rig.put({ id: "r", title: "x" }), rig.flag("r")]) {
         yield* rig.wait("1 minute")
-        yield* act
+        yield* change
         copies.push(rig.api.rows.get("r")!.row)
         yield* rig.poll
       }
@@ -68,7 +68,7 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2", "created 3", "deleted 4"])
     })))
 
-  it.effect("P3: two copies that differ on one page are not judged, only the re-read is published", () =>
+  it.effect("of two different copies on one page neither is published, only the refetched one (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -87,7 +87,7 @@ describe("Disputes", () => {
       assert.strictEqual(rowCounts.duplicates + rowCounts.pending + rowCounts.unchanged, rowCounts.read)
     })))
 
-  it.effect("P3: an old live copy of a deleted record that is gone when asked for leaves nothing pending", () =>
+  it.effect("an old live copy of a deleted record leaves no pending row if the refetch finds the record absent (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b" })
@@ -104,7 +104,7 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
     })))
 
-  it.effect("P3: a disputed record that is gone is settled after a quiet poll too, with records of the last sweep as controls", () =>
+  it.effect("a dispute about a record that is gone is resolved after a poll without rows too, with controls from the last sweep (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b" })
@@ -125,7 +125,7 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
     })))
 
-  it.effect("P3: of disputed records without anyone who could vouch, those that are there are settled, the one that is gone waits", () =>
+  it.effect("without controls, disputes about existing records are resolved, and one about a missing record stays pending (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b", title: "B" })
@@ -151,7 +151,7 @@ describe("Disputes", () => {
       ["404", new Unsupported({ code: null, message: "404" })]
     ] as const
   ) {
-    it.effect(`D12, P3: a point re-read refused with ${name} decides nothing, and the stream is read as ever`, () =>
+    it.effect(`a refetch rejected with ${name} decides nothing, and the stream is read normally (D12, P3)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", title: "A" })
         yield* rig.put({ id: "b", title: "B" })
@@ -170,7 +170,7 @@ describe("Disputes", () => {
       })))
   }
 
-  it.effect("P3: where re-reads are not answered, a dispute ends with what a later reading shows to be newer", () =>
+  it.effect("if refetches are rejected, a dispute ends when a later run shows a newer copy (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b", title: "B" })
@@ -199,7 +199,7 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
     })))
 
-  it.effect("P3: a disputed record that was never known and is gone stays pending until a sweep does not meet it either", () =>
+  it.effect("a disputed record that was never published and is gone stays pending until a sweep does not read it either (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.wait("20 minutes")

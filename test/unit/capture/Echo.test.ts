@@ -23,7 +23,7 @@ const person = (tags: ReadonlyArray<string>, details: Readonly<Record<string, un
   tags: tags.map(tag),
   ...details
 })
-/** An application of the one candidate. */
+/** An application of the only candidate. */
 const application = (
   id: string,
   tags: ReadonlyArray<string>,
@@ -40,8 +40,8 @@ const application = (
 const causeOf = (entry: { readonly cause: string | null }): Cause | null =>
   entry.cause === null ? null : JSON.parse(entry.cause)
 
-/** Of each event after the first of its record: who it is, what kind, and which paths are ours. */
-const told = (rig: Rig, model: Model) =>
+/** For each event after its record's first: id, kind, and the paths attributed to a plugin. */
+const attributedIn = (rig: Rig, model: Model) =>
   Effect.map(rig.events, (entries) =>
     entries.filter((entry) => entry.model === model && entry.version > 1)
       .map((entry) => [entry.id, entry.kind, causeOf(entry)?.paths ?? null] as const))
@@ -63,18 +63,18 @@ const addTag = (rig: Rig, name: string, author = {}) =>
 const unconfirmed = Effect.flatMap(Store, (store) => store.unconfirmedWrites(10))
 
 describe("echo", () => {
-  it.effect("L1: what a plugin wrote is told as its own, in every application of the candidate and in the candidate", () =>
+  it.effect("a plugin's write is attributed to it in every application of the candidate and in the candidate (L1)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* backfilled(rig, application("a", []), application("b", []))
         yield* addTag(rig, "hot", { plugin: "stage-tags", delivery: "7", depth: 2 })
         yield* polled(rig, application("a", ["hot"]))
         yield* polled(rig, application("b", ["hot"]))
-        assert.deepStrictEqual(yield* told(rig, "ats.application"), [
+        assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [
           ["a", "updated", ["/candidate/tags/t-hot"]],
           ["b", "updated", ["/candidate/tags/t-hot"]]
         ])
-        assert.deepStrictEqual(yield* told(rig, "ats.candidate"), [["c", "updated", ["/tags/t-hot"]]])
+        assert.deepStrictEqual(yield* attributedIn(rig, "ats.candidate"), [["c", "updated", ["/tags/t-hot"]]])
         const [entry] = (yield* rig.events).filter(({ cause }) => cause !== null)
         assert.deepStrictEqual(causeOf(entry!), {
           plugin: "stage-tags",
@@ -87,21 +87,21 @@ describe("echo", () => {
       { derivedProcessing }
     ))
 
-  it.effect("L1: each record shows a write once; who does the same again later is not us", () =>
+  it.effect("a write is attributed once per record, and the same change made again later is external (L1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* backfilled(rig, application("a", []))
       yield* addTag(rig, "hot")
       yield* polled(rig, application("a", ["hot"]))
       yield* polled(rig, application("a", []))
       yield* polled(rig, application("a", ["hot"]))
-      assert.deepStrictEqual((yield* told(rig, "ats.application")).map(([, , paths]) => paths), [
+      assert.deepStrictEqual((yield* attributedIn(rig, "ats.application")).map(([, , paths]) => paths), [
         ["/candidate/tags/t-hot"],
         null,
         null
       ])
     })))
 
-  it.effect("L1: a tag taken off is ours, a tag of another name is not, nor one of another candidate", () =>
+  it.effect("a removed tag is attributed to the write; another tag or another candidate's tag is not (L1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const other = { ...application("o", []), candidate_id: "d", candidate: person([], { id: "d" }) }
       yield* backfilled(rig, application("a", ["hot", "cold"]), other)
@@ -111,13 +111,13 @@ describe("echo", () => {
         application("a", ["new"]),
         { ...other, candidate: person(["hot"], { id: "d" }) }
       )
-      assert.deepStrictEqual(yield* told(rig, "ats.application"), [
+      assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [
         ["a", "updated", ["/candidate/tags/t-hot"]],
         ["o", "updated", null]
       ])
     })))
 
-  it.effect("N1: nothing announces a tag, so who shows the candidate is read again once the write is answered", () =>
+  it.effect("applications with the candidate are refetched after a tag write, because updated_after does not return them (N1)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* backfilled(rig, application("a", []), application("z", [], { candidate_id: null, candidate: null }))
@@ -128,12 +128,14 @@ describe("echo", () => {
         yield* write.answered()
         yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
         yield* rig.poll
-        assert.deepStrictEqual(yield* told(rig, "ats.application"), [["a", "updated", ["/candidate/tags/t-hot"]]])
+        assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [["a", "updated", [
+          "/candidate/tags/t-hot"
+        ]]])
       }),
       { derivedProcessing }
     ))
 
-  it.effect("L3: of what changed in one poll only what was written is ours", () =>
+  it.effect("of several changes in one poll only the written one is attributed (L3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const moved = (title: string, starting_at: string, stage: string) =>
         application("a", [], {
@@ -146,14 +148,14 @@ describe("echo", () => {
         start_time: "2026-03-06T11:00:00+01:00"
       })
       yield* polled(rig, moved("Interview", "2026-03-06T10:00:00.000Z", "s2"))
-      assert.deepStrictEqual(yield* told(rig, "ats.application"), [
+      assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [
         ["a", "updated", ["/interviews/i~11/starting_at"]]
       ])
       const [entry] = (yield* rig.events).slice(-1)
       assert.deepStrictEqual(JSON.parse(entry!.changes).length, 3)
     })))
 
-  it.effect("E1: with a foreign write in the same poll the event is not wholly ours, so its author hears of it", () =>
+  it.effect("an event with an external change in the same poll is not the plugin's own change only, so the plugin receives it (E1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* backfilled(rig, application("a", []))
       yield* addTag(rig, "hot")
@@ -185,7 +187,7 @@ describe("echo", () => {
           .map((entry) => [entry.id, causeOf(entry)?.paths ?? null] as const)
     )
 
-  it.effect("E2: an application is told by the fields sent when a poll sees it before the answer arrives", () =>
+  it.effect("an application that a poll reads before the response arrives is recognized by the fields sent (E2)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* backfilled(rig, application("z", [], { candidate: null, candidate_id: null }))
@@ -207,7 +209,7 @@ describe("echo", () => {
       })
     ))
 
-  it.effect("E2: once the answer told its id, that alone counts; the candidate is ours with it", () =>
+  it.effect("after the response, an application is recognized by its id only, and its candidate is attributed too (E2)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* backfilled(rig, application("z", [], { candidate: null, candidate_id: null }))
@@ -220,7 +222,7 @@ describe("echo", () => {
       { derivedProcessing }
     ))
 
-  it.effect("L9: two plugins that undo each other's tag, each time with a foreign edit, come deeper each time", () =>
+  it.effect("two plugins that undo each other's tag increase the depth each time, even with external edits in between (L9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* backfilled(rig, application("a", []))
       yield* polled(rig, application("a", [], { note: "0" }))
@@ -238,7 +240,7 @@ describe("echo", () => {
       assert.deepStrictEqual(depths, [1, 2, 3, 4, 5, 6])
     })))
 
-  it.effect("L9: of several writes that one poll shows the deepest counts, with the paths of its plugin", () =>
+  it.effect("of several writes in one poll the one with the greatest depth is the cause, with the paths of its plugin (L9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* backfilled(rig, application("a", []))
       yield* addTag(rig, "hot", { plugin: "one", depth: 3 })
@@ -253,22 +255,22 @@ describe("echo", () => {
       })
     })))
 
-  it.effect("what waits in a hold is still expected, and ours when it is published", () =>
+  it.effect("a held change is still expected, and is attributed when it is published", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = ["a", "b", "d", "e", "f", "g"]
       yield* backfilled(rig, ...ids.map((id) => application(id, [])))
       yield* addTag(rig, "hot")
       yield* polled(rig, ...ids.map((id) => application(id, ["hot"])))
       yield* sweptTwice(rig)
-      assert.deepStrictEqual(yield* told(rig, "ats.application"), [])
+      assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [])
       const [hold] = yield* rig.holds
       yield* rig.approve(hold!.id)
-      const paths = (yield* told(rig, "ats.application")).map(([, , paths]) => paths)
+      const paths = (yield* attributedIn(rig, "ats.application")).map(([, , paths]) => paths)
       assert.deepStrictEqual(paths, ids.map(() => ["/candidate/tags/t-hot"]))
       assert.deepStrictEqual(yield* unconfirmed, [])
     })))
 
-  it.effect("an expected skill is ours where it is attached and where its proficiency changes, its renaming is not", () =>
+  it.effect("an expected skill is attributed when it is added and when its proficiency changes, but not when it is renamed", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         const entity = (name: string, value: number | null) => ({
@@ -287,7 +289,7 @@ describe("echo", () => {
         yield* polled(rig, entity("Go", 3))
         yield* expect(4)
         yield* polled(rig, entity("Golang", 4))
-        assert.deepStrictEqual(yield* told(rig, "hris.staffing_entity"), [
+        assert.deepStrictEqual(yield* attributedIn(rig, "hris.staffing_entity"), [
           ["e", "updated", ["/skills/s"]],
           ["e", "updated", ["/skills/s/expected_proficiency/value"]]
         ])
@@ -295,7 +297,7 @@ describe("echo", () => {
       { model: "hris.staffing_entity" }
     ))
 
-  it.effect("packages that are replaced are ours as created, updated with their stamp, and gone", () =>
+  it.effect("replaced packages are attributed when they are created, updated with their timestamp, and deleted", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         const pack = (id: string, name: string, at: string) => ({
@@ -337,7 +339,7 @@ describe("writes that are never seen", () => {
     (all) => all.filter(({ id }) => id === "rollcall_writes_unconfirmed_total").map(({ attributes }) => attributes)
   )
 
-  it.effect("L2: after two complete sweeps a lost write is told once: counted, logged without what was written, listed", () => {
+  it.effect("a lost write is reported once after two complete sweeps: counted, logged without the written values, and listed (L2)", () => {
     const lines: Array<string> = []
     const logged = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
     return scenario(Effect.fnUntraced(function*(rig) {
@@ -361,12 +363,12 @@ describe("writes that are never seen", () => {
         reportedAt: 0
       }])
       assert.deepStrictEqual(yield* counted, [{ integration: "greenhouse:acme", model: "ats.application" }])
-      assert.strictEqual(lines.filter((line) => line.startsWith("a write is not shown")).length, 1)
+      assert.strictEqual(lines.filter((line) => line.startsWith("plugin write not found")).length, 1)
       assert.notInclude(lines.join() + JSON.stringify(listed), "secret")
     })).pipe(Effect.provide(logged), Effect.provideService(Metric.MetricRegistry, new Map()))
   })
 
-  it.effect("L2: of a write that is applied in part the rest is told", () =>
+  it.effect("the missing part of a partly applied write is reported (L2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const interview = (title: string) => application("a", [], { interviews: [{ id: "i", title, canceled: false }] })
       yield* backfilled(rig, interview("Call"))
@@ -380,7 +382,7 @@ describe("writes that are never seen", () => {
       assert.deepStrictEqual((yield* unconfirmed).map(({ key, name }) => [key, name]), [["id:a", "updateInterview"]])
     })))
 
-  it.effect("L2: nothing is told of what the record showed before, of what was refused, or overtaken by a later write", () =>
+  it.effect("a write is not reported if the record already had its values, if it was rejected, or if a later write replaced it (L2)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* backfilled(rig, application("a", ["old"]))
@@ -395,7 +397,7 @@ describe("writes that are never seen", () => {
       { derivedProcessing }
     ))
 
-  it.effect("L2: a write that no polled model shows, or in a model that is not read, is not waited for", () =>
+  it.effect("a write that no polled model shows, or that is in a model that is not read, is not expected (L2)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* backfilled(rig, { id: "t", name: "vip" })

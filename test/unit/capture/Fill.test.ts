@@ -8,7 +8,7 @@ const recordsOf = (rig: Rig) =>
     Effect.map(({ records }) => Object.fromEntries(records.map(({ id, version }) => [id, version])))
   )
 
-/** Names that hold for every kind of reading: version and kind, with the title before and after. */
+/** Id, version and kind of each event, with the title before and after. */
 const eventsOf = (rig: Rig) =>
   Effect.map(rig.events, (entries) =>
     entries.map(({ after, before, id, kind, version }) => {
@@ -18,8 +18,8 @@ const eventsOf = (rig: Rig) =>
 
 const filling = { backfill: "fill" } as const
 
-describe("a backfill that only fills", () => {
-  it.effect("publishes nothing, its records are there as version 1, and later changes follow on them", () =>
+describe("a silent backfill", () => {
+  it.effect("publishes nothing and stores its records as version 1, on which later changes follow", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "1" })
@@ -37,7 +37,7 @@ describe("a backfill that only fills", () => {
       filling
     ))
 
-  it.effect("B2: a record born while it runs is published", () =>
+  it.effect("publishes a record that is created while it runs (B2)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", title: "1" })
@@ -52,7 +52,7 @@ describe("a backfill that only fills", () => {
       filling
     ))
 
-  it.effect("B1: an old record that it missed is taken in silently too, whichever reading finds it", () =>
+  it.effect("also stores an old record that it missed silently, whichever run finds it (B1)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", title: "1" })

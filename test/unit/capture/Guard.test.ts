@@ -1,4 +1,4 @@
-/** The guard, end to end: waves are held, people decide, and nothing is lost, doubled or out of order by it. */
+/** The guard, end to end: waves are held and operators decide, without lost, duplicated or reordered changes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -10,7 +10,7 @@ import { refuse } from "./ScriptedApi.ts"
 import { after, each, filled, hold, published, row, vanished } from "./Waves.ts"
 
 describe("Guard", () => {
-  it.effect("D2: an absence confirmed twice is published as deleted by the next poll, with its last content", () =>
+  it.effect("an absence confirmed twice is published as deleted by the next poll, with its last content (D2)", () =>
     filled(10, (rig) =>
       Effect.gen(function*() {
         yield* vanished(rig, ["r0003"])
@@ -30,7 +30,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.kinds("r0003"), ["created 1", "deleted 2", "created 3"])
       })))
 
-  it.effect("D5: a list that shows nothing but two records, confirms included, deletes nobody", () =>
+  it.effect("a list that returns only two records, also for confirms, deletes no record (D5)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* vanished(rig, ids.slice(2))
@@ -38,7 +38,7 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 18)
       })))
 
-  it.effect("D6: 30 % vanish and are held; they reappear, and the hold is over without anybody deciding", () =>
+  it.effect("a hold of 30 % vanished records ends without a decision when they reappear (D6)", () =>
     filled(500, (rig, ids) =>
       Effect.gen(function*() {
         const back = yield* vanished(rig, ids.slice(0, 150))
@@ -55,7 +55,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* published(rig), {})
       })))
 
-  it.effect("D6: 30 % vanish, the hold is approved: each is deleted exactly once, as old where that is asked for", () =>
+  it.effect("an approved hold of 30 % vanished records deletes each exactly once, with origin backfill if requested (D6)", () =>
     filled(500, (rig, ids) =>
       Effect.gen(function*() {
         yield* vanished(rig, ids.slice(0, 150))
@@ -72,15 +72,15 @@ describe("Guard", () => {
         assert.deepStrictEqual([over?.state, over?.released, over?.rows], ["approved", 150, 0])
       })))
 
-  it.effect("D6: a wave of absences of which only a part is certain yet is judged whole", () =>
+  it.effect("a wave of absences is judged as a whole although only a part is confirmed yet (D6)", () =>
     filled(2000, (rig, ids) =>
       Effect.gen(function*() {
         for (const id of ids.slice(0, 450)) rig.api.vanish(id)
         yield* rig.sweep
         yield* rig.wait("11 minutes")
-        let asked = 0
+        let requests = 0
         rig.api.intercept = (request, answer) =>
-          request.ids !== null && ++asked > 1
+          request.ids !== null && ++requests > 1
             ? refuse(new Transient({ code: null, message: "502" }))
             : Effect.succeed(answer)
         yield* Effect.flip(rig.confirm)
@@ -93,7 +93,7 @@ describe("Guard", () => {
         assert.deepStrictEqual((yield* rig.holds).map(({ rows }) => rows), [450])
       })))
 
-  it.effect("D7: a slow bleed of 3 % an hour is stopped by the sliding window, and goes on to be held", () =>
+  it.effect("deletes of 3 % an hour are held from the limit of the sliding window on (D7)", () =>
     filled(1000, (rig, ids) =>
       Effect.gen(function*() {
         for (let hour = 0; hour < 12; hour++) {
@@ -105,7 +105,7 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 180)
       })))
 
-  it.effect("D7: what a person approved is not counted again, and a day later nothing is", () =>
+  it.effect("approved deletes are not counted again, and a day later no delete is counted (D7)", () =>
     filled(1000, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids.slice(0, 180), rig.flag)
@@ -124,7 +124,7 @@ describe("Guard", () => {
       })))
 
   for (const count of [60, 4]) {
-    it.effect(`D16: a stream of ${count} records has its model switched off, and is held`, () =>
+    it.effect(`the deletes of a stream of ${count} records whose model is switched off are held (D16)`, () =>
       filled(count, (rig, ids) =>
         Effect.gen(function*() {
           yield* each(ids, rig.flag)
@@ -134,7 +134,7 @@ describe("Guard", () => {
         })))
   }
 
-  it.effect("a few deletes of a small stream, and one of two, are people at work", () =>
+  it.effect("a few deletes in a small stream, and one delete of two records, are not held", () =>
     filled(12, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids.slice(0, 4), rig.flag)
@@ -145,7 +145,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
       })))
 
-  it.effect("D17: rejected deletes are listed, asked about no more however often they are seen, and published when seen alive and deleted again", () =>
+  it.effect("rejected deletes are listed, not held again when seen again, and published after the records are live and deleted again (D17)", () =>
     filled(10, (rig, ids) =>
       Effect.gen(function*() {
         const gone = ids.slice(0, 3)
@@ -172,7 +172,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
       })))
 
-  /** Five deletes of ten are held; then the list shows the first of them alive, as it was before. */
+  /** Five deletes of ten records are held; then the list shows an old live copy of the first of them. */
   const oldCopy = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>, rejected: boolean) {
     const older = { ...rig.api.rows.get(ids[0]!)!.row, title: "older" }
     yield* each(ids.slice(0, 5), rig.flag)
@@ -185,7 +185,7 @@ describe("Guard", () => {
   })
 
   for (const rejected of [true, false]) {
-    it.effect(`D17, P3: an old copy takes no delete out of a hold that is ${rejected ? "rejected" : "open"}`, () =>
+    it.effect(`an old copy removes no delete from ${rejected ? "a rejected" : "an open"} hold (D17, P3)`, () =>
       filled(10, (rig, ids) =>
         Effect.gen(function*() {
           rig.api.intercept = yield* oldCopy(rig, ids, rejected)
@@ -199,7 +199,7 @@ describe("Guard", () => {
           assert.deepStrictEqual(yield* published(rig), {})
         })))
 
-    it.effect(`D17, P3: ${rejected ? "rejecting" : "approving"} a hold says nothing of a record that is to be re-read`, () =>
+    it.effect(`${rejected ? "rejecting" : "approving"} a hold does not apply to a record that waits for a refetch (D17, P3)`, () =>
       filled(10, (rig, ids) =>
         Effect.gen(function*() {
           const older = yield* oldCopy(rig, ids, false)
@@ -219,7 +219,7 @@ describe("Guard", () => {
         })))
   }
 
-  it.effect("D17: rejected restores that change meanwhile are not asked about again, and would be released as they are now", () =>
+  it.effect("rejected restores that change meanwhile stay rejected, with their current content (D17)", () =>
     filled(10, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids, rig.flag)
@@ -241,7 +241,7 @@ describe("Guard", () => {
         assert.strictEqual((yield* after(rig, ids[0]!)).title, "later")
       })))
 
-  it.effect("D18: held records that really change while held have gapless versions and current content after the release", () =>
+  it.effect("records that change while they are held have versions without gaps and current content after the release (D18)", () =>
     filled(10, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids, rig.flag)
@@ -263,7 +263,7 @@ describe("Guard", () => {
         }
       })))
 
-  it.effect("D19: of a mass delete that arrives over many pages nothing is published, neither before its end nor after it", () =>
+  it.effect("no delete of a mass delete over many pages is published, neither before its end nor after it (D19)", () =>
     filled(300, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids.slice(0, 200), rig.flag)
@@ -278,7 +278,7 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 200)
       })))
 
-  it.effect("D23: live records of which nothing is left go through the guard as deletes, reason erased", () =>
+  it.effect("live records without content are counted by the guard as deletes with reason erased (D23)", () =>
     filled(10, (rig, ids) =>
       Effect.gen(function*() {
         const empty = (id: string) => rig.put({ id, title: null, source: null, outcome: null })
@@ -293,7 +293,7 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 9)
       })))
 
-  it.effect("C2: a model switched off gives one hold and one line, however many readings show it", () => {
+  it.effect("a model that is switched off gives one hold and one log line, however many runs observe it (C2)", () => {
     const lines: Array<unknown> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (logLevel === "Warn") lines.push(message)
@@ -312,7 +312,7 @@ describe("Guard", () => {
       })).pipe(Effect.provide(Logger.layer([logger])))
   })
 
-  it.effect("C8: 298 of 300 held deletes come back; the two real ones are released by the next complete sweep", () =>
+  it.effect("if 298 of 300 held deletes come back, the next complete sweep releases the two real ones (C8)", () =>
     filled(400, (rig, ids) =>
       Effect.gen(function*() {
         const back = yield* vanished(rig, ids.slice(0, 300))
@@ -326,7 +326,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.holds, [])
       })))
 
-  it.effect("C8: a remainder waits for a sweep that is complete: polls do not release it", () =>
+  it.effect("the remainder of a hold waits for a complete sweep, and polls do not release it (C8)", () =>
     filled(400, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids.slice(0, 300), rig.flag)
@@ -340,7 +340,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
       })))
 
-  it.effect("C8: a remainder that the sweep could not confirm goes on being held", () =>
+  it.effect("a remainder that the sweep could not confirm stays held (C8)", () =>
     filled(400, (rig, ids) =>
       Effect.gen(function*() {
         const back = yield* vanished(rig, ids.slice(0, 300))
@@ -356,7 +356,7 @@ describe("Guard", () => {
         assert.strictEqual((yield* hold(rig)).rows, 2)
       })))
 
-  it.effect("C9: model off, approved, on again: the restored wave is held too", () =>
+  it.effect("the restores are held too when a model is switched on again after its deletes were approved (C9)", () =>
     filled(60, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids, rig.flag)
@@ -375,7 +375,7 @@ describe("Guard", () => {
         assert.isTrue(restored.every((entry) => entry.origin === "backfill" && entry.transitions === "[]"))
       })))
 
-  it.effect("C9: restores are a share of the records that are left once what is held as deleted is gone", () =>
+  it.effect("the share of restores is computed without the records that are held as deleted (C9)", () =>
     filled(14, (rig, ids) =>
       Effect.gen(function*() {
         const [first, second] = [ids.slice(0, 5), ids.slice(5, 10)]
@@ -395,7 +395,7 @@ describe("Guard", () => {
         ]])
       })))
 
-  it.effect("D11: what is held as deleted is erased with its release only if nothing is left of it by then", () =>
+  it.effect("a held delete is released as erased only if the record has no content by then (D11)", () =>
     filled(2, (rig, ids) =>
       Effect.gen(function*() {
         const shown = (id: string, title: string | null) =>
@@ -415,20 +415,20 @@ describe("Guard", () => {
         assert.sameMembers(left, [`${ids[0]} created`, `${ids[0]} deleted`, `${ids[1]} deleted`])
       })))
 
-  it.effect("D6: a hold says how many there are by now", () =>
+  it.effect("the reason of a hold has the current number of records (D6)", () =>
     filled(40, (rig, ids) =>
       Effect.gen(function*() {
-        const said = Effect.map(hold(rig), ({ id, reason }) => [id, reason.slice(0, "40 of 40".length)])
+        const sizeInReason = Effect.map(hold(rig), ({ id, reason }) => [id, reason.slice(0, "40 of 40".length)])
         yield* each(ids.slice(0, 20), rig.flag)
         yield* rig.poll
-        assert.deepStrictEqual(yield* said, [1, "20 of 40"])
+        assert.deepStrictEqual(yield* sizeInReason, [1, "20 of 40"])
         yield* rig.wait("1 minute")
         yield* each(ids.slice(20, 30), rig.flag)
         yield* rig.poll
-        assert.deepStrictEqual(yield* said, [1, "30 of 40"])
+        assert.deepStrictEqual(yield* sizeInReason, [1, "30 of 40"])
       })))
 
-  it.effect("X7: an approval that is killed between its transactions is taken up again, without loss or doubles, in order", () =>
+  it.effect("the release of an approved hold that is killed between two transactions is resumed in order, without loss or duplicates (X7)", () =>
     filled(1000, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids, rig.flag)
@@ -449,7 +449,7 @@ describe("Guard", () => {
         yield* Effect.flip(Effect.provideService(releaseApprovedHolds(rig.stream), Store, dying))
         const half = yield* store.hold(id)
         assert.deepStrictEqual([half?.state, half?.released, half?.rows], ["approving", 500, 500])
-        // Readings go on meanwhile, and what they show changes nothing of it.
+        // Runs continue meanwhile, and the rows that they read do not change the result.
         yield* rig.wait("1 minute")
         yield* rig.put(row(ids[900]!, { title: "alive" }))
         yield* rig.poll
@@ -463,7 +463,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.pending, {})
       })))
 
-  it.effect("nothing is approved by time-out", () =>
+  it.effect("a hold is never approved by a timeout", () =>
     filled(60, (rig, ids) =>
       Effect.gen(function*() {
         yield* each(ids, rig.flag)

@@ -50,8 +50,8 @@ const holding: Omit<Hold, "id"> = {
   release: null
 }
 
-/** What a process does with the store and the API at hand, until it is stopped. */
-const begin = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
+/** Starts a process with the store and the API of the test. */
+const startProcess = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const services = Layer.merge(Layer.succeed(Store, yield* Store), Layer.succeed(Source, yield* Source))
   const context = yield* layer({
@@ -87,7 +87,7 @@ const scenario = <A, E>(
 }
 
 const entries = Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 1000 }))
-const told = Effect.map(
+const allEvents = Effect.map(
   entries,
   (all) => all.map(({ id, integration, generation, version }) => `${integration} ${id} ${generation}.${version}`)
 )
@@ -103,7 +103,7 @@ const streamOf = (integration: string) =>
 const reasonOf = <A>(effect: Effect.Effect<A, IntegrationRefused | StoreError>) =>
   Effect.map(Effect.flip(effect), (error) => error._tag === "IntegrationRefused" ? error.reason : error.message)
 
-/** A relay to `broker`, and all that a consumer of it got, in order. */
+/** Starts a relay to `broker`, and returns the events that a consumer receives, in order. */
 const publishing = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
   const got: Array<LogEntry> = []
   const recorded = Layer.effect(
@@ -119,7 +119,7 @@ const publishing = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) 
   return got
 })
 
-/** What a consumer holds that drops ids it has seen and orders by (generation, version). */
+/** The records of a consumer that drops ids it has seen and orders by (generation, version). */
 const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown>> => {
   const seen = new Set<string>()
   const newest = new Map<string, LogEntry>()
@@ -139,7 +139,7 @@ const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown
 }
 
 /** Model, id and version of each event, with its title. */
-const toldOf = (model: string) =>
+const eventsOf = (model: string) =>
   Effect.map(
     entries,
     (all) =>
@@ -154,76 +154,76 @@ describe("Integrations with candidates", () => {
   const put = (api: Scripted.ScriptedApi, id: string, title: string, at: number) =>
     api.put(at, { id, candidate: { id: "c", title, changed_at: new Date(at).toISOString() } })
 
-  it.effect("switched on later they are filled, switched off nothing is derived, on again they are caught up with", () =>
+  it.effect("are backfilled when the model is added, not derived while it is removed, and brought up to date when it is added again", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      const without = yield* begin({ declared: [applying] })
+      const without = yield* startProcess({ declared: [applying] })
       yield* without.stop
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), [])
-      const first = yield* begin({ declared: [hiring] })
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), [])
+      const first = yield* startProcess({ declared: [hiring] })
       yield* first.stop
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
-      const off = yield* begin({ declared: [applying] })
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
+      const off = yield* startProcess({ declared: [applying] })
       put(api, "a", "2", start + 60_000)
       yield* TestClock.adjust("3 minutes")
       yield* off.stop
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
-      const again = yield* begin({ declared: [hiring] })
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
+      const again = yield* startProcess({ declared: [hiring] })
       yield* again.stop
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1", "c 1.2 2"])
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1", "c 1.2 2"])
     })))
 
-  it.effect("`auto` derives them with the applications", () =>
+  it.effect("are derived with the applications if models is `auto`", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      yield* begin({ declared: [{ ...acme, models: "auto" }] })
+      yield* startProcess({ declared: [{ ...acme, models: "auto" }] })
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
     })))
 
-  it.effect("X19: they are erased with their integration, and begin anew in its next generation", () =>
+  it.effect("are erased with their integration, and start at version 1 in its next generation (X19)", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(hiring)
       yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 1.1 1"])
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
       yield* remove(hiring.id, "erase")
       yield* erased(hiring.id)
       assert.deepStrictEqual(yield* entries, [])
       yield* add(hiring)
       yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), ["c 2.1 1"])
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 2.1 1"])
     })))
 
-  it.effect("X11: adopted, they are created anew in the later generation", () =>
+  it.effect("are published again in the later generation by an adoption (X11)", () =>
     scenario(Effect.fnUntraced(function*(api) {
       put(api, "a", "1", start)
-      const first = yield* begin({ declared: [hiring] })
+      const first = yield* startProcess({ declared: [hiring] })
       yield* first.stop
       const plan = yield* StoreAdoption.plan(0)
       yield* StoreAdoption.adopt(plan, () => null)
-      assert.deepStrictEqual(yield* toldOf("ats.candidate"), [`c ${plan.to}.1 1`])
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), [`c ${plan.to}.1 1`])
     })))
 })
 
 describe("Integrations", () => {
-  it.effect("one that is added is read within a second, and after a restart", () =>
+  it.effect("an added integration is read within a second, and after a restart", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const first = yield* begin()
+      const first = yield* startProcess()
       yield* first.add(acme)
       yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* told, ["greenhouse:acme a 1.1", "greenhouse:acme b 1.1"])
+      assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 1.1", "greenhouse:acme b 1.1"])
       yield* first.stop
       api.put(start + 2000, { id: "a", name: "2" })
-      yield* begin()
+      yield* startProcess()
       yield* TestClock.adjust("2 minutes")
-      assert.deepStrictEqual((yield* told).at(-1), "greenhouse:acme a 1.2")
+      assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
     })))
 
-  it.effect("one that is removed is read no more, at once although its request hangs, and nobody else is disturbed", () =>
+  it.effect("a removed integration is no longer read, even if a request hangs, and other integrations are not affected", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const { add, remove } = yield* begin({ declared: [other] })
+      const { add, remove } = yield* startProcess({ declared: [other] })
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
       api.intercept = (request, answer) => request.integration === acme.id ? Effect.never : Effect.succeed(answer)
@@ -231,15 +231,15 @@ describe("Integrations", () => {
       assert.strictEqual((yield* remove(acme.id, "keep")).state, "removed")
       const before = api.requests.length
       yield* TestClock.adjust("10 minutes")
-      const asked = api.requests.slice(before).map((request) => request.integration)
-      assert.isAtLeast(asked.length, 8)
-      assert.deepStrictEqual(new Set(asked), new Set([other.id]))
+      const requested = api.requests.slice(before).map((request) => request.integration)
+      assert.isAtLeast(requested.length, 8)
+      assert.deepStrictEqual(new Set(requested), new Set([other.id]))
       assert.isTrue((yield* streamOf(acme.id))?.retired)
     })))
 
-  it.effect("one that was removed and kept goes on where it stood", () =>
+  it.effect("an integration that was removed with its data kept continues where it stopped", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
       yield* remove(acme.id, "keep")
@@ -249,12 +249,12 @@ describe("Integrations", () => {
       yield* add(acme)
       yield* TestClock.adjust("1 second")
       assert.isNotNull(api.requests[before]?.updatedAfter, "no second backfill")
-      assert.deepStrictEqual((yield* told).slice(2), ["greenhouse:acme a 1.2"])
+      assert.deepStrictEqual((yield* allEvents).slice(2), ["greenhouse:acme a 1.2"])
     })))
 
-  it.effect("W11: one that is added again after more than 14 days sweeps before it polls", () =>
+  it.effect("an integration that is added again after more than 14 days is swept before it is polled (W11)", () =>
     scenario(Effect.fnUntraced(function*(api) {
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
       yield* remove(acme.id, "keep")
@@ -266,10 +266,10 @@ describe("Integrations", () => {
       assert.strictEqual((yield* entries).length, 2)
     })))
 
-  it.effect("X7: a hold approved while the integration was removed is released once it is added again", () =>
+  it.effect("a hold that is approved while its integration is removed is released once the integration is added again (X7)", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
       yield* remove(acme.id, "keep")
@@ -285,7 +285,7 @@ describe("Integrations", () => {
       )
       yield* store.decide(hold.id, { state: "approving", release: { origin: null, silent: false } }, start)
       yield* TestClock.adjust("1 minute")
-      const again = yield* begin()
+      const again = yield* startProcess()
       assert.strictEqual((yield* entries).length, 2)
       yield* again.add(acme)
       yield* TestClock.adjust("1 second")
@@ -293,11 +293,11 @@ describe("Integrations", () => {
       assert.deepStrictEqual([released?.id, released?.kind, released?.version], ["a", "deleted", 2])
     })))
 
-  it.effect("X19: erased and added again it has a new generation from version 1; a consumer misses nothing and mixes nothing", () =>
+  it.effect("an integration that is erased and added again starts a generation at version 1, and a consumer misses and mixes nothing (X19)", () =>
     scenario(Effect.fnUntraced(function*(api) {
       const broker = new MemorySink.MemoryBroker()
       const got = yield* publishing(broker)
-      const { add, remove } = yield* begin({ declared: [other], readers: ["relay"] })
+      const { add, remove } = yield* startProcess({ declared: [other], readers: ["relay"] })
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
       broker.failure = new Unreachable({ message: "away", cause: null })
@@ -330,49 +330,49 @@ describe("Integrations", () => {
       assert.isAbove(got.filter((entry) => entry.integration === other.id).length, 2, "others are as they were")
     })))
 
-  it.effect("an erasure that a restart cut short is carried on", () =>
+  it.effect("an erasure that a restart interrupts is resumed", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const first = yield* begin({ readers: ["relay"] })
+      const first = yield* startProcess({ readers: ["relay"] })
       yield* first.add(acme)
       yield* TestClock.adjust("1 minute")
       yield* first.remove(acme.id, "erase")
       yield* first.stop
       yield* TestClock.adjust("1 hour")
       assert.strictEqual((yield* entries).length, 2)
-      yield* begin({ readers: ["relay"] })
+      yield* startProcess({ readers: ["relay"] })
       yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* erased(acme.id)
       assert.deepStrictEqual(yield* entries, [])
     })))
 
-  it.effect("one that is declared while it is erased begins anew after that", () =>
+  it.effect("an integration that is declared while it is being erased starts with a new backfill afterwards", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const first = yield* begin({ readers: ["relay"] })
+      const first = yield* startProcess({ readers: ["relay"] })
       yield* first.add(acme)
       yield* TestClock.adjust("1 minute")
       yield* first.remove(acme.id, "erase")
       yield* first.stop
-      yield* begin({ readers: ["relay"], declared: [acme] })
+      yield* startProcess({ readers: ["relay"], declared: [acme] })
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")
       yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* TestClock.adjust("1 minute")
       assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, generation: 2 })
-      assert.deepStrictEqual(yield* told, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
+      assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
     })))
 
-  it.effect("one that is no longer declared is removed and kept; it may be added, and be declared again", () =>
+  it.effect("an integration that is no longer declared is removed with its data kept, and can be added or declared again", () =>
     scenario(Effect.fnUntraced(function*() {
-      const first = yield* begin({ declared: [acme] })
+      const first = yield* startProcess({ declared: [acme] })
       yield* first.stop
-      const second = yield* begin()
+      const second = yield* startProcess()
       assert.deepInclude(yield* stateOf(acme.id), { state: "removed", declared: false })
       assert.isTrue((yield* streamOf(acme.id))?.retired)
       yield* second.add(acme)
       yield* second.stop
-      yield* begin({ declared: [{ ...acme, interval: Duration.minutes(7) }] })
+      yield* startProcess({ declared: [{ ...acme, interval: Duration.minutes(7) }] })
       assert.deepInclude(yield* stateOf(acme.id), {
         state: "active",
         declared: true,
@@ -382,10 +382,10 @@ describe("Integrations", () => {
       assert.isFalse((yield* streamOf(acme.id))?.retired)
     })))
 
-  it.effect("what cannot be is refused and changes nothing", () =>
+  it.effect("an impossible command is refused and changes nothing", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const { add, remove } = yield* begin({ declared: [other] })
+      const { add, remove } = yield* startProcess({ declared: [other] })
       assert.strictEqual(yield* reasonOf(add(other)), "declared")
       assert.strictEqual(yield* reasonOf(remove(other.id, "erase")), "declared")
       assert.strictEqual(yield* reasonOf(remove(acme.id, "keep")), "unknown")
@@ -406,7 +406,7 @@ describe("Integrations", () => {
 
   it.effect("an integration removed and kept can still be erased", () =>
     scenario(Effect.fnUntraced(function*() {
-      const { add, remove } = yield* begin()
+      const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
       yield* remove(acme.id, "keep")
@@ -416,15 +416,15 @@ describe("Integrations", () => {
       assert.isNull(yield* streamOf(acme.id))
     })))
 
-  it.effect("auto is what the catalogue offers, asked when the integration is added and at the start", () =>
+  it.effect("`auto` reads the models that the catalog offers when the integration is added and at the start", () =>
     scenario(Effect.fnUntraced(function*() {
-      const first = yield* begin()
+      const first = yield* startProcess()
       yield* first.add({ ...acme, models: "auto" })
       yield* TestClock.adjust("1 second")
       const store = yield* Store
       assert.isAbove((yield* store.streams).length, 5)
       yield* first.stop
-      yield* begin()
+      yield* startProcess()
       assert.isFalse((yield* store.streams).some((state) => state.retired))
     })))
 })

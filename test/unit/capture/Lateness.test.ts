@@ -12,16 +12,16 @@ const pollFor = (rig: Rig, count: number) =>
   Effect.forEach(Array.from({ length: count }), () => Effect.andThen(rig.wait("1 minute"), rig.poll), { discard: true })
 
 /** A stream that is backfilled and polled. */
-const begun = Effect.fnUntraced(function*(rig: Rig) {
+const goLive = Effect.fnUntraced(function*(rig: Rig) {
   yield* rig.put({ id: "zero", title: "x" })
   yield* rig.sweep
   yield* pollFor(rig, 10)
 })
 
 describe("lateness", () => {
-  it.effect("W3: what is shown later than the margin is found by the sweep, which raises it until polls find the next", () =>
+  it.effect("a change that becomes visible later than the overlap is found by the sweep, which extends the overlap until polls find the next (W3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* begun(rig)
+      yield* goLive(rig)
       const late = (id: string) =>
         Effect.gen(function*() {
           yield* rig.put({ id, remote_created_at: new Date(start).toISOString() }, { visibleAfter: minutes(12) })
@@ -40,9 +40,9 @@ describe("lateness", () => {
       assert.isAtMost((yield* rig.state).overlap, minutes(24))
     })))
 
-  it.effect("W3: the margin is twice the largest lag that polls saw, and is never lowered", () =>
+  it.effect("the overlap is twice the largest lag that polls saw, and is never reduced (W3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* begun(rig)
+      yield* goLive(rig)
       yield* rig.put({ id: "zero", title: "y" }, { visibleAfter: minutes(4) })
       yield* pollFor(rig, 6)
       const { overlap } = yield* rig.state
@@ -53,7 +53,7 @@ describe("lateness", () => {
       assert.strictEqual((yield* rig.state).overlap, overlap)
     })))
 
-  it("W3: it grows at most twofold or so at a time, to six hours and no further", () => {
+  it("the overlap about doubles at most each time, up to six hours (W3)", () => {
     const settings = {
       integration: "t:a",
       model: "ats.tag",
@@ -62,14 +62,14 @@ describe("lateness", () => {
       sweepInterval: Duration.hours(6)
     } as const
     let state = initialState(settings, Duration.minutes(5))
-    const margins = Array.from({ length: 8 }, () => {
+    const overlaps = Array.from({ length: 8 }, () => {
       state = { ...state, overlap: widenOverlap(state, minutes(24 * 60), settings.interval) }
       return state.overlap / minutes(1)
     })
-    assert.deepStrictEqual(margins, [16, 38, 82, 170, 346, 360, 360, 360])
+    assert.deepStrictEqual(overlaps, [16, 38, 82, 170, 346, 360, 360, 360])
   })
 
-  it.effect("W13: a nested change on a record unchanged for a year, met by a sweep or a poll, leaves the margin alone", () =>
+  it.effect("a nested change on a record unchanged for a year does not extend the overlap, whether a sweep or a poll finds it (W13)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const tagged = (name: string) => ({
         id: "a",
@@ -77,7 +77,7 @@ describe("lateness", () => {
         candidate: { id: "c", tags: [{ id: "t", name }] }
       })
       yield* rig.put(tagged("one"))
-      yield* begun(rig)
+      yield* goLive(rig)
       const { overlap } = yield* rig.state
       yield* rig.put(tagged("two"), { silent: true })
       yield* rig.sweep
@@ -88,11 +88,11 @@ describe("lateness", () => {
       assert.strictEqual((yield* rig.state).overlap, overlap)
     })))
 
-  it.effect("W3, C3: what is held and read again hours later was not late", () =>
+  it.effect("a held change that is read again hours later does not count as late (W3, C3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = ["a", "b", "c", "d", "e", "f"]
       for (const id of ids) yield* rig.put({ id, title: "x" })
-      yield* begun(rig)
+      yield* goLive(rig)
       for (const id of ids) yield* rig.put({ id, title: null })
       yield* rig.poll
       assert.strictEqual((yield* rig.pending)["a"], "held")
@@ -103,17 +103,17 @@ describe("lateness", () => {
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
     })))
 
-  it.effect("W13, B1: an old record found late leaves the margin alone", () =>
+  it.effect("an old record found late does not extend the overlap (W13, B1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* begun(rig)
+      yield* goLive(rig)
       yield* rig.put({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
       yield* rig.sweep
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
     })))
 
-  it.effect("W6: after days down, what drift hid from the first poll is no lag of days", () =>
+  it.effect("a change that shifting pages hid from the first poll after days of downtime does not count as days late (W6)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* begun(rig)
+      yield* goLive(rig)
       yield* rig.wait("1 day")
       yield* rig.put({ id: "zero", title: "y" })
       yield* rig.wait("2 days")

@@ -14,11 +14,11 @@ import { capturing, integration, running, stateOf } from "./Capturing.ts"
 import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
-describe("what an operator asks for", () => {
+describe("operator commands", () => {
   const key = { integration, model: "ats.application" } as const
-  const operate = (act: StreamCommand) => Effect.flatMap(Capture, (capture) => capture.execute(key, act))
+  const operate = (command: StreamCommand) => Effect.flatMap(Capture, (capture) => capture.execute(key, command))
 
-  it.effect("pause leaves the stream alone for as long as it takes, resume reads it at once", () =>
+  it.effect("a paused stream is not read until it is resumed, and is then read at once", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -40,7 +40,7 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  it.effect("who waits for a reading of a stream that is taken out is told, and the stream goes at once", () =>
+  it.effect("a stream is removed at once while an operator waits for its run, and the operator gets an error", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -50,11 +50,11 @@ describe("what an operator asks for", () => {
         yield* TestClock.adjust("1 second")
         yield* capture.assign(integration, [])
         const error = yield* Fiber.join(waiting)
-        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.application")
+        assert.strictEqual(error.message, "stream greenhouse:acme/ats.application not found")
       })
     ))
 
-  it.effect("poll and resume try a blocked stream at once", () =>
+  it.effect("`poll` and `resume` try a blocked stream at once", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -68,7 +68,7 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  it.effect("sweep begins a full reading anew, in place of one that is open", () =>
+  it.effect("`sweep` starts a new sweep, which replaces an open one", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -94,21 +94,21 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  it.effect("B3: what a new backfill finds is old, what comes after it is not; the watermark stays", () =>
+  it.effect("a record that a new backfill finds is old, one created after it is not, and the watermark stays (B3)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
         yield* TestClock.adjust("26 hours")
         const { watermark } = yield* stateOf("ats.application")
-        const asked = start + Duration.toMillis("26 hours")
-        api.put(asked - 1, { id: "shown", remote_created_at: "2026-03-01T13:00:00.000Z" }, { silent: true })
+        const requested = start + Duration.toMillis("26 hours")
+        api.put(requested - 1, { id: "shown", remote_created_at: "2026-03-01T13:00:00.000Z" }, { silent: true })
         api.rows.get("shown")!.matchedAt = 0
         yield* operate({ kind: "backfill" })
         yield* TestClock.adjust("10 seconds")
         const state = yield* stateOf("ats.application")
         assert.isAtLeast(state.watermark!, watermark!)
         assert.isNotNull(state.backfilledAt)
-        api.put(asked + 10_000, { id: "hired", remote_created_at: new Date(asked + 10_000).toISOString() })
+        api.put(requested + 10_000, { id: "hired", remote_created_at: new Date(requested + 10_000).toISOString() })
         yield* TestClock.adjust("2 minutes")
         const store = yield* Store
         const origins = new Map((yield* store.readLog({ after: 0, limit: 100 })).map(({ id, origin }) => [id, origin]))
@@ -116,52 +116,52 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  for (const act of ["sweep", "backfill"] as const) {
-    it.effect(`a ${act} asked for while the first page of another reading is on its way is a reading of its own`, () =>
+  for (const command of ["sweep", "backfill"] as const) {
+    it.effect(`a ${command} that is requested during the first page of another run has its own run`, () =>
       running(
         ["ats.application"],
         Effect.fnUntraced(function*(api) {
-          for (const under of ["poll", "sweep"] as const) {
-            const isIt = (request: PageRequest) => (request.updatedAfter === null) === (under === "sweep")
+          for (const kind of ["poll", "sweep"] as const) {
+            const isIt = (request: PageRequest) => (request.updatedAfter === null) === (kind === "sweep")
             api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
             const from = api.requests.length
             while (!api.requests.slice(from).some(isIt)) yield* TestClock.adjust("1 second")
             const before = api.requests.length
-            const { sweep: asked } = yield* operate({ kind: act })
+            const { sweep: requested } = yield* operate({ kind: command })
             yield* TestClock.adjust("2 minutes")
             const whole = api.requests.slice(before).filter(({ ids, updatedAfter }) =>
               ids === null && updatedAfter === null
             )
             assert.strictEqual(whole.length, 1)
             const state = yield* stateOf("ats.application")
-            assert.deepStrictEqual([state.sweep, state.lastSweep?.id], [null, asked?.id])
-            assert.strictEqual(state.lastSweep?.backfill, act === "backfill")
+            assert.deepStrictEqual([state.sweep, state.lastSweep?.id], [null, requested?.id])
+            assert.strictEqual(state.lastSweep?.backfill, command === "backfill")
             assert.isNotNull(state.backfilledAt)
           }
         })
       ))
   }
 
-  for (const under of ["poll", "backfill"] as const) {
-    it.effect(`B3: a ${under} under way when a new backfill is asked for meets old records as old`, () =>
+  for (const kind of ["poll", "backfill"] as const) {
+    it.effect(`a ${kind} in progress when a new backfill is requested classifies old records as old (B3)`, () =>
       running(
         ["ats.application"],
         Effect.fnUntraced(function*(api) {
           const isIt = (request: PageRequest) =>
-            under === "poll" ? request.updatedAfter !== null : request.cursor !== null
+            kind === "poll" ? request.updatedAfter !== null : request.cursor !== null
           api.put(start, { id: "c" })
           api.pageSize = 2
-          if (under === "poll") yield* TestClock.adjust("1 hour")
+          if (kind === "poll") yield* TestClock.adjust("1 hour")
           const store = yield* Store
-          let underWay = false
+          let inProgress = false
           api.meanwhile = (request) => {
-            if (underWay || !isIt(request)) return
-            underWay = true
+            if (inProgress || !isIt(request)) return
+            inProgress = true
             api.put(start, { id: "late", outcome: "HIRED" })
             api.rows.get("late")!.matchedAt = Infinity
           }
           api.intercept = (request, answer) => Effect.as(Effect.sleep(isIt(request) ? "10 seconds" : 0), answer)
-          while (!underWay) yield* TestClock.adjust("1 second")
+          while (!inProgress) yield* TestClock.adjust("1 second")
           yield* operate({ kind: "backfill" })
           yield* TestClock.adjust("5 minutes")
           const late = (yield* store.readLog({ after: 0, limit: 10 })).filter(({ id }) => id === "late")
@@ -173,21 +173,21 @@ describe("what an operator asks for", () => {
       ))
   }
 
-  it.effect("rewind reads again from a time on, and publishes only what was not published", () =>
+  it.effect("`rewind` reads again from the given time, and publishes only unpublished changes", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
         yield* TestClock.adjust("2 hours")
         const store = yield* Store
         const { newest } = yield* store.logRange
-        // a change that no poll was ever shown
+        // a change that no poll returned
         const lost = start + Duration.toMillis("1 hour")
         api.put(lost, { id: "a", title: "lost" })
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual((yield* store.logRange).newest, newest)
         const later = yield* Effect.flip(operate({ kind: "rewind", to: lost + Duration.toMillis("30 days") }))
-        assert.match(later.message, /after its watermark/)
-        // what lies a margin before it is no time at all: no request could say it
+        assert.match(later.message, /after the watermark/)
+        // the time minus the overlap would be before 1970, which no request can express
         const earlier = yield* Effect.flip(operate({ kind: "rewind", to: -8.64e15 }))
         assert.match(earlier.message, /before 1970/)
         yield* operate({ kind: "rewind", to: lost - 60_000 })
@@ -199,7 +199,7 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  it.effect("rewind leaves what was reported to be complete as it was, during another backfill too (W15)", () =>
+  it.effect("`rewind` does not set `complete_to` back, also not during another backfill (W15)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -207,16 +207,16 @@ describe("what an operator asks for", () => {
         const before = completeTo(yield* stateOf("ats.application"))!
         yield* operate({ kind: "rewind", to: start })
         assert.strictEqual(completeTo(yield* stateOf("ats.application")), before)
-        const told: Array<number> = []
+        const reported: Array<number> = []
         for (let minute = 0; minute < 20; minute++) {
           yield* TestClock.adjust("1 minute")
-          told.push(completeTo(yield* stateOf("ats.application"))!)
+          reported.push(completeTo(yield* stateOf("ats.application"))!)
         }
-        assert.deepStrictEqual(told, [...told].sort((a, b) => a - b))
-        assert.isAtLeast(told[0]!, before)
-        assert.isAbove(told.at(-1)!, before, "it goes on")
+        assert.deepStrictEqual(reported, [...reported].sort((a, b) => a - b))
+        assert.isAtLeast(reported[0]!, before)
+        assert.isAbove(reported.at(-1)!, before, "complete_to advances")
 
-        const latest = told.at(-1)!
+        const latest = reported.at(-1)!
         api.intercept = (request, answer) =>
           Effect.as(Effect.sleep(request.updatedAfter === null ? "30 seconds" : 0), answer)
         yield* operate({ kind: "backfill" })
@@ -227,7 +227,7 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  it.effect("audit tells what differs, and not what is pending or published meanwhile", () =>
+  it.effect("`audit` reports the differences, without changes that are pending or published meanwhile", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -265,7 +265,7 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  it.effect("X7: a decision is carried out as soon as it is written down, and by the next process if this one ended before", () =>
+  it.effect("a decision is carried out as soon as it is stored, or by the next process if this one ends before (X7)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, started) {
@@ -303,7 +303,7 @@ describe("what an operator asks for", () => {
       }, Effect.scoped)
     ))
 
-  it.effect("X7: a decision is carried out however many wait for streams that are not read any more", () =>
+  it.effect("a decision is carried out even if many others wait for streams that are no longer read (X7)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -318,12 +318,13 @@ describe("what an operator asks for", () => {
         const { id, integration: _, model: __, rows: ___, ...opened } = hold!
         const left = { integration, model: "ats.tag" } as const
         yield* store.ensureStreams([{ ...yield* stateOf("ats.application"), ...left, retired: true }])
-        yield* store.transact(owner, left, (tx) =>
-          Effect.forEach(Array.from({ length: 250 }), () =>
-            tx.openHold(opened), { discard: true }))
+        yield* store.transact(
+          owner,
+          left,
+          (tx) => Effect.forEach(Array.from({ length: 250 }), () => tx.openHold(opened), { discard: true })
+        )
         const others = yield* store.holds({ states: ["open"], limit: 250 })
-        yield* Effect.forEach(others, (other) =>
-          approve(other.id), { discard: true })
+        yield* Effect.forEach(others, (other) => approve(other.id), { discard: true })
         yield* approve(id)
         yield* TestClock.adjust("10 millis")
         assert.strictEqual((yield* store.hold(id))?.state, "approved")
@@ -331,13 +332,13 @@ describe("what an operator asks for", () => {
       })
     ))
 
-  it.effect("a stream that is not read is told", () =>
+  it.effect("a command for a stream that is not read fails", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*() {
         const capture = yield* Capture
         const error = yield* Effect.flip(capture.execute({ integration, model: "ats.tag" }, { kind: "poll" }))
-        assert.strictEqual(error.message, "there is no stream greenhouse:acme/ats.tag")
+        assert.strictEqual(error.message, "stream greenhouse:acme/ats.tag not found")
       })
     ))
 })

@@ -1,4 +1,4 @@
-/** The list that only ever comes whole: `assessment.package`. */
+/** `assessment.package`, a list that the API only returns as a whole. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Rig, scenario as scenarioOf } from "./Rig.ts"
@@ -23,7 +23,7 @@ const scenario = (test: (rig: Rig) => ReturnType<Parameters<typeof scenarioOf>[0
   }, { model: "assessment.package" })
 
 describe("assessment packages", () => {
-  it.effect("what the first reading shows is old, what a later one shows is new; the list is never asked for named records", () =>
+  it.effect("packages of the first run are old, later ones are new, and no package is requested by id", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", name: "Typing" })
       yield* rig.sweep
@@ -39,7 +39,7 @@ describe("assessment packages", () => {
       assert.isTrue(rig.api.requests.every(({ ids, updatedAfter }) => ids === null && updatedAfter === null))
     })))
 
-  it.effect("I6: each complete reading moves the watermark, by the server's clock", () =>
+  it.effect("each complete run moves the watermark by the server's clock (I6)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
@@ -54,7 +54,7 @@ describe("assessment packages", () => {
       )
     })))
 
-  it.effect("D2: two complete readings, spaced, without a package confirm that it is gone; one that shows it cancels", () =>
+  it.effect("two complete runs, spaced in time, confirm that a package is gone, and a run that reads it cancels the absence (D2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id })
       yield* rig.sweep

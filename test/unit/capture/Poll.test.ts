@@ -8,7 +8,7 @@ import { refuse } from "./ScriptedApi.ts"
 const minute = 60_000
 
 describe("Poll", () => {
-  it.effect("W1: a row updated after its page was read is found by the next poll, once", () =>
+  it.effect("a row updated after its page was read is published once, by the next poll (W1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "PENDING" })
       yield* rig.sweep
@@ -26,7 +26,7 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
     })))
 
-  it.effect("W1: the watermark is the Date of the first answer, however long the poll pages", () =>
+  it.effect("the watermark is the Date of the first response, however long the poll takes (W1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -39,7 +39,7 @@ describe("Poll", () => {
       assert.strictEqual((yield* rig.state).watermark, start + minute - 1000)
     })))
 
-  it.effect("W2, W8: rows of one timestamp on both sides of a page edge and of a poll edge are all seen", () =>
+  it.effect("rows with the same timestamp on both sides of a page boundary and of a poll boundary are all read (W2, W8)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -53,7 +53,7 @@ describe("Poll", () => {
       for (const id of ["a", "b", "c", "d"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
     })))
 
-  it.effect("W3: a record that becomes visible after its own timestamp is found by the margin", () =>
+  it.effect("a record that becomes visible after its own timestamp is found thanks to the overlap (W3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -66,7 +66,7 @@ describe("Poll", () => {
     })))
 
   for (const skew of [-2 * minute, 2 * minute]) {
-    it.effect(`W4: a client clock that is off by ${-skew / 1000} s loses nothing`, () =>
+    it.effect(`a client clock that is off by ${-skew / 1000} s loses no change (W4)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         rig.api.skew = skew
         yield* rig.put({ id: "zero" })
@@ -82,7 +82,7 @@ describe("Poll", () => {
       })))
   }
 
-  it.effect("W6, P1: after three days down, a record that the first poll skips by drift is found by the second", () =>
+  it.effect("a record that shifting pages hide from the first poll after three days of downtime is found by the second (W6, P1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -100,7 +100,7 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
     })))
 
-  it.effect("W7: timestamps in the future, null or going back leave the watermark alone and lose nothing", () =>
+  it.effect("timestamps that are in the future, null or going back do not affect the watermark and lose no change (W7)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", changed_at: "2031-01-01T00:00:00.000Z" })
       yield* rig.put({ id: "b", changed_at: null })
@@ -115,7 +115,7 @@ describe("Poll", () => {
       assert.include(yield* rig.kinds("a"), "updated 2")
     })))
 
-  it.effect("P4: a cursor that repeats aborts the reading, the watermark stays", () =>
+  it.effect("a cursor that repeats aborts the run, and the watermark stays (P4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
@@ -127,17 +127,17 @@ describe("Poll", () => {
       assert.strictEqual((yield* rig.state).watermark, before.watermark)
     })))
 
-  it.effect("P4: a list that never ends aborts although every cursor is new", () =>
+  it.effect("a list that never ends aborts the run although every cursor is new (P4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       let count = 0
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
-      assert.include(String(yield* Effect.flip(rig.poll)), "nothing new")
+      assert.include(String(yield* Effect.flip(rig.poll)), "no new record")
       assert.isBelow(count, 200)
     })))
 
-  it.effect("S1: of records whose ids no UTF-8 can say nothing is published again and again; they are set aside", () =>
+  it.effect("records whose ids UTF-8 cannot encode are quarantined instead of published repeatedly (S1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a\ud800", "a\ud801", "b"]) yield* rig.put({ id })
       yield* rig.sweep
@@ -147,7 +147,7 @@ describe("Poll", () => {
       assert.strictEqual((yield* rig.state).lastPoll?.rowCounts.quarantined, 2)
     })))
 
-  it.effect("P5: a cursor that expires mid-run restarts the reading from where it began", () =>
+  it.effect("a cursor that expires during the run restarts the run from its first page (P5)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -165,7 +165,7 @@ describe("Poll", () => {
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
     })))
 
-  it.effect("P6, P7: an empty page with a cursor is not the end, and page sizes mean nothing", () =>
+  it.effect("an empty page with a cursor is not the end of the list, and page sizes have no meaning (P6, P7)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -178,7 +178,7 @@ describe("Poll", () => {
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
     })))
 
-  it.effect("a reading that breaks off keeps the watermark, and what it committed is not lost or repeated", () =>
+  it.effect("an interrupted run keeps the watermark, and its committed changes are neither lost nor repeated", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -195,7 +195,7 @@ describe("Poll", () => {
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
     })))
 
-  it.effect("a change to or from null waits for the end of its reading, a plain one does not", () =>
+  it.effect("a change to or from null is published at the end of its run, a plain change at once", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x", source: "y" })
       yield* rig.sweep
@@ -215,7 +215,7 @@ describe("Poll", () => {
       assert.deepStrictEqual(JSON.parse(last.changes), [{ path: "/title", before: "x", after: null }])
     })))
 
-  it.effect("S1: a record that does not fit the contract is published all the same, and counted by model and path", () =>
+  it.effect("a record that does not match the schema is published, and counted by model and path (S1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", outcome: 7, job: { id: "j", name: { de: "Ada" } } })
       yield* rig.put({ id: "b", outcome: "PENDING" })
@@ -235,21 +235,21 @@ describe("Poll", () => {
       )
     })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
-  it.effect("S1: a record without id is set aside, the page goes on", () =>
+  it.effect("a record without an id is quarantined, and the other rows of the page are committed (S1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
       yield* rig.put({ id: "a" })
       rig.api.intercept = (_, answer) =>
-        Effect.succeed({ ...answer, results: [{ title: "nobody" }, null, 7, { id: 12 }, ...answer.results] })
+        Effect.succeed({ ...answer, results: [{ title: "without id" }, null, 7, { id: 12 }, ...answer.results] })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       const { rowCounts } = (yield* rig.state).lastPoll!
       assert.strictEqual(rowCounts.quarantined, 4)
     })))
 
-  it.effect("S1: a record nested too deep to walk through is set aside, the page goes on", () =>
+  it.effect("a record that is nested too deeply is quarantined, and the other rows of the page are committed (S1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const nested = (levels: number) => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`)
       yield* rig.put({ id: "zero" })
@@ -266,7 +266,7 @@ describe("Poll", () => {
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.quarantined, 2)
     })))
 
-  it.effect("S4, N2: keys and set-like arrays in another order, and a changed_at alone, mean nothing", () =>
+  it.effect("another order of keys or of a set-like array, or a changed_at alone, is not a change (S4, N2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })
       yield* rig.sweep
@@ -277,7 +277,7 @@ describe("Poll", () => {
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.equivalent, 1)
     })))
 
-  it.effect("P8: another order of rows and pages means nothing", () =>
+  it.effect("another order of rows and pages has no effect (P8)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id, title: id })
       yield* rig.sweep

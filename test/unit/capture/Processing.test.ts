@@ -1,4 +1,4 @@
-/** What is done to records changes: nothing is published for that alone, and what changed besides is. */
+/** Changes of the processing rules: they alone publish nothing, and other changes at the same time are published. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { PathChange } from "../../../src/domain/Diff.ts"
@@ -7,7 +7,7 @@ import { Store } from "../../../src/store/Store.ts"
 import { rigWith, scenario } from "./Rig.ts"
 
 describe("Processing", () => {
-  it.effect("S3, V1, V2: heads of an older normaliser are hashed anew: no flood, and a real change is published", () =>
+  it.effect("heads with hashes of an older normalizer are hashed again: only a real change is published (S3, V1, V2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep
@@ -32,7 +32,7 @@ describe("Processing", () => {
       assert.deepStrictEqual(JSON.parse(change.changes), [{ path: "/title", before: "x", after: "y" }])
     })))
 
-  it.effect("V1: redaction that is switched on is silent, hides the value from then on, and deletes are still noticed", () =>
+  it.effect("redaction that is switched on publishes nothing and hides the value from then on, and deletes are still found (V1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const redacted = Processing.make("ats.application", {
         remoteData: "drop",
@@ -64,9 +64,9 @@ describe("Processing", () => {
     ["a drop", { redact: { "/title": "drop" } }, "/title", { title: "secret" }],
     ["raw data dropped", { remoteData: "drop" }, "/remote_data", { remote_data: { raw: 1 } }]
   ]
-  for (const [what, rules, path, shown] of switchedOff) {
+  for (const [rule, rules, path, shown] of switchedOff) {
     const processing = byRules(rules)
-    it.effect(`V1: ${what}, switched off, is silent: nothing is published or held, and the next change shows the value`, () =>
+    it.effect(`switching off ${rule} publishes and holds nothing, and the next change contains the value (V1)`, () =>
       scenario(
         Effect.fnUntraced(function*(rig) {
           const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
@@ -80,7 +80,7 @@ describe("Processing", () => {
           assert.strictEqual((yield* rig.events).length, ids.length)
           assert.deepStrictEqual(yield* rig.pending, {})
           assert.deepStrictEqual(yield* rig.holds, [])
-          assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.unchanged, ids.length, "hashed anew, once")
+          assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.unchanged, ids.length, "hashed again, once")
 
           yield* rig.wait("10 minutes")
           yield* rig.put({ id: "r1", ...changed })
@@ -98,7 +98,7 @@ describe("Processing", () => {
       ))
   }
 
-  it.effect("V1: rules that change twice are silent for a record too that was not met in between", () =>
+  it.effect("rules that change twice publish nothing for a record that was not read in between (V1)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
@@ -116,7 +116,7 @@ describe("Processing", () => {
       { processing: byRules({ redact: { "/title": "hash" } }) }
     ))
 
-  it.effect("V1: rules that go back and forth are kept once each, a few of them, and without the key", () =>
+  it.effect("each of a few alternating rules is stored once, without the key (V1)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", ...row })
@@ -132,7 +132,7 @@ describe("Processing", () => {
       })
     ))
 
-  it.effect("V1: with another key nobody can tell what older hashes stood for: what is switched off is a change", () =>
+  it.effect("hashes of another key cannot be compared, so switching redaction off is a change (V1)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", ...row })
@@ -146,7 +146,7 @@ describe("Processing", () => {
       { processing: byRules({ redact: { "/title": "hash" } }) }
     ))
 
-  it.effect("V2: a change and redaction switched off between two polls are one update that shows the change", () =>
+  it.effect("a change and a redaction that is switched off between two polls give one update with the change (V2)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
@@ -162,7 +162,7 @@ describe("Processing", () => {
       { processing: byRules({ redact: { "/title": "hash" } }) }
     ))
 
-  it.effect("V1: what was held before redaction was switched on is released redacted, and its rules are remembered", () =>
+  it.effect("a change that was held before redaction was switched on is released redacted, and the rules are stored (V1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
       for (const id of ids) yield* rig.put({ id, ...row })
@@ -176,7 +176,7 @@ describe("Processing", () => {
       const released = (yield* rig.events).slice(ids.length)
       assert.strictEqual(released.length, ids.length)
       for (const { after } of released) assert.notInclude(after, "secret")
-      // no page was read by those rules: the next ones know them all the same
+      // no page was read with these rules, but later rules must know them
       yield* rigWith(rig, byRules({ remoteData: "carry" })).sweep
       assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.equivalent, ids.length)
       assert.strictEqual((yield* rig.events).length, 2 * ids.length)

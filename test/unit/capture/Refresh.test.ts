@@ -46,8 +46,8 @@ const integrationOf = () => {
           .map((entry) => `${entry.kind} ${entry.origin}`)),
     latest: (model: Model, id: string) =>
       Effect.map(log, (entries) => entries.findLast((entry) => entry.model === model && entry.id === id)!),
-    /** Requests by ids of one list from the `from`-th request on. */
-    asked: (model: Model, from = 0): ReadonlyArray<PageRequest> =>
+    /** Refetches of one list, from its `from`-th request on. */
+    requestsFor: (model: Model, from = 0): ReadonlyArray<PageRequest> =>
       apis[model].requests.slice(from).filter((request) => request.ids !== null),
     running: <A, E, R>(body: Effect.Effect<A, E, R>) =>
       Effect.gen(function*() {
@@ -88,8 +88,8 @@ const offer = (id: string, details: Readonly<Record<string, unknown>> = {}) => (
 })
 
 describe("Refresh", () => {
-  it.effect("N1: a job renamed inside one application is refreshed in its siblings of every model, and nobody else is read", () =>
-    scenario(Effect.fnUntraced(function*({ apis, asked, latest, put, running, seen }) {
+  it.effect("a job that is renamed in one application is refreshed in its siblings of every model, and no other record is read (N1)", () =>
+    scenario(Effect.fnUntraced(function*({ apis, requestsFor, latest, put, running, seen }) {
       for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
       yield* put("ats.application", application("other", { job: { id: "j2", name: "Baker" } }))
       yield* put("ats.offer", offer("o"))
@@ -108,14 +108,17 @@ describe("Refresh", () => {
       assert.deepStrictEqual(yield* seen("ats.application", "other"), ["created backfill"])
       assert.deepStrictEqual(yield* seen("ats.offer", "o"), ["created backfill", "updated refresh"])
       assert.strictEqual(JSON.parse((yield* latest("ats.offer", "o")).after!).application.job.name, "Architect")
-      assert.isTrue(asked("ats.application").every((request) => request.priority === "refresh"))
-      assert.deepStrictEqual(asked("ats.application").map((request) => [...request.ids!].slice(1, -1)), [["b", "c"]])
-      assert.strictEqual(asked("ats.offer").length, 1)
-      assert.deepStrictEqual(asked("ats.tag"), [])
+      assert.isTrue(requestsFor("ats.application").every((request) => request.priority === "refresh"))
+      assert.deepStrictEqual(requestsFor("ats.application").map((request) => [...request.ids!].slice(1, -1)), [[
+        "b",
+        "c"
+      ]])
+      assert.strictEqual(requestsFor("ats.offer").length, 1)
+      assert.deepStrictEqual(requestsFor("ats.tag"), [])
       assert.isTrue(apis["ats.application"].requests.filter((request) => request.updatedAfter === null).length <= 3)
     })))
 
-  it.effect("N1: a tag renamed on its own endpoint is refreshed in the applications that show it", () =>
+  it.effect("a tag that is renamed on its own endpoint is refreshed in the applications that contain it (N1)", () =>
     scenario(Effect.fnUntraced(function*({ put, running, seen }) {
       const tagged = (name: string) => ({
         candidate: { id: "c", first_name: "Ada", last_name: "L", tags: [{ id: "t", remote_id: "r-t", name }] }
@@ -133,18 +136,18 @@ describe("Refresh", () => {
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill"])
     })))
 
-  it.effect("N1: what a kill left owed is refreshed after the restart", () =>
+  it.effect("records that are stale when the process is killed are refreshed after the restart (N1)", () =>
     scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
       for (const id of ["a", "b"]) yield* put("ats.application", application(id))
       yield* running(TestClock.adjust("10 minutes"))
       const store = yield* Store
       yield* put("ats.application", application("a", { job: job("Architect") }))
       yield* put("ats.application", application("b", { job: job("Architect") }), true)
-      // the first run ends while the answer to the refresh is under way
+      // the first process ends before the response to the refresh arrives
       apis["ats.application"].intercept = (request, answer) =>
         request.ids === null ? Effect.succeed(answer) : Effect.never
       yield* running(TestClock.adjust("3 minutes"))
-      const owed = Effect.map(store.counts, (counts) => counts.map((count) => count.owed))
+      const owed = Effect.map(store.counts, (counts) => counts.map((count) => count.stale))
       assert.deepStrictEqual(yield* owed, [1, 0, 0])
       apis["ats.application"].intercept = (_, answer) => Effect.succeed(answer)
       yield* running(TestClock.adjust("3 minutes"))
@@ -152,7 +155,7 @@ describe("Refresh", () => {
       assert.deepStrictEqual(yield* owed, [0, 0, 0])
     })))
 
-  it.effect("N1: a change that happens while the refresh is under way is owed anew", () =>
+  it.effect("a record whose content changes again during its refresh stays stale (N1)", () =>
     scenario(Effect.fnUntraced(function*({ apis, latest, put, running }) {
       for (const id of ["a", "b"]) yield* put("ats.application", application(id))
       yield* put("ats.offer", offer("o"))
@@ -172,7 +175,7 @@ describe("Refresh", () => {
       assert.strictEqual(JSON.parse((yield* latest("ats.offer", "o")).after!).application.job.name, "Director")
     })))
 
-  it.effect("N1, I7: an answer without its controls settles nothing and infers nothing; the sweep finds it", () =>
+  it.effect("a response without its controls refreshes and deletes nothing, and the sweep finds the change (N1, I7)", () =>
     scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
       for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
       apis["ats.application"].intercept = (request, answer) =>
@@ -184,15 +187,15 @@ describe("Refresh", () => {
         for (const id of ["b", "c"]) yield* put("ats.application", application(id, { job: job("Architect") }), true)
         yield* TestClock.adjust("20 minutes")
         assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill"])
-        assert.strictEqual((yield* store.counts)[0]!.owed, 2)
+        assert.strictEqual((yield* store.counts)[0]!.stale, 2)
         assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
         yield* TestClock.adjust("1 hour")
       }))
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated sweep"])
-      assert.strictEqual((yield* store.counts)[0]!.owed, 0)
+      assert.strictEqual((yield* store.counts)[0]!.stale, 0)
     })))
 
-  it.effect("a delete that a refresh sees is staged, and published by the next poll", () =>
+  it.effect("a delete that a refresh finds is staged, and published by the next poll", () =>
     scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
       for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
       yield* running(Effect.gen(function*() {
@@ -206,8 +209,8 @@ describe("Refresh", () => {
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "deleted refresh"])
     })))
 
-  it.effect("N7: two models that show different shapes of one candidate refresh each other once a change, and stop", () =>
-    scenario(Effect.fnUntraced(function*({ asked, put, running, seen }) {
+  it.effect("two models with different shapes of one candidate refresh each other once per change (N7)", () =>
+    scenario(Effect.fnUntraced(function*({ requestsFor, put, running, seen }) {
       const person = (first: string) => ({ id: "c", first_name: first, last_name: "L" })
       // the offer's copy has no e-mail addresses, ever
       const inApplication = (first: string) => ({ ...person(first), email_addresses: [{ email_address: "a@b" }] })
@@ -216,37 +219,37 @@ describe("Refresh", () => {
       yield* put("ats.offer", offer("control"))
       yield* running(Effect.gen(function*() {
         yield* TestClock.adjust("10 minutes")
-        const before = asked("ats.offer").length
+        const before = requestsFor("ats.offer").length
         for (const id of ["a", "b"]) yield* put("ats.application", application(id, { candidate: inApplication("Eve") }))
         yield* put("ats.offer", offer("o", { application: { candidate: person("Eve") } }), true)
         yield* TestClock.adjust("40 minutes")
-        assert.isAtMost(asked("ats.offer").length - before, 1)
-        assert.isAtMost(asked("ats.application").length, 1)
-        // a change of something else is none of the candidate's
+        assert.isAtMost(requestsFor("ats.offer").length - before, 1)
+        assert.isAtMost(requestsFor("ats.application").length, 1)
+        // a change outside the candidate does not make the offer stale
         yield* put("ats.application", application("a", { title: "z", candidate: inApplication("Eve") }))
         yield* TestClock.adjust("5 minutes")
-        assert.isAtMost(asked("ats.offer").length - before, 1)
+        assert.isAtMost(requestsFor("ats.offer").length - before, 1)
       }))
       assert.deepStrictEqual(yield* seen("ats.offer", "o"), ["created backfill", "updated refresh"])
     })))
 
-  it.effect("N7: a new record that shows content known already makes nobody be read again", () =>
-    scenario(Effect.fnUntraced(function*({ asked, put, running }) {
+  it.effect("a new record with already known content makes no record stale (N7)", () =>
+    scenario(Effect.fnUntraced(function*({ requestsFor, put, running }) {
       for (const id of ["a", "b"]) yield* put("ats.application", application(id))
       yield* put("ats.offer", offer("o", { application: { job: job("Engineer (all)") } }))
       yield* running(Effect.gen(function*() {
         yield* TestClock.adjust("10 minutes")
-        const before = asked("ats.offer").length
+        const before = requestsFor("ats.offer").length
         for (const id of ["d", "e", "f"]) {
           yield* put("ats.application", application(id))
           yield* TestClock.adjust("2 minutes")
         }
-        assert.strictEqual(asked("ats.offer").length, before)
+        assert.strictEqual(requestsFor("ats.offer").length, before)
       }))
     })))
 
-  it.effect("N4: one change with 10,000 siblings asks for each once, 250 at a time, and delays no poll", () =>
-    scenario(Effect.fnUntraced(function*({ apis, asked, put, running, seen }) {
+  it.effect("after one change with 10,000 siblings each is refetched once, 250 at a time, without delaying polls (N4)", () =>
+    scenario(Effect.fnUntraced(function*({ apis, requestsFor, put, running, seen }) {
       const ids = Array.from({ length: 10_001 }, (_, index) => `a${String(index).padStart(5, "0")}`)
       for (const id of ids) yield* put("ats.application", { id, job: job("Engineer") })
       for (const id of ["t", "u"]) yield* put("ats.tag", { id, name: id })
@@ -259,7 +262,7 @@ describe("Refresh", () => {
         apis["ats.application"].intercept = (request, answer) =>
           request.ids === null ? Effect.succeed(answer) : Effect.delay(Effect.succeed(answer), "10 seconds")
         yield* TestClock.adjust("12 minutes")
-        const requests = asked("ats.application", from)
+        const requests = requestsFor("ats.application", from)
         assert.strictEqual(requests.length, Math.ceil(10_000 / 248))
         assert.isTrue(requests.every((request) => request.ids!.length <= 250))
         const polls = apis["ats.application"].requests.slice(from).filter((request) => request.updatedAfter !== null)
@@ -268,8 +271,8 @@ describe("Refresh", () => {
       assert.deepStrictEqual(yield* seen("ats.application", ids.at(-1)!), ["created backfill", "updated refresh"])
     })))
 
-  it.effect("N4: where more records are owed than a sweep would read, the sweep is brought forward instead", () =>
-    scenario(Effect.fnUntraced(function*({ apis, asked, put, running, seen }) {
+  it.effect("the sweep is brought forward if more records are stale than it would read (N4)", () =>
+    scenario(Effect.fnUntraced(function*({ apis, requestsFor, put, running, seen }) {
       const ids = Array.from({ length: 10_002 }, (_, index) => `a${String(index).padStart(5, "0")}`)
       for (const id of ids) yield* put("ats.application", { id, job: job("Engineer") })
       yield* running(Effect.gen(function*() {
@@ -279,7 +282,7 @@ describe("Refresh", () => {
         yield* put("ats.application", { id: first!, job: job("Architect") })
         for (const id of others) yield* put("ats.application", { id, job: job("Architect") }, true)
         yield* TestClock.adjust("10 minutes")
-        assert.deepStrictEqual(asked("ats.application", from), [])
+        assert.deepStrictEqual(requestsFor("ats.application", from), [])
         const sweeps = apis["ats.application"].requests.slice(from)
           .filter((request) => request.updatedAfter === null && request.cursor === null)
         assert.strictEqual(sweeps.length, 1)

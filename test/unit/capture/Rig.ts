@@ -29,27 +29,27 @@ export const confirmInterval = Duration.minutes(10)
 export interface Rig {
   readonly api: Scripted.ScriptedApi
   readonly stream: Stream
-  /** Puts a row as changed now; `silent`: changed on a path that `updated_after` does not react to. */
+  /** Puts a row that changes now; `silent`: on a path that `updated_after` does not react to. */
   readonly put: (row: Scripted.Row, options?: Parameters<Scripted.ScriptedApi["put"]>[2]) => Effect.Effect<void>
   readonly flag: (id: string) => Effect.Effect<void>
   readonly poll: Effect.Effect<void, unknown, Store | Source>
   readonly sweep: Effect.Effect<void, unknown, Store | Source>
   readonly confirm: Effect.Effect<void, unknown, Store | Source>
   readonly events: Effect.Effect<ReadonlyArray<LogEntry>, unknown, Store>
-  /** `created 1`, `updated 2` … of one record; with its origin where it is not told by the kind of reading. */
+  /** `created 1`, `updated 2` … of one record. */
   readonly kinds: (id: string) => Effect.Effect<ReadonlyArray<string>, unknown, Store>
   readonly state: Effect.Effect<StreamState, unknown, Store>
   /** Status of the pending rows by id. */
   readonly pending: Effect.Effect<Readonly<Record<string, string>>, unknown, Store>
-  /** How often each absent record was confirmed to be gone. */
+  /** Number of confirms of each absent record. */
   readonly confirms: Effect.Effect<Readonly<Record<string, number>>, unknown, Store>
   /** Undecided holds, newest first. */
   readonly holds: Effect.Effect<ReadonlyArray<ListedHold>, unknown, Store>
-  /** As an operator does it, and as the stream's owner then carries it out. */
+  /** Approves the hold like an operator, and releases it like the stream's owner. */
   readonly approve: (hold: number, release?: Partial<ReleaseMode>) => Effect.Effect<void, unknown, Store>
   readonly reject: (hold: number) => Effect.Effect<void, unknown, Store>
   readonly wait: (time: Duration.Input) => Effect.Effect<void>
-  /** A write of a plugin is about to leave; what it does to the rows is up to the test. Then: it was answered, or refused. */
+  /** Registers a plugin write; the test changes the rows itself. Then call `answered` or `refused`. */
   readonly write: <W extends WriteName>(
     name: W,
     params: WriteParams<W>,
@@ -169,7 +169,7 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
   }
 }
 
-/** Runs `test` on a fresh stream, backfilled with the rows that `api` holds by then. */
+/** Runs `test` on a new stream over an empty list. */
 export const scenario = <A, E>(
   test: (rig: Rig) => Effect.Effect<A, E, Store | Source>,
   options: {
@@ -177,7 +177,7 @@ export const scenario = <A, E>(
     readonly processing?: Processing.Processing
     readonly guard?: Guard.Thresholds
     readonly backfill?: "fill"
-    /** Of the candidates, that are derived then. */
+    /** If given, candidates are derived with this processing. */
     readonly derivedProcessing?: Processing.Processing
   } = {}
 ): Effect.Effect<A, unknown> => {

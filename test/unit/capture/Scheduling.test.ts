@@ -19,7 +19,7 @@ describe("Capture, when several things happen to a stream", () => {
       ["not_ready", new NotReady({ code: "X", message: "m" }), "1 hour"]
     ] as const
   ) {
-    it.effect(`C1: a stream that is ${blocked} and whose probe fails otherwise is tried again as rarely as any that fails`, () =>
+    it.effect(`a ${blocked} stream whose probe fails with another error is retried at the rate of a failing stream (C1)`, () =>
       running(
         ["ats.application"],
         Effect.fnUntraced(function*(api) {
@@ -36,7 +36,7 @@ describe("Capture, when several things happen to a stream", () => {
       ))
   }
 
-  it.effect("D6, R3: what is approved of one stream waits for no reading of another", () =>
+  it.effect("an approved hold of one stream does not wait for a run of another stream (D6, R3)", () =>
     running(
       ["ats.application", "ats.tag"],
       Effect.fnUntraced(function*(api) {
@@ -59,7 +59,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("a paused stream is not read by `once` either, until it is resumed", () =>
+  it.effect("`once` does not read a paused stream until it is resumed", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -76,7 +76,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("a sweep gives way to polls that are due and goes on after them", () =>
+  it.effect("a sweep yields to polls that are due and continues after them", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -91,7 +91,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("W11: a stream that was away longer than the API remembers deletes sweeps before it polls", () =>
+  it.effect("a stream that was not read for longer than the API remembers deletes is swept before it is polled (W11)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, fiber) {
@@ -106,7 +106,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("W11: a sweep that was left open before such an absence begins anew: what it had met may be gone", () =>
+  it.effect("a sweep that was left open before such a pause starts again, because records it had read may be gone (W11)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, fiber) {
@@ -135,7 +135,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("I1: where polls are refused for ever, sweeps go on, and end, and find what changed", () =>
+  it.effect("sweeps continue, end and find changes while polls always fail (I1)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -159,7 +159,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("R3: where a page of the sweep fails for ever, polls come as often as ever and the sweep goes on once it can", () =>
+  it.effect("polls run on schedule while a page of the sweep always fails, and the sweep continues once the page can be read (R3)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -183,7 +183,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("D12: a sweep whose confirms fail for ever ends without inference once the next one is due, and publishes what it found", () =>
+  it.effect("a sweep whose confirms always fail ends when the next sweep is due, infers no deletes and publishes its changes (D12)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
@@ -191,7 +191,7 @@ describe("Capture, when several things happen to a stream", () => {
         yield* TestClock.adjust("5 hours")
         api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : broken
         api.vanish("gone")
-        // what only a sweep shows, and the end of a reading releases
+        // a change that only a sweep finds, and that is released at the end of a run
         api.put(start, { id: "a", title: null, name: "n" }, { silent: true })
         yield* TestClock.adjust("5 hours")
         const store = yield* Store
@@ -207,7 +207,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("W11: where a page of the sweep fails that comes first after a long absence, polls go on and the sweep stays open", () =>
+  it.effect("polls run while a page of the mandatory sweep after a long pause fails, and the sweep stays open (W11)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, started) {
@@ -229,7 +229,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("W4: streams are polled and swept at once when our own clock was set back, then as ever", () =>
+  it.effect("streams are polled and swept at once after our clock was set back, and then on schedule (W4)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, started) {
@@ -256,7 +256,7 @@ describe("Capture, when several things happen to a stream", () => {
       ["was blocked", new Forbidden({ code: null, message: "403" })]
     ] as const
   ) {
-    it.effect(`W4: a stream that ${how} before our own clock was set back is read again as soon as ever`, () =>
+    it.effect(`a stream that ${how} before our clock was set back is read again without extra delay (W4)`, () =>
       running(
         ["ats.application"],
         Effect.fnUntraced(function*(api, started) {

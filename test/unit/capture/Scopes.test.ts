@@ -1,4 +1,4 @@
-/** Fields that are switched off and on: held as one path, masked, and nothing else waits for them. */
+/** Fields that are switched off and on: they are held as one path and masked, and other changes are published. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Rig, scenario } from "./Rig.ts"
@@ -8,7 +8,7 @@ describe("Scope", () => {
   const off = (rig: Rig, ids: ReadonlyArray<string>) =>
     each(ids, (id) => rig.put(row(id, { ...rig.api.rows.get(id)?.row, title: null, changed_at: undefined })))
 
-  it.effect("C3: a field switched off is one scope hold; approving it publishes the differences", () =>
+  it.effect("a field that is switched off gives one scope hold, and approving it publishes the differences (C3)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids.slice(0, 12))
@@ -25,7 +25,7 @@ describe("Scope", () => {
         assert.deepStrictEqual(yield* published(rig), { updated: 12 })
       })))
 
-  it.effect("C3: approved silently, a scope hold publishes nothing, and the records count as they are now shown", () =>
+  it.effect("a scope hold that is approved silently publishes nothing, and the current content counts as published (C3)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids)
@@ -43,7 +43,7 @@ describe("Scope", () => {
         assert.strictEqual((yield* after(rig, ids[0]!)).title, "back")
       })))
 
-  it.effect("C3: what was approved silently and comes back as it was is nothing, and waits for nobody", () =>
+  it.effect("a field that returns unchanged after a silent approval is neither published nor held (C3)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids)
@@ -59,7 +59,7 @@ describe("Scope", () => {
         assert.deepStrictEqual(yield* published(rig), {})
       })))
 
-  it.effect("C3: a field inside an array is one path in all records, and comes back without a trace", () =>
+  it.effect("a field inside an array is one path in all records, and its return publishes nothing (C3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = named(0, 10)
       const shown = (name: string | null) =>
@@ -77,7 +77,7 @@ describe("Scope", () => {
       assert.deepStrictEqual(yield* published(rig), {})
     })))
 
-  it.effect("C3: first interviews on a part of the records are work; a list filled on nearly all was switched on", () =>
+  it.effect("first interviews on a part of the records are published, and a list filled on nearly all records is held (C3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = named(0, 14)
       const invite = (some: ReadonlyArray<string>) =>
@@ -92,18 +92,18 @@ describe("Scope", () => {
       yield* rig.wait("1 hour")
       yield* each(ids, (id) => rig.put(row(id, { interviews: [], offers: [{ id: `o-${id}` }] })))
       yield* rig.poll
-      // a list that runs empty is what a field switched off may look like
+      // a field that is switched off may look like a list that becomes empty
       assert.deepStrictEqual((yield* hold(rig)).paths, ["/interviews", "/offers"])
       assert.deepStrictEqual(yield* published(rig), { updated: 12 })
     })))
 
-  it.effect("C7: a field switched off on Friday, a hire on Saturday: the hire is published with the field as it was", () =>
+  it.effect("a hire after a field was switched off is published with the field's old value (C7)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids.slice(0, 10))
         yield* rig.poll
         yield* rig.wait("1 day")
-        // One is known to the hold; the other shows the switched field for the first time.
+        // One record is already in the hold; the other shows the switched-off field for the first time.
         for (const id of [ids[0]!, ids[15]!]) yield* rig.put(row(id, { title: null, outcome: "HIRED" }))
         yield* rig.poll
         for (const id of [ids[0]!, ids[15]!]) {
@@ -119,7 +119,7 @@ describe("Scope", () => {
         assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/title", before: "t-r0015", after: null }])
       })))
 
-  it.effect("C7: a hire in the very reading that shows the switched field is published at its end", () =>
+  it.effect("a hire in the run that finds the switched-off field is published at the end of the run (C7)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids)
@@ -130,7 +130,7 @@ describe("Scope", () => {
         assert.strictEqual((yield* hold(rig)).rows, 20)
       })))
 
-  it.effect("C3: fields switched off one after the other are one hold, which one decision releases", () =>
+  it.effect("fields that are switched off one after the other are one hold, which one decision releases (C3)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids)
@@ -147,7 +147,7 @@ describe("Scope", () => {
         assert.deepStrictEqual(yield* published(rig), { updated: 20 })
       })))
 
-  it.effect("C7: a rejected scope hold goes on masking its paths, listed, until the values are back", () =>
+  it.effect("a rejected scope hold stays listed and masks its paths until the values return (C7)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids.slice(0, 10))

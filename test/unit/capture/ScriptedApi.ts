@@ -1,6 +1,6 @@
 /**
- * A list of the unified API that does exactly what a test says: which rows, when they match, how pages fall, what fails.
- * Shares nothing with the sandbox's world, so that one mistake cannot hide another.
+ * A list of the unified API under the full control of a test: rows, their visibility, page sizes and failures.
+ * It shares no code with the sandbox's world, so that a mistake there cannot hide a mistake here.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -11,22 +11,22 @@ export type Row = { readonly id: string } & Record<string, unknown>
 
 interface Held {
   row: Row
-  /** Server ms: `updated_after` matches from here on … */
+  /** Server ms: `updated_after` matches the row with this time … */
   matchedAt: number
   /** … and only once the record is visible at all. */
   visibleAt: number
 }
 
 export interface ScriptedApi {
-  /** Newest first does not hold: rows come in the order in which they were first put. */
+  /** Returned in the order in which they were first put, not newest first. */
   readonly rows: Map<string, Held>
   readonly requests: Array<PageRequest>
   pageSize: number
   /** Server clock − our clock, ms. */
   skew: number
-  /** May replace the answer to a request, or fail it. */
+  /** May replace the response to a request, or fail the request. */
   intercept: (request: PageRequest, answer: Page) => Effect.Effect<Page, SourceError>
-  /** Called before a request is answered: the world moves while a reading pages. */
+  /** Called before each response: a test changes the rows between the pages of a run. */
   meanwhile: (request: PageRequest, count: number) => void
   readonly put: (now: number, row: Row, options?: { readonly visibleAfter?: number; readonly silent?: boolean }) => void
   readonly flag: (now: number, id: string) => void

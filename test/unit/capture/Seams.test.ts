@@ -1,4 +1,4 @@
-/** Lists whose cursor is a place, in the order of `changed_at`: a record that changes moves to the end, all behind it slide forward. */
+/** Lists ordered by `changed_at` whose cursor is a position: a record that changes moves to the end, and the rest shifts forward. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -34,10 +34,10 @@ const move = Effect.fnUntraced(function*(rig: Rig, id: string) {
   yield* rig.put({ id, title: "new" })
 })
 
-/** One page of the sweep that is open or due; true: that was its last. */
+/** Reads one page of the open or due sweep; true = it was the last page. */
 const page = (rig: Rig, stream = rig.stream) => sweep(stream, { confirmInterval, shouldYield: Effect.succeed(true) })
 
-/** The same stream as the next process holds it. */
+/** The same stream in the next process. */
 const restarted = Effect.fnUntraced(function*(rig: Rig) {
   const owner = yield* (yield* Store).takeOwnership("capture")
   return { ...rig.stream, owner }
@@ -52,7 +52,7 @@ const turnOf = (rig: Rig, state: StreamState) =>
     state.lastSweep!.endedAt
   )
 
-/** Moves a record that was read, whenever the second page of a list is asked for. */
+/** Moves a record that was already read, whenever the second page of a list is requested. */
 const restless = (rig: Rig) => {
   rig.api.meanwhile = (request) => {
     if (request.cursor !== "2") return
@@ -64,7 +64,7 @@ const restless = (rig: Rig) => {
   }
 }
 
-/** The first page of a backfill was read, then its cursor expired, and from now on the list is empty. Records can be read by id. */
+/** After the first page of a backfill its cursor expires and the list is empty, but records can still be read by id. */
 const emptied = Effect.fnUntraced(function*(rig: Rig) {
   yield* listed(rig)
   yield* page(rig)
@@ -75,12 +75,12 @@ const emptied = Effect.fnUntraced(function*(rig: Rig) {
     Effect.succeed(request.ids === null ? { ...answer, results: [], next: null } : answer)
 })
 
-describe("Seams", () => {
-  it.effect("a backfill that a restart cut in two is neither live nor complete before another pass (P9)", () =>
+describe("Possible gaps", () => {
+  it.effect("a backfill that a restart interrupts is neither live nor complete before another pass (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       yield* page(rig)
-      // the process is down, and a record that was read moves behind the cursor
+      // while the process is down, a record that was already read moves behind the cursor
       yield* rig.wait("1 minute")
       yield* move(rig, "a")
       const next = yield* restarted(rig)
@@ -99,7 +99,7 @@ describe("Seams", () => {
       assert.isNotNull(completeTo(after))
     })))
 
-  it.effect("a restart is a seam although nothing that was read shows a change: what left the list leaves no trace (P9)", () =>
+  it.effect("a restart is a possible gap even if no row that was read changed, because a record may have left the list (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       yield* page(rig)
@@ -114,7 +114,7 @@ describe("Seams", () => {
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
-  it.effect("a pass of a backfill that shows nothing, although records are known to be there, is repeated (P9)", () =>
+  it.effect("a pass of a backfill without rows is repeated if confirms find records (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* emptied(rig)
       while (!(yield* page(rig)));
@@ -128,7 +128,7 @@ describe("Seams", () => {
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
-  it.effect("a list that keeps hiding records from a backfill is read four times, not for ever (P9)", () =>
+  it.effect("a list that always hides records from a backfill is read at most four times (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* emptied(rig)
       let passes = 0
@@ -136,7 +136,7 @@ describe("Seams", () => {
       assert.strictEqual(passes, 4)
     })))
 
-  it.effect("a backfill in which nothing changes is one pass, however many pages it has (P9)", () =>
+  it.effect("a backfill without changes has one pass, however many pages it has (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       yield* rig.sweep
@@ -145,10 +145,10 @@ describe("Seams", () => {
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
-  it.effect("a backfill is complete after the poll that follows it: a record that changes may move in front of the cursor (P9)", () =>
+  it.effect("a backfill is complete after the following poll, because a record that changes may move in front of the cursor (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
-      // newest first: what changes while the first page is read moves before it
+      // newest first: a record that changes while the first page is read moves to the front
       rig.api.meanwhile = (request) => {
         if (request.cursor !== "2") return
         const held = rig.api.rows.get("h")!
@@ -168,7 +168,7 @@ describe("Seams", () => {
       assert.isNotNull(completeTo(yield* rig.state))
     })))
 
-  it.effect("a list on one page has no seam, whatever changes (P9)", () =>
+  it.effect("a list of one page has no possible gap, whatever changes (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ids) yield* rig.put({ id })
       yield* rig.sweep
@@ -187,7 +187,7 @@ describe("Seams", () => {
       assert.strictEqual((yield* rig.state).lastSweep?.pass, 2)
     })))
 
-  it.effect("a long pause between two pages is a seam, and a list that is always read with pauses ends with its fourth pass (P9)", () =>
+  it.effect("a long pause between two pages is a possible gap, and a backfill with pauses in every pass ends with the fourth (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       for (const pass of [1, 2, 3, 4]) {
@@ -197,7 +197,7 @@ describe("Seams", () => {
       }
     })))
 
-  it.effect("a pass that restarts cut in two never ends a backfill (P9)", () =>
+  it.effect("a pass that a restart interrupts never completes a backfill (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       for (let pass = 1; pass <= 6; pass++) {
@@ -212,7 +212,7 @@ describe("Seams", () => {
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
-  it.effect("a pass whose cursor expired begins at the first page and is the same pass (P5, P9)", () =>
+  it.effect("a pass whose cursor expired starts again at the first page and keeps its number (P5, P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       restless(rig)
@@ -230,7 +230,7 @@ describe("Seams", () => {
       assert.deepStrictEqual([state.phase, state.lastSweep?.pass], ["live", 2])
     })))
 
-  it.effect("a later sweep that a restart cut in two is repeated once, at once, and says nothing less meanwhile (P9)", () =>
+  it.effect("a later sweep that a restart interrupts is repeated once, at once, and the stream stays complete meanwhile (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       yield* rig.sweep
@@ -253,7 +253,7 @@ describe("Seams", () => {
       }
     })))
 
-  it.effect("a later sweep during which records change is not repeated: polls bring these (P9)", () =>
+  it.effect("a later sweep during which records change is not repeated, because polls return them (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       yield* rig.sweep
@@ -263,7 +263,7 @@ describe("Seams", () => {
       assert.deepStrictEqual([lastSweep?.possibleGap, lastSweep?.mustRepeat], ["change", false])
     })))
 
-  it.effect("a new backfill asked for during a follow-up pass counts its passes from the first (P9)", () =>
+  it.effect("a new backfill that is requested during a repeated pass counts its passes from one (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       restless(rig)
@@ -276,7 +276,7 @@ describe("Seams", () => {
       assert.isNotNull((yield* rig.state).backfilledAt)
     })))
 
-  it.effect("a backfill is complete only after a poll that follows it, also when our clock was set back since the last one (W4, P9)", () =>
+  it.effect("a backfill is complete only after a following poll, even if our clock was set back since the last poll (W4, P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
       yield* page(rig)
@@ -290,22 +290,22 @@ describe("Seams", () => {
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
-  it.effect("our clock that is set back between two pages measures no pause it cannot know (W4)", () =>
+  it.effect("a large step back of our clock between two pages counts as a long pause (W4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const state = yield* rig.state
-      const reading = {
+      const run = {
         ...newRun(state, "sweep", { updatedAfter: null, startedAt: 0, backfill: true }),
         pages: 2,
         lastPageAt: Duration.toMillis("1 hour"),
         lastPageEpoch: rig.stream.owner.epoch
       }
-      const answer = { results: [], next: "x", serverTime: 0, requestedAt: 0, duration: 0 }
+      const page = { results: [], next: "x", serverTime: 0, requestedAt: 0, duration: 0 }
       const at = (now: number) =>
-        addPage(reading, answer, { complete: 0, newest: 0, now, owner: rig.stream.owner }).possibleGap
+        addPage(run, page, { complete: 0, newest: 0, now, owner: rig.stream.owner }).possibleGap
       assert.deepStrictEqual([at(Duration.toMillis("61 minutes")), at(0)], [undefined, "pause"])
     })))
 
-  it.effect("`start --once` ends although every page of the list comes after a pause, and the stream is live then (P9)", () =>
+  it.effect("`start --once` ends with a live stream although every page of the list comes after a pause (P9)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api, started) {
@@ -327,7 +327,7 @@ describe("Seams", () => {
     ))
 
   for (const between of ["pause", "block", "rewind", "take out"] as const) {
-    it.effect(`a backfill ends, whatever happens during its second pass: ${between} (P9)`, () =>
+    it.effect(`a backfill ends although its second pass is interrupted by: ${between} (P9)`, () =>
       running(
         ["ats.application"],
         Effect.fnUntraced(function*(api) {
@@ -369,7 +369,7 @@ describe("Seams", () => {
           }
           for (let second = 0; second < 300; second++) yield* TestClock.adjust("1 second")
           const state = yield* stateOf("ats.application")
-          // where the second pass had begun, it has a long pause in it
+          // if the second pass had started, it now contains a long pause
           const passes = between === "pause" || between === "block" ? 3 : 2
           assert.deepStrictEqual([state.phase, state.lastSweep?.pass, state.lastSweep?.mustRepeat], [
             "live",

@@ -10,7 +10,7 @@ const minute = 60_000
 const fill = (rig: Rig, ids: ReadonlyArray<string>) =>
   Effect.forEach(ids, (id) => rig.put({ id, title: id }), { discard: true })
 
-/** However often they are looked for: to be seen as absent, and not once confirmed to be. */
+/** Asserts that the records are shown as absent without any confirm, however often they are requested. */
 const isOnlyShown = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>) {
   for (let round = 0; round < 3; round++) {
     assert.deepStrictEqual(yield* rig.confirms, Object.fromEntries(ids.map((id) => [id, 0])))
@@ -23,7 +23,7 @@ const isOnlyShown = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<str
 })
 
 describe("Sweep", () => {
-  it.effect("the backfill's events are `created` version 1, origin backfill, without transitions; the watermark is its first answer's", () =>
+  it.effect("the backfill publishes `created` version 1 with origin backfill and without transitions, and its first response sets the watermark", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "HIRED" })
       yield* rig.wait("10 minutes")
@@ -44,7 +44,7 @@ describe("Sweep", () => {
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
-  it.effect("B2: a record created while the backfill runs is found once, origin not backfill", () =>
+  it.effect("a record created while the backfill runs is published once, with an origin other than backfill (B2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b"])
       rig.api.pageSize = 1
@@ -62,7 +62,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(JSON.parse(events[0]!.transitions), [{ name: "hired", from: null, to: "HIRED" }])
     })))
 
-  it.effect("B1, B3, B4: a record of years ago that turns up late is old whatever its changed_at says", () =>
+  it.effect("a record created years ago that is found late is old, whatever its changed_at is (B1, B3, B4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a"])
       yield* rig.sweep
@@ -73,7 +73,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual([event.kind, event.origin, event.transitions], ["created", "backfill", "[]"])
     })))
 
-  it.effect("T2: a new record first seen as hired is hired", () =>
+  it.effect("a new record that is hired when first read has the transition `hired` (T2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a"])
       yield* rig.sweep
@@ -85,7 +85,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(JSON.parse(event.transitions), [{ name: "hired", from: null, to: "HIRED" }])
     })))
 
-  it.effect("N1: a change on a path that updated_after does not react to is found by the sweep", () =>
+  it.effect("a change on a path that updated_after does not react to is found by the sweep (N1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", job: { id: "J", name: "Cook" } })
       yield* rig.sweep
@@ -102,7 +102,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/job/name", before: "Cook", after: "Chef" }])
     })))
 
-  it.effect("D2: a record that vanished without a flag is pending absent until confirms spaced in time agree, and is not deleted between readings", () =>
+  it.effect("a record that vanished without a flag is pending as absent until two spaced confirms agree, and is not deleted before (D2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c", "d"])
       yield* rig.sweep
@@ -124,7 +124,7 @@ describe("Sweep", () => {
       assert.strictEqual(rig.api.requests.length, before)
     })))
 
-  it.effect("D2, W4: after our own clock was set back an absence is confirmed without waiting until it caught up", () =>
+  it.effect("an absence is confirmed without extra delay after our clock was set back (D2, W4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c", "d"])
       yield* rig.sweep
@@ -137,7 +137,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
     })))
 
-  it.effect("D6: an absence is cancelled by any sighting", () =>
+  it.effect("an absence is canceled by any observation of the record (D6)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
@@ -153,7 +153,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
     })))
 
-  it.effect("D3: a record that drift hid from the sweep is found alive by the confirm: no absence", () =>
+  it.effect("a record that shifting pages hide from the sweep is found by the confirm and is not absent (D3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
@@ -164,7 +164,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("D4: a sweep that breaks off infers nothing and is resumed at its page", () =>
+  it.effect("an interrupted sweep infers no deletes and is resumed at its page (D4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c", "d"])
       yield* rig.sweep
@@ -182,7 +182,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, { d: "absent" })
     })))
 
-  it.effect("D5: 200 with [] for everything infers nothing: the controls are missing too", () =>
+  it.effect("an API that returns [] for every request causes no absences, because the controls are missing too (D5)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
@@ -190,7 +190,7 @@ describe("Sweep", () => {
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: null })
       yield* rig.sweep
       yield* rig.poll
-      // Nobody is left to vouch for the answer: they are listed, unconfirmed, and come back with the next sighting.
+      // No control is left: the records are listed as unconfirmed, and the next observation cancels their absence.
       assert.deepStrictEqual(yield* rig.pending, { a: "absent", b: "absent", c: "absent" })
       const store = yield* Store
       assert.isTrue((yield* store.pendingRows({ limit: 10 })).every((row) => row.confirms === 0))
@@ -211,7 +211,7 @@ describe("Sweep", () => {
       ["inactive", new Inactive({ code: null, message: "gone" })]
     ] as const
   ) {
-    it.effect(`D12: a confirm refused with ${name} is no confirmation`, () =>
+    it.effect(`a confirm rejected with ${name} does not count (D12)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         yield* fill(rig, ["a", "b", "c"])
         yield* rig.sweep
@@ -223,7 +223,7 @@ describe("Sweep", () => {
       })))
   }
 
-  it.effect("D12: a confirm refused with 429 waits: the sweep stays open and confirms later", () =>
+  it.effect("the sweep stays open and confirms later if a confirm is rejected with 429 (D12)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
@@ -241,14 +241,16 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
     })))
 
-  const unheard = {
+  const incomplete = {
     "lacks its controls": (rows: ReadonlyArray<unknown>) =>
       rows.filter((row) => !["a", "c"].includes((row as { id: string }).id)),
-    "holds what was not asked for": (rows: ReadonlyArray<unknown>) => [{ id: "unasked", title: "?" }, ...rows],
-    "holds a row without id": (rows: ReadonlyArray<unknown>) => [{ title: "?" }, ...rows]
+    "contains records that were not requested": (
+      rows: ReadonlyArray<unknown>
+    ) => [{ id: "unasked", title: "?" }, ...rows],
+    "contains a row without an id": (rows: ReadonlyArray<unknown>) => [{ title: "?" }, ...rows]
   }
-  for (const [what, answered] of Object.entries(unheard)) {
-    it.effect(`D2: whoever is shown by an answer that ${what} is there all the same: its absence begins anew`, () =>
+  for (const [defect, answered] of Object.entries(incomplete)) {
+    it.effect(`a record in a response that ${defect} exists, so its absence is canceled (D2)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         yield* fill(rig, ["a", "b", "c", "d", "e"])
         yield* rig.sweep
@@ -267,7 +269,7 @@ describe("Sweep", () => {
       })))
   }
 
-  it.effect("D2: long ids are asked for in more requests, none longer than a proxy takes", () =>
+  it.effect("long ids are split over several requests that a proxy accepts (D2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = Array.from({ length: 300 }, (_, index) => `${"0".repeat(36)}${index}`)
       yield* fill(rig, ids)
@@ -284,7 +286,7 @@ describe("Sweep", () => {
       assert.isBelow(Math.max(...lengths), 6_200)
     })))
 
-  it.effect("D13: an `ids` filter that answers [] to everything confirms nothing", () =>
+  it.effect("an `ids` filter that always returns [] confirms no absence (D13)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
@@ -296,7 +298,7 @@ describe("Sweep", () => {
       yield* isOnlyShown(rig, ["b"])
     })))
 
-  it.effect("an `ids` filter that is ignored confirms nothing", () =>
+  it.effect("an `ids` filter that the API ignores confirms no absence", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c", "d"])
       yield* rig.sweep
@@ -309,7 +311,7 @@ describe("Sweep", () => {
       yield* isOnlyShown(rig, ["b"])
     })))
 
-  it.effect("D22: a server that honours only the first ids leaves the last control out: no absence", () =>
+  it.effect("a server that reads only the first ids omits the last control, so no absence is confirmed (D22)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c", "d", "e"])
       yield* rig.sweep
@@ -325,7 +327,7 @@ describe("Sweep", () => {
     })))
 
   for (const [order, direction, left] of [["ascending", 1, "d"], ["descending", -1, "c"]] as const) {
-    it.effect(`D22: a server that answers in ${order} order of ids and stops too early leaves out a control: no absence`, () =>
+    it.effect(`a server that returns ids in ${order} order and stops too early omits a control, so no absence is confirmed (D22)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         yield* fill(rig, ["a", "b", "c", "d", "e", "f"])
         yield* rig.sweep
@@ -344,7 +346,7 @@ describe("Sweep", () => {
   }
 
   for (const ids of [["a", "b", "c,3", "d"], ["a,1", "b", "c,3", "d", "e"]]) {
-    it.effect(`D13: who has a comma in its id cannot be asked for: shown as absent, never deleted, vouches for nobody (${ids.join(" ")})`, () =>
+    it.effect(`a record with a comma in its id is shown as absent, never deleted and never a control: ${ids.join(" ")} (D13)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         yield* fill(rig, ids)
         yield* rig.sweep
@@ -369,7 +371,7 @@ describe("Sweep", () => {
       })))
   }
 
-  it.effect("D14: rows without id in the sweep, or in its confirm, forbid every inference", () =>
+  it.effect("rows without an id in the sweep or in its confirm prevent inferred deletes (D14)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
@@ -387,7 +389,7 @@ describe("Sweep", () => {
       }
     })))
 
-  it.effect("D15, P2: a record created while the sweep runs, on a page already read, is no candidate", () =>
+  it.effect("a record created on an already read page while the sweep runs is not missing (D15, P2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b"])
       yield* rig.sweep
@@ -407,11 +409,11 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.kinds("new"), ["created 1"])
     })))
 
-  it.effect("D21: what a sweep staged is not released by a poll that finishes between its pages", () =>
+  it.effect("a poll that ends between two pages of a sweep does not release changes that the sweep staged (D21)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
-      // The flags are old by the time anybody looks: no poll shows them, only the sweep does.
+      // The flags are too old for a poll by the time of the next run, so only the sweep returns them.
       yield* rig.flag("a")
       yield* rig.wait("1 hour")
       yield* rig.poll

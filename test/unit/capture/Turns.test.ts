@@ -6,49 +6,49 @@ import type { Source } from "../../../src/source/Source.ts"
 import type { Store } from "../../../src/store/Store.ts"
 import { confirmInterval, type Rig, scenario } from "./Rig.ts"
 
-/** One page of a sweep, or one confirm. */
-const turn = ({ stream }: Rig) => sweep(stream, { confirmInterval, shouldYield: Effect.succeed(true) })
+/** Reads one page of a sweep, or runs one confirm. */
+const part = ({ stream }: Rig) => sweep(stream, { confirmInterval, shouldYield: Effect.succeed(true) })
 
-/** Turns until one fails, at most `most` of them. */
-const turnsUntilFailure = Effect.fnUntraced(function*(
+/** Runs parts of the sweep until one fails, at most `most`. */
+const partsUntilFailure = Effect.fnUntraced(function*(
   rig: Rig,
   most: number
-): Effect.fn.Return<{ readonly turns: number; readonly error: RunError | null }, never, Source | Store> {
-  for (let turns = 1; turns <= most; turns++) {
+): Effect.fn.Return<{ readonly parts: number; readonly error: RunError | null }, never, Source | Store> {
+  for (let parts = 1; parts <= most; parts++) {
     yield* rig.wait("1 minute")
-    const error = yield* Effect.match(turn(rig), { onFailure: (error) => error, onSuccess: () => null })
-    if (error !== null) return { turns, error }
+    const error = yield* Effect.match(part(rig), { onFailure: (error) => error, onSuccess: () => null })
+    if (error !== null) return { parts, error }
   }
-  return { turns: most, error: null }
+  return { parts: most, error: null }
 })
 
-describe("A sweep that is read in turns", () => {
-  it.effect("P4: a list that leads in a circle aborts it, although each turn reads less than the circle", () =>
+describe("A sweep that is interrupted after each page", () => {
+  it.effect("is aborted by a pagination loop, although each part is shorter than the loop (P4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id })
       yield* rig.sweep
       rig.api.pageSize = 1
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, next: answer.next ?? "1" })
-      const { error, turns } = yield* turnsUntilFailure(rig, 50)
-      assert.include(String(error), "a cursor already read")
-      assert.isAtMost(turns, 15)
+      const { error, parts } = yield* partsUntilFailure(rig, 50)
+      assert.include(String(error), "the cursor of an earlier page")
+      assert.isAtMost(parts, 15)
       assert.isNull((yield* rig.state).sweep)
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.sweep
       assert.strictEqual((yield* rig.state).lastSweep?.pages, 5)
     })))
 
-  it.effect("P4: a list that never ends aborts it, although each turn reads few pages", () =>
+  it.effect("is aborted by a list that never ends, although each part has few pages (P4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       let count = 0
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
-      const { error } = yield* turnsUntilFailure(rig, 150)
-      assert.include(String(error), "nothing new")
+      const { error } = yield* partsUntilFailure(rig, 150)
+      assert.include(String(error), "no new record")
     })))
 
-  it.effect("C6: what its last page shows that polls did not counts, although it gives way before its end", () =>
+  it.effect("counts changes missed by polls on its last page, although it yields before its end (C6)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c", "gone"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep
@@ -60,8 +60,8 @@ describe("A sweep that is read in turns", () => {
       yield* rig.wait("1 hour")
       yield* rig.poll
       rig.api.vanish("gone")
-      assert.isFalse(yield* turn(rig))
-      assert.isTrue(yield* turn(rig))
+      assert.isFalse(yield* part(rig))
+      assert.isTrue(yield* part(rig))
       assert.strictEqual((yield* rig.state).pollsReturn, "nothing")
     })))
 })

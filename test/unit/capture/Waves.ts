@@ -1,4 +1,4 @@
-/** Streams of many records, waves over them, and what became of them. */
+/** Streams of many records, waves of changes, and the events that were published. */
 import * as Effect from "effect/Effect"
 import type { Source } from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -6,8 +6,8 @@ import { type Rig, scenario } from "./Rig.ts"
 
 export const named = (from: number, to: number): ReadonlyArray<string> =>
   Array.from({ length: to - from }, (_, index) => `r${String(from + index).padStart(4, "0")}`)
-export const each = <E, R>(ids: ReadonlyArray<string>, act: (id: string) => Effect.Effect<void, E, R>) =>
-  Effect.forEach(ids, act, { discard: true })
+export const each = <E, R>(ids: ReadonlyArray<string>, change: (id: string) => Effect.Effect<void, E, R>) =>
+  Effect.forEach(ids, change, { discard: true })
 export const row = (id: string, details: Record<string, unknown> = {}) => ({
   id,
   title: `t-${id}`,
@@ -16,7 +16,7 @@ export const row = (id: string, details: Record<string, unknown> = {}) => ({
   ...details
 })
 
-/** Backfilled with records r0000 … */
+/** Runs `test` on a stream that is backfilled with records r0000 … */
 export const filled = <A, E>(
   count: number,
   test: (rig: Rig, ids: ReadonlyArray<string>) => Effect.Effect<A, E, Store | Source>
@@ -29,7 +29,7 @@ export const filled = <A, E>(
     return yield* test(rig, ids)
   }))
 
-/** Kinds of the events after the backfill, counted. */
+/** Number of events after the backfill, by kind. */
 export const published = (rig: Rig) =>
   Effect.map(rig.events, (entries) => {
     const later = entries.filter((entry) =>
@@ -45,7 +45,7 @@ export const after = (rig: Rig, id: string) =>
     return entry.after === null ? null : JSON.parse(entry.after)
   })
 
-/** Vanished, swept, confirmed twice, and judged by the poll after it. */
+/** Makes records vanish, confirms their absence twice, and polls. The result brings the records back. */
 export const vanished = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>) {
   const rows = ids.map((id) => [id, rig.api.rows.get(id)!] as const)
   for (const id of ids) rig.api.vanish(id)

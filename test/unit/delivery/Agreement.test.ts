@@ -1,4 +1,4 @@
-/** What the test kit shows of a plugin is what the engine does with it. */
+/** The test kit and the engine give the same results for the same plugin. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
@@ -12,8 +12,8 @@ import { type ApiRecords, applyWrite, recordKey, recordsOf } from "../../../src/
 import { writeExamples } from "../api/Examples.ts"
 import { acme, make, notSent, rateLimited, unknownOutcome } from "./Rig.ts"
 
-type Failing = "Transient" | "RateLimited" | "Forbidden" | "response lost" | "request lost"
-const failings: ReadonlyArray<Failing> = [
+type FailureMode = "Transient" | "RateLimited" | "Forbidden" | "response lost" | "request lost"
+const failureModes: ReadonlyArray<FailureMode> = [
   "Transient",
   "RateLimited",
   "Forbidden",
@@ -32,7 +32,7 @@ const application = {
   candidate: { id: candidate, tags: [] as ReadonlyArray<{ readonly name: string }> },
   interviews: [{ id: interview, title: "before" }]
 }
-/** What there is before: with the tag that is to be removed. */
+/** The records before the write; for `removeTag` with the tag that it removes. */
 const recordsFor = (write: WriteName): ReadonlyArray<readonly [Model, typeof application]> => {
   const tags = write === "removeTag" ? [{ name: writeExamples.removeTag.body.tag.name }] : []
   return [["ats.application", { ...application, candidate: { ...application.candidate, tags } }]]
@@ -59,7 +59,7 @@ interface Outcome {
   readonly failure: ReadonlyArray<string | null>
 }
 
-const byKit = async (write: WriteName, fail: Failing): Promise<Outcome> => {
+const byKit = async (write: WriteName, fail: FailureMode): Promise<Outcome> => {
   const records = recordsFor(write)
   const testing = Testing.make(pluginOf(write), {
     records: records.map(([model, record]) => Testing.record(model, record, acme)),
@@ -86,7 +86,7 @@ const failures = {
   "request lost": unknownOutcome
 } as const
 
-const byEngine = Effect.fnUntraced(function*(write: WriteName, fail: Failing) {
+const byEngine = Effect.fnUntraced(function*(write: WriteName, fail: FailureMode) {
   const rig = yield* make
   const shown: ApiRecords = new Map()
   for (const [model, record] of recordsFor(write)) shown.set(recordKey(acme, model, record.id), { ...record })
@@ -110,8 +110,8 @@ const byEngine = Effect.fnUntraced(function*(write: WriteName, fail: Failing) {
   yield* rig.append(application.id, { shows: candidate })
   yield* rig.append(application.id, { shows: candidate })
   for (let round = 0; round < 6; round++) {
-    let turns = 0
-    yield* rig.until(() => ++turns > 30)
+    let rounds = 0
+    yield* rig.until(() => ++rounds > 30)
     yield* TestClock.adjust("10 minutes")
   }
   const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
@@ -125,9 +125,9 @@ const byEngine = Effect.fnUntraced(function*(write: WriteName, fail: Failing) {
 
 describe("the test kit and the engine", () => {
   for (const write of writeNames) {
-    it.effect(`L5: agree on ${write}, however it fails`, () =>
+    it.effect(`the test kit and the engine agree on ${write} for every kind of failure (L5)`, () =>
       Effect.gen(function*() {
-        for (const fail of failings) {
+        for (const fail of failureModes) {
           const kit = yield* Effect.promise(() => byKit(write, fail))
           assert.deepStrictEqual(yield* byEngine(write, fail), kit, fail)
         }

@@ -1,4 +1,4 @@
-/** A replay of events that were delivered in batches: the journal is shared, whatever the batches look like this time. */
+/** Replays of events that were delivered in batches. The journal is shared, even if the batches of the replay have other members. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -7,9 +7,9 @@ import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { acme, make, type Rig } from "./Rig.ts"
 
 const trigger = "ats.application.created"
-const act = { at: 0, command: "test", target: "", detail: "" }
+const action = { at: 0, command: "test", target: "", detail: "" }
 
-/** Per event a write in a step of its own and a write without one; per batch one step. `ended` decides how a run ends. */
+/** Makes two writes per event, one of them in a step, and one step per batch. `ended` decides how a run ends. */
 const linker = (
   size: number,
   ended: (ids: ReadonlyArray<string>) => Effect.Effect<void, Plugin.HandlerError> = () => Effect.void
@@ -41,9 +41,9 @@ const linksOf = ({ sent }: Rig) =>
     .toSorted()
 const both = (...ids: ReadonlyArray<string>) => ids.flatMap((id) => [`${id} step`, `${id} write`])
 
-const stretch = { plugin: "linker", handler: "links", fresh: false } as const
+const request = { plugin: "linker", handler: "links", fresh: false } as const
 
-/** Lets the events of a replay be gathered and delivered. */
+/** Waits until the events of a replay are batched and delivered. */
 const delivered = (rig: Rig, delivery: Parameters<Rig["quiet"]>[0]) =>
   Effect.gen(function*() {
     yield* rig.quiet(delivery)
@@ -55,7 +55,7 @@ const delivered = (rig: Rig, delivery: Parameters<Rig["quiet"]>[0]) =>
   })
 
 describe("a replayed batch", () => {
-  it.effect("repeats no step and no write, though its batches have other members (L4)", () =>
+  it.effect("a replay repeats no step and no write, even if its batches have other members (L4)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, posted, runs } = linker(4)
@@ -66,7 +66,7 @@ describe("a replayed batch", () => {
       yield* delivered(rig, delivery)
       assert.deepStrictEqual(runs, ["a1 a2", "a3 a4 a5"])
       for (let again = 0; again < 3; again++) {
-        yield* plugins.replay(stretch)
+        yield* plugins.replay(request)
         yield* delivered(rig, delivery)
       }
       assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3", "a4", "a5"))
@@ -74,7 +74,7 @@ describe("a replayed batch", () => {
       assert.isAbove(runs.length, 2)
     }))
 
-  it.effect("that dies shows what it and the batches around it have done, whichever member began it (L7)", () =>
+  it.effect("a dead letter lists the steps of all batches that its event was part of (L7)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let posts = 0
@@ -95,11 +95,11 @@ describe("a replayed batch", () => {
       yield* plugins.replay({ plugin: "poster", handler: "posts", fresh: false })
       yield* delivered(rig, delivery)
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
-      const story = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
-      assert.deepStrictEqual(story?.journal.map(({ step }) => step).toSorted(), ["first", "post 1", "post 2"])
+      const detail = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
+      assert.deepStrictEqual(detail?.journal.map(({ step }) => step).toSorted(), ["first", "post 1", "post 2"])
     }))
 
-  it.effect("that covers a part of a batch and events delivered for the first time repeats and skips nothing (L4)", () =>
+  it.effect("a replayed batch that mixes old and new events repeats and skips nothing (L4)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, posted } = linker(3)
@@ -107,10 +107,10 @@ describe("a replayed batch", () => {
       const positions: Array<number> = []
       for (const id of ["a1", "a2", "a3"]) positions.push(yield* rig.append(id))
       yield* delivered(rig, delivery)
-      // gathered, and not delivered yet
+      // waits for its batch to fill
       yield* rig.append("a4")
       yield* rig.quiet(delivery)
-      yield* plugins.replay({ ...stretch, from: `${rig.store.identity.store}-1-${positions[1]}` })
+      yield* plugins.replay({ ...request, from: `${rig.store.identity.store}-1-${positions[1]}` })
       yield* rig.append("a5")
       yield* delivered(rig, delivery)
       yield* delivered(rig, delivery)
@@ -118,42 +118,42 @@ describe("a replayed batch", () => {
       assert.deepStrictEqual(posted.flatMap((ids) => ids.split(" ")).toSorted(), ["a1", "a2", "a3", "a4", "a5"])
     }))
 
-  it.effect("does everything once more with a journal of its own, also for events that run apart (L4)", () =>
+  it.effect("a fresh replay does everything once more, even if the events run in separate batches (L4)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, posted } = linker(3)
       const { delivery, plugins } = yield* rig.start([plugin])
       for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
       yield* delivered(rig, delivery)
-      yield* plugins.replay({ ...stretch, fresh: true })
+      yield* plugins.replay({ ...request, fresh: true })
       yield* delivered(rig, delivery)
       assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3").flatMap((link) => [link, link]))
       assert.deepStrictEqual(posted, ["a1 a2 a3", "a1 a2 a3"])
     }))
 
-  it.effect("runs a step of the whole batch for members that come later than the others (I1)", () =>
+  it.effect("a fresh replay runs the batch step also for members that are delivered later than the others (I1)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, posted } = linker(3)
       const { delivery, plugins } = yield* rig.start([plugin])
       for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
       yield* delivered(rig, delivery)
-      // another delivery of the same record comes first: the second replay of a2 waits for the one before
+      // the second replay of a2 waits for the first one, because both have the same record
       yield* plugins.replay({
-        ...stretch,
+        ...request,
         fresh: true,
         from: `${rig.store.identity.store}-1-2`,
         to: `${rig.store.identity.store}-1-2`
       })
       yield* TestClock.adjust("1 second")
-      yield* plugins.replay({ ...stretch, fresh: true })
+      yield* plugins.replay({ ...request, fresh: true })
       yield* delivered(rig, delivery)
       yield* delivered(rig, delivery)
       const [, ...fresh] = posted
       assert.deepStrictEqual(fresh.flatMap((ids) => ids.split(" ")).toSorted(), ["a1", "a2", "a2", "a3"])
     }))
 
-  it.effect("shares the journal with what halves of the first batch did, and with a redrive (L7)", () =>
+  it.effect("a replay shares the journal with the halves of the first batch, and with a redrive (L7)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let broken = true
@@ -167,15 +167,15 @@ describe("a replayed batch", () => {
       yield* rig.dead(1)
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
       broken = false
-      yield* plugins.replay(stretch)
+      yield* plugins.replay(request)
       yield* delivered(rig, delivery)
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
       yield* rig.empty
       assert.deepStrictEqual(linksOf(rig), both("a1", "a2", "a3", "a4"))
       assert.deepStrictEqual(posted, ["a1 a2 a3 a4"])
     }))
 
-  it.effect("finds what a replay did when the dead letter of the first time is redriven (L7)", () =>
+  it.effect("a redriven dead letter finds the results of an earlier replay in the journal (L7)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let broken = true
@@ -195,39 +195,39 @@ describe("a replayed batch", () => {
       yield* delivered(rig, delivery)
       yield* rig.dead(2)
       broken = false
-      yield* plugins.replay(stretch)
+      yield* plugins.replay(request)
       yield* delivered(rig, delivery)
       const letters = yield* rig.deliveries.deadLetters({ limit: 9 })
-      yield* rig.deliveries.redrive(letters.map(({ id }) => id), { dueAt: 0, fresh: null }, act)
+      yield* rig.deliveries.redrive(letters.map(({ id }) => id), { dueAt: 0, fresh: null }, action)
       yield* rig.empty
       assert.deepStrictEqual(done.toSorted(), ["a1", "a2"])
     }))
 
-  it.effect("is rehearsed with the journal that it will find", () =>
+  it.effect("a dry run of a replayed batch uses the journal that the replay would find", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin } = linker(3)
       const { delivery, plugins } = yield* rig.start([plugin])
       for (const id of ["a1", "a2", "a3"]) yield* rig.append(id)
       yield* delivered(rig, delivery)
-      const { results } = yield* plugins.dryRun({ ...stretch, limit: 10 })
+      const { results } = yield* plugins.dryRun({ ...request, limit: 10 })
       assert.deepStrictEqual(results.map(({ integration, requests }) => [integration, requests]), [[acme, []]])
     }))
 
-  it.effect("keeps the journal that it needs while it waits, also when the log has moved on (L4)", () =>
+  it.effect("the journal is kept while a replayed batch waits, even after the log was pruned (L4)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin } = linker(2)
       const first = yield* rig.start([plugin])
       for (const id of ["a1", "a2"]) yield* rig.append(id)
       yield* delivered(rig, first.delivery)
-      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "linker", integration: null }, false, act)
-      yield* first.plugins.replay(stretch)
+      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "linker", integration: null }, false, action)
+      yield* first.plugins.replay(request)
       yield* TestClock.adjust("1 second")
       yield* rig.append("b1", { integration: "lever:beta" })
       yield* rig.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 })
       yield* rig.deliveries.prune(Number.MAX_SAFE_INTEGER)
-      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "linker", integration: null }, true, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "linker", integration: null }, true, action)
       yield* delivered(rig, first.delivery)
       assert.deepStrictEqual(linksOf(rig).filter((link) => link.startsWith("a")), both("a1", "a2"))
       assert.isAbove(yield* rig.deliveries.prune(Number.MAX_SAFE_INTEGER), 0)

@@ -11,80 +11,81 @@ const refused = new Plugin.Permanent({ message: "no" })
 const idsOf = (events: ReadonlyArray<{ readonly recordId: string }>) => events.map(({ recordId }) => recordId).join(" ")
 
 describe("a batch", () => {
-  it.effect("is of one integration, full at once or gathered for a while", () =>
+  it.effect("a batch holds events of one integration and is delivered when full or after its window", () =>
     Effect.gen(function*() {
       const rig = yield* make
-      const met: Array<string> = []
-      const plugin = Plugin.make("p").batch(trigger, { size: 3, within: "1 minute" }, (events) =>
-        Effect.sync(() =>
-          met.push(idsOf(events))
-        ))
+      const received: Array<string> = []
+      const plugin = Plugin.make("p").batch(
+        trigger,
+        { size: 3, within: "1 minute" },
+        (events) => Effect.sync(() => received.push(idsOf(events)))
+      )
       const { delivery } = yield* rig.start([plugin])
       for (const id of ["a1", "a2", "a3", "a4"]) yield* rig.append(id)
       yield* rig.append("b1", { integration: "lever:beta" })
       yield* rig.quiet(delivery)
-      assert.deepStrictEqual(met, ["a1 a2 a3"])
+      assert.deepStrictEqual(received, ["a1 a2 a3"])
       yield* TestClock.adjust("1 minute")
       yield* rig.empty
-      assert.deepStrictEqual(met.toSorted(), ["a1 a2 a3", "a4", "b1"])
+      assert.deepStrictEqual(received.toSorted(), ["a1 a2 a3", "a4", "b1"])
     }))
 
-  it.effect("L7: that is interrupted half-way has the same members in the next process, whoever has come since", () =>
+  it.effect("an interrupted batch has the same members in the next process, even after new events (L7)", () =>
     Effect.gen(function*() {
       const rig = yield* make
-      const met: Array<string> = []
-      const plugin = (frozen: Effect.Effect<void>) =>
+      const received: Array<string> = []
+      const plugin = (ending: Effect.Effect<void>) =>
         Plugin.make("p").batch(
           trigger,
           { size: 3, within: "1 minute" },
-          (events) => Effect.andThen(Effect.sync(() => met.push(idsOf(events))), frozen)
+          (events) => Effect.andThen(Effect.sync(() => received.push(idsOf(events))), ending)
         )
       const first = yield* rig.start([plugin(Effect.never)])
       yield* rig.append("a1")
       yield* rig.append("a2")
       yield* rig.quiet(first.delivery)
       yield* TestClock.adjust("1 minute")
-      yield* rig.until(() => met.length === 1)
+      yield* rig.until(() => received.length === 1)
       for (const id of ["a3", "a4", "a5"]) yield* rig.append(id)
-      yield* rig.until(() => met.length === 2)
+      yield* rig.until(() => received.length === 2)
       yield* rig.start([plugin(Effect.void)])
       yield* rig.empty
-      assert.deepStrictEqual(met.toSorted(), ["a1 a2", "a1 a2", "a3 a4 a5", "a3 a4 a5"])
+      assert.deepStrictEqual(received.toSorted(), ["a1 a2", "a1 a2", "a3 a4 a5", "a3 a4 a5"])
     }))
 
-  it.effect("L7: with a poison event is halved, and only that event is given up", () =>
+  it.effect("a batch with a poison event is halved, and only that event becomes a dead letter (L7)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const done: Array<string> = []
       const tried: Array<string> = []
-      const plugin = Plugin.make("p").batch(trigger, { size: 8, within: "1 minute", attempts: 2 }, (events) =>
-        Effect.suspend((): Effect.Effect<void, Plugin.HandlerError> => {
-          tried.push(idsOf(events))
-          if (
-            events.some(({ recordId }) =>
-              recordId === "a5"
-            )
-          ) return refused
-          if (events.some(({ recordId }) => recordId === "a2") && tried.length < 4) return failing
-          done.push(...events.map(({ recordId }) => recordId))
-          return Effect.void
-        }))
+      const plugin = Plugin.make("p").batch(
+        trigger,
+        { size: 8, within: "1 minute", attempts: 2 },
+        (events) =>
+          Effect.suspend((): Effect.Effect<void, Plugin.HandlerError> => {
+            tried.push(idsOf(events))
+            if (
+              events.some(({ recordId }) => recordId === "a5")
+            ) return refused
+            if (events.some(({ recordId }) => recordId === "a2") && tried.length < 4) return failing
+            done.push(...events.map(({ recordId }) => recordId))
+            return Effect.void
+          })
+      )
       yield* rig.start([plugin])
       for (let index = 0; index < 8; index++) {
         yield* rig.append(`a${index}`)
       }
       yield* rig.dead(1)
       yield* TestClock.adjust("10 minutes")
-      yield* rig.until(() =>
-        done.length === 7
-      )
+      yield* rig.until(() => done.length === 7)
       const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
       assert.deepStrictEqual(letters.map(({ event }) => event?.id), ["a5"])
       assert.deepStrictEqual(done.toSorted(), ["a0", "a1", "a2", "a3", "a4", "a6", "a7"])
       assert.strictEqual(tried[0], "a0 a1 a2 a3 a4 a5 a6 a7")
     }))
 
-  it.effect("L7: what a whole batch has done its halves do not do again", () =>
+  it.effect("the halves of a batch do not repeat the writes of the whole batch (L7)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const plugin = Plugin.make("p").batch(trigger, { size: 4, within: "1 minute" }, (events) =>
@@ -106,7 +107,7 @@ describe("a batch", () => {
 
 const day = 86_400_000
 
-/** A handler that runs daily and notes what it was given. */
+/** A handler that runs daily and records its ticks. */
 const daily = (rig: Rig, ended: (count: number) => Effect.Effect<void, Plugin.HandlerError> = () => Effect.void) => {
   const ticks: Array<{ readonly integration: string; readonly at: number; readonly hired: ReadonlyArray<string> }> = []
   const plugin = Plugin.make("digest").with({ others: false, integrations: { [acme]: true } }).every(
@@ -127,17 +128,17 @@ const daily = (rig: Rig, ended: (count: number) => Effect.Effect<void, Plugin.Ha
 }
 
 describe("a tick", () => {
-  it.effect("L6: does its steps once in each integration", () =>
+  it.effect("a tick runs its steps once in each integration (L6)", () =>
     Effect.gen(function*() {
       const rig = yield* make
-      const told: Array<string> = []
+      const notified: Array<string> = []
       const plugin = Plugin.make("digest").every("1 day", { as: "daily" }, ({ integration }) =>
         Plugin.Journal.use((journal) =>
           journal.once(
-            "tell",
+            "notify",
             Schema.Number,
             Effect.sync(() =>
-              told.push(integration)
+              notified.push(integration)
             )
           )
         ))
@@ -147,10 +148,10 @@ describe("a tick", () => {
         yield* rig.empty
       }
       const integrations = [acme, "lever:beta", "workday:acme"]
-      assert.deepStrictEqual(told.toSorted(), [...integrations, ...integrations].toSorted())
+      assert.deepStrictEqual(notified.toSorted(), [...integrations, ...integrations].toSorted())
     }))
 
-  it.effect("comes at each multiple of its interval and spans what happened since the one before", () =>
+  it.effect("a tick is delivered at each multiple of its interval and spans the events since the previous one", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, ticks, until } = daily(rig)
@@ -172,7 +173,7 @@ describe("a tick", () => {
       yield* rig.quiet(delivery)
     }))
 
-  it.effect("L8: after three days down there is one, which spans them", () =>
+  it.effect("after three days of downtime a single tick spans all of them (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, ticks, until } = daily(rig)
@@ -190,7 +191,7 @@ describe("a tick", () => {
       assert.deepStrictEqual(ticks.slice(1), [{ integration: acme, at: 4, hired: ["a1", "a2", "a3"] }])
     }))
 
-  it.effect("that is given up keeps its span, and the next ones go on", () =>
+  it.effect("a tick that became a dead letter keeps its span, and the next ticks go on", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, ticks, until } = daily(rig, (count) => count === 1 ? refused : Effect.void)
@@ -201,14 +202,14 @@ describe("a tick", () => {
       yield* rig.hire("a2")
       yield* TestClock.adjust("1 day")
       yield* until(2)
-      const act = { at: 0, command: "test", target: "", detail: "" }
+      const action = { at: 0, command: "test", target: "", detail: "" }
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
       yield* rig.empty
       assert.deepStrictEqual(ticks.map(({ at, hired }) => [at, hired]), [[1, ["a1"]], [2, ["a2"]], [1, ["a1"]]])
     }))
 
-  it.effect("keeps the log for its span", () =>
+  it.effect("the log is kept for the span of a pending tick", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, ticks, until } = daily(rig)
@@ -218,8 +219,8 @@ describe("a tick", () => {
       yield* rig.append("a1")
       yield* rig.append("a1")
       yield* rig.quiet(delivery)
-      const held = yield* rig.store.readerPosition("delivery")
-      yield* rig.store.prune({ before: 1, upTo: held - 1 })
+      const position = yield* rig.store.readerPosition("delivery")
+      yield* rig.store.prune({ before: 1, upTo: position - 1 })
       yield* TestClock.adjust("1 day")
       yield* until(1)
       assert.deepStrictEqual(ticks[0]?.hired, ["a1"])
@@ -227,7 +228,7 @@ describe("a tick", () => {
 })
 
 describe("retention", () => {
-  it.effect("keeps what an unsettled delivery needs, its event and the content before it, and no longer", () =>
+  it.effect("pruning keeps the event and previous content of a delivery until it is settled", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let broken = true
@@ -254,9 +255,9 @@ describe("retention", () => {
       )
       assert.deepStrictEqual(yield* kept, [1, 2, 5])
       broken = false
-      const act = { at: 0, command: "test", target: "", detail: "" }
+      const action = { at: 0, command: "test", target: "", detail: "" }
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
-      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, act)
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
       const second = yield* rig.start([plugin])
       yield* rig.empty
       yield* second.stop

@@ -1,4 +1,4 @@
-/** Plans over a real store with more dead letters than one query or one transaction holds. */
+/** Plans over a real store with more dead letters than fit in one query or one transaction. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import { Deliveries, type Failure, type NewDelivery } from "../../../src/store/D
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 
-const act = { at: 0, command: "test", target: "", detail: "" }
+const action = { at: 0, command: "test", target: "", detail: "" }
 const letters = 1_200
 
 const failure = (reason: Failure["reason"], at: number): Failure => ({
@@ -18,7 +18,7 @@ const failure = (reason: Failure["reason"], at: number): Failure => ({
   at
 })
 
-/** Of which every third died of something else. */
+/** A store with dead letters; every third of them died for another reason. */
 const died = Effect.gen(function*() {
   const store = yield* Store
   const deliveries = yield* Deliveries
@@ -35,15 +35,15 @@ const died = Effect.gen(function*() {
     dead: failure(index % 3 === 0 ? "Defect" : "Transient", index),
     fresh: null
   }))
-  yield* deliveries.replay(made, act)
+  yield* deliveries.replay(made, action)
   return deliveries
 })
 
 const over = Duration.minutes(10)
 const inMemory = Effect.provide(Sqlite.layer({ file: ":memory:" }))
 
-describe("a plan of many", () => {
-  it.effect("counts all of them, per handler and reason, and its name changes with any of them", () =>
+describe("a plan for many dead letters", () => {
+  it.effect("a plan counts all letters per handler and reason, and its hash changes when one of them changes", () =>
     Effect.gen(function*() {
       yield* died
       const whole = yield* DeadLetters.plan({})
@@ -61,13 +61,13 @@ describe("a plan of many", () => {
       assert.strictEqual(error._tag, "PlanOutdated")
     }).pipe(inMemory))
 
-  it.effect("is sent again evenly over the time, in at most a hundred parts", () =>
+  it.effect("planned letters are redriven evenly over the duration, in at most a hundred parts", () =>
     Effect.gen(function*() {
       const deliveries = yield* died
       const moments: Array<readonly [dueAt: number, count: number]> = []
-      const redrive: typeof deliveries.redrive = (ids, how, act) => {
+      const redrive: typeof deliveries.redrive = (ids, how, action) => {
         moments.push([how.dueAt, ids.length])
-        return deliveries.redrive(ids, how, act)
+        return deliveries.redrive(ids, how, action)
       }
       const { hash } = yield* DeadLetters.plan({})
       const { count, from, to } = yield* Effect.provideService(
@@ -81,14 +81,14 @@ describe("a plan of many", () => {
       assert.strictEqual(to, from + 594_000)
     }).pipe(inMemory))
 
-  it.effect("that is cut short has moved what it has moved: another plan counts the rest, and only that is sent", () =>
+  it.effect("after an interrupted redrive another plan counts the remaining letters, and only these are redriven", () =>
     Effect.gen(function*() {
       const deliveries = yield* died
       let calls = 0
-      const redrive: typeof deliveries.redrive = (ids, how, act) =>
+      const redrive: typeof deliveries.redrive = (ids, how, action) =>
         calls++ === 10
           ? Effect.fail(new StoreError({ reason: new Unavailable({ operation: "redrive", cause: "gone" }) }))
-          : deliveries.redrive(ids, how, act)
+          : deliveries.redrive(ids, how, action)
       const { hash } = yield* DeadLetters.plan({})
       yield* Effect.flip(
         Effect.provideService(DeadLetters.redrive({}, hash, { over, fresh: false }), Deliveries, {

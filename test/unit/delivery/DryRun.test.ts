@@ -1,4 +1,4 @@
-/** What a dry run tells, and that it can do nothing else. */
+/** The results of a dry run, and that a dry run cannot write. */
 import { assert, describe, expectTypeOf, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -14,7 +14,7 @@ const hired = "ats.application.hired"
 
 const tag = (name: string) => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", { tag: { name } }))
 
-/** Writes in every way there is. */
+/** Uses every kind of write. */
 const busy = Plugin.make("busy").on(hired, {}, (event) =>
   Effect.gen(function*() {
     const api = yield* Plugin.Api
@@ -34,11 +34,11 @@ const busy = Plugin.make("busy").on(hired, {}, (event) =>
     yield* Effect.orDie(client.execute(HttpClientRequest.delete("https://hooks.example/in")))
   }))
 
-/** The plugin is off: what happens is the dry run's doing. */
+/** The switch of the plugin. It is off, so all requests come from the dry run. */
 const off = (name: string) => ({ _tag: "Plugin", plugin: name, integration: null }) as const
 
 describe("a dry run", () => {
-  it.effect("does not wait for longer than the handler's time-out while the account is paused (R1)", () =>
+  it.effect("a dry run ends at the handler's time-out, even while the account is paused (R1)", () =>
     Effect.gen(function*() {
       const api = limiting(1, 900)
       const rig = yield* Rig.makeWith(api)
@@ -50,15 +50,15 @@ describe("a dry run", () => {
       const { plugins } = yield* rig.start([plugin.with({ from: "oldest" })])
       yield* plugins.setSwitch(off("p"), false)
       yield* rig.hire("a")
-      const trying = yield* Effect.forkChild(plugins.dryRun({ plugin: "p", handler: hired, fresh: false, limit: 1 }))
-      yield* rig.until(() => api.asked.length === 1)
+      const running = yield* Effect.forkChild(plugins.dryRun({ plugin: "p", handler: hired, fresh: false, limit: 1 }))
+      yield* rig.until(() => api.requests.length === 1)
       yield* pass(60)
-      const exit = trying.pollUnsafe()
-      if (exit === undefined || exit._tag === "Failure") return assert.fail("it still waits")
+      const exit = running.pollUnsafe()
+      if (exit === undefined || exit._tag === "Failure") return assert.fail("the dry run still waits")
       assert.strictEqual(exit.value.results[0]?.failure?.reason, "TimedOut")
     }))
 
-  it.effect("has nothing that writes: of the source it reads, of the store it asks, of the network it only gets", () =>
+  it.effect("a dry run gets no port that can write to the source, the store or the network", () =>
     Effect.gen(function*() {
       expectTypeOf<keyof ReadOnlyPorts["source"]>().toEqualTypeOf<"page" | "read">()
       expectTypeOf<keyof ReadOnlyPorts["deliveries"]>().toEqualTypeOf<
@@ -71,7 +71,7 @@ describe("a dry run", () => {
       const { plugins } = yield* rig.start([busy.with({ from: "oldest" })])
       yield* plugins.setSwitch(off("busy"), false)
       yield* rig.hire("a")
-      rig.touched.clear()
+      rig.calledMethods.clear()
       const { deliveries, omitted, results } = yield* plugins.dryRun({
         plugin: "busy",
         handler: hired,
@@ -100,16 +100,16 @@ describe("a dry run", () => {
       assert.notInclude(JSON.stringify(results), "s3cret")
       assert.deepStrictEqual(methods, ["GET"])
       assert.deepStrictEqual(rig.sent, [])
-      assert.deepStrictEqual([...rig.touched].toSorted(), ["content", "handlers", "result"])
+      assert.deepStrictEqual([...rig.calledMethods].toSorted(), ["content", "handlers", "result"])
       assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
     }).pipe(Effect.scoped))
 
-  it.effect("says how a handler would fail: what it would send wrong, what it would be missing, what it did wrong", () =>
+  it.effect("a dry run reports how a handler would fail: an invalid request, a permanent failure, a defect", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       const failing = Plugin.make("failing")
         .on(hired, { as: "wrong" }, () => tag(7 as unknown as string))
-        .on(hired, { as: "given up" }, () => new Plugin.Permanent({ message: "no such place" }))
+        .on(hired, { as: "permanent" }, () => new Plugin.Permanent({ message: "no such place" }))
         .on(hired, { as: "mistaken" }, () => Effect.die(new RangeError("of a s3cret")))
         .with({ from: "oldest" })
       const { plugins } = yield* rig.start([failing])
@@ -126,14 +126,14 @@ describe("a dry run", () => {
         "Invalid",
         "/body/tag/name"
       ])
-      assert.strictEqual((yield* failureOf("given up"))?.message, "no such place")
+      assert.strictEqual((yield* failureOf("permanent"))?.message, "no such place")
       const mistaken = yield* failureOf("mistaken")
       assert.strictEqual(mistaken?.reason, "Defect")
       assert.notInclude(mistaken?.message ?? "", "s3cret")
       assert.deepStrictEqual(rig.sent, [])
     }).pipe(Effect.scoped))
 
-  it.effect("does not tell what was done already, as a replay does not do it; unless it is to be fresh", () =>
+  it.effect("a dry run leaves out requests whose results are in the journal, unless it is fresh", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       const ever = Plugin.Journal.oncePerRecord("ever", Schema.Json, Effect.as(tag("for ever"), null))
@@ -143,13 +143,13 @@ describe("a dry run", () => {
       yield* rig.hire("a")
       yield* rig.quiet(delivery)
       assert.strictEqual(rig.sent.length, 2)
-      const would = (fresh: boolean) =>
+      const dryRequests = (fresh: boolean) =>
         Effect.map(
           plugins.dryRun({ plugin: "tagger", handler: hired, fresh, limit: 1 }),
           ({ results: [first] }) => first?.requests.map(({ what }) => what)
         )
-      assert.deepStrictEqual(yield* would(false), [])
-      assert.deepStrictEqual(yield* would(true), ["addTag"])
+      assert.deepStrictEqual(yield* dryRequests(false), [])
+      assert.deepStrictEqual(yield* dryRequests(true), ["addTag"])
       assert.strictEqual(rig.sent.length, 2)
 
       yield* plugins.replay({ plugin: "tagger", handler: hired, fresh: false })
@@ -160,7 +160,7 @@ describe("a dry run", () => {
       assert.strictEqual(rig.sent.length, 3)
     }).pipe(Effect.scoped))
 
-  it.effect("tries batches as batches and a tick once for the whole stretch, and not more than it was asked to", () =>
+  it.effect("a dry run tries batches as batches, a tick once for the whole range, and at most `limit` deliveries", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       const sizes: Array<number> = []

@@ -5,14 +5,14 @@ import { Api } from "../../../src/plugin/Capabilities.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as Rig from "./Rig.ts"
 
-/** What is waited for in the applications. */
+/** The open expectations of the application stream. */
 const expected = Effect.fnUntraced(function*(rig: Rig.Rig) {
   const owner = yield* rig.store.takeOwnership("capture")
   const keys = ["candidate:c", "job:j", "id:new"]
   return yield* rig.store.transact(owner, Rig.applications, (tx) => tx.openExpectations(keys))
 }, Effect.orDie)
 
-const inWords = ({ depth, key, name, plugin }: OpenExpectation) => `${plugin} ${name} ${key} ${depth}`
+const describeExpectation = ({ depth, key, name, plugin }: OpenExpectation) => `${plugin} ${name} ${key} ${depth}`
 
 const tagger = Plugin.make("tagger").on(
   "ats.application.hired",
@@ -27,11 +27,12 @@ const caused = (plugin: string, depth: number, paths: ReadonlyArray<string>) => 
 })
 
 describe("echo of the engine's writes", () => {
-  it.effect("E2: what a write will show is written down before it leaves, with the depth of what it answers and one more", () =>
+  it.effect("the expected change of a write is stored before it is sent, one level deeper than its cause (E2)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       const seen: Array<string> = []
-      rig.script.answer = () => Effect.as(Effect.map(expected(rig), (open) => void seen.push(...open.map(inWords))), {})
+      rig.script.answer = () =>
+        Effect.as(Effect.map(expected(rig), (open) => void seen.push(...open.map(describeExpectation))), {})
       const { delivery } = yield* rig.start([tagger])
       yield* rig.append("a", {
         cause: JSON.stringify({ plugin: "other", delivery: "9", depth: 2, paths: ["/x"] }),
@@ -41,7 +42,7 @@ describe("echo of the engine's writes", () => {
       assert.deepStrictEqual(seen, ["tagger addTag candidate:c 3"])
     }))
 
-  it.effect("L2: nothing is waited for of a write that was not done", () =>
+  it.effect("a write that was not done leaves no expectation (L2)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       rig.script.answer = () => Rig.notSent
@@ -51,62 +52,65 @@ describe("echo of the engine's writes", () => {
       assert.deepStrictEqual(yield* expected(rig), [])
     }))
 
-  it.effect("L5: of a write whose outcome nobody knows everything is waited for", () =>
+  it.effect("a write of unknown outcome leaves all its expectations (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       rig.script.answer = () => Rig.unknownOutcome
       const { delivery } = yield* rig.start([tagger])
       yield* rig.hire("a")
       yield* rig.quiet(delivery)
-      assert.deepStrictEqual((yield* expected(rig)).map(inWords), ["tagger addTag candidate:c 1"])
+      assert.deepStrictEqual((yield* expected(rig)).map(describeExpectation), ["tagger addTag candidate:c 1"])
     }))
 
-  it.effect("E2: the answer's id is what tells a created application from then on", () =>
+  it.effect("the id in the response identifies a created application in later events (E2)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       rig.script.answer = () => Effect.succeed({ id: "new", candidate: { id: "person" } })
       const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
-      const plugin = Plugin.make("referrer").on("ats.application.hired", {}, () =>
-        Effect.flatMap(Api, (api) =>
-          api.createApplication("j", { candidate })))
+      const plugin = Plugin.make("referrer").on(
+        "ats.application.hired",
+        {},
+        () => Effect.flatMap(Api, (api) => api.createApplication("j", { candidate }))
+      )
       const { delivery } = yield* rig.start([plugin])
       yield* rig.hire("a")
       yield* rig.quiet(delivery)
-      assert.deepStrictEqual((yield* expected(rig)).map(inWords), ["referrer createApplication id:new 1"])
+      assert.deepStrictEqual((yield* expected(rig)).map(describeExpectation), ["referrer createApplication id:new 1"])
     }))
 
-  it.effect("L1, E1: its author is not given what is wholly its own, but what somebody else changed with it; others are", () =>
+  it.effect("an author skips events that only it caused, but gets mixed ones; other plugins get both (L1, E1)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
-      const met: Array<string> = []
+      const received: Array<string> = []
       const listener = (name: string) =>
         Plugin.make(name).on(
           "ats.application.updated",
           {},
-          ({ cause, recordId }) => Effect.sync(() => met.push(`${name} ${recordId} ${cause?.paths.join(" ")}`))
+          ({ cause, recordId }) => Effect.sync(() => received.push(`${name} ${recordId} ${cause?.paths.join(" ")}`))
         )
       const { delivery } = yield* rig.start([listener("author"), listener("other")])
       for (const id of ["whole", "part"]) yield* rig.append(id)
       yield* rig.append("whole", caused("author", 1, ["/a", "/b"]))
       yield* rig.append("part", caused("author", 1, ["/a"]))
       yield* rig.quiet(delivery)
-      assert.deepStrictEqual(met.sort(), ["author part /a", "other part /a", "other whole /a /b"])
+      assert.deepStrictEqual(received.sort(), ["author part /a", "other part /a", "other whole /a /b"])
     }))
 
-  it.effect("L9: what five plugins in a row have done is a dead letter to the sixth", () =>
+  it.effect("an event caused by five plugins in a row is a dead letter for the sixth (L9)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
-      const met: Array<string> = []
-      const plugin = Plugin.make("listener").on("ats.application.updated", {}, ({ recordId }) =>
-        Effect.sync(() =>
-          met.push(recordId)
-        ))
+      const received: Array<string> = []
+      const plugin = Plugin.make("listener").on(
+        "ats.application.updated",
+        {},
+        ({ recordId }) => Effect.sync(() => received.push(recordId))
+      )
       const { delivery } = yield* rig.start([plugin])
       for (const id of ["four", "five"]) yield* rig.append(id)
       yield* rig.append("four", caused("other", 4, ["/a"]))
       yield* rig.append("five", caused("other", 5, ["/a"]))
       yield* rig.quiet(delivery)
-      assert.deepStrictEqual(met, ["four"])
+      assert.deepStrictEqual(received, ["four"])
       const dead = yield* rig.deliveries.deadLetters({ limit: 10 })
       assert.deepStrictEqual(dead.map(({ event, failure }) => [event?.id, failure.reason]), [["five", "LoopDetected"]])
     }))

@@ -4,40 +4,41 @@ import { type Sample, span, suspects } from "../../../src/delivery/engine/Leak.t
 const limit = 1_000_000_000
 const megabyte = 1_000_000
 
-/** Samples whose heap grows by `growth` for what handlers do in each step. */
+/** Samples whose heap grows by `growth` for the attempts of each step. */
 const grown = (
   from: number,
-  does: (step: number) => Readonly<Record<string, number>>,
-  growth: (did: Readonly<Record<string, number>>, step: number) => number
+  attemptsIn: (step: number) => Readonly<Record<string, number>>,
+  growth: (attempted: Readonly<Record<string, number>>, step: number) => number
 ): ReadonlyArray<Sample> => {
   const attempts = new Map<string, number>()
   let heap = from
   return Array.from({ length: span }, (_, step) => {
-    const did = does(step)
-    for (const [name, count] of Object.entries(did)) attempts.set(name, (attempts.get(name) ?? 0) + count)
-    heap += growth(did, step)
+    const attempted = attemptsIn(step)
+    for (const [name, count] of Object.entries(attempted)) attempts.set(name, (attempts.get(name) ?? 0) + count)
+    heap += growth(attempted, step)
     return { heap, attempts: new Map(attempts) }
   })
 }
 /** Different handlers are busy at different times. */
 const busy = (step: number) => ({ steady: 20, leaky: 1 + (step * 7) % 13, other: 1 + (step * 5) % 11 })
-const leak = (did: Readonly<Record<string, number>>, step: number) => (did["leaky"] ?? 0) * megabyte + (step % 3) * 1000
+const leak = (attempted: Readonly<Record<string, number>>, step: number) =>
+  (attempted["leaky"] ?? 0) * megabyte + (step % 3) * 1000
 
 describe("memory that grows", () => {
-  it("is traced to the handler with whose attempts it grows", () => {
+  it("growth is traced to the handler whose attempts it follows", () => {
     assert.deepStrictEqual(suspects(grown(500 * megabyte, busy, leak), limit), ["leaky"])
   })
 
-  it("names all handlers that cannot be told apart", () => {
+  it("all handlers that cannot be distinguished are named", () => {
     const together = suspects(grown(500 * megabyte, () => ({ one: 5, two: 5 }), () => 3 * megabyte), limit)
     assert.deepStrictEqual(together, ["one", "two"])
   })
 
-  it("is nobody's where no handler ran", () => {
+  it("no handler is named if none ran", () => {
     assert.deepStrictEqual(suspects(grown(500 * megabyte, () => ({}), () => 3 * megabyte), limit), [])
   })
 
-  it("worries nobody while there is room, while it comes back, or before enough is known", () => {
+  it("growth is not reported on a roomy heap, while memory is freed, or with too few samples", () => {
     assert.isNull(suspects(grown(100 * megabyte, busy, leak), limit))
     const waves = grown(500 * megabyte, busy, (_, step) => (step % 2 === 0 ? -15 : 20) * megabyte)
     assert.isNull(suspects(waves, limit))

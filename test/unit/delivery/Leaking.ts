@@ -1,4 +1,4 @@
-/** A process in which one of two handlers keeps what it makes; says what is logged about that, and ends. */
+/** A program in which one of two handlers leaks memory. It prints the annotations of the log line about the leak, and ends. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -9,9 +9,9 @@ const kept: Array<Array<number>> = []
 
 await Effect.runPromise(
   Effect.gen(function*() {
-    const said = yield* Deferred.make<Readonly<Record<string, unknown>>>()
+    const logged = yield* Deferred.make<Readonly<Record<string, unknown>>>()
     const logger = Logger.make<unknown, void>(({ fiber }) => {
-      Deferred.doneUnsafe(said, Effect.succeed(fiber.getRef(References.CurrentLogAnnotations)))
+      Deferred.doneUnsafe(logged, Effect.succeed(fiber.getRef(References.CurrentLogAnnotations)))
     })
     yield* Effect.gen(function*() {
       const { watched } = yield* Watchdog.make
@@ -28,7 +28,7 @@ await Effect.runPromise(
           yield* Effect.sleep(1)
         }
       })
-      const found = yield* Effect.raceFirst(Deferred.await(said), work)
+      const found = yield* Effect.raceFirst(Deferred.await(logged), work)
       process.stdout.write(JSON.stringify(found))
     }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
   })

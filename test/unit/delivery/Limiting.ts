@@ -1,4 +1,4 @@
-/** An API that asks for a pause, behind the real adapter. */
+/** An API that enforces a rate limit, behind the real adapter. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -14,13 +14,13 @@ export const sourceOf = (client: HttpClient.HttpClient) =>
     retryBase: "1 second"
   }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))
 
-/** An API that refuses the first requests for its rate limit, and what it was asked. */
+/** An API that refuses the first `refusals` requests because of its rate limit, and the requests that it got. */
 export const limiting = (refusals: number, seconds: number) => {
-  const asked: Array<{ readonly at: number; readonly status: number }> = []
+  const requests: Array<{ readonly at: number; readonly status: number }> = []
   const client = HttpClient.make((request) =>
     Effect.map(Clock.currentTimeMillis, (at) => {
-      const status = asked.length < refusals ? 429 : 200
-      asked.push({ at, status })
+      const status = requests.length < refusals ? 429 : 200
+      requests.push({ at, status })
       const body = status === 200
         ? { status: "success", data: { results: [], next: null } }
         : { status: "error", error: { code: "PLATFORM.RATE_LIMIT_EXCEEDED", title: "", message: "", log_url: null } }
@@ -28,10 +28,10 @@ export const limiting = (refusals: number, seconds: number) => {
       return HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), { status, headers }))
     })
   )
-  return { asked, source: sourceOf(client), statuses: () => asked.map(({ status }) => status) }
+  return { requests, source: sourceOf(client), statuses: () => requests.map(({ status }) => status) }
 }
 
-/** Lets virtual time pass, `step` seconds at once, and real turns between. */
+/** Advances the test clock in steps of `step` seconds, with turns of the event loop in between. */
 export const pass = (seconds: number, step = 1) =>
   Effect.gen(function*() {
     for (let passed = 0; passed < seconds; passed += step) {

@@ -18,29 +18,29 @@ const link = { label: "Result", url: "https://x.example" }
 const on = <A, E>(rig: Rig, effect: Effect.Effect<A, E, Deliveries>) =>
   Effect.provideService(effect, Deliveries, rig.deliveries)
 
-/** The first attempt hears nothing, the second one dies of it. */
+/** The first attempt gets no response, and the second one becomes a dead letter. */
 const died = Effect.fnUntraced(function*(rig: Rig) {
   yield* rig.until(() => rig.sent.length > 0)
   yield* TestClock.adjust("1 minute")
   yield* rig.dead(1)
 })
 
-/** The newest dead letter, and its open steps. */
+/** The newest dead letter and its unresolved steps. */
 const letterOf = Effect.fnUntraced(function*(rig: Rig) {
   const letter = (yield* rig.deliveries.deadLetters({ limit: 100 })).at(-1)
-  if (letter === undefined) return assert.fail("nothing is dead")
+  if (letter === undefined) return assert.fail("there is no dead letter")
   return { letter, steps: yield* on(rig, UnknownOutcomes.openStepsOf(letter)) }
 })
 
-/** Answers for the only open step of the newest dead letter. */
-const resolve = Effect.fnUntraced(function*(rig: Rig, said: UnknownOutcomes.ReportedOutcome) {
+/** Resolves the only unresolved step of the newest dead letter. */
+const resolve = Effect.fnUntraced(function*(rig: Rig, report: UnknownOutcomes.ReportedOutcome) {
   const { letter, steps } = yield* letterOf(rig)
   assert.lengthOf(steps, 1)
-  return yield* on(rig, UnknownOutcomes.resolve(letter.id, steps[0]?.name ?? "", said))
+  return yield* on(rig, UnknownOutcomes.resolve(letter.id, steps[0]?.name ?? "", report))
 })
 
-const refusal = (rig: Rig, said: UnknownOutcomes.ReportedOutcome) =>
-  Effect.map(Effect.flip(resolve(rig, said)), (error) => `${error._tag}: ${error.message}`)
+const refusal = (rig: Rig, report: UnknownOutcomes.ReportedOutcome) =>
+  Effect.map(Effect.flip(resolve(rig, report)), (error) => `${error._tag}: ${error.message}`)
 
 const redrive = Effect.fnUntraced(function*(rig: Rig, fresh: boolean) {
   const { hash } = yield* on(rig, DeadLetters.plan({}))
@@ -52,8 +52,8 @@ const discard = Effect.fnUntraced(function*(rig: Rig) {
   return yield* on(rig, DeadLetters.discard({}, hash))
 })
 
-/** Creates an employee for each hire, once per record or once per event, and links to it. */
-const hiring = (lasting: boolean, bodyOf: () => string = () => "same") => {
+/** A plugin that creates an employee for each hire, once per record or once per event, and links to it. */
+const hiring = (oncePerRecord: boolean, bodyOf: () => string = () => "same") => {
   const links: Array<unknown> = []
   const plugin = Plugin.make("welcome").on(
     "ats.application.hired",
@@ -64,7 +64,7 @@ const hiring = (lasting: boolean, bodyOf: () => string = () => "same") => {
         Plugin.Api.for(workday),
         (hris) => hris.createEmployee({ properties: { name: bodyOf() } })
       )
-      const employee = lasting
+      const employee = oncePerRecord
         ? yield* Plugin.Journal.oncePerRecord("employee", Schema.Struct({ id: Schema.String }), create)
         : yield* create
       links.push(employee.id)
@@ -77,13 +77,13 @@ const hiring = (lasting: boolean, bodyOf: () => string = () => "same") => {
 const sentOf = ({ sent }: Rig, write: WriteName) => sent.filter((one) => one.write === write).length
 
 describe("an unknown outcome", () => {
-  for (const lasting of [false, true]) {
-    const step = lasting ? "in a step once per record" : "of a write of the event"
-    it.effect(`L5: that happened is given to the handler, which goes on behind it: ${step}`, () =>
+  for (const oncePerRecord of [false, true]) {
+    const step = oncePerRecord ? "in a step once per record" : "a write of the event"
+    it.effect(`an outcome reported as happened is returned to the handler, which goes on: ${step} (L5)`, () =>
       Effect.gen(function*() {
         const rig = yield* make
         rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})
-        const { links, plugin } = hiring(lasting)
+        const { links, plugin } = hiring(oncePerRecord)
         yield* rig.start([plugin])
         yield* rig.hire("a1")
         yield* died(rig)
@@ -104,12 +104,12 @@ describe("an unknown outcome", () => {
         })
       }))
 
-    it.effect(`L5: that did not happen is sent once more, but not before the API could show it: ${step}`, () =>
+    it.effect(`a write that did not happen is sent again, but only after the API could show it: ${step} (L5)`, () =>
       Effect.gen(function*() {
         const rig = yield* make
         rig.script.answer = ({ write }, count) =>
           write !== "createEmployee" ? Effect.succeed({}) : count === 1 ? unknownOutcome : Effect.succeed({ id: "E2" })
-        const { links, plugin } = hiring(lasting)
+        const { links, plugin } = hiring(oncePerRecord)
         yield* rig.start([plugin])
         yield* rig.hire("a1")
         yield* died(rig)
@@ -124,11 +124,11 @@ describe("an unknown outcome", () => {
         assert.strictEqual(sentOf(rig, "createEmployee"), 2)
       }))
 
-    it.effect(`L5: is not forgotten by a redrive without the journal, which is refused and says what to do: ${step}`, () =>
+    it.effect(`a fresh redrive is refused while an outcome is unknown, and says what to do: ${step} (L5)`, () =>
       Effect.gen(function*() {
         const rig = yield* make
         rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})
-        yield* rig.start([hiring(lasting).plugin])
+        yield* rig.start([hiring(oncePerRecord).plugin])
         yield* rig.hire("a1")
         yield* died(rig)
         const { letter } = yield* letterOf(rig)
@@ -140,7 +140,7 @@ describe("an unknown outcome", () => {
       }))
   }
 
-  it.effect("L5: of a hire that was given up does not poison the next one, also if that says something else", () =>
+  it.effect("an unknown outcome of a discarded hire does not block the next hire, even with other content (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})
@@ -167,7 +167,7 @@ describe("an unknown outcome", () => {
       assert.strictEqual(sentOf(rig, "createEmployee"), 1)
     }))
 
-  it.effect("L5: of a write that says something else afterwards is asked about again, and not sent unasked", () =>
+  it.effect("a write with other content than the resolved one is not sent before an operator decides (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = ({ write }, count) =>
@@ -182,7 +182,7 @@ describe("an unknown outcome", () => {
       yield* rig.dead(0)
       yield* rig.dead(1)
       const { letter, steps } = yield* letterOf(rig)
-      assert.include(letter.failure.message, "an operator said that such a write happened")
+      assert.include(letter.failure.message, "an operator reported that such a write with other content happened")
       assert.deepStrictEqual(steps.map(({ state }) => state), ["unsent"])
       yield* resolve(rig, { happened: false })
       yield* rig.empty
@@ -190,7 +190,7 @@ describe("an unknown outcome", () => {
       assert.strictEqual(sentOf(rig, "createEmployee"), 2)
     }))
 
-  it.effect("L5, L7: in a batch is answered for once, and each event has its effect once", () =>
+  it.effect("an unknown outcome in a batch is resolved once, and each event has its effect once (L5, L7)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const done: Array<string> = []
@@ -231,7 +231,7 @@ describe("an unknown outcome", () => {
       assert.deepStrictEqual(done.toSorted(), ["a1", "a2", "a3", "a4"])
     }))
 
-  it.effect("L5, L8: in a tick is answered for", () =>
+  it.effect("an unknown outcome in a tick can be resolved (L5, L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = (_, count) => count === 1 ? unknownOutcome : Effect.succeed({})
@@ -248,7 +248,7 @@ describe("an unknown outcome", () => {
       assert.strictEqual(rig.sent.length, 1)
     }))
 
-  it.effect("L5: of a step is answered for with its result, and an answer that its schema refuses can be corrected", () =>
+  it.effect("a step is resolved with a result, which can be corrected if it does not match the schema (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let requests = 0
@@ -260,7 +260,7 @@ describe("an unknown outcome", () => {
             const { status } = yield* Effect.orDie(HttpClient.post("https://x.example"))
             return status < 500 ? status : yield* new Plugin.Transient({ message: "in trouble" })
           })
-          results.push(yield* Plugin.Journal.once("tell", Schema.Number, send, { onUnknown: "deadLetter" }))
+          results.push(yield* Plugin.Journal.once("notify", Schema.Number, send, { onUnknown: "deadLetter" }))
         }))
       yield* rig.start([plugin])
       yield* rig.append("a1")
@@ -268,18 +268,18 @@ describe("an unknown outcome", () => {
       yield* later
       yield* rig.dead(1)
       const { steps: [step] } = yield* letterOf(rig)
-      assert.deepInclude(step, { step: "tell", write: null, target: null, state: "unknown" })
+      assert.deepInclude(step, { step: "notify", write: null, target: null, state: "unknown" })
       assert.include(yield* refusal(rig, { happened: true, id: "E1" }), "a step that is not a write has no id")
       yield* resolve(rig, { happened: true, result: "two hundred" })
       yield* rig.dead(0)
       yield* rig.dead(1)
-      assert.include((yield* letterOf(rig)).letter.failure.message, "is not what its schema says")
+      assert.include((yield* letterOf(rig)).letter.failure.message, "does not match its schema")
       yield* resolve(rig, { happened: true, result: 200 })
       yield* rig.empty
       assert.deepStrictEqual([results, requests], [[200], 1])
     }))
 
-  it.effect("E2: that created an application is given what Rollcall has seen of it, and its echo is still told", () =>
+  it.effect("a resolved application gets its published content, and its echo is attributed (E2)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
@@ -306,7 +306,7 @@ describe("an unknown outcome", () => {
       assert.deepStrictEqual(open.map(({ name }) => name), ["createApplication"])
     }))
 
-  it.effect("of each of the twelve writes is answered for with what that write answers", () =>
+  it.effect("each of the twelve writes is resolved with a result in the form of its response", () =>
     Effect.gen(function*() {
       for (const write of writeNames) {
         yield* Effect.gen(function*() {
@@ -331,11 +331,15 @@ describe("an unknown outcome", () => {
           assert.notInclude(UnknownOutcomes.pathOf(step), "{", write)
           assert.deepStrictEqual(step.target?.params, params, write)
           if (UnknownOutcomes.returnsId(write)) {
-            assert.include(yield* refusal(rig, { happened: true }), "InvalidOutcome: the handler goes on", write)
+            assert.include(
+              yield* refusal(rig, { happened: true }),
+              "InvalidOutcome: the handler needs the result",
+              write
+            )
             for (const id of ["", " x", "x\n", "x".repeat(1_001), "\ud800"]) {
               assert.include(
                 yield* refusal(rig, { happened: true, id }),
-                "InvalidOutcome: this is not the form of an id"
+                "InvalidOutcome: this is not a valid id"
               )
             }
             for (const result of [{}, "x", { id: "" }, { id: 7 }]) {

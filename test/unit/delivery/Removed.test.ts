@@ -1,4 +1,4 @@
-/** Deliveries of integrations that are not configured any more. */
+/** Deliveries of integrations that are no longer configured. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,27 +11,27 @@ const trigger = "ats.application.created"
 const link = { label: "Result", url: "https://x.example" }
 const beta = "lever:beta"
 
-/** Writes into another integration than the event's. */
+/** A plugin that writes to another integration than that of the event. */
 const crossing = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
   Effect.gen(function*() {
     const api = yield* Plugin.Api.for(beta)
     yield* api.addResultLink(recordId, link)
   }))
 
-/** An event of `acme` that nobody was given, and `acme` taken away. */
-const left = Effect.gen(function*() {
+/** An event of `acme` that was not delivered before `acme` was removed. */
+const undelivered = Effect.gen(function*() {
   const rig = yield* make
   const first = yield* rig.start([crossing])
   yield* first.stop
   yield* rig.append("a1")
-  yield* rig.become(acme, "removed")
+  yield* rig.setState(acme, "removed")
   return rig
 })
 
-describe("a delivery of an integration that was removed", () => {
-  it.effect("waits and is shown, writes nothing anywhere, and runs within a minute when the integration returns", () =>
+describe("a delivery of a removed integration", () => {
+  it.effect("a delivery of a removed integration waits, is shown, and runs within a minute when it returns", () =>
     Effect.gen(function*() {
-      const rig = yield* left
+      const rig = yield* undelivered
       const { delivery, plugins } = yield* rig.start([crossing])
       yield* rig.quiet(delivery)
       yield* TestClock.adjust("1 hour")
@@ -39,9 +39,9 @@ describe("a delivery of an integration that was removed", () => {
       assert.deepStrictEqual(rig.sent, [])
       const { plugins: [view] } = yield* plugins.view
       assert.deepStrictEqual(view?.integrations.filter(({ state }) => state === "removed"), [
-        { integration: acme, state: "removed", reason: "1 delivery waits until the integration is added again" }
+        { integration: acme, state: "removed", reason: "1 delivery is waiting until the integration is added again" }
       ])
-      yield* rig.become(acme, "active")
+      yield* rig.setState(acme, "active")
       yield* TestClock.adjust("1 minute")
       yield* rig.empty
       assert.deepStrictEqual(rig.sent.map(({ integration }) => integration), [beta])
@@ -49,17 +49,17 @@ describe("a delivery of an integration that was removed", () => {
       assert.deepStrictEqual(after?.integrations.filter(({ state }) => state === "removed"), [])
     }))
 
-  it.effect("that was claimed and has not begun goes back when the integration is removed", () =>
+  it.effect("a claimed delivery that has not started is released when its integration is removed", () =>
     Effect.gen(function*() {
       const rig = yield* make
-      const begun: Array<string> = []
+      const started: Array<string> = []
       const first = yield* Deferred.make<void>()
       const plugin = Plugin.make("p").on(
         trigger,
         { concurrency: 1 },
         ({ recordId }) =>
           Effect.andThen(
-            Effect.sync(() => void begun.push(recordId)),
+            Effect.sync(() => void started.push(recordId)),
             recordId === "a1" ? Deferred.await(first) : Effect.void
           )
       )
@@ -70,22 +70,22 @@ describe("a delivery of an integration that was removed", () => {
         (backlog) => backlog.reduce((sum, { running }) => sum + running, 0)
       )
       yield* rig.until(() => running, (count) => count === 3)
-      yield* rig.until(() => begun.length === 1)
-      yield* rig.become(acme, "removed")
-      // something else happens
+      yield* rig.until(() => started.length === 1)
+      yield* rig.setState(acme, "removed")
+      // an unrelated event wakes the engine
       yield* rig.append("b1", { integration: beta, model: "ats.tag" })
       yield* rig.until(() => running, (count) => count === 1)
       yield* Deferred.succeed(first, undefined)
       yield* rig.until(() => running, (count) => count === 0)
-      assert.deepStrictEqual(begun, ["a1"])
+      assert.deepStrictEqual(started, ["a1"])
       assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
-      yield* rig.become(acme, "active")
+      yield* rig.setState(acme, "active")
       yield* pass(120, 30)
       yield* rig.empty
-      assert.deepStrictEqual(begun, ["a1", "a2", "a3"])
+      assert.deepStrictEqual(started, ["a1", "a2", "a3"])
     }))
 
-  it.effect("whose attempt meets the removal before its write waits for the integration too", () =>
+  it.effect("a delivery waits if its integration is removed during the attempt, before its write", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const first = yield* Deferred.make<void>()
@@ -98,17 +98,17 @@ describe("a delivery of an integration that was removed", () => {
       yield* rig.start([plugin])
       yield* rig.append("a1")
       yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 1)
-      yield* rig.become(acme, "removed")
+      yield* rig.setState(acme, "removed")
       yield* Deferred.succeed(first, undefined)
       yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 0)
       assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
-      yield* rig.become(acme, "active")
+      yield* rig.setState(acme, "active")
       yield* pass(120, 30)
       yield* rig.empty
       assert.strictEqual(rig.sent.length, 1)
     }))
 
-  it.effect("is gone without running when the integration is erased, a tick too", () =>
+  it.effect("deliveries and ticks of an erased integration are dropped without running", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let runs = 0
@@ -128,13 +128,13 @@ describe("a delivery of an integration that was removed", () => {
         { ...made, handler: event.key, orderingKey: "a", subject: { _tag: "Event", position } },
         { ...made, handler: tick.key, orderingKey: "t", subject: { _tag: "Tick", scheduledAt: 0, from: 0, to: 1 } }
       ], { at: 0, command: "test", target: "", detail: "" })
-      yield* rig.become(acme, "erased")
+      yield* rig.setState(acme, "erased")
       yield* rig.start([ticking])
       yield* rig.empty
       assert.strictEqual(runs, 0)
     }))
 
-  it.effect("is attempted only once the integrations are those of the configuration", () =>
+  it.effect("no delivery is attempted before the store has the integrations of the configuration", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const first = yield* rig.start([crossing])
@@ -144,7 +144,7 @@ describe("a delivery of an integration that was removed", () => {
       for (let turn = 0; turn < 30; turn++) yield* Effect.yieldNow
       assert.strictEqual((yield* delivery.status).state, "running")
       assert.deepStrictEqual(rig.sent, [])
-      yield* rig.become(acme, "removed")
+      yield* rig.setState(acme, "removed")
       yield* configured
       yield* rig.quiet(delivery)
       assert.deepStrictEqual(rig.sent, [])
@@ -152,8 +152,8 @@ describe("a delivery of an integration that was removed", () => {
 })
 
 describe("a write to an integration", () => {
-  for (const id of [beta, "nobody:here"]) {
-    it.effect(`is refused where ${id} is not configured: a dead letter says which one and what to do`, () =>
+  for (const id of [beta, "unknown:here"]) {
+    it.effect(`a write to ${id}, which is not configured, is a dead letter that names it and the remedy`, () =>
       Effect.gen(function*() {
         const rig = yield* make
         const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
@@ -162,7 +162,7 @@ describe("a write to an integration", () => {
             yield* api.addResultLink(recordId, link)
           }))
         yield* rig.start([plugin])
-        yield* rig.become(beta, "removed")
+        yield* rig.setState(beta, "removed")
         yield* rig.append("a1")
         yield* rig.dead(1)
         const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })

@@ -1,4 +1,4 @@
-/** An engine over a real store in memory, with an API and an outside world that tests script. */
+/** The delivery engine over a real store in memory, with an API and an HTTP service that tests script. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -35,37 +35,37 @@ export interface Sent {
   readonly body: unknown
 }
 
-/** What the API does with a write; by default it does it. */
-export type Answering = (sent: Sent, count: number) => Effect.Effect<unknown, WriteError>
+/** How the API responds to a write. By default the write succeeds. */
+export type AnswerWrite = (sent: Sent, count: number) => Effect.Effect<unknown, WriteError>
 
 export const unknownOutcome = Effect.fail(
   new WriteError({ reason: new SourcePort.OutcomeUnknown({ code: null, message: "no answer" }) })
 )
 export const notSent = Effect.fail(
-  new WriteError({ reason: new SourcePort.NotSent({ code: null, message: "nobody there", retryAfter: null }) })
+  new WriteError({ reason: new SourcePort.NotSent({ code: null, message: "connection refused", retryAfter: null }) })
 )
 export const rateLimited = (retryAfter: number) =>
   Effect.fail(new WriteError({ reason: new SourcePort.RateLimited({ code: null, message: "slow down", retryAfter }) }))
 
 export interface Script {
-  answer: Answering
-  /** Applications that the API lists, whatever is asked for. */
+  answer: AnswerWrite
+  /** Applications that the API lists, regardless of the filter. */
   rows: ReadonlyArray<unknown>
-  /** Nothing is found by `updated_after`. */
+  /** The API finds nothing with `updated_after`. */
   mute?: boolean
-  /** The API's clock − ours, ms; null: it does not tell. */
+  /** The API's clock − ours, ms; null: its responses have no time. */
   offset: number | null
   http: (request: HttpClientRequest) => Effect.Effect<number>
 }
 
-const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>, source: Layer.Layer<Source> | undefined) =>
+const fakes = (script: Script, sent: Array<Sent>, reads: Array<string>, source: Layer.Layer<Source> | undefined) =>
   Layer.mergeAll(
     source ?? Layer.succeed(
       Source,
       Source.of({
         page: ({ updatedAfter }) =>
           Effect.map(Clock.currentTimeMillis, (now) => {
-            asked.push("page")
+            reads.push("page")
             const serverTime = script.offset === null ? null : now + script.offset
             return {
               results: updatedAfter !== null && script.mute === true ? [] : script.rows,
@@ -77,7 +77,7 @@ const fakes = (script: Script, sent: Array<Sent>, asked: Array<string>, source: 
           }),
         read: ({ read }) =>
           Effect.sync(() => {
-            asked.push(read)
+            reads.push(read)
             return { properties: {} } as never
           }),
         write: ({ body, integration, params, write }, hooks) =>
@@ -107,54 +107,55 @@ export interface Rig {
   readonly deliveries: Deliveries["Service"]
   readonly script: Script
   readonly sent: Array<Sent>
-  readonly asked: Array<string>
-  /** Appends the next change of a record, in a stream that is made if need be. */
+  readonly reads: Array<string>
+  /** Appends the next change of a record, in a stream that is created if needed. */
   readonly append: (
     id: string,
     details?: Partial<NewEvent> & {
       readonly integration?: string
       readonly model?: Model
-      /** A candidate that it shows. */
+      /** A candidate that the record shows. */
       readonly shows?: string
     }
   ) => Effect.Effect<number>
-  /** Puts an integration into a state. */
-  readonly become: (integration: string, state: IntegrationState["state"]) => Effect.Effect<void>
+  /** Sets the state of an integration. */
+  readonly setState: (integration: string, state: IntegrationState["state"]) => Effect.Effect<void>
   readonly hire: (id: string, integration?: string) => Effect.Effect<number>
-  /** Adds an integration, or takes it out of what is read and puts it back. */
+  /** Adds, removes or re-adds an integration. */
   readonly integration: (id: string, state: "active" | "removed") => Effect.Effect<void>
-  /** Lets it run; ends with the scope, or by `stop`. */
+  /** Starts the engine. It ends with the scope, or by `stop`. */
   readonly start: (
     plugins: ReadonlyArray<Plugin<unknown>>
   ) => Effect.Effect<{
     readonly delivery: DeliveryEngine["Service"]
-    /** As operators hold them. */
+    /** The operators' view. */
     readonly plugins: PluginAdmin["Service"]
     readonly stop: Effect.Effect<void>
   }>
-  /** The same, before the store's integrations are known to be those of the configuration. */
+  /** Starts the engine before the store has the integrations of the configuration; `configured` reports that it has them. */
   readonly startUnconfigured: (
     plugins: ReadonlyArray<Plugin<unknown>>
   ) => Effect.Effect<{ readonly delivery: DeliveryEngine["Service"]; readonly configured: Effect.Effect<void> }>
-  /** What was asked of the store's deliveries by operators, by name. */
-  readonly touched: Set<string>
-  /** Writes that were begun, and neither finished nor withdrawn. */
+  /** The names of the `Deliveries` methods that the operators' view has called. */
+  readonly calledMethods: Set<string>
+  /** Steps of writes with an intent that is neither finished nor withdrawn. */
   readonly intents: Set<string>
-  /** So often the engine is not told what is switched off, for the store is away; counted down whenever it asks. */
-  away: number
-  /** Waits, in real time, for what does not wait for the clock. */
+  /** How many reads of the switches still fail because the store is unavailable. Each read counts it down. */
+  failingSwitchReads: number
+  /** Waits, in real time, for a condition that does not depend on the test clock. */
   readonly until: {
-    (isSo: () => boolean): Effect.Effect<void>
-    <A, E>(look: () => Effect.Effect<A, E>, isSo: (found: A) => boolean): Effect.Effect<void>
+    (isMet: () => boolean): Effect.Effect<void>
+    <A, E>(look: () => Effect.Effect<A, E>, isMet: (found: A) => boolean): Effect.Effect<void>
   }
-  /** Nothing is left, not even dead letters. */
+  /** Waits until no delivery is left, not even dead letters. */
   readonly empty: Effect.Effect<void>
+  /** Waits until there are this many dead letters. */
   readonly dead: (count: number) => Effect.Effect<void>
-  /** Of all that was appended nothing is left to do now. */
+  /** Waits until the engine has drained everything that was appended. */
   readonly quiet: (delivery: DeliveryEngine["Service"]) => Effect.Effect<void>
 }
 
-/** `source`: in place of the scripted one, made anew for each start. */
+/** `source`: replaces the scripted one; it is built again for each start. */
 export const makeWith = Effect.fnUntraced(function*({ source }: { readonly source?: Layer.Layer<Source> }) {
   const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
   const store = Context.get(services, Store)
@@ -162,7 +163,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
   const owner: Owner = yield* Effect.orDie(store.takeOwnership("capture"))
   const script: Script = { answer: () => Effect.succeed({}), rows: [], offset: null, http: () => Effect.succeed(200) }
   const sent: Array<Sent> = []
-  const asked: Array<string> = []
+  const reads: Array<string> = []
   const scope = yield* Effect.scope
   for (const id of [acme, "lever:beta", "workday:acme"]) {
     yield* Effect.orDie(store.saveIntegration(owner, integrationOf(id), null))
@@ -190,27 +191,27 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
 
   const until: Rig["until"] = <A, E>(
     look: (() => boolean) | (() => Effect.Effect<A, E>),
-    isSo: (found: A) => boolean = () => true
+    isMet: (found: A) => boolean = () => true
   ) =>
     Effect.gen(function*() {
       for (let tries = 0; tries < 2_000; tries++) {
         const seen = look()
-        if (typeof seen === "boolean" ? seen : isSo(yield* Effect.orDie(seen))) return
+        if (typeof seen === "boolean" ? seen : isMet(yield* Effect.orDie(seen))) return
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       }
-      return yield* Effect.die(new Error("it never came"))
+      return yield* Effect.die(new Error("the condition was not met in time"))
     })
 
-  const touched = new Set<string>()
+  const calledMethods = new Set<string>()
   const watched = new Proxy(deliveries, {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== "function") {
-        touched.add(String(name))
+        calledMethods.add(String(name))
         return value
       }
       return (...args: ReadonlyArray<unknown>): unknown => {
-        touched.add(String(name))
+        calledMethods.add(String(name))
         return Reflect.apply(value, target, args)
       }
     }
@@ -218,17 +219,17 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
 
   const unavailable = new StoreError({ reason: new Unavailable({ operation: "switchedOff", cause: null }) })
   const intents = new Set<string>()
-  const closing = (key: StepKey) => Effect.sync(() => void intents.delete(key.step))
-  const wired = Deliveries.of({
+  const removeIntent = (key: StepKey) => Effect.sync(() => void intents.delete(key.step))
+  const tracked = Deliveries.of({
     ...deliveries,
     begin: (fence, intent) =>
       Effect.tap(
         deliveries.begin(fence, intent),
         ({ _tag }) => Effect.sync(() => _tag === "Begun" && intent.write !== null && intents.add(intent.step))
       ),
-    finish: (fence, key, ...rest) => Effect.andThen(closing(key), deliveries.finish(fence, key, ...rest)),
-    withdraw: (fence, key) => Effect.andThen(closing(key), deliveries.withdraw(fence, key)),
-    switchedOff: Effect.suspend(() => rig.away-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff)
+    finish: (fence, key, ...rest) => Effect.andThen(removeIntent(key), deliveries.finish(fence, key, ...rest)),
+    withdraw: (fence, key) => Effect.andThen(removeIntent(key), deliveries.withdraw(fence, key)),
+    switchedOff: Effect.suspend(() => rig.failingSwitchReads-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff)
   })
 
   const start = Effect.fnUntraced(
@@ -239,10 +240,10 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
           Layer.provide(Layer.succeed(Deliveries, watched)),
           Layer.provideMerge(
             DeliveryEngine.layer({ plugins, retention: Duration.days(7), integrationsReady }).pipe(
-              Layer.provide(Layer.succeed(Deliveries, wired))
+              Layer.provide(Layer.succeed(Deliveries, tracked))
             )
           ),
-          Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, asked, source)))
+          Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, reads, source)))
         ),
         own
       )
@@ -255,9 +256,9 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
   )
 
   const rig: Rig = {
-    touched,
+    calledMethods,
     intents,
-    away: 0,
+    failingSwitchReads: 0,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
     dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),
@@ -265,9 +266,9 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     deliveries,
     script,
     sent,
-    asked,
+    reads,
     append,
-    become: (integration, state) =>
+    setState: (integration, state) =>
       Effect.orDie(store.saveIntegration(owner, integrationOf(integration, { state }), null)),
     hire: (id, integration = acme) =>
       append(id, { integration, transitions: '[{"name":"hired","from":"PENDING","to":"HIRED"}]' }),
@@ -287,8 +288,8 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
 })
 export const make = Effect.suspend(() => makeWith({}))
 
-/** What a handler met, in order. */
+/** Records what a handler received, in order. */
 export const recorder = () => {
-  const met: Array<string> = []
-  return { met, note: (what: string) => Effect.sync(() => void met.push(what)) }
+  const received: Array<string> = []
+  return { received, note: (what: string) => Effect.sync(() => void received.push(what)) }
 }

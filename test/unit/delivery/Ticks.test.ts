@@ -1,4 +1,4 @@
-/** What a tick spans where integrations come and go: every event of the log is in exactly one. */
+/** The spans of ticks while integrations are added and removed: every event of the log is in exactly one span. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
@@ -14,7 +14,7 @@ interface Run {
   readonly hired: ReadonlyArray<string>
 }
 
-/** A handler that runs daily in the integrations that `settings` switch on, and notes what it was given. */
+/** A handler that runs daily in the integrations that `settings` switch on, and records its ticks. */
 const daily = (rig: Rig, settings: Plugin.Settings) => {
   const runs: Array<Run> = []
   const plugin = Plugin.make("digest").with(settings).every(
@@ -40,7 +40,7 @@ const restarted = Effect.fnUntraced(
 )
 
 describe("a tick", () => {
-  it.effect("spans the days on which its integration was not configured (L8)", () =>
+  it.effect("a tick spans the days on which its integration was not configured (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, runs, until } = daily(rig, only(acme, "lever:beta"))
@@ -60,7 +60,7 @@ describe("a tick", () => {
       assert.deepStrictEqual(runs.flatMap(({ hired }) => hired), ["a1", "a2"])
     }))
 
-  it.effect("is missed while its integration is away for a moment, and comes within a minute when it is back (L8)", () =>
+  it.effect("a tick that was missed while its integration was removed comes within a minute of its return (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, runs, until } = daily(rig, only(acme, "lever:beta"))
@@ -81,7 +81,7 @@ describe("a tick", () => {
       ])
     }))
 
-  it.effect("that is the first one spans what happened since its handler was registered (L8)", () =>
+  it.effect("the first tick of an integration spans the events since its handler was registered (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       yield* rig.hire("b1", "lever:beta")
@@ -101,7 +101,7 @@ describe("a tick", () => {
       ])
     }))
 
-  it.effect("that is the first one spans what happened before a restart (L8)", () =>
+  it.effect("the first tick of an integration spans events from before a restart (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, runs, until } = daily(rig, only(added))
@@ -116,7 +116,7 @@ describe("a tick", () => {
       assert.deepStrictEqual(runs, [{ integration: added, day: 2, hired: ["a1"] }])
     }))
 
-  it.effect("of an integration that comes later is due at the next multiple of its interval, not at once", () =>
+  it.effect("the first tick of a new integration is due at the next multiple of the interval, not at once", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, runs, until } = daily(rig, only(acme, added))
@@ -136,7 +136,7 @@ describe("a tick", () => {
       assert.deepStrictEqual(runs.slice(1).map(({ day, hired }) => [day, hired]).toSorted(), [[2, ["a1"]], [2, ["n1"]]])
     }))
 
-  it.effect("spans nothing of the time in which the plugin was off in the configuration", () =>
+  it.effect("a tick does not span the time in which the plugin was off in the configuration", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const off = daily(rig, only(acme))
@@ -161,7 +161,7 @@ describe("a tick", () => {
       assert.deepStrictEqual(hired, ["b2", "b4"])
     }))
 
-  it.effect("that is the first one of a plugin that begins with the oldest event spans all that is kept", () =>
+  it.effect("the first tick of a plugin that starts with the oldest event spans all kept events", () =>
     Effect.gen(function*() {
       const rig = yield* make
       yield* rig.hire("a1")

@@ -1,4 +1,4 @@
-/** Writes and reads of handlers that wait for their turn at an API which asks for a pause. */
+/** Writes and reads of handlers that wait for a request slot while the API enforces a pause. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,7 @@ import { limiting, pass, sourceOf } from "./Limiting.ts"
 import { makeWith } from "./Rig.ts"
 
 const trigger = "ats.application.created"
-const act = { at: 0, command: "test", target: "", detail: "" }
+const action = { at: 0, command: "test", target: "", detail: "" }
 const link = { label: "Result", url: "https://x.example" }
 
 const linking = (runs: { count: number } = { count: 0 }) =>
@@ -24,15 +24,15 @@ const linking = (runs: { count: number } = { count: 0 }) =>
       yield* api.addResultLink(recordId, link)
     }))
 
-describe("a write that waits for its turn", () => {
-  it.effect("is done after a pause that is longer than the handler's time-out, in the same attempt (R1)", () =>
+describe("a write that waits for a request slot", () => {
+  it.effect("a write is done in the same attempt after a pause longer than the handler's time-out (R1)", () =>
     Effect.gen(function*() {
       const api = limiting(1, 45)
       const rig = yield* makeWith(api)
       const runs = { count: 0 }
       yield* rig.start([linking(runs)])
       yield* rig.append("a1")
-      yield* rig.until(() => api.asked.length === 1)
+      yield* rig.until(() => api.requests.length === 1)
       yield* pass(40)
       assert.deepStrictEqual([...rig.intents], [])
       yield* pass(10)
@@ -41,33 +41,33 @@ describe("a write that waits for its turn", () => {
       assert.strictEqual(runs.count, 1)
     }))
 
-  it.effect("never leaves once writes are stopped, has no intent, and is done when they are resumed (X16)", () =>
+  it.effect("a waiting write has no intent, and is sent only when stopped writes are resumed (X16)", () =>
     Effect.gen(function*() {
       const api = limiting(1, 45)
       const rig = yield* makeWith(api)
       yield* rig.start([linking()])
       yield* rig.append("a1")
-      yield* rig.until(() => api.asked.length === 1)
+      yield* rig.until(() => api.requests.length === 1)
       yield* pass(5)
-      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, action)
       assert.deepStrictEqual([...rig.intents], [])
       yield* pass(120)
       assert.deepStrictEqual(api.statuses(), [429])
       assert.deepStrictEqual([...rig.intents], [])
       const [backlog] = yield* rig.deliveries.backlog
       assert.deepInclude(backlog, { dead: 0, running: 0 })
-      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, true, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, true, action)
       yield* rig.empty
       assert.deepStrictEqual(api.statuses(), [429, 200])
     }))
 
-  it.effect("never leaves once another process has taken over, which does it once (X16)", () =>
+  it.effect("a waiting write is sent once, by the new process, after another process has taken over (X16)", () =>
     Effect.gen(function*() {
       const api = limiting(1, 45)
       const rig = yield* makeWith(api)
       yield* rig.start([linking()])
       yield* rig.append("a1")
-      yield* rig.until(() => api.asked.length === 1)
+      yield* rig.until(() => api.requests.length === 1)
       yield* pass(5)
       yield* rig.start([linking()])
       yield* rig.empty
@@ -75,7 +75,7 @@ describe("a write that waits for its turn", () => {
       assert.deepStrictEqual(api.statuses(), [429, 200])
     }))
 
-  it.effect("never leaves once the integration that it goes to was removed, and says so", () =>
+  it.effect("a waiting write to a removed integration is not sent, and its dead letter names the integration", () =>
     Effect.gen(function*() {
       const api = limiting(1, 45)
       const rig = yield* makeWith(api)
@@ -86,8 +86,8 @@ describe("a write that waits for its turn", () => {
         }))
       yield* rig.start([plugin])
       yield* rig.append("a1")
-      yield* rig.until(() => api.asked.length === 1)
-      yield* rig.become("lever:beta", "removed")
+      yield* rig.until(() => api.requests.length === 1)
+      yield* rig.setState("lever:beta", "removed")
       yield* pass(50)
       yield* rig.dead(1)
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
@@ -97,14 +97,14 @@ describe("a write that waits for its turn", () => {
       assert.deepStrictEqual([...rig.intents], [])
     }))
 
-  it.effect("keeps no shutdown waiting: the next process does it (L4)", () =>
+  it.effect("a waiting write does not delay a shutdown: the next process sends it (L4)", () =>
     Effect.gen(function*() {
       const api = limiting(1, 900)
       const rig = yield* makeWith(api)
       const runs = { count: 0 }
       const first = yield* rig.start([linking(runs)])
       yield* rig.append("a1")
-      yield* rig.until(() => api.asked.length === 1)
+      yield* rig.until(() => api.requests.length === 1)
       yield* pass(2)
       const stopping = yield* Effect.forkChild(first.stop)
       yield* rig.until(() => stopping.pollUnsafe() !== undefined)
@@ -117,8 +117,8 @@ describe("a write that waits for its turn", () => {
     }))
 })
 
-describe("writes side by side", () => {
-  it.effect("when the process stops the one that waits does not cut off the one that left (L5)", () =>
+describe("concurrent writes", () => {
+  it.effect("a waiting write does not interrupt a sent one when the process stops (L5)", () =>
     Effect.gen(function*() {
       const answer = yield* Latch.make(false)
       const paths: Array<string> = []
@@ -156,15 +156,15 @@ describe("writes side by side", () => {
     }))
 })
 
-describe("a write that has left", () => {
-  it.effect("is answered before its attempt ends because of an error that nothing caught (L5)", () =>
+describe("a sent write", () => {
+  it.effect("a sent write gets its response before an uncaught error ends the attempt (L5)", () =>
     Effect.gen(function*() {
       yield* watchUncaught
       const answer = yield* Latch.make(false)
-      let asked = 0
+      let requests = 0
       const client = HttpClient.make((request) =>
         Effect.suspend(() => {
-          asked++
+          requests++
           const response = new Response(JSON.stringify({ status: "success", data: {} }))
           return Effect.as(answer.await, HttpClientResponse.fromWeb(request, response))
         })
@@ -175,17 +175,17 @@ describe("a write that has left", () => {
         try {
           process.exit(1)
         } catch {
-          // it does not end the process
+          // process.exit throws here
         }
       })
       const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
         Effect.gen(function*() {
           const { addResultLink } = yield* Plugin.Api
           if (runs++ > 0) return yield* Effect.asVoid(addResultLink(recordId, link))
-          const leaves = Effect.suspend(() => asked === 0 ? Effect.fail("not yet") : exit)
+          const onceSent = Effect.suspend(() => requests === 0 ? Effect.fail("not yet") : exit)
           yield* Effect.all([
             addResultLink(recordId, link),
-            Effect.ignore(Effect.retry(leaves, { times: 1_000, schedule: Schedule.spaced("1 second") }))
+            Effect.ignore(Effect.retry(onceSent, { times: 1_000, schedule: Schedule.spaced("1 second") }))
           ], { concurrency: 2 })
         }))
       yield* rig.start([plugin])
@@ -194,26 +194,30 @@ describe("a write that has left", () => {
       yield* answer.open
       yield* pass(5)
       yield* rig.empty
-      assert.deepStrictEqual([asked, runs], [1, 2])
+      assert.deepStrictEqual([requests, runs], [1, 2])
     }))
 })
 
-describe("the time of a handler", () => {
-  it.effect("stands still while a read waits for its turn, and goes on afterwards", () =>
+describe("the timer of a handler", () => {
+  it.effect("the timer is paused while a read waits for a request slot, and goes on afterwards", () =>
     Effect.gen(function*() {
       const api = limiting(1, 45)
       const rig = yield* makeWith(api)
       const runs = { count: 0 }
       const ends: Array<number> = []
-      const plugin = Plugin.make("p").on(trigger, { attempts: 1, timeout: "10 seconds" }, ({ recordId }) =>
-        Effect.gen(function*() {
-          runs.count++
-          const { live } = yield* Plugin.Api
-          yield* Effect.sleep("4 seconds")
-          yield* live("ats.application", recordId)
-          ends.push(yield* Clock.currentTimeMillis)
-          yield* Effect.never
-        }))
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { attempts: 1, timeout: "10 seconds" },
+        ({ recordId }) =>
+          Effect.gen(function*() {
+            runs.count++
+            const { live } = yield* Plugin.Api
+            yield* Effect.sleep("4 seconds")
+            yield* live("ats.application", recordId)
+            ends.push(yield* Clock.currentTimeMillis)
+            yield* Effect.never
+          })
+      )
       yield* rig.start([plugin])
       yield* rig.append("a1")
       yield* pass(60)

@@ -1,4 +1,4 @@
-/** Async functions that do not await what they call, as the engine runs them. */
+/** How the engine runs async functions that do not await their calls. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ const letters = (rig: Rig) =>
   Effect.map(rig.deliveries.deadLetters({ limit: 10 }), (letters) => letters.map(({ failure }) => failure))
 
 describe("a write that is not awaited", () => {
-  it.effect("is waited for: the delivery is not settled before it, and has its result   (L22)", () =>
+  it.effect("a delivery is settled only after a write that was not awaited has its result (L22)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const answered = yield* Deferred.make<{}>()
@@ -36,7 +36,7 @@ describe("a write that is not awaited", () => {
       yield* rig.empty
     }))
 
-  it.effect("fails the attempt if it is refused, and the dead letter says that it was not awaited   (L22)", () =>
+  it.effect("a refused write that was not awaited fails the attempt, and the dead letter says so (L22)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => refused
@@ -48,7 +48,7 @@ describe("a write that is not awaited", () => {
       assert.match(failure?.message ?? "", /^api\.addResultLink failed, and its promise was not awaited/)
     }))
 
-  it.effect("that has to wait is tried again, and costs no attempt   (L22)", () =>
+  it.effect("a rate-limited write that was not awaited is tried again and costs no attempt (L22)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = (_, count) => count < 4 ? rateLimited(1_000) : Effect.succeed({})
@@ -64,7 +64,7 @@ describe("a write that is not awaited", () => {
       assert.strictEqual(rig.sent.length, 4)
     }))
 
-  it.effect("is waited for too where the handler fails: the next attempt is given its result   (L22)", () =>
+  it.effect("a write that was not awaited ends before its failed attempt; the next attempt gets its result (L22)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const answered = yield* Deferred.make<{}>()
@@ -85,7 +85,7 @@ describe("a write that is not awaited", () => {
       assert.deepStrictEqual([attempts, rig.sent.length], [2, 1])
     }))
 
-  it.effect("and never ends is bounded by the handler's time-out   (L22)", () =>
+  it.effect("a write that was not awaited and never ends is bounded by the time-out (L22)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => Effect.never

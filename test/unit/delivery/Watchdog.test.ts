@@ -8,16 +8,16 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import * as Watchdog from "../../../src/delivery/engine/Watchdog.ts"
 
-/** What is logged, with its annotations. */
-const listening = () => {
-  const heard: Array<Readonly<Record<string, unknown>>> = []
+/** A logger that records the annotations of every log line. */
+const recordingLogger = () => {
+  const logged: Array<Readonly<Record<string, unknown>>> = []
   const logger = Logger.make<unknown, void>(({ fiber }) => {
-    heard.push(fiber.getRef(References.CurrentLogAnnotations))
+    logged.push(fiber.getRef(References.CurrentLogAnnotations))
   })
-  return { heard, layer: Layer.fresh(Logger.layer([logger])) }
+  return { logged, layer: Layer.fresh(Logger.layer([logger])) }
 }
 
-/** Computes for so long, however busy the machine is otherwise. */
+/** Uses this much CPU time, regardless of other load on the machine. */
 const block = (millis: number) =>
   Effect.sync(() => {
     const end = process.threadCpuUsage().user + millis * 1_000
@@ -25,8 +25,8 @@ const block = (millis: number) =>
   })
 
 describe("the watchdog", () => {
-  it.live("names the handler that computes without yielding, not those beside it", () => {
-    const { heard, layer } = listening()
+  it.live("the watchdog names the handler that computes without yielding, and no other", () => {
+    const { logged, layer } = recordingLogger()
     return Effect.gen(function*() {
       const { watched } = yield* Watchdog.make
       const patient = watched({ plugin: "patient", handler: "h" })(Effect.forever(Effect.sleep(10)))
@@ -34,11 +34,11 @@ describe("the watchdog", () => {
         Effect.andThen(Effect.sleep(150), Effect.andThen(block(1_300), Effect.sleep(300)))
       )
       yield* Effect.raceFirst(patient, greedy)
-      assert.deepStrictEqual(heard.map(({ handler, plugin }) => [plugin, handler]), [["greedy", "h"]])
+      assert.deepStrictEqual(logged.map(({ handler, plugin }) => [plugin, handler]), [["greedy", "h"]])
     }).pipe(Effect.scoped, Effect.provide(layer))
   })
 
-  it("names the handler that fills up the memory", async () => {
+  it("the watchdog names the handler that fills up the memory", async () => {
     const program = fileURLToPath(new URL("./Leaking.ts", import.meta.url))
     const { stdout } = await promisify(execFile)(process.execPath, [
       "--max-old-space-size=120",

@@ -8,11 +8,11 @@ import { acme, make, notSent, rateLimited, type Rig, unknownOutcome } from "./Ri
 
 const trigger = "ats.application.created"
 const failing = new Plugin.Transient({ message: "not yet" })
-const act = { at: 0, command: "test", target: "", detail: "" }
+const action = { at: 0, command: "test", target: "", detail: "" }
 const tag = { tag: { name: "met" } }
 const link = { label: "Result", url: "https://x.example" }
 
-/** Fails that often after it has done what it does. */
+/** Fails `fails` times, then succeeds. */
 const then = (fails: number) => {
   let left = fails
   return Effect.suspend(() => left-- > 0 ? failing : Effect.void)
@@ -26,7 +26,7 @@ const lettersOf = (rig: Rig) =>
 const later = TestClock.adjust("10 minutes")
 
 describe("a write", () => {
-  it.effect("L4: that was answered is not sent again by the next attempt, which is given the answer", () =>
+  it.effect("a write with a response is not sent again: the next attempt gets the response (L4)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
@@ -49,10 +49,10 @@ describe("a write", () => {
         "workday:acme",
         "createEmployee"
       ]])
-      assert.deepStrictEqual(rig.asked, ["employeeForm"])
+      assert.deepStrictEqual(rig.reads, ["employeeForm"])
     }))
 
-  it.effect("equal to another one of the same attempt is another one, every attempt anew", () =>
+  it.effect("two equal writes of one attempt are two writes, in every attempt", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const fails = then(1)
@@ -72,14 +72,14 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 2)
     }))
 
-  it.effect("L5: of unknown outcome that must not happen twice is never repeated: a person decides", () =>
+  it.effect("a write of unknown outcome that must not happen twice is never repeated (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
       const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
         Effect.gen(function*() {
           const api = yield* Plugin.Api
-          // tried again by the handler itself, it is still the same write
+          // a retry by the handler is still the same write
           yield* Effect.retry(Effect.suspend(() => api.addResultLink(recordId, link)), { times: 3 })
         }))
       yield* rig.start([plugin])
@@ -88,15 +88,15 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 1)
       assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
       const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
-      const story = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
-      assert.deepStrictEqual(story?.journal.map(({ done, write }) => [write, done]), [["addResultLink", false]])
-      assert.deepStrictEqual(story?.failedAttempts[0]?.requests.map(({ outcome, what }) => [what, outcome]), [[
+      const detail = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
+      assert.deepStrictEqual(detail?.journal.map(({ done, write }) => [write, done]), [["addResultLink", false]])
+      assert.deepStrictEqual(detail?.failedAttempts[0]?.requests.map(({ outcome, what }) => [what, outcome]), [[
         "addResultLink",
         "unknown"
       ]])
     }))
 
-  it.effect("L5: of unknown outcome is not followed by one of other content, in the same attempt either", () =>
+  it.effect("a write of unknown outcome is not followed by one with other content in the same attempt (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
@@ -115,15 +115,18 @@ describe("a write", () => {
       assert.lengthOf(rig.sent, 1)
     }))
 
-  it.effect("L5: of unknown outcome that is safe to repeat, or declared so, is repeated", () =>
+  it.effect("a write of unknown outcome that is safe to repeat, or declared so, is repeated (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = (_, count) => count % 2 === 1 ? unknownOutcome : Effect.succeed({})
       const plugin = Plugin.make("p")
         .on(trigger, { as: "safe" }, () => Effect.flatMap(Plugin.Api, (api) => api.deactivateCourse("c1")))
-        .on("ats.application.updated", { as: "declared" }, ({ recordId }) =>
-          Effect.flatMap(Plugin.Api, (api) =>
-            api.addResultLink(recordId, link, { onUnknown: "repeat" })))
+        .on(
+          "ats.application.updated",
+          { as: "declared" },
+          ({ recordId }) =>
+            Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link, { onUnknown: "repeat" }))
+        )
       const { delivery } = yield* rig.start([plugin])
       yield* rig.append("a1")
       yield* rig.quiet(delivery)
@@ -134,9 +137,7 @@ describe("a write", () => {
       yield* later
       yield* rig.empty
       assert.deepStrictEqual(
-        rig.sent.map(({ write }) =>
-          write
-        ),
+        rig.sent.map(({ write }) => write),
         [
           "deactivateCourse",
           "deactivateCourse",
@@ -151,7 +152,7 @@ describe("a write", () => {
     { id: "a1", candidate: { id: "c1", tags: names.map((name) => ({ name })) } }
   ]
 
-  it.effect("L5: of unknown outcome that can be looked for is not sent again if it is there", () =>
+  it.effect("a write of unknown outcome is not sent again if the API shows its effect (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
@@ -161,10 +162,10 @@ describe("a write", () => {
       yield* rig.until(() => rig.sent.length === 1)
       yield* later
       yield* rig.empty
-      assert.deepStrictEqual([rig.sent.length, rig.asked], [1, ["page"]])
+      assert.deepStrictEqual([rig.sent.length, rig.reads], [1, ["page"]])
     }))
 
-  it.effect("L5: is sent again if it is not there after a while, and no sooner", () =>
+  it.effect("a write of unknown outcome is sent again if the API does not show its effect after a while (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = (_, count) => count === 1 ? unknownOutcome : Effect.succeed({})
@@ -173,7 +174,7 @@ describe("a write", () => {
       yield* rig.append("a1", { shows: "c1" })
       yield* rig.until(() => rig.sent.length === 1)
       yield* TestClock.adjust("2 seconds")
-      yield* rig.until(() => rig.asked.length === 1)
+      yield* rig.until(() => rig.reads.length === 1)
       yield* TestClock.adjust("4 minutes")
       assert.strictEqual(rig.sent.length, 1)
       yield* later
@@ -181,7 +182,7 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 2)
     }))
 
-  it.effect("W4, L5: that is dated by the API's clock is found however far that is behind ours", () =>
+  it.effect("a new application is found even if the API's clock is far behind ours (W4, L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
@@ -207,7 +208,7 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 1)
     }))
 
-  it.effect("C6, L5: an empty list says nothing: what `updated_after` misses is found, what nothing vouches for is a dead letter", () =>
+  it.effect("an empty list proves nothing: the full list is searched, and otherwise an operator decides (C6, L5)", () =>
     Effect.gen(function*() {
       const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
       const plugin = Plugin.make("p").on(
@@ -239,7 +240,7 @@ describe("a write", () => {
       }
     }))
 
-  it.effect("L5: that cannot be told is a dead letter", () =>
+  it.effect("a write whose outcome cannot be verified is a dead letter (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
@@ -252,7 +253,7 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 1)
     }))
 
-  it.effect("that never left is sent by the next attempt; one that was limited costs none", () =>
+  it.effect("a write that was not sent is sent by the next attempt, and a rate limit costs no attempt", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = (_, count) => count === 1 ? notSent : count === 2 ? rateLimited(1_000) : Effect.succeed({})
@@ -271,12 +272,14 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 3)
     }))
 
-  it.effect("beyond the hour's budget waits for the next hour; others go on", () =>
+  it.effect("a write over the hourly budget waits for the next hour; other integrations go on", () =>
     Effect.gen(function*() {
       const rig = yield* make
-      const plugin = Plugin.make("p", { writesPerHour: 2 }).on(trigger, {}, ({ recordId }) =>
-        Effect.flatMap(Plugin.Api, (api) =>
-          api.addResultLink(recordId, link)))
+      const plugin = Plugin.make("p", { writesPerHour: 2 }).on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link))
+      )
       const { delivery } = yield* rig.start([plugin])
       for (const id of ["a1", "a2", "a3"]) {
         yield* rig.append(id)
@@ -284,9 +287,7 @@ describe("a write", () => {
       yield* rig.append("b1", { integration: "lever:beta" })
       yield* rig.quiet(delivery)
       assert.deepStrictEqual(
-        rig.sent.map(({ integration }) =>
-          integration
-        ),
+        rig.sent.map(({ integration }) => integration),
         [acme, acme, "lever:beta"]
       )
       yield* TestClock.adjust("59 minutes")
@@ -296,10 +297,10 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 4)
     }))
 
-  it.effect("does not leave while all writes are stopped, and is lost by nobody", () =>
+  it.effect("a write is not sent while all writes are stopped, and is not lost", () =>
     Effect.gen(function*() {
       const rig = yield* make
-      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, act)
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, action)
       const plugin = Plugin.make("p").on(trigger, { attempts: 1 }, ({ recordId }) =>
         Effect.flatMap(Plugin.Api, (api) =>
           api.addResultLink(recordId, link)))
@@ -309,8 +310,8 @@ describe("a write", () => {
       yield* later
       yield* rig.quiet(delivery)
       assert.strictEqual(rig.sent.length, 0)
-      // resumed, it goes on without the clock
-      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, true, act)
+      // resuming wakes the engine without the clock
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, true, action)
       yield* rig.empty
       assert.strictEqual(rig.sent.length, 1)
     }))
@@ -319,7 +320,7 @@ describe("a write", () => {
 describe("a step", () => {
   const Made = Schema.Struct({ id: Schema.String, at: Schema.Date })
 
-  it.effect("L4: that has a result is given it, whatever the next attempt would do; in its schema's form", () =>
+  it.effect("a step with a result is not run again: the next attempt gets the decoded result (L4)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let runs = 0
@@ -344,19 +345,23 @@ describe("a step", () => {
       assert.deepStrictEqual([runs, seen], [1, [1, 1]])
     }))
 
-  it.effect("T1, L6: once per record is once for ever, and once in each integration", () =>
+  it.effect("a step once per record runs once forever, and once in each integration (T1, L6)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const Employee = Schema.Struct({ id: Schema.String })
       rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
       const made: Array<string> = []
-      const plugin = Plugin.make("p").on("ats.application.hired", {}, ({ integration, recordId }) =>
-        Effect.gen(function*() {
-          const api = yield* Plugin.Api.for("workday:acme")
-          const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
-          const { id } = yield* Plugin.Journal.oncePerRecord("create", Employee, create)
-          made.push(`${integration} ${recordId} ${id}`)
-        }))
+      const plugin = Plugin.make("p").on(
+        "ats.application.hired",
+        {},
+        ({ integration, recordId }) =>
+          Effect.gen(function*() {
+            const api = yield* Plugin.Api.for("workday:acme")
+            const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
+            const { id } = yield* Plugin.Journal.oncePerRecord("create", Employee, create)
+            made.push(`${integration} ${recordId} ${id}`)
+          })
+      )
       const { delivery } = yield* rig.start([plugin])
       yield* rig.hire("a1")
       yield* rig.append("a1")
@@ -371,7 +376,7 @@ describe("a step", () => {
       ])
     }))
 
-  it.effect("T1: an employee of unknown outcome is not made by a second hire either", () =>
+  it.effect("an employee of unknown outcome is not created by a second hire either (T1)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome
@@ -390,7 +395,7 @@ describe("a step", () => {
       assert.strictEqual(rig.sent.length, 1)
     }))
 
-  it.effect("L5: declared `deadLetter` that sent a request and heard nothing is not run again; one that failed is", () =>
+  it.effect("a `deadLetter` step with an unanswered request is not run again; one that failed is (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       let requests = 0
@@ -400,15 +405,15 @@ describe("a step", () => {
           name,
           Schema.Void,
           Effect.flatMap(HttpClient.HttpClient, (client) => client.post("https://hooks.example/x")).pipe(
-            Effect.mapError(() => new Plugin.Transient({ message: "away" })),
+            Effect.mapError(() => new Plugin.Transient({ message: "unavailable" })),
             Effect.flatMap(({ status }) => status === 200 ? fails : failing)
           ),
           { onUnknown: "deadLetter" }
         )
       const fails = then(1)
       const plugin = Plugin.make("p")
-        .on(trigger, { as: "told" }, () => posting("told", fails))
-        .on("ats.application.updated", { as: "unheard" }, () => posting("unheard", Effect.void))
+        .on(trigger, { as: "answered" }, () => posting("answered", fails))
+        .on("ats.application.updated", { as: "unanswered" }, () => posting("unanswered", Effect.void))
       const { delivery } = yield* rig.start([plugin])
       yield* rig.append("a1")
       yield* rig.quiet(delivery)

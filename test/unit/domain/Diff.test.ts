@@ -16,7 +16,7 @@ const application: JsonObject = {
 }
 
 describe("Diff", () => {
-  it("members of set-like arrays stand by id, escaped as JSON Pointer demands", () => {
+  it("members of set-like arrays are addressed by id, escaped for JSON Pointer", () => {
     const after = { ...application, interviews: [{ id: "I/2", title: "On site" }, { id: "I3", title: "Final" }] }
     assert.deepStrictEqual(diff(shape, application, after), [
       { path: "/interviews/I~12/title", before: "Site", after: "On site" },
@@ -25,7 +25,7 @@ describe("Diff", () => {
     ])
   })
 
-  it("N3: a nested change and the record's own change make one diff with both paths", () => {
+  it("a nested change and a change of the record itself give one diff with both paths (N3)", () => {
     const after = {
       ...application,
       outcome: "HIRED",
@@ -37,7 +37,7 @@ describe("Diff", () => {
     ])
   })
 
-  it("changed_at is volatile on the record and on records embedded in it, not in custom fields", () => {
+  it("changed_at is volatile on the record and on embedded records, but not in custom fields", () => {
     const after = {
       ...application,
       changed_at: "2027",
@@ -51,7 +51,7 @@ describe("Diff", () => {
     ])
   })
 
-  it("ordered arrays are compared by place, and as a whole when their length changes", () => {
+  it("ordered arrays are compared by index, and as a whole if their length changes", () => {
     const same = { ...application, screening_question_answers: [{ answer: 1 }, { answer: 3 }] }
     assert.deepStrictEqual(diff(shape, application, same).map((change) => change.path), [
       "/screening_question_answers/1/answer"
@@ -62,7 +62,7 @@ describe("Diff", () => {
     ])
   })
 
-  it("ordered_options keep their order although their members have ids", () => {
+  it("ordered_options are compared in order although their members have ids", () => {
     const scale = (ids: ReadonlyArray<string>): JsonObject => ({
       id: "S",
       proficiency_scale: { id: "P", ordered_options: ids.map((id) => ({ id, name: id })) }
@@ -70,7 +70,7 @@ describe("Diff", () => {
     assert.notDeepEqual(diff(processingOf("hris.skill").shape, scale(["a", "b"]), scale(["b", "a"])), [])
   })
 
-  it("W9: an instant is the same however it is spelled; what is no instant, or not to the millisecond, is what it says", () => {
+  it("all spellings of an instant are equal, and texts that are not times or finer than milliseconds are compared as texts (W9)", () => {
     const equal = (one: string, other: string) => canonical(one, undefined) === canonical(other, undefined)
     const spelled = [
       "2026-03-29T00:30:00Z",
@@ -96,7 +96,7 @@ describe("Diff", () => {
     ) assert.isFalse(equal(one, other), `${one} ${other}`)
   })
 
-  it("S4: 1 and 1.0, 0 and -0 are the same number, integer-like keys sort as text", () => {
+  it("1 and 1.0, and 0 and -0, are equal, and integer-like keys are sorted as text (S4)", () => {
     const one = JSON.parse('{"id":"A","custom_fields":{"10":1.0,"9":-0}}') as JsonObject
     const two = JSON.parse('{"custom_fields":{"9":0,"10":1},"id":"A"}') as JsonObject
     assert.strictEqual(canonicalHash(shape, one), canonicalHash(shape, two))
@@ -107,7 +107,7 @@ describe("Diff", () => {
     )
   })
 
-  it("a change to or from null is told apart: scope switches look like that", () => {
+  it("a change to or from null is recognized, because a scope change looks like that", () => {
     assert.isTrue(touchesNull(diff(shape, application, { ...application, outcome: null })))
     assert.isFalse(touchesNull(diff(shape, application, { ...application, outcome: "HIRED" })))
   })

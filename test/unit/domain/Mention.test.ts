@@ -10,8 +10,8 @@ const of = (
   processing = Processing.defaultProcessing(model),
   integration = "t:a"
 ) => findReferences({ integration, model }, processing, content)
-const silent = (mentions: ReturnType<typeof of>) =>
-  [...mentions.values()].filter((mention) => mention.unannounced).length
+const unannouncedCount = (references: ReturnType<typeof of>) =>
+  [...references.values()].filter((reference) => reference.unannounced).length
 
 const candidate = {
   id: "c",
@@ -20,8 +20,8 @@ const candidate = {
   email_addresses: [{ email_address: "a@b", type: "PRIVATE" }, { email_address: "b@b", type: "WORK" }]
 }
 
-describe("mentions", () => {
-  it("N7: an application's candidate and an offer's, which show different shapes, are the same content", () => {
+describe("references", () => {
+  it("the candidate in an application and in an offer gives the same content although the shapes differ (N7)", () => {
     const inApplication = of("ats.application", {
       id: "a",
       candidate: { ...candidate, company: "X", title: "Y", changed_at: "2026-01-01T00:00:00.000Z", tags: [] }
@@ -31,34 +31,34 @@ describe("mentions", () => {
       status: "SENT",
       application: { candidate: { ...candidate, email_addresses: candidate.email_addresses.toReversed() } }
     })
-    const [subject, mention] = [...inOffer][0]!
-    assert.strictEqual(inApplication.get(subject)?.content, mention.content)
-    assert.deepStrictEqual([silent(inApplication), silent(inOffer)], [0, 1])
+    const [referencedRecord, reference] = [...inOffer][0]!
+    assert.strictEqual(inApplication.get(referencedRecord)?.content, reference.content)
+    assert.deepStrictEqual([unannouncedCount(inApplication), unannouncedCount(inOffer)], [0, 1])
   })
 
-  it("a record of its own is the same thing as where it is repeated; of another integration, or id, it is not", () => {
-    const [subject, mention] = [...of("ats.tag", { id: "t", name: "urgent", changed_at: "x" })][0]!
+  it("a record and its embedded copy are the same referenced record, unless the integration or the id differs", () => {
+    const [referencedRecord, reference] = [...of("ats.tag", { id: "t", name: "urgent", changed_at: "x" })][0]!
     const inside = (integration: string, id: string) =>
       of(
         "ats.application",
         { id: "a", candidate: { id: "c", tags: [{ id, remote_id: "r", name: "urgent" }] } },
         undefined,
         integration
-      ).get(subject)
-    assert.strictEqual(inside("t:a", "t")?.content, mention.content)
+      ).get(referencedRecord)
+    assert.strictEqual(inside("t:a", "t")?.content, reference.content)
     assert.isUndefined(inside("t:b", "t"))
     assert.isUndefined(inside("t:a", "u"))
-    assert.isFalse(mention.unannounced)
+    assert.isFalse(reference.unannounced)
   })
 
-  it("a property that is not shared changes nothing, a shared one does", () => {
+  it("a shared property changes the content, another property does not", () => {
     const stage = (details: JsonObject) => of("ats.application", { id: "a", current_stage: { id: "s", ...details } })
     const same = stage({ name: "Screen", custom_fields: { a: 1 } })
     assert.deepStrictEqual(stage({ name: "Screen", custom_fields: { a: 2 } }), same)
     assert.notDeepEqual(stage({ name: "Interview" }), same)
   })
 
-  it("what is announced at every place that shows it is left out", () => {
+  it("a kind whose changes updated_after announces at every path is left out", () => {
     assert.strictEqual(of("hris.staffing_entity", { id: "e", locations: [{ id: "l", name: "Berlin" }] }).size, 0)
     assert.strictEqual(
       of("hris.performance_review", { id: "p", reviewee: { id: "e" }, review_cycle: { id: "r" } }).size,
@@ -66,7 +66,7 @@ describe("mentions", () => {
     )
   })
 
-  it("I11: what is redacted is not told apart", () => {
+  it("redacted content is not compared (I11)", () => {
     const redacted = Processing.make("ats.offer", {
       remoteData: "drop",
       redact: { "/application/candidate/first_name": "drop" },

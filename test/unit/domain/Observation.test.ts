@@ -10,13 +10,13 @@ const processing = Processing.make("ats.application", {
 
 const plain = Processing.defaultProcessing("ats.tag")
 
-describe("a row that is set aside", () => {
-  it("S1: keeps nothing that is dropped or redacted", () => {
+describe("a quarantined row", () => {
+  it("contains no dropped or redacted properties (S1)", () => {
     const row = parseRow(processing, { candidate: { last_name: "Lovelace", title: "x" }, remote_data: { of: "Ada" } })
     assert.deepStrictEqual(row, { unreadable: "no string id", text: '{"candidate":{"title":"x"},"remote_data":null}' })
   })
 
-  it("S1: says that it is nested too deep, and keeps the rest", () => {
+  it("has nesting as its reason, and keeps the properties that are not nested too deeply (S1)", () => {
     const custom_fields = JSON.parse(`${"[".repeat(20_000)}${"]".repeat(20_000)}`)
     const row = parseRow(processing, { id: "a", custom_fields, job: { name: "Dev" } })
     assert.deepStrictEqual(row, {
@@ -27,7 +27,7 @@ describe("a row that is set aside", () => {
 })
 
 describe("a row", () => {
-  it("S1: whose id no database can hold is set aside, with its text, as one without an id is", () => {
+  it("is quarantined with its text if it has no id, or one that a database cannot store (S1)", () => {
     for (const id of [undefined, 7, "", "a\0b", "a\ud800", "\udc00b", "é".repeat(501)]) {
       const row = parseRow(plain, { id, name: "n" })
       assert("unreadable" in row)
@@ -35,7 +35,7 @@ describe("a row", () => {
     }
   })
 
-  it("S1: is deleted where it says when in whatever spelling, and not where it says nothing in another one", () => {
+  it("is deleted if remote_deleted_at has any value, and not if it is empty in any spelling (S1)", () => {
     const deleted = (at: unknown) => {
       const row = parseRow(plain, { id: "a", name: "n", remote_deleted_at: at })
       assert("id" in row)
@@ -50,7 +50,7 @@ describe("a row", () => {
     assert.deepStrictEqual([null, undefined, "", false, 0].map(deleted), [false, false, false, false, false])
   })
 
-  it("that holds one elsewhere is published as it is; only what is kept beside it goes without", () => {
+  it("with an unstorable text in another property is published unchanged, and that text is not stored separately", () => {
     for (const text of ["n\0", "n\ud800"]) {
       const row = parseRow(plain, { id: "a", remote_id: text, changed_at: text, name: text })
       assert("id" in row)

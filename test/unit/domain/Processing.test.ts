@@ -19,14 +19,14 @@ const processing = (options: Partial<ProcessingOptions>) =>
   make("ats.application", { remoteData: "drop", redact: {}, key: "k", ...options })
 
 describe("Processing", () => {
-  it("remote_data is dropped on the record and on embedded ones, its key stays", () => {
+  it("dropped remote_data is null on the record and on embedded records", () => {
     const dropped = defaultProcessing("ats.application").apply(application)
     assert.isNull(dropped["remote_data"])
     assert.isNull((dropped["candidate"] as JsonObject)["remote_data"])
     assert.deepStrictEqual(dropped["custom_fields"], application["custom_fields"])
   })
 
-  it("carried remote_data is published and makes no change alone, tracked it does", () => {
+  it("carried remote_data is published but is not a change alone, tracked remote_data is", () => {
     const other = { ...application, remote_data: { raw: 3 } }
     const carry = processing({ remoteData: "carry" })
     assert.deepStrictEqual(carry.apply(application)["remote_data"], { raw: 1 })
@@ -36,7 +36,7 @@ describe("Processing", () => {
     assert.deepStrictEqual(diff(track.shape, application, other).map((change) => change.path), ["/remote_data/raw"])
   })
 
-  it("redaction drops a path or replaces it by a keyed hash, through arrays, and leaves null alone", () => {
+  it("redaction drops a path or replaces its value by a keyed hash, also inside arrays, and keeps null", () => {
     const { apply } = processing({
       redact: {
         "/candidate/first_name": "drop",
@@ -56,7 +56,7 @@ describe("Processing", () => {
     assert.deepStrictEqual(apply(redacted), redacted, "processing again changes nothing")
   })
 
-  it("equal values have equal hashes, and another key gives others", () => {
+  it("equal values have equal hashes, and another key gives other hashes", () => {
     const redact = { "/candidate/first_name": "hash" } as const
     const hashOf = (key: string, name: string) => {
       const value = processing({ redact, key }).apply({ ...application, candidate: { id: "C", first_name: name } })
@@ -67,7 +67,7 @@ describe("Processing", () => {
     assert.notStrictEqual(hashOf("k", "Ada"), hashOf("other", "Ada"))
   })
 
-  it("V1: whatever decides what hashes mean is in the fingerprint", () => {
+  it("every rule that affects the hashes changes the fingerprint (V1)", () => {
     const fingerprints = [
       defaultProcessing("ats.application"),
       processing({ remoteData: "carry" }),

@@ -19,7 +19,7 @@ const Content = Schema.Struct({
 const plain = (content: typeof Content.Type): JsonObject => JSON.parse(JSON.stringify(content)) as JsonObject
 
 describe("Scope", () => {
-  it("C3: a path is named alike in all records, however their arrays are filled", () => {
+  it("a path has the same name in all records, whatever members their arrays have (C3)", () => {
     const before = { interviews: [{ id: "i1", title: "Talk" }, { id: "i2", title: "Test" }], "a/b": "x", n: { m: 1 } }
     const after = { interviews: [{ id: "i2", title: null }, { id: "i1", title: null }], "a/b": null, n: null }
     assert.deepStrictEqual(found(before, after), [
@@ -30,7 +30,7 @@ describe("Scope", () => {
     assert.deepStrictEqual(found(after, before).map(({ to }) => to), ["value", "value", "value"])
   })
 
-  it("an array that runs empty is switched, a member that comes or goes is not", () => {
+  it("an array that becomes empty is a scope change, an added or removed member is not", () => {
     const [one, two] = [{ id: "1", title: "x" }, { id: "2", title: "y" }]
     assert.deepStrictEqual(found({ interviews: [one, two] }, { interviews: [] }), [{
       path: "/interviews",
@@ -39,21 +39,21 @@ describe("Scope", () => {
     assert.deepStrictEqual(found({ interviews: [one, two] }, { interviews: [one] }), [])
   })
 
-  it("an empty array that gets its first members is told apart from a field that comes back", () => {
+  it("an empty array that gets its first members is distinguished from a field that comes back", () => {
     const interviews = [{ id: "1", title: "x" }]
     assert.deepStrictEqual(found({ interviews: [] }, { interviews }), [{ path: "/interviews", to: "members" }])
     assert.deepStrictEqual(found({ interviews: null }, { interviews }), [{ path: "/interviews", to: "value" }])
     assert.deepStrictEqual(found({}, { interviews }), [{ path: "/interviews", to: "value" }])
   })
 
-  it("what came back changed is shown", () => {
+  it("a value that comes back changed is a change", () => {
     assert.deepStrictEqual(keepPublished({ title: "x", n: 1 }, { title: "y", n: 2 }, ["/title"]), { title: "y", n: 2 })
     assert.deepStrictEqual(keepPublished({ title: "x", n: 1 }, { title: null, n: 2 }, ["/title"]), { title: "x", n: 2 })
     assert.deepStrictEqual(keepPublished({ n: 1 }, { title: "x", n: 2 }, ["/title"]), { n: 2 })
   })
 
   it.prop(
-    "C7: kept at all paths that were switched, none is, and nothing else is touched",
+    "keeping the published values at all scope change paths leaves no scope change and does not affect other values (C7)",
     [Content, Content],
     ([a, b]) => {
       const [before, after] = [plain(a), plain(b)]

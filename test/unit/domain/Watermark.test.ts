@@ -9,7 +9,7 @@ const answer = (serverTime: number | null, requestedAt = noon, duration = 200) =
 })
 
 describe("Watermark", () => {
-  it("W4: a client clock two minutes fast or slow never moves the watermark past the server's clock", () => {
+  it("a client clock that is two minutes off never moves the watermark past the server's clock (W4)", () => {
     for (const skew of [-120_000, 120_000]) {
       const first = estimateWatermark([], answer(noon, noon + skew))
       assert.isAtMost(first.watermark, noon - 1_000)
@@ -22,7 +22,7 @@ describe("Watermark", () => {
     }
   })
 
-  it("W4: a client clock that jumps during a run cannot carry the watermark along", () => {
+  it("a client clock that jumps during a run does not move the watermark (W4)", () => {
     const { clockOffsets } = estimateWatermark([], answer(noon))
     for (const jump of [-3_600_000, 3_600_000]) {
       assert.isAtMost(
@@ -32,19 +32,19 @@ describe("Watermark", () => {
     }
   })
 
-  it("W5: without a Date our own clock and the known offset stand in", () => {
+  it("without a Date the watermark comes from our clock and the known offset (W5)", () => {
     let offsets: ReadonlyArray<number> = []
     for (let i = 0; i < 5; i++) offsets = estimateWatermark(offsets, answer(noon + 90_000)).clockOffsets
-    const reading = estimateWatermark(offsets, answer(null, noon + 60_000))
-    assert.approximately(reading.watermark, noon + 150_000 - 1_200, 200)
+    const estimate = estimateWatermark(offsets, answer(null, noon + 60_000))
+    assert.approximately(estimate.watermark, noon + 150_000 - 1_200, 200)
   })
 
-  it("W5: a Date that a cache made 30 s old only costs overlap", () => {
+  it("a cached Date that is 30 s old only causes more overlap (W5)", () => {
     const { clockOffsets } = estimateWatermark([], answer(noon))
     assert.isAtMost(estimateWatermark(clockOffsets, answer(noon + 30_000, noon + 60_000)).watermark, noon + 60_000)
   })
 
-  it("W10: a Date a day ahead is refused as out of line, at the very first answer too", () => {
+  it("a Date that is a day ahead is recognized as skewed, also in the first response (W10)", () => {
     assert.isAtMost(estimateWatermark([], answer(noon + 86_400_000)).watermark, noon)
     const { clockOffsets } = estimateWatermark([], answer(noon))
     const mad = estimateWatermark(clockOffsets, answer(noon + 86_400_000 + 60_000, noon + 60_000))
@@ -52,24 +52,24 @@ describe("Watermark", () => {
     assert.isAtMost(mad.watermark, noon + 60_000)
   })
 
-  it("W5, W10: a first Date that is a day ahead is not believed when there is none afterwards, or a second such", () => {
+  it("a first Date that is a day ahead is not used if later responses have none, or a second one like it (W5, W10)", () => {
     const { clockOffsets } = estimateWatermark([], answer(noon + 86_400_000))
     assert.isAtMost(estimateWatermark(clockOffsets, answer(null, noon + 60_000)).watermark, noon + 60_000)
     assert.isAtMost(estimateWatermark(clockOffsets, answer(noon + 86_460_000, noon + 60_000)).watermark, noon + 60_000)
   })
 
-  it("W10: two Dates a day ahead among the first four do not become the known offset", () => {
+  it("two Dates a day ahead among the first four do not become the known offset (W10)", () => {
     let offsets: ReadonlyArray<number> = []
     for (const [minutes, wrong] of [[0, 0], [1, 86_400_000], [2, 86_400_000], [3, 0]] as const) {
       const now = noon + minutes * 60_000
-      const reading = estimateWatermark(offsets, answer(now + wrong, now))
-      assert.isAtMost(reading.watermark, now)
-      offsets = reading.clockOffsets
+      const estimate = estimateWatermark(offsets, answer(now + wrong, now))
+      assert.isAtMost(estimate.watermark, now)
+      offsets = estimate.clockOffsets
       assert.isAtMost(estimateWatermark(offsets, answer(null, now + 30_000)).watermark, now + 30_000)
     }
   })
 
-  it("one mad Date does not become the known offset", () => {
+  it("a single wrong Date does not become the known offset", () => {
     let offsets: ReadonlyArray<number> = []
     for (let i = 0; i < 5; i++) {
       offsets = estimateWatermark(offsets, answer(noon + i * 60_000, noon + i * 60_000)).clockOffsets
@@ -78,7 +78,7 @@ describe("Watermark", () => {
     assert.isAtMost(estimateWatermark(offsets, answer(null, noon + 360_000)).watermark, noon + 360_000)
   })
 
-  it("W9: offsets of time zones and a missing Z are read as the same instant", () => {
+  it("time zone offsets and a missing Z are parsed as the same instant (W9)", () => {
     for (
       const text of [
         "2026-03-29T01:30:00Z",

@@ -1,4 +1,4 @@
-/** What consumers decode is what the relay and the feed send. */
+/** Consumers decode the same events that the relay and the feed send. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { cloudEventTextOf, type LogEntry } from "../../../src/domain/ChangeEvent.ts"
@@ -32,7 +32,7 @@ const reasonOf = (decode: () => unknown): string => {
 }
 
 describe("rollcall/events", () => {
-  it("decodes what is sent to Kafka, and the same from the feed", () => {
+  it("a Kafka message and an entry of the feed decode to the same event", () => {
     const [message] = sent(hire)
     const event = Events.fromKafka(received(message!))
     assert.deepStrictEqual(event, Events.fromJson(cloudEventTextOf(identity, hire)))
@@ -62,7 +62,7 @@ describe("rollcall/events", () => {
     })
   })
 
-  it("tells models and kinds apart, as types do", () => {
+  it("an event is narrowed by model and kind", () => {
     const seen: Array<string | null | undefined> = []
     const see = (event: Events.Event) => {
       if (event.stub) {
@@ -87,7 +87,7 @@ describe("rollcall/events", () => {
     assert.deepStrictEqual(seen, ["PENDING", "Ada", "hired", undefined, "t1", null])
   })
 
-  it("K1: an event that was too large for Kafka says where it can be read whole", () => {
+  it("an event that was too large for Kafka has the path of the complete event (K1)", () => {
     const [message] = sent({ ...hire, after: JSON.stringify({ id: "a1", note: "x".repeat(10_000) }) }, 3_000)
     const event = Events.fromKafka(received(message!))
     assert.ok(event.stub)
@@ -99,7 +99,7 @@ describe("rollcall/events", () => {
     ])
   })
 
-  it("reads the headers of any client", () => {
+  it("headers are decoded in the form of any Kafka client", () => {
     const [message] = sent(hire)
     const { headers, value } = message!
     const whole = Events.fromKafka(received(message!))
@@ -110,7 +110,7 @@ describe("rollcall/events", () => {
     assert.deepStrictEqual(Events.fromKafka({ headers: lists, value }), whole)
   })
 
-  it("says what is no event, and never what stood there", () => {
+  it("an input that is not an event is rejected with a reason and without its content", () => {
     const [message, state] = sent(hire)
     const progress = progressMessage(identity, "rollcall.{model}", {
       integration: "greenhouse:acme",
@@ -159,7 +159,7 @@ describe("rollcall/events", () => {
     }
   })
 
-  it("takes what a later version adds", () => {
+  it("fields that a newer version adds are accepted", () => {
     const json: Record<string, unknown> = JSON.parse(cloudEventTextOf(identity, hire))
     const data = json["data"] as Record<string, unknown>
     const event = Events.fromJson({ ...json, tone: "new", data: { ...data, mood: "new" } })
@@ -174,23 +174,23 @@ describe("rollcall/events", () => {
   ].map((one) => Events.fromJson(cloudEventTextOf(identity, one))).filter((event) => !event.stub)
 
   it.prop(
-    "folds to one state, whatever comes twice or late",
+    "events that arrive twice or late fold to the same state",
     [Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: history.length - 1 })))],
     ([order]) => {
-      const [straight, crooked] = [new Events.CurrentRecords(), new Events.CurrentRecords()]
-      for (const event of history) straight.apply(event)
-      for (const index of order) crooked.apply(history[index]!)
-      for (const event of history.toReversed()) crooked.apply(event)
+      const [inOrder, disordered] = [new Events.CurrentRecords(), new Events.CurrentRecords()]
+      for (const event of history) inOrder.apply(event)
+      for (const index of order) disordered.apply(history[index]!)
+      for (const event of history.toReversed()) disordered.apply(event)
       for (let record = 0; record < 10; record++) {
         const get = (current: Events.CurrentRecords) => current.get("greenhouse:acme", "ats.tag", `r${record}`)
-        assert.deepStrictEqual(get(crooked), get(straight))
+        assert.deepStrictEqual(get(disordered), get(inOrder))
       }
-      assert.strictEqual([...straight.list("ats.tag")].length, 5)
-      assert.isFalse(straight.apply(history[0]!))
+      assert.strictEqual([...inOrder.list("ats.tag")].length, 5)
+      assert.isFalse(inOrder.apply(history[0]!))
     }
   )
 
-  it("X18: records of an earlier generation go when the later one is complete", () => {
+  it("records of an earlier generation are dropped when a later generation is complete (X18)", () => {
     const current = new Events.CurrentRecords()
     for (const event of history.slice(0, 10)) current.apply(event)
     current.apply(history.at(-1)!)

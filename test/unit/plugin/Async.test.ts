@@ -1,4 +1,4 @@
-/** Handlers as async functions: what compiles, and what their failures mean. */
+/** Handlers as async functions: their types, their failures, and calls that they do not await. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
@@ -53,7 +53,7 @@ const welcome = Plugin.make("welcome", { config })
   )
   .with({ values: { HRIS: "sandbox:people" } })
 
-/** Never run: it is enough that it compiles. */
+/** Never run: these cases are checked by the compiler. */
 export const refused = () => [
   Plugin.make("x")
     .on(
@@ -75,9 +75,9 @@ export const refused = () => [
         await Promise.resolve(config.nope)
       })
     ),
-  // @ts-expect-error a handler gives nothing back
+  // @ts-expect-error a handler returns no value
   Plugin.make("x").on("ats.tag.created", {}, Plugin.async(async () => 1)),
-  // @ts-expect-error it is asynchronous
+  // @ts-expect-error the function must be asynchronous
   Plugin.make("x").on("ats.tag.created", {}, Plugin.async(() => {}))
 ]
 
@@ -94,7 +94,7 @@ const failing = (thrown: unknown) =>
   )
 
 describe("a handler as an async function", () => {
-  it("has the same capabilities, and dies at the same moments without doing anything twice", async () => {
+  it("has the same capabilities as an Effect handler, and a crash at any point repeats no write", async () => {
     const http = [{ status: 429 }, "unreachable", { status: 200 }] as const
     const run = await Testing.make(welcome, { http }).deliver(hired)
     assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 3]])
@@ -108,7 +108,7 @@ describe("a handler as an async function", () => {
     ])
 
     const crashes = await Testing.make(welcome, { http: () => ({ status: 200 }) }).crashes(hired)
-    assert.include(crashes.map(({ at }) => at), "POST https://hooks.example/in: answered, nothing done with it")
+    assert.include(crashes.map(({ at }) => at), "POST https://hooks.example/in: answered, response not processed")
     for (const { at, result } of crashes) {
       for (const name of ["createEmployee", "addTag"]) {
         assert.isAtMost(result.writes.filter(({ write }) => write === name).length, 1, `${name}: ${at}`)
@@ -116,7 +116,7 @@ describe("a handler as an async function", () => {
     }
   })
 
-  it("a write inside a step belongs to the step: it is known to each attempt under the step's name", async () => {
+  it("a write inside a step is keyed by the step, so an equal write outside the step is sent separately", async () => {
     const plugin = Plugin.make("nested").on(
       "ats.tag.created",
       {},
@@ -133,7 +133,7 @@ describe("a handler as an async function", () => {
     }
   })
 
-  it("means what it throws: three ways to fail, anything else is a defect", async () => {
+  it("fails with the failure that it throws, and any other thrown value is a defect", async () => {
     const failureOf = async (thrown: unknown) => {
       const { deliveries, failure } = await Testing.make(failing(thrown)).deliver(tag)
       return [failure?._tag, deliveries[0]?.attempts]
@@ -144,7 +144,7 @@ describe("a handler as an async function", () => {
     assert.deepStrictEqual((await failureOf(Plugin.RateLimited.after("1 second")))[0], "RateLimited")
   })
 
-  it("catches what a capability fails with", async () => {
+  it("can catch the failure of a capability", async () => {
     const seen: Array<string> = []
     const plugin = Plugin.make("catching").on(
       "ats.tag.created",
@@ -163,8 +163,8 @@ describe("a handler as an async function", () => {
     assert.deepStrictEqual([failure, seen], [null, ["EmployeeAlreadyExists"]])
   })
 
-  it("X16: after its time is up nothing is done in its name any more, and it is told", async () => {
-    const told: Array<boolean> = []
+  it("after its timeout its signal is aborted, and its capabilities do nothing (X16)", async () => {
+    const aborted: Array<boolean> = []
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -174,7 +174,7 @@ describe("a handler as an async function", () => {
       { timeout: "10 seconds", attempts: 1 },
       Plugin.async(async (event, { api, signal }) => {
         await held
-        told.push(signal.aborted)
+        aborted.push(signal.aborted)
         await api.addTag(event.recordId, { tag: { name: "x" } })
       })
     )
@@ -183,18 +183,18 @@ describe("a handler as an async function", () => {
     release()
     await held
     await Promise.resolve()
-    assert.deepStrictEqual([failure?._tag, writes.length, told], ["Transient", 0, [true]])
+    assert.deepStrictEqual([failure?._tag, writes.length, aborted], ["Transient", 0, [true]])
   })
 })
 
-describe("what an async function calls and does not await", () => {
+describe("a call that an async function does not await", () => {
   type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.tag.created">, {}>>[0]
   const plugin = (handle: Handle, options = {}) =>
     Plugin.make("hasty").on("ats.tag.created", { attempts: 2, ...options }, Plugin.async(handle))
   const refused = { faults: [{ on: "addTag", fail: "Forbidden", times: 9 }] } as const
   const tagged = { tag: { name: "x" } }
 
-  it("is waited for, and what it goes on to call too   (L22)", async () => {
+  it("is waited for, including the calls that follow it (L22)", async () => {
     const run = await Testing.make(plugin(async ({ recordId }, { api }) => {
       void (async () => {
         await api.addTag(recordId, tagged)
@@ -205,7 +205,7 @@ describe("what an async function calls and does not await", () => {
     assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 1]])
   })
 
-  it("fails the attempt as it fails itself, and says that it was not awaited   (L22)", async () => {
+  it("fails the attempt with its own failure, and the message says that it was not awaited (L22)", async () => {
     const { failure } = await Testing.make(
       plugin(async ({ recordId }, { api }) => void api.addTag(recordId, tagged)),
       refused
@@ -215,7 +215,7 @@ describe("what an async function calls and does not await", () => {
     assert.match(failure.message, /^api\.addTag failed, and its promise was not awaited: /)
   })
 
-  it("fails the attempt too if it failed before the handler was done   (L22)", async () => {
+  it("fails the attempt if it failed before the handler ended (L22)", async () => {
     const { failure } = await Testing.make(
       plugin(async ({ recordId }, { api }) => {
         void api.addTag(recordId, tagged)
@@ -227,7 +227,7 @@ describe("what an async function calls and does not await", () => {
     assert.strictEqual(failure?._tag, "Permanent")
   })
 
-  it("of a step leaves the step undone   (L22)", async () => {
+  it("fails the step that made it, so the step has no result (L22)", async () => {
     const { failure, journal } = await Testing.make(
       plugin(async ({ recordId }, { api, journal }) => {
         await journal.once("step", async () => void api.addTag(recordId, tagged))
@@ -238,7 +238,7 @@ describe("what an async function calls and does not await", () => {
     assert.deepStrictEqual(journal, [])
   })
 
-  it("is a defect where it threw something else, and names what was called   (L22)", async () => {
+  it("is a defect that names the call if it threw another error (L22)", async () => {
     const { failure } = await Testing.make(plugin(async (_, { journal }) => {
       void journal.once("step", () => Promise.reject(new TypeError("oops")))
     })).deliver(tag)
@@ -249,7 +249,7 @@ describe("what an async function calls and does not await", () => {
     )
   })
 
-  it("is the handler's own business where it awaits late, or catches   (L22)", async () => {
+  it("does not fail the attempt if the handler awaits it late or catches its failure (L22)", async () => {
     const seen: Array<string> = []
     const { failure } = await Testing.make(
       plugin(async ({ recordId }, { api }) => {
@@ -269,7 +269,7 @@ describe("what an async function calls and does not await", () => {
     assert.deepStrictEqual([failure, seen.toSorted()], [null, ["caught", "late"]])
   })
 
-  it("does not hide what the handler itself failed with, and is waited for then too   (L22)", async () => {
+  it("is waited for if the handler itself fails, and does not hide the handler's failure (L22)", async () => {
     const { failure, writes } = await Testing.make(plugin(async ({ recordId }, { api }) => {
       void api.addTag(recordId, tagged)
       throw new Plugin.Permanent({ message: "its own" })

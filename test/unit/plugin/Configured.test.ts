@@ -22,7 +22,7 @@ const given = (variables: Record<string, string>) =>
 const integration = (id: string) => ({ id }) as Integration
 
 describe("a plugin's configuration", () => {
-  it.effect("a value of the integration counts before one for all, that one before the environment", () =>
+  it.effect("values of the integration precede those of the plugin, which precede the environment", () =>
     Effect.gen(function*() {
       const used = plugin.with({
         values: { GREETING: "good day", TEAM: { SIZE: 5 } },
@@ -37,7 +37,7 @@ describe("a plugin's configuration", () => {
       assert.strictEqual((yield* configurationOf(plugin, "lever:acme")).team, 3)
     }).pipe(given(environment)))
 
-  it("is on everywhere, unless it is told where", () => {
+  it("a plugin is on in all integrations unless its settings name some", () => {
     assert.isTrue(isEnabledIn(plugin, "greenhouse:acme"))
     const some = plugin.with({ others: false, integrations: { "greenhouse:acme": true, "lever:acme": { values: {} } } })
     assert.deepStrictEqual(["greenhouse:acme", "lever:acme", "bob:acme"].map((id) => isEnabledIn(some, id)), [
@@ -48,7 +48,7 @@ describe("a plugin's configuration", () => {
     assert.isFalse(isEnabledIn(plugin.with({ integrations: { "bob:acme": false } }), "bob:acme"))
   })
 
-  it.effect("what is missing is a fault for each integration in which it is on, before anything runs", () =>
+  it.effect("a missing value is reported at start for each integration in which the plugin is on", () =>
     Effect.gen(function*() {
       const plugins = [plugin.with({ integrations: { "bob:acme": false } })]
       const integrations = ["greenhouse:acme", "lever:acme", "bob:acme"].map(integration)
@@ -61,7 +61,7 @@ describe("a plugin's configuration", () => {
       assert.include(faults[0]?.hint, "with({ … })")
     }).pipe(given({ TOKEN: "hush-hush", TEAM_SIZE: "3" })))
 
-  it.effect("I11: a value that is wrong is not repeated", () =>
+  it.effect("the message about an invalid value does not contain the value (I11)", () =>
     Effect.gen(function*() {
       const picky = Plugin.make("picky", {
         config: EffectConfig.all([EffectConfig.Port("TOKEN")])

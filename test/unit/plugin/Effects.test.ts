@@ -1,4 +1,4 @@
-/** The kit's world and the contract's table of writes say the same. */
+/** The effects of writes in the test environment agree with the contract and its table of writes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { readFileSync } from "node:fs"
@@ -11,8 +11,8 @@ import { writeExamples } from "../api/Examples.ts"
 const integration = "sandbox:test"
 const application = recordKey(integration, "ats.application", "a1")
 
-/** A world in which every write has something to write to. */
-const world = (): ApiRecords => {
+/** Records that every write can be applied to. */
+const recordsForWrites = (): ApiRecords => {
   const { application_id } = writeExamples.updateInterview.params
   const { interview_id } = writeExamples.updateInterview.body
   const { staffing_entity_id } = writeExamples.expectSkill.params
@@ -27,45 +27,50 @@ const world = (): ApiRecords => {
   return records
 }
 
-const done = (write: WriteName, shown: ApiRecords) => {
+const done = (write: WriteName, records: ApiRecords) => {
   const { body, params } = writeExamples[write]
   const [id = ""] = Object.values<string>(params)
-  return applyWrite(shown, { integration, write, id, body: JSON.parse(JSON.stringify(body)) }, "made-1")
+  return applyWrite(records, { integration, write, id, body: JSON.parse(JSON.stringify(body)) }, "made-1")
 }
 
-describe("the kit's world", () => {
+describe("writes in the test environment", () => {
   for (const write of writeNames) {
-    it(`${write} answers what the contract says, and shows where the table of writes says`, () => {
-      const shown = world()
-      if (write === "addTag") done("removeTag", shown)
-      const before = JSON.stringify([...shown])
-      const data = done(write, shown)
+    it(`${write} returns data as in the contract, and is visible where the table of writes says`, () => {
+      const records = recordsForWrites()
+      if (write === "addTag") done("removeTag", records)
+      const before = JSON.stringify([...records])
+      const data = done(write, records)
       assert.isTrue(Schema.is(writeSchemas[write].data as Schema.Codec<unknown, unknown>)(data))
-      assert.strictEqual(JSON.stringify([...shown]) !== before, writes[write].visibleIn !== null)
-      for (const [at, record] of shown) {
+      assert.strictEqual(JSON.stringify([...records]) !== before, writes[write].visibleIn !== null)
+      for (const [at, record] of records) {
         const [, model]: [string, keyof typeof recordSchemas] = JSON.parse(at)
         const schema: Schema.Codec<unknown, unknown> | undefined = recordSchemas[model]
         if (schema !== undefined) assert.isTrue(Schema.is(schema)(record), at)
       }
       if (writes[write].resendPolicy === "safe" && writes[write].visibleIn !== null) {
-        const once = JSON.stringify([...shown])
-        done(write, shown)
-        assert.strictEqual(JSON.stringify([...shown]), once)
+        const once = JSON.stringify([...records])
+        done(write, records)
+        assert.strictEqual(JSON.stringify([...records]), once)
       }
     })
   }
 })
 
 describe("docs/plugins/guide.md", () => {
-  it("L5: classes every write as the table of writes does", () => {
+  it("gives every write the same resend policy as the table of writes (L5)", () => {
     const guide = readFileSync(new URL("../../../docs/plugins/guide.md", import.meta.url), "utf8")
-    const [, section = ""] = /^## When nobody knows\n(.*?)^## /ms.exec(guide) ?? []
+    const [, section = ""] = /^## Unknown outcomes\n(.*?)^## /ms.exec(guide) ?? []
     const rows = section.split("\n").filter((line) => line.startsWith("| `"))
-    const said = { safe: /sends it again: /, look: /sends it again if not/, find: /looks for it/, never: /^ stops/ }
+    const phrases = {
+      safe: /sends it again: /,
+      look: /sends it again if not/,
+      find: /looks for the application/,
+      never: /^ stops/
+    }
     const found = rows.flatMap((row) => {
-      const [, names = "", what = ""] = row.split("|")
-      const repeat = Object.entries(said).find(([, says]) => says.test(what))?.[0]
-      return [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `${name}: ${repeat}`)
+      const [, names = "", action = ""] = row.split("|")
+      const policy = Object.entries(phrases).find(([, phrase]) => phrase.test(action))?.[0]
+      return [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `${name}: ${policy}`)
     })
     assert.sameMembers(found, writeNames.map((name) => `${name}: ${writes[name].resendPolicy}`))
   })

@@ -1,4 +1,4 @@
-/** What compiles is part of the promise: each line marked as an error must be one. */
+/** The types of the plugin API: each line that is marked as a compile error must be one. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -51,7 +51,7 @@ const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmploy
     })
   )
 
-/** As it is written: `Plugin.async` is needed only where the types of the capabilities are. */
+/** Async functions without `Plugin.async`, which is needed only for the types of the capabilities. */
 export const plain = Plugin.make("plain", { config })
   .on("ats.application.hired", {}, async (event) => {
     const name: "hired" | "declined" | "stage_changed" = event.transition.name
@@ -69,7 +69,7 @@ const needsFiles: Effect.Effect<void, never, FileSystem.FileSystem> = Effect.gen
   yield* FileSystem.FileSystem
 })
 
-/** Never run: it is enough that it compiles. */
+/** Never run: these cases are checked by the compiler. */
 export const refused = () => [
   Plugin.make("x", { config })
     // @ts-expect-error unclassified error
@@ -84,7 +84,7 @@ export const refused = () => [
     // @ts-expect-error a tag has no such transition
     .on("ats.tag.hired", {}, () => Effect.void),
   Plugin.make("x", { config })
-    // @ts-expect-error a handler of several triggers is named
+    // @ts-expect-error a handler of several triggers needs a name
     .onAny(["ats.tag.created", "ats.tag.deleted"], {}, () => Effect.void),
   Plugin.make("x", { config })
     .on("ats.tag.deleted", {}, (event) => {
@@ -93,13 +93,13 @@ export const refused = () => [
       return Effect.void
     }),
   Plugin.make("x", { config })
-    // @ts-expect-error a handler gives nothing back
+    // @ts-expect-error a handler returns no value
     .on("ats.tag.created", {}, async () => 1),
   Plugin.make("x", { config })
-    // @ts-expect-error a handler is an async function or gives an Effect
+    // @ts-expect-error a handler is an async function or returns an Effect
     .on("ats.tag.created", {}, () => {}),
   Plugin.make("x", { config })
-    // @ts-expect-error a capability the runtime does not hand out
+    // @ts-expect-error a service that is not a capability
     .on("ats.tag.created", {}, () => needsFiles),
   Plugin.make("x")
     .on("ats.application.hired", {}, (event) =>
@@ -107,16 +107,16 @@ export const refused = () => [
         const api = yield* Plugin.Api
         // @ts-expect-error a write takes its body
         yield* api.addTag(event.recordId)
-        // @ts-expect-error only the form's write takes a form
+        // @ts-expect-error only createEmployee takes a form
         yield* api.addTag(event.recordId, { name: "x" }, { form: { properties: {} } })
         const { transition } = event
-        // @ts-expect-error it is one of the model's transitions
+        // @ts-expect-error the name is one of the model's transitions
         void (transition.name === "opened")
       }))
 ]
 
 describe("a plugin as a value", () => {
-  it("says what it handles and needs without running anything", () => {
+  it("names its handlers and needs without running anything", () => {
     assert.deepStrictEqual(welcome.handlers.map(({ name, activation }) => [name, activation._tag]), [
       ["ats.application.hired", "Event"],
       ["hris.performance_review.updated", "Event"],
@@ -132,7 +132,7 @@ describe("a plugin as a value", () => {
     })
   })
 
-  it("is used in different ways without being changed", () => {
+  it("is not changed by `with`", () => {
     const used = welcome.with({ others: false, integrations: { "greenhouse:acme": true } })
     assert.deepStrictEqual([welcome.settings, used.settings.others], [{}, false])
     assert.strictEqual(used.handlers, welcome.handlers)

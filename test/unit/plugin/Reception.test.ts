@@ -1,4 +1,4 @@
-/** Which handlers receive an event, and by which of their triggers. */
+/** Matching of events to handlers and their triggers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
@@ -29,7 +29,7 @@ const seenBy = async (
 }
 
 describe("a handler of several triggers", () => {
-  it("receives an event once, by the first of them that matches, in the order of its record", async () => {
+  it("receives each event once, for the first trigger that matches, in order per record", async () => {
     const updated = ["updated", true]
     const deleted = ["deleted", false]
     const all = ["ats.application.deleted", "ats.application.hired", "ats.application.updated"] as const
@@ -38,13 +38,13 @@ describe("a handler of several triggers", () => {
     assert.deepStrictEqual(await seenBy(["ats.application.hired"]), ["hired"])
   })
 
-  it("is narrowed by property where it is updates that it receives", async () => {
+  it("applies the `changed` option only to updates", async () => {
     const triggers = ["ats.application.updated", "ats.application.deleted"] as const
     assert.deepStrictEqual(await seenBy(triggers, ["job_id"]), [["updated", true], ["deleted", false]])
     assert.deepStrictEqual(await seenBy(triggers, ["outcome"]), [["updated", true], ["deleted", false]])
   })
 
-  it("needs one", () => {
+  it("needs at least one trigger", () => {
     const { issues } = Plugin.make("none").onAny([], { as: "all" }, () => Effect.void)
     assert.match(issues[0]?.message ?? "", /"all" has no triggers/)
   })

@@ -1,4 +1,4 @@
-/** What an answer means for what happens next. */
+/** The failure that follows from each HTTP response. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -18,8 +18,8 @@ const answering = (status: number, headers: Record<string, string> = {}) =>
 const silent = HttpClient.make((request) =>
   Effect.fail(new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request }) }))
 )
-const sent = (client: HttpClient.HttpClient, isFine?: (status: number) => boolean) =>
-  send(HttpClientRequest.post(url), isFine).pipe(Effect.provideService(HttpClient.HttpClient, client))
+const sent = (client: HttpClient.HttpClient, isAccepted?: (status: number) => boolean) =>
+  send(HttpClientRequest.post(url), isAccepted).pipe(Effect.provideService(HttpClient.HttpClient, client))
 
 const waitOf = (headers: Record<string, string>, status = 429) =>
   Effect.map(
@@ -28,13 +28,13 @@ const waitOf = (headers: Record<string, string>, status = 429) =>
   )
 
 describe("send", () => {
-  it.effect("gives the answer that is fine, 2xx unless told", () =>
+  it.effect("returns a response with an accepted status, by default 2xx", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* sent(answering(204))).status, 204)
       assert.strictEqual((yield* sent(answering(404), (status) => status === 404)).status, 404)
     }))
 
-  it.effect("is to be tried again after whatever may pass, redirects and silence too", () =>
+  it.effect("fails as Transient after other statuses, redirects and missing responses", () =>
     Effect.gen(function*() {
       for (const status of [301, 400, 404, 500, 502, 503]) {
         const failure = yield* Effect.flip(sent(answering(status)))
@@ -43,12 +43,12 @@ describe("send", () => {
       assert.propertyVal(yield* Effect.flip(sent(silent)), "_tag", "Transient")
     }))
 
-  it.effect("is over after 410", () =>
+  it.effect("fails as Permanent after status 410", () =>
     Effect.gen(function*() {
       assert.propertyVal(yield* Effect.flip(sent(answering(410))), "_tag", "Permanent")
     }))
 
-  it.effect("R1: waits as long as it is told, at most a day, and a minute where it is not", () =>
+  it.effect("waits as long as Retry-After says, at most a day, and a minute without it (R1)", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(Date.parse("2026-03-01T12:00:00Z"))
       assert.strictEqual(yield* waitOf({ "retry-after": "7" }), 7)
@@ -62,7 +62,7 @@ describe("send", () => {
       assert.strictEqual(yield* waitOf({}, 503), "Transient")
     }))
 
-  it.effect("repeats no more of an address than the host   (I11)", () =>
+  it.effect("names only the host of the URL in a failure (I11)", () =>
     Effect.gen(function*() {
       for (const client of [silent, answering(500), answering(410)]) {
         assert.notInclude(JSON.stringify(yield* Effect.flip(sent(client))), "secret")

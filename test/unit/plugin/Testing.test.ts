@@ -1,4 +1,4 @@
-/** The test kit, by plugins that do right and plugins that do wrong. */
+/** The test kit, used with correct and with faulty plugins. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
@@ -11,7 +11,7 @@ import * as Testing from "../../../src/testing/Testing.ts"
 const Employee = Schema.Struct({ id: Schema.String })
 const config = Config.all({ hris: Config.String("HRIS") })
 
-/** Creates an employee once for ever, links it, tags the candidate. */
+/** Creates one employee per application, links it, and tags the candidate. */
 const welcome = Plugin.make("welcome", { config }).on(
   "ats.application.hired",
   {},
@@ -28,21 +28,21 @@ const welcome = Plugin.make("welcome", { config }).on(
   })
 ).with({ values: { HRIS: "sandbox:people" } })
 
-/** Never run: it is enough that it compiles. */
+/** Never run: these cases are checked by the compiler. */
 export const refused = () => [
   // @ts-expect-error a delete has no content after
   Testing.event("ats.tag.deleted", { after: { name: "x" } }),
   // @ts-expect-error a tag has no such property
   Testing.event("ats.tag.created", { after: { outcome: "HIRED" } }),
-  // @ts-expect-error what was there before an update has to be said
+  // @ts-expect-error an update needs `before`
   Testing.event("ats.tag.updated", { after: { name: "x" } }),
   // @ts-expect-error a tag has no such transition
   Testing.event("ats.tag.hired", {}),
   // @ts-expect-error a skill has no such property
   Testing.record("hris.skill", { outcome: "HIRED" }),
-  // @ts-expect-error no call of the API
+  // @ts-expect-error the API has no such call
   Testing.make(welcome, { faults: [{ on: "addTags", fail: "Transient" }] }),
-  // @ts-expect-error the API refuses nothing in this way
+  // @ts-expect-error the API has no such refusal
   Testing.make(welcome, { faults: [{ on: "addTag", fail: "Nope" }] })
 ]
 
@@ -51,7 +51,7 @@ const candidate = Testing.record("ats.candidate", { id: "c1" })
 const namesOf = (run: Testing.Result) => run.writes.map(({ write }) => write)
 
 describe("rollcall/testing", () => {
-  it("delivers an event and shows what was written, where", async () => {
+  it("delivers an event, and returns its writes with their integrations", async () => {
     const testing = Testing.make(welcome, { records: [candidate] })
     const run = await testing.deliver(hired)
     assert.deepStrictEqual(run.deliveries, [
@@ -70,11 +70,11 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(run.journal, [
       { handler: "ats.application.hired", step: "employee", result: { id: "createEmployee-1" } }
     ])
-    // a candidate has no list of its own: it is shown by its applications
+    // a candidate has no list of its own: the API returns it in its applications
     assert.deepStrictEqual(testing.live("ats.application", "a1")?.candidate?.tags?.map(({ name }) => name), ["hired"])
   })
 
-  it("T1: what is once per record is done once, however often the record is hired", async () => {
+  it("runs a step once per record, however often the record is hired (T1)", async () => {
     const testing = Testing.make(welcome)
     await testing.deliver(hired)
     const again = await testing.deliver(
@@ -85,20 +85,20 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual([replayed.failure, namesOf(replayed)], [null, []])
   })
 
-  it("L5: dies at every moment in turn, and nothing is done twice", async () => {
+  it("crashes at each point in turn, and repeats no write (L5)", async () => {
     const crashes = await Testing.make(welcome).crashes(hired)
     assert.deepStrictEqual(crashes.map(({ at }) => at), [
       'step "employee": about to run',
       "createEmployee: about to be sent",
-      "createEmployee: done, its answer not kept",
+      "createEmployee: done, response not recorded",
       "createEmployee: done",
-      'step "employee": done, its result not kept',
+      'step "employee": done, result not recorded',
       'step "employee": done',
       "addResultLink: about to be sent",
-      "addResultLink: done, its answer not kept",
+      "addResultLink: done, response not recorded",
       "addResultLink: done",
       "addTag: about to be sent",
-      "addTag: done, its answer not kept",
+      "addTag: done, response not recorded",
       "addTag: done"
     ])
     for (const { at, result } of crashes) {
@@ -111,7 +111,7 @@ describe("rollcall/testing", () => {
     }
   })
 
-  it("sees a double write: one that is declared repeatable and is not", async () => {
+  it("shows a write twice if it is wrongly declared repeatable", async () => {
     const careless = Plugin.make("careless").on(
       "ats.tag.created",
       {},
@@ -124,7 +124,7 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(crashes.map(({ result }) => result.writes.length), [1, 2, 1])
   })
 
-  it("fails calls as the test says, and tries again by the service's rules in virtual time", async () => {
+  it("fails calls as set by the test, and retries by the rules of the service in virtual time", async () => {
     const seen: Array<number> = []
     const plugin = Plugin.make("tags").on(
       "ats.tag.created",
@@ -153,7 +153,7 @@ describe("rollcall/testing", () => {
     )
   })
 
-  it("refuses a write that would be refused, and says every fault", async () => {
+  it("rejects an invalid write with all its faults", async () => {
     const plugin = Plugin.make("invalid").on(
       "ats.tag.created",
       {},
@@ -173,7 +173,7 @@ describe("rollcall/testing", () => {
     ])
   })
 
-  it("who tries again within the handler does not write twice", async () => {
+  it("a retry inside the handler does not repeat a write", async () => {
     const plugin = Plugin.make("impatient").on(
       "ats.tag.created",
       {},
@@ -187,7 +187,7 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual([deliveries[0]?.attempts, writes.length], [1, 1])
   })
 
-  it("answers HTTP requests and shows them", async () => {
+  it("answers HTTP requests, and returns them", async () => {
     const plugin = Plugin.make("hook").on(
       "ats.tag.created",
       { retry: { first: "10 minutes" } },
@@ -212,7 +212,7 @@ describe("rollcall/testing", () => {
     })
   })
 
-  it("ends what takes too long in virtual time, and a handler that waits for nothing", async () => {
+  it("ends an attempt that exceeds its timeout in virtual time", async () => {
     const plugin = Plugin.make("slow")
       .on("ats.tag.created", { timeout: "10 seconds", attempts: 2 }, () => Effect.sleep("1 hour"))
       .on("ats.tag.updated", {}, () => Effect.sleep(Duration.seconds(29)))
@@ -224,7 +224,7 @@ describe("rollcall/testing", () => {
     assert.strictEqual((await testing.deliver(updated)).failure, null)
   })
 
-  it("X16: what still runs of an attempt that is over does nothing more", async () => {
+  it("code of an attempt that has ended has no further effect (X16)", async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -247,7 +247,7 @@ describe("rollcall/testing", () => {
     assert.strictEqual(testing.live("ats.application", "a1")?.candidate, undefined)
   })
 
-  it("a defect is told as one; later events of the record are parked, of others not", async () => {
+  it("reports a defect; later events of the same record are parked, those of other records are not", async () => {
     const plugin = Plugin.make("faulty").on("ats.tag.updated", {}, ({ recordId }) => {
       if (recordId === "bad") throw new Error("oops")
       return Effect.void
@@ -258,7 +258,7 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual([failure?._tag, failure?.message], ["Defect", "oops"])
   })
 
-  it("L7: a batch is halved down to the event that is to blame", async () => {
+  it("a failed batch is halved until the failing event is alone (L7)", async () => {
     const sizes: Array<number> = []
     const plugin = Plugin.make("batches").batch("ats.tag.created", { size: 4, within: "1 minute" }, (events) => {
       sizes.push(events.length)
@@ -270,7 +270,7 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead", "done", "done"])
   })
 
-  it("events that are delivered again, in other batches, repeat no step and no write (L4)", async () => {
+  it("events that are delivered again in other batches repeat no step and no write (L4)", async () => {
     const steps: Array<string> = []
     const plugin = Plugin.make("batches").batch(
       "ats.application.hired",
@@ -294,7 +294,7 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(steps, ["a", "b", "a b", "c", "c"])
   })
 
-  it("L7: what a batch has done its halves do not do again", async () => {
+  it("the halves of a failed batch do not repeat its writes (L7)", async () => {
     const plugin = Plugin.make("batches").batch(
       "ats.tag.created",
       { size: 3, within: "1 minute" },
@@ -312,7 +312,7 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead"])
   })
 
-  it("L8: a tick spans what happened since the last one", async () => {
+  it("a tick covers the events since the previous one (L8)", async () => {
     const plugin = Plugin.make("digests").every(
       "1 day",
       { as: "digest" },
@@ -328,21 +328,21 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: "])
   })
 
-  it("L6: a tick does its steps once in each integration", async () => {
-    const told: Array<string> = []
+  it("a tick runs its steps once in each integration (L6)", async () => {
+    const integrations: Array<string> = []
     const plugin = Plugin.make("digests").every(
       "1 day",
       { as: "digest" },
       ({ integration }) =>
-        Effect.asVoid(Plugin.Journal.once("tell", Schema.Number, Effect.sync(() => told.push(integration))))
+        Effect.asVoid(Plugin.Journal.once("tell", Schema.Number, Effect.sync(() => integrations.push(integration))))
     )
     const testing = Testing.make(plugin)
     await testing.tick("digest", "sandbox:a")
     await testing.tick("digest", "sandbox:b")
-    assert.deepStrictEqual(told, ["sandbox:a", "sandbox:b"])
+    assert.deepStrictEqual(integrations, ["sandbox:a", "sandbox:b"])
   })
 
-  it("L5: a tick dies at every moment too", async () => {
+  it("a tick can crash at every point too (L5)", async () => {
     const plugin = Plugin.make("digests").every(
       "1 day",
       { as: "digest" },
@@ -361,13 +361,13 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(crashes.map(({ at, result }) => [at, result.requests.length, result.failure?._tag]), [
       ['step "send": about to run', 0, "Permanent"],
       ["POST https://chat.example/test-1-0: about to be sent", 0, "Permanent"],
-      ["POST https://chat.example/test-1-0: answered, nothing done with it", 1, "Permanent"],
-      ['step "send": done, its result not kept', 1, "Permanent"],
+      ["POST https://chat.example/test-1-0: answered, response not processed", 1, "Permanent"],
+      ['step "send": done, result not recorded', 1, "Permanent"],
       ['step "send": done', 1, undefined]
     ])
   })
 
-  it("a handler receives what the service would give it: kinds, transitions, properties, origins, its own echo", async () => {
+  it("a handler receives events by kind, transition, property, origin and echo, as in the service", async () => {
     const seen: Array<string> = []
     const see = (what: string) => () => Effect.sync(() => void seen.push(what))
     const plugin = Plugin.make("all")
@@ -403,17 +403,17 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { cause })), [])
   })
 
-  it("refuses an event that is not what its trigger says", () => {
+  it("rejects an event whose contents do not match its trigger", () => {
     assert.throws(
       () => Testing.event("ats.application.stage_changed", { after: { current_stage_id: "s2" } }),
-      /no ats.application.stage_changed: say what current_stage_id was/
+      /are not a ats.application.stage_changed: set current_stage_id in "before"/
     )
-    assert.throws(() => Testing.event("ats.tag.updated", { before: {}, after: { name: "x" } }), /say the same/)
+    assert.throws(() => Testing.event("ats.tag.updated", { before: {}, after: { name: "x" } }), /are equal/)
     const rated = Testing.event("hris.performance_review.rated", { after: { summary_rating: { value: "good" } } })
     assert.deepStrictEqual([rated.transition, rated.kind], [{ name: "rated", from: null, to: "good" }, "updated"])
   })
 
-  it("names the configuration that is missing", async () => {
+  it("names a missing configuration value", async () => {
     const error: unknown = await Testing.make(welcome.with({ values: {} })).deliver(hired).catch((error) => error)
     assert.match(String(error), /HRIS/)
   })

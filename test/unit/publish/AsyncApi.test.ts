@@ -25,20 +25,20 @@ const valueAt = (pointer: string): unknown =>
   )
 
 describe("the AsyncAPI document", () => {
-  it("has a topic of events and one of state for each model, and progress", () => {
+  it("has an event topic and a state topic for each model, and the progress topic", () => {
     assert.strictEqual(Object.keys(document.channels).length, 2 * modelNames.length + 1)
     assert.strictEqual(document.channels["ats.tag"]?.address, "hr.{integration}.ats.tag")
     assert.strictEqual(document.channels["ats.tag.state"]?.address, "hr.{integration}.ats.tag.state")
     assert.strictEqual(document.channels["progress"]?.address, "hr._.progress")
   })
 
-  it("refers only to what is in it", () => {
+  it("contains the target of each of its references", () => {
     const refs = refsOf(document)
     assert.isAbove(refs.length, 3 * modelNames.length)
     for (const ref of refs) assert.isDefined(valueAt(ref), ref)
   })
 
-  it("describes progress as it is published", () => {
+  it("describes progress messages as they are published", () => {
     const ajv = new Ajv2020({ strict: false })
     addFormats.default(ajv)
     const valid = ajv.compile(progressSchema)

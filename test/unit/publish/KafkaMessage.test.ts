@@ -26,7 +26,7 @@ const toMessage = ({ key, sizeBytes, topic }: typeof Message.Type): KafkaMessage
 })
 
 describe("KafkaMessage", () => {
-  it("a topic is the template with model and integration filled in", () => {
+  it("a topic's name is the template with model and integration filled in", () => {
     const stream = { integration: "greenhouse:acme", model } as const
     assert.strictEqual(topicOf("rollcall.{model}", stream), "rollcall.ats.tag")
     assert.strictEqual(topicOf("{integration}.{model}", stream), "greenhouse_3aacme.ats.tag")
@@ -35,17 +35,17 @@ describe("KafkaMessage", () => {
   })
 
   it.prop(
-    "no two integrations share a topic, and every topic's name is one that Kafka takes",
+    "no two integrations share a topic, and every topic has a name that Kafka accepts",
     [Schema.NonEmptyString, Schema.NonEmptyString],
     ([one, other]) => {
       const [first, second] = [one, other].map((integration) => topicOf("{integration}", { integration, model }))
       assert.match(first ?? "", /^[A-Za-z0-9._-]+$/)
-      // Lone surrogates are no text: they have no UTF-8 form of their own.
+      // Lone surrogates have no UTF-8 encoding of their own.
       if (one.isWellFormed() && other.isWellFormed()) assert.strictEqual(first === second, one === other)
     }
   )
 
-  it("the progress topic and the relay's own are named by the template, and differ wherever templates do", () => {
+  it("the names of the progress and relay topics come from the template, and differ if templates differ", () => {
     assert.strictEqual(progressTopicOf("rollcall.{model}"), "rollcall.progress")
     assert.strictEqual(controlTopicOf("rollcall.{model}"), "rollcall.relay")
     const templates = ["hr", "hr.{model}", "hr.{integration}", "hr.{integration}.{model}", "{model}", "{integration}"]
@@ -57,7 +57,7 @@ describe("KafkaMessage", () => {
   })
 
   it.prop(
-    "no stream's topic is the progress topic or the relay's own, whatever template and integration",
+    "no stream's topic has the name of the progress topic or the relay topic, for any template and integration",
     [
       Schema.NonEmptyArray(
         Schema.Literals(["{model}", "{integration}", ".", "_", "5f", "progress", "relay", "state", "._progress"])
@@ -73,7 +73,7 @@ describe("KafkaMessage", () => {
     }
   )
 
-  it("a template with an unknown placeholder or a character that Kafka does not take is a fault", () => {
+  it("a template with an unknown placeholder or a character that Kafka does not accept is invalid", () => {
     assert.isNull(findTemplateError("rollcall.{integration}.{model}"))
     assert.isNull(findTemplateError("everything"))
     assert.include(findTemplateError("rollcall.{modle}") ?? "", "{modle}")
@@ -83,7 +83,7 @@ describe("KafkaMessage", () => {
   })
 
   it.prop(
-    "K1: sends keep the order, lose nothing, and hold no more of a topic than its limit unless it is one message",
+    "sends keep the order and all messages, and more than one message of a topic never exceeds its limit (K1)",
     [Schema.Array(Message), Schema.Int.check(Schema.isBetween({ minimum: 300, maximum: 5000 }))],
     ([shapes, limit]) => {
       const messages = shapes.map(toMessage)

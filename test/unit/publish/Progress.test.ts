@@ -21,7 +21,7 @@ import { created, skills, stateOf, tags } from "../../conformance/StoreSamples.t
 
 const overlap = 300_000
 
-/** A log to which readings are committed: some records, and the time up to which their stream is then complete. */
+/** Prepares a log; returns a function that commits records and the time up to which their stream is then complete. */
 const begin = Effect.fnUntraced(function*(states: Partial<StreamState> = { backfilledAt: 1 }) {
   const store = yield* Store
   yield* store.ensureStreams([
@@ -38,11 +38,11 @@ const begin = Effect.fnUntraced(function*(states: Partial<StreamState> = { backf
       }))
 })
 
-/** A relay whose reports are noted with how many events were at the broker when they came. */
+/** Starts a relay; records its reports, each with the number of events that the broker had at that moment. */
 const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
   const store = yield* Store
   const reports: Array<StreamProgress & { readonly published: number }> = []
-  const noting = Layer.effect(
+  const recording = Layer.effect(
     Sink,
     Effect.map(Sink, (sink) =>
       Sink.of({
@@ -55,7 +55,7 @@ const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
       }))
   ).pipe(Layer.provide(MemorySink.layer(broker)))
   const context = yield* Layer.build(
-    Layer.fresh(Relay.layer).pipe(Layer.provide(noting), Layer.provide(Layer.succeed(Store, store)))
+    Layer.fresh(Relay.layer).pipe(Layer.provide(recording), Layer.provide(Layer.succeed(Store, store)))
   )
   return { reports, relay: yield* Effect.provide(Relay, context) }
 })
@@ -65,7 +65,7 @@ const seconds = (count: number) => Effect.repeat(TestClock.adjust("1 second"), {
 const brief = (report: StreamProgress) => `${report.model} ${report.completeTo} at ${report.position}`
 
 describe("progress", () => {
-  it.effect("says of every stream how far it is complete, once what was in the log by then is published", () =>
+  it.effect("reports how far every stream is complete after the log's events of that moment are published", () =>
     Effect.gen(function*() {
       const commit = yield* begin()
       yield* commit(tags, 3, 1000)
@@ -77,7 +77,7 @@ describe("progress", () => {
       assert.deepStrictEqual(reports.map(brief).slice(1), ["hris.skill 2000 at 3"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("never says less of a stream than it said, though it was rewound (W15)", () =>
+  it.effect("never goes back, even if the stream was rewound (W15)", () =>
     Effect.gen(function*() {
       const hour = 3_600_000
       const stream: Omit<Stream, "owner"> = {
@@ -100,7 +100,7 @@ describe("progress", () => {
       assert.deepStrictEqual(reports.map(({ completeTo }) => completeTo), [100 * hour])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("what is derived is as complete as what it is derived of, once it was filled", () =>
+  it.effect("reports a derived stream as complete as its source after the derived stream's backfill", () =>
     Effect.gen(function*() {
       const store = yield* Store
       const applications = { ...tags, model: "ats.application" } as const
@@ -124,11 +124,11 @@ describe("progress", () => {
       assert.deepStrictEqual(reports.map(brief).slice(1), ["ats.candidate 1000 at 1"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("never says more than is published, however fast the log grows and wherever the sink fails", () =>
+  it.effect("never exceeds the published events, however fast the log grows and whenever the sink fails", () =>
     Effect.gen(function*() {
       const commit = yield* begin()
       const broker = new MemorySink.MemoryBroker()
-      /** Stream → time up to which it is complete → position by which that is so. */
+      /** Model and time up to which its stream is complete → position up to which events must be published for that. */
       const truth = new Map<string, number>()
       let position = 0
       const { relay, reports } = yield* start(broker)
@@ -137,7 +137,7 @@ describe("progress", () => {
         yield* commit(key, 700, round)
         position += 700
         truth.set(`${key.model} ${round}`, position)
-        if (round % 20 === 7) broker.failure = new Unreachable({ message: "away", cause: null })
+        if (round % 20 === 7) broker.failure = new Unreachable({ message: "unreachable", cause: null })
         if (round % 20 === 9) broker.failure = null
         if (round % 10 === 4) broker.lostResponses = 1
         yield* TestClock.adjust("700 millis")
@@ -155,7 +155,7 @@ describe("progress", () => {
       )
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("is told while the relay never catches up", () =>
+  it.effect("is reported even while the relay never catches up", () =>
     Effect.gen(function*() {
       const commit = yield* begin()
       yield* commit(tags, 1, 0)
@@ -169,7 +169,7 @@ describe("progress", () => {
       assert.isAtLeast(reports.length, 5)
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("is told at most every ten seconds, the last word only, and not again while a stream stands still", () =>
+  it.effect("is reported at most every ten seconds, only with the newest state, and not again while it is unchanged", () =>
     Effect.gen(function*() {
       const commit = yield* begin()
       const { reports } = yield* start(new MemorySink.MemoryBroker())
@@ -187,21 +187,21 @@ describe("progress", () => {
       assert.strictEqual(reports.at(-1)?.completeTo, 100)
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("W4: is told also after our clock was set back", () =>
+  it.effect("is reported even after our clock was set back (W4)", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000_000)
       const commit = yield* begin()
       yield* commit(tags, 3, 1000)
       const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
       yield* relay.awaitPosition(3)
-      // virtual time wakes nobody before its time: the log's news do
+      // Virtual timers do not fire after the clock is set back; new events in the log wake the relay.
       yield* TestClock.setTime(500_000_000)
       yield* commit(tags, 1, 2000)
       yield* seconds(30)
       assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3", "ats.tag 2000 at 4"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("nothing is said of a stream before its backfill is complete, nor of a retired one", () =>
+  it.effect("is not reported before the stream's backfill is complete, nor for a retired stream", () =>
     Effect.gen(function*() {
       const commit = yield* begin({ backfilledAt: null })
       yield* commit(tags, 3, 1000)
@@ -214,7 +214,7 @@ describe("progress", () => {
       assert.deepStrictEqual(reports, [])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it.effect("X14: nothing is said of a stream that was not published anew since the store was adopted", () =>
+  it.effect("is not reported for a stream that was not published again since the store was adopted (X14)", () =>
     Effect.gen(function*() {
       const { identity } = yield* Store
       const commit = yield* begin({ backfilledAt: 1, generation: identity.generation - 1 })
@@ -225,7 +225,7 @@ describe("progress", () => {
       assert.deepStrictEqual(reports, [])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
-  it("its message has the stream's name as key and a position that readers of the log know", () => {
+  it("is a message with the stream's name as key and a position that the log's readers can parse", () => {
     const identity = { store: "s", generation: 4 }
     const message = progressMessage(identity, "rollcall.{model}", {
       ...tags,

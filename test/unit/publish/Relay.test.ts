@@ -21,9 +21,9 @@ import { Store, type StoreError } from "../../../src/store/Store.ts"
 import { entries } from "../../integration/publish/Entries.ts"
 import { append } from "../../integration/publish/Log.ts"
 
-const away = new Unreachable({ message: "connect ECONNREFUSED", cause: null })
+const unreachable = new Unreachable({ message: "connect ECONNREFUSED", cause: null })
 
-/** A relay of the store at hand to `broker`, ended by closing its scope. */
+/** Starts a relay from the current store to `broker`; closing its scope ends it. */
 const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
   const store = yield* Store
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -39,21 +39,21 @@ const expected = (first: number, last: number, mark = "event") =>
   Array.from({ length: last - first + 1 }, (_, index) => `${mark}-${first + index}`)
 
 const store = Sqlite.layer({ file: ":memory:" })
-/** Runs the effect while virtual time goes by, second after second, for as long as it takes. */
+/** Runs the effect and advances virtual time, second by second, until the effect ends. */
 const whileTimePasses = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E>) {
   const fiber = yield* Effect.forkChild(effect)
   while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
   return yield* Fiber.join(fiber)
 })
 
-/** The relay's status once it is in `state`. */
+/** Waits until the relay is in `state`; returns its status. */
 const once = (relay: Relay["Service"], state: RelayStatus["state"]) =>
   whileTimePasses(
     Effect.repeat(relay.status, { until: (status) => status.state === state, schedule: Schedule.spaced("1 second") })
   )
 
-/** Empties the log: time passes until nothing of it is kept. */
-const pruned = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
+/** Advances time until retention has emptied the log. */
+const pruneAll = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
   yield* TestClock.adjust("30 days")
   const store = yield* Store
   yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers }))
@@ -63,7 +63,7 @@ const pruned = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
 })
 
 describe("Relay", () => {
-  it.effect("I5: everything in the log goes out in order, and what is appended later too", () =>
+  it.effect("all events of the log are published in order, including events appended later (I5)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       yield* append(1203)
@@ -81,30 +81,30 @@ describe("Relay", () => {
       })
     }).pipe(Effect.provide(store)))
 
-  it.effect("X10: while the sink is away the position stays, and all goes out once it is back", () =>
+  it.effect("while the sink is unavailable the position stays, and all events are published once it is back (X10)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
       yield* append(20)
       yield* relay.awaitPosition(20)
-      broker.failure = away
+      broker.failure = unreachable
       yield* append(30)
       const waiting = yield* once(relay, "waiting")
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(waiting.position, 20)
-      assert.strictEqual(waiting.reason?.message, away.message)
+      assert.strictEqual(waiting.reason?.message, unreachable.message)
       broker.failure = null
       yield* whileTimePasses(relay.awaitPosition(50))
       assert.deepStrictEqual(ids(broker), expected(1, 50))
       assert.isNull((yield* relay.status).reason)
     }).pipe(Effect.provide(store)))
 
-  it.effect("X10: an outage is told once when it begins and once when it is over", () => {
+  it.effect("an outage is logged once when it starts and once when it ends (X10)", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => lines.push(String(message)))
     return Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
-      broker.failure = away
+      broker.failure = unreachable
       const relay = yield* start(broker)
       yield* append(5)
       yield* once(relay, "waiting")
@@ -115,7 +115,7 @@ describe("Relay", () => {
     }).pipe(Effect.provide(store), Effect.provide(Logger.layer([logger])))
   })
 
-  it.effect("X4: an answer that got lost after the sink's commit publishes nothing twice", () =>
+  it.effect("no event is published twice when a response is lost after the sink's commit (X4)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       broker.lostResponses = 3
@@ -125,7 +125,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 1800))
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: silent rows are passed over, and the place behind them is where the next relay goes on", () =>
+  it.effect("silent rows are skipped, and the next relay resumes after them (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const store = yield* Store
@@ -149,10 +149,10 @@ describe("Relay", () => {
     }).pipe(Effect.provide(store)))
 
   it.effect.each([
-    { name: "goes on after ten days without it", emptied: false },
+    { name: "is unchanged", emptied: false },
     { name: "was emptied", emptied: true }
   ])(
-    "I1: a log that was pruned behind what its sink has stops the relay: the sink $name",
+    "the relay stops if the log was pruned beyond the sink's position, and the sink $name (I1)",
     ({ emptied }) =>
       Effect.gen(function*() {
         const broker = new MemorySink.MemoryBroker()
@@ -162,7 +162,7 @@ describe("Relay", () => {
         yield* first.awaitPosition(5)
         yield* first.end
         yield* append(9)
-        // nobody reads: 6 to 9 go, 5 is the latest of its record and stays
+        // No reader needs them, so 6 to 9 are deleted; 5 is the latest row of its record and stays.
         yield* store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 9 })
         if (emptied) broker.published.clear()
         const status = yield* once(yield* start(broker), "stopped")
@@ -172,7 +172,7 @@ describe("Relay", () => {
       }).pipe(Effect.provide(store))
   )
 
-  it.effect("X14: a sink that is ahead of the log stops the relay, which names the way out", () =>
+  it.effect("a sink that is ahead of the log stops the relay, and the hint names the remedy (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -185,7 +185,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: how much a relay that has stopped leaves unpublished is measured on", () =>
+  it.effect("the lag is still measured after the relay has stopped (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -198,15 +198,15 @@ describe("Relay", () => {
       assert.deepInclude(lag?.state, { value: 60 })
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()), Effect.provide(store)))
 
-  /** What another store published. */
-  const others = (broker: MemorySink.MemoryBroker, generation: number) => {
+  /** Makes the broker look as if another store had published to it. */
+  const publishOther = (broker: MemorySink.MemoryBroker, generation: number) => {
     broker.published.set("another", { store: "another", generation, ...checkpointOf(entries(1, 3))! })
   }
 
-  it.effect("a store that was adopted while it was empty publishes after another one (X14)", () =>
+  it.effect("a store that was adopted while empty may publish after another store (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
-      others(broker, 1)
+      publishOther(broker, 1)
       const made = yield* Store
       const relay = yield* Effect.provideService(
         start(broker),
@@ -218,10 +218,10 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 10))
     }).pipe(Effect.provide(store)))
 
-  it.effect("a store of a later generation that published elsewhere does not go on after another one (X14)", () =>
+  it.effect("a store of a later generation that published elsewhere does not publish after another store (X14)", () =>
     Effect.gen(function*() {
       const [mine, broker] = [new MemorySink.MemoryBroker(), new MemorySink.MemoryBroker()]
-      others(broker, 1)
+      publishOther(broker, 1)
       const made = yield* Store
       const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
       yield* append(10)
@@ -231,13 +231,13 @@ describe("Relay", () => {
       const stopped = yield* once(yield* Effect.provideService(start(broker), Store, adopted), "stopped")
       assert.include(
         stopped.reason?.message,
-        "this store published up to position 10, and not to these topics: there store another"
+        "this store published up to position 10, but not to these topics: store another published to them last"
       )
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("a store that was adopted and published elsewhere does not go on where it published in an earlier generation (X14)", () =>
+  it.effect("an adopted store that published elsewhere does not resume where it published in an earlier generation (X14)", () =>
     Effect.gen(function*() {
       const [former, latter] = [new MemorySink.MemoryBroker(), new MemorySink.MemoryBroker()]
       const made = yield* Store
@@ -247,21 +247,21 @@ describe("Relay", () => {
       yield* first.end
       yield* made.raiseGeneration(yield* made.takeOwnership("capture"), 2)
       const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
-      yield* append(5, "anew")
+      yield* append(5, "adopted")
       const second = yield* Effect.provideService(start(latter), Store, adopted)
       yield* second.awaitPosition(10)
       yield* second.end
-      assert.deepStrictEqual(ids(latter), expected(6, 10, "anew"))
+      assert.deepStrictEqual(ids(latter), expected(6, 10, "adopted"))
       const stopped = yield* once(yield* Effect.provideService(start(former), Store, adopted), "stopped")
       assert.include(
         stopped.reason?.message,
-        "this store published up to position 10, and not to these topics: there it published in generation 1 last"
+        "this store published up to position 10, but not to these topics: it last published to them in generation 1"
       )
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(ids(former), expected(1, 5))
     }).pipe(Effect.provide(store)))
 
-  it.effect("a store that published, and of which the whole log was pruned since, does not go on where nothing is (X14)", () =>
+  it.effect("a store that has published and whose log was pruned since does not resume on an empty sink (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const store = yield* Store
@@ -272,10 +272,10 @@ describe("Relay", () => {
       yield* store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 10 })
       assert.strictEqual((yield* store.logRange).oldest, 11)
       const stopped = yield* once(yield* start(new MemorySink.MemoryBroker()), "stopped")
-      assert.include(stopped.reason?.message, "there nothing was published")
+      assert.include(stopped.reason?.message, "they hold no published position")
     }).pipe(Effect.provide(store)))
 
-  it.effect("X18: another event at the sink's position stops the relay", () =>
+  it.effect("another event at the sink's position stops the relay (X18)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -288,7 +288,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X18: the same event at the sink's position, but others before it, stops the relay", () =>
+  it.effect("the same event at the sink's position stops the relay if the events before it differ (X18)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -299,11 +299,11 @@ describe("Relay", () => {
       broker.published.set(identity.store, { ...identity, position: 20, chain })
       yield* append(20)
       const relay = yield* start(broker)
-      assert.include((yield* once(relay, "stopped")).reason?.message, "after others")
+      assert.include((yield* once(relay, "stopped")).reason?.message, "other events before it")
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X18: a log that noted nothing goes on behind the sink, where the chain proves that it holds the same events", () =>
+  it.effect("a log without a saved position resumes after the sink's position if the chain proves the same events (X18)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity, readerPosition } = yield* Store
@@ -315,7 +315,7 @@ describe("Relay", () => {
       assert.strictEqual(yield* readerPosition("relay"), 25)
     }).pipe(Effect.provide(store)))
 
-  it.effect("X4: noted batch by batch, also when the answers of several got lost one after the other", () =>
+  it.effect("the checkpoint advances with each batch, even if the responses of several batches are lost (X4)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
@@ -327,12 +327,12 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 50))
     }).pipe(Effect.provide(store)))
 
-  describe("whose database is exchanged while it runs", () => {
-    /** A store that answers from `current`: one that has published, then whatever is put in its place. */
-    const exchangeable = Effect.gen(function*() {
+  describe("with a database that is replaced while it runs", () => {
+    /** A store that reads from `current`: first one that has published, then the copy that replaces it. */
+    const replaceable = Effect.gen(function*() {
       const first = yield* Store
       let current = first
-      const now = <A, E>(ask: (store: Store["Service"]) => Effect.Effect<A, E>) => Effect.suspend(() => ask(current))
+      const now = <A, E>(use: (store: Store["Service"]) => Effect.Effect<A, E>) => Effect.suspend(() => use(current))
       const store: Store["Service"] = {
         ...first,
         streams: now(({ streams }) => streams),
@@ -344,55 +344,60 @@ describe("Relay", () => {
         readerPosition: (reader) => now(({ readerPosition }) => readerPosition(reader)),
         saveReaderPosition: (...args) => now(({ saveReaderPosition }) => saveReaderPosition(...args))
       }
-      const by = Effect.fnUntraced(function*(fill: Effect.Effect<void, StoreError, Store>) {
+      const replaceWith = Effect.fnUntraced(function*(fill: Effect.Effect<void, StoreError, Store>) {
         const other = Context.get(yield* Layer.build(Layer.fresh(Sqlite.layer({ file: ":memory:" }))), Store)
         yield* Effect.provideService(fill, Store, other)
-        // the copy knows of the same owner
+        // The copy has the same owner.
         yield* other.takeOwnership("relay")
         current = other
       })
-      return { store, by }
+      return { store, replaceWith }
     })
 
     it.effect.each([
-      { name: "X14: one that lacks what was published", copy: append(17), message: "ends at 17" },
+      { id: "X14", name: "a copy without some published events", copy: append(17), message: "ends at 17" },
       {
-        name: "X18: one that has grown past it with other events",
+        id: "X18",
+        name: "a copy that has grown beyond the position with other events",
         copy: Effect.andThen(append(17), append(10, "other")),
         message: "another event"
       }
     ])(
-      "$name stops it, and nothing of that is published or said to be complete",
+      "$name stops the relay, which publishes neither its events nor its progress ($id)",
       ({ copy, message }) =>
         Effect.gen(function*() {
           const broker = new MemorySink.MemoryBroker()
-          const { by, store } = yield* exchangeable
+          const { replaceWith, store } = yield* replaceable
           const relay = yield* Effect.provideService(start(broker), Store, store)
           yield* append(20)
           yield* relay.awaitPosition(20)
-          const told = new Map(broker.progress)
-          yield* by(copy)
+          const progressBefore = new Map(broker.progress)
+          yield* replaceWith(copy)
           const stopped = yield* once(relay, "stopped")
           yield* TestClock.adjust("60 minutes")
           assert.include(stopped.reason?.message, message)
           assert.include(stopped.reason?.hint, "rollcall store adopt")
           assert.deepStrictEqual(ids(broker), expected(1, 20))
-          assert.deepStrictEqual(broker.progress, told)
+          assert.deepStrictEqual(broker.progress, progressBefore)
         }).pipe(Effect.provide(store))
     )
 
     it.effect.each([
-      { name: "other ones", copy: append(10, "other"), published: [...expected(1, 20), ...expected(21, 30, "other")] },
-      { name: "none", copy: Effect.void, published: expected(1, 20) }
+      {
+        name: "other events",
+        copy: append(10, "other"),
+        published: [...expected(1, 20), ...expected(21, 30, "other")]
+      },
+      { name: "no events", copy: Effect.void, published: expected(1, 20) }
     ])(
-      "between reading events and comparing: what it lacks is not published, but what it has there: $name (X14)",
+      "publishes the events of a copy that replaces the store between reading and comparing: $name (X14)",
       ({ copy, published }) =>
         Effect.gen(function*() {
           const broker = new MemorySink.MemoryBroker()
-          const { by, store } = yield* exchangeable
+          const { replaceWith, store } = yield* replaceable
           const scope = yield* Effect.scope
           let isRead = false
-          const exchanging: Store["Service"] = {
+          const replacing: Store["Service"] = {
             ...store,
             readLog: (query) =>
               Effect.tap(store.readLog(query), (rows) =>
@@ -400,10 +405,10 @@ describe("Relay", () => {
                   ? Effect.void
                   : Effect.suspend(() => {
                     isRead = true
-                    return Scope.provide(by(Effect.andThen(append(20), copy)), scope)
+                    return Scope.provide(replaceWith(Effect.andThen(append(20), copy)), scope)
                   }))
           }
-          const relay = yield* Effect.provideService(start(broker), Store, exchanging)
+          const relay = yield* Effect.provideService(start(broker), Store, replacing)
           yield* append(20)
           yield* relay.awaitPosition(20)
           yield* append(10)
@@ -414,20 +419,20 @@ describe("Relay", () => {
         }).pipe(Effect.provide(Layer.fresh(Layer.orDie(Sqlite.layer({ file: ":memory:" })))))
     )
 
-    it.effect("goes on by itself with one that holds the same", () =>
+    it.effect("continues automatically with a copy that has the same events", () =>
       Effect.gen(function*() {
         const broker = new MemorySink.MemoryBroker()
-        const { by, store } = yield* exchangeable
+        const { replaceWith, store } = yield* replaceable
         const relay = yield* Effect.provideService(start(broker), Store, store)
         yield* append(20)
         yield* relay.awaitPosition(20)
-        yield* by(append(23))
+        yield* replaceWith(append(23))
         yield* whileTimePasses(relay.awaitPosition(23))
         assert.deepStrictEqual(ids(broker), expected(1, 23))
       }).pipe(Effect.provide(store)))
   })
 
-  it.effect("X14: a sink of a later generation stops the relay", () =>
+  it.effect("a sink of a later generation stops the relay (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
@@ -439,7 +444,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: a sink that forgot what it held stops the relay", () =>
+  it.effect("a sink that lost its checkpoint stops the relay (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       yield* append(20)
@@ -453,25 +458,25 @@ describe("Relay", () => {
       assert.deepStrictEqual(emptied.events, [])
     }).pipe(Effect.provide(store)))
 
-  it.effect("X14: a log that retention has emptied is not taken for a restored one", () =>
+  it.effect("a log that retention has emptied is not treated as a restored one (X14)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       yield* append(20)
       const first = yield* start(broker)
       yield* first.awaitPosition(20)
       yield* first.end
-      yield* pruned(["relay"])
+      yield* pruneAll(["relay"])
       const relay = yield* start(broker)
       yield* append(10)
       yield* whileTimePasses(relay.awaitPosition(30))
       assert.deepStrictEqual(ids(broker), expected(1, 30))
     }).pipe(Effect.provide(store)))
 
-  it.effect("what retention took before there was a sink is not waited for, by any relay", () =>
+  it.effect("no relay waits for events that retention deleted before the first publication", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       yield* append(20)
-      yield* pruned([])
+      yield* pruneAll([])
       for (let starts = 0; starts < 2; starts++) {
         const relay = yield* start(broker)
         yield* whileTimePasses(Effect.timeout(relay.awaitPosition(20), "1 minute"))
@@ -484,7 +489,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(21, 30))
     }).pipe(Effect.provide(store)))
 
-  it.effect("I10: a relay whose store was claimed by another stops, and does not take over again", () =>
+  it.effect("a relay whose store was taken over by another one stops, and does not take ownership again (I10)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const old = yield* start(broker)
@@ -501,7 +506,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 20))
     }).pipe(Effect.provide(store)))
 
-  it.effect("X15: fenced by the sink but owner of the store: the relay opens the sink again", () =>
+  it.effect("a relay that is fenced by the sink but still owns the store opens the sink again (X15)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const relay = yield* start(broker)
@@ -513,7 +518,7 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 20))
     }).pipe(Effect.provide(store)))
 
-  it.effect("a sink that refuses stops the relay with its hint; it looks again rarely", () =>
+  it.effect("a sink that refuses stops the relay with the sink's hint, and the relay retries after minutes", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       broker.failure = new Refused({ message: "not authorized", hint: "give permission." })
@@ -532,7 +537,7 @@ describe("Relay", () => {
     }).pipe(Effect.provide(store)))
 
   describe("shutdown", () => {
-    /** A relay that stands in the middle of its first batch, until `release`. */
+    /** Starts a relay that is blocked in its first batch until `release`. */
     const stuck = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
       const store = yield* Store
       const entered = yield* Deferred.make<void>()
@@ -542,10 +547,10 @@ describe("Relay", () => {
         Effect.map(Sink, (sink) =>
           Sink.of({
             ...sink,
-            publish: (identity, batch, reached) =>
+            publish: (identity, batch, checkpoint) =>
               Deferred.succeed(entered, undefined).pipe(
                 Effect.andThen(Deferred.await(release)),
-                Effect.andThen(sink.publish(identity, batch, reached))
+                Effect.andThen(sink.publish(identity, batch, checkpoint))
               )
           }))
       ).pipe(Layer.provide(MemorySink.layer(broker)))
@@ -559,7 +564,7 @@ describe("Relay", () => {
       return { release: Deferred.succeed(release, undefined), end: Scope.close(scope, Exit.void) }
     })
 
-    it.effect("a batch that was begun is finished on shutdown", () =>
+    it.effect("a batch in progress is completed on shutdown", () =>
       Effect.gen(function*() {
         const broker = new MemorySink.MemoryBroker()
         const relay = yield* stuck(broker)
@@ -571,7 +576,7 @@ describe("Relay", () => {
         assert.strictEqual(yield* (yield* Store).readerPosition("relay"), 10)
       }).pipe(Effect.provide(store)))
 
-    it.effect("X10: a sink that hangs does not hold up the shutdown for long, and loses nothing by it", () =>
+    it.effect("a sink that hangs delays the shutdown only briefly, and no event is lost (X10)", () =>
       Effect.gen(function*() {
         const broker = new MemorySink.MemoryBroker()
         const relay = yield* stuck(broker)

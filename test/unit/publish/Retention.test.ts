@@ -7,7 +7,7 @@ import * as Retention from "../../../src/publish/Retention.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { scenario } from "../capture/Rig.ts"
 
-/** A log of one record, three versions on three days. */
+/** Prunes a log of one record with three versions on three days; returns the numbers of rows that are kept. */
 const kept = (readers: ReadonlyArray<string>, passed: number) =>
   scenario(Effect.fnUntraced(function*(rig) {
     const store = yield* Store
@@ -31,17 +31,17 @@ const kept = (readers: ReadonlyArray<string>, passed: number) =>
   }, Effect.scoped))
 
 describe("Retention", () => {
-  it.effect("rows past retention go, the record's content stays", () =>
+  it.effect("rows older than the retention are deleted, and the record's content stays", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kept([], 0), [3, 1, 0])
     }))
 
-  it.effect("a reader that is behind keeps what it has not read, and the last that it has", () =>
+  it.effect("the rows that a reader has not read, and the last row that it has read, are kept", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
 
-  it.effect("D11: what its source has erased goes a day later, once the readers have its delete", () =>
+  it.effect("erased rows are deleted after one day, once all readers have the delete event (D11)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const store = yield* Store
       const { owner } = rig.stream
@@ -52,20 +52,20 @@ describe("Retention", () => {
       yield* rig.poll
       yield* store.saveReaderPosition(owner, "relay", 3)
       yield* Layer.build(Retention.layer({ retention: Duration.days(30), readers: ["relay"] }))
-      const shown = Effect.map(rig.events, (entries) => entries.map(({ id, kind }) => `${id} ${kind}`))
+      const remaining = Effect.map(rig.events, (entries) => entries.map(({ id, kind }) => `${id} ${kind}`))
       const others = ["b created", "c created", "a deleted"]
       yield* TestClock.adjust("2 days")
-      assert.deepStrictEqual(yield* shown, ["a created", ...others])
+      assert.deepStrictEqual(yield* remaining, ["a created", ...others])
       yield* store.saveReaderPosition(owner, "relay", 4)
       yield* TestClock.adjust("1 hour")
-      assert.deepStrictEqual(yield* shown, others)
+      assert.deepStrictEqual(yield* remaining, others)
 
       yield* rig.put({ id: "b", title: null })
       yield* rig.poll
       yield* store.saveReaderPosition(owner, "relay", 5)
       yield* TestClock.adjust("23 hours")
-      assert.strictEqual((yield* shown).length, 4)
+      assert.strictEqual((yield* remaining).length, 4)
       yield* TestClock.adjust("2 hours")
-      assert.deepStrictEqual(yield* shown, ["c created", "a deleted", "b deleted"])
+      assert.deepStrictEqual(yield* remaining, ["c created", "a deleted", "b deleted"])
     }, Effect.scoped)))
 })

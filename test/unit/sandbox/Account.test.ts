@@ -5,7 +5,7 @@ import { Account } from "../../../src/sandbox/server/Account.ts"
 import { allowedMethods, endpointOf, endpoints, toolOf } from "../../../src/sandbox/server/Endpoints.ts"
 
 describe("the rate limit", () => {
-  it("gives each window the same budget, from the first request in it", () => {
+  it("gives each window the same budget, starting with the first request in it", () => {
     const account = new Account()
     account.set({ rateLimit: { requests: 2, seconds: 10 } })
     const at = (now: number) => {
@@ -19,8 +19,8 @@ describe("the rate limit", () => {
   })
 })
 
-describe("the limit of concurrency", () => {
-  it("takes no place for a refused request, and gives each place back", () => {
+describe("the concurrency limit", () => {
+  it("takes no slot for a rejected request, and releases each slot", () => {
     const account = new Account()
     account.set({ concurrencyLimit: 2 })
     const remaining = () => account.acquireSlot("a:b")
@@ -36,7 +36,7 @@ describe("the limit of concurrency", () => {
 })
 
 describe("settings", () => {
-  it("are looked up by own names only", () => {
+  it("are looked up by own property names only", () => {
     const account = new Account()
     account.set({ unavailable: { greenhouse: ["addTag"] }, unsupportedFilters: {} })
     assert.isFalse(account.hasEndpointFor("greenhouse:acme", endpointOf("addTag")))
@@ -47,7 +47,7 @@ describe("settings", () => {
 })
 
 describe("the table of endpoints", () => {
-  it("has 27, each once, and tells which methods a path has", () => {
+  it("has 27 endpoints, each once, and finds the methods of a path", () => {
     assert.lengthOf(endpoints, 27)
     assert.strictEqual(new Set(endpoints.map(({ method, path }) => `${method} ${path}`)).size, 27)
     assert.deepStrictEqual(allowedMethods("/v1/hris/employees/form"), ["GET", "POST"])
@@ -57,8 +57,8 @@ describe("the table of endpoints", () => {
   })
 })
 
-describe("refusals", () => {
-  it("have a status and a title for every code of the contract", () => {
+describe("error codes", () => {
+  it("of the contract each have a status and a title", () => {
     for (const code of Object.keys(errorCodes)) {
       assert.isAtLeast(statusOf(code), 400)
       const { body } = new ApiError({ status: statusOf(code), code, message: "" }).response

@@ -13,26 +13,26 @@ interface Shown {
   readonly [key: string]: unknown
 }
 
-/** A world in which nothing happens but what the test does, one second after it began. */
-const still = () => {
+/** A world without activity, one second after its start; only the test changes it. */
+const quietWorld = () => {
   const world = World.make({ seed: 11, start, records: 40, speed: 0 })
   world.advance(start + 1000)
   const list = (model: IncrementalModel, updatedAfter: number | null) =>
     world.list(integration, model, { ...allRecords, updatedAfter }) as unknown as ReadonlyArray<Shown>
-  const act = (steering: MutationRequest): string => {
-    const done = world.mutate(steering)
+  const act = (mutation: MutationRequest): string => {
+    const done = world.mutate(mutation)
     return "refused" in done ? assert.fail(done.refused) : done.id
   }
   return { world, list, act }
 }
 
-type Still = ReturnType<typeof still>
+type QuietWorld = ReturnType<typeof quietWorld>
 
-/** What stands at a path of some record: which model it is of, and how to find its id in the record as shown. */
+/** The record linked at a path: its model, and how to find its id in the record that shows it. */
 interface Linked {
   readonly model: string
   readonly idIn: (record: Shown) => string | null | undefined
-  /** Can a reader of the list see that the linked record changed? */
+  /** Whether a reader of the list can see that the linked record changed. */
   readonly visible: boolean
 }
 
@@ -91,7 +91,7 @@ const cases = incrementalModels.flatMap((model) =>
   Object.entries<Propagation>(lists[model].propagation).map(([path, propagation]) => ({ model, path, propagation }))
 )
 
-/** Every array with a path in the table, and what its entries are. */
+/** Every array with a path in the table, and the model of its entries. */
 const arrays: ReadonlyArray<readonly [IncrementalModel, string, string]> = [
   ["ats.application", "candidate.tags", "ats.tag"],
   ["ats.application", "interviews", "ats.interview"],
@@ -106,7 +106,7 @@ const propagationOf = (model: IncrementalModel, path: string): Propagation =>
   Object.entries<Propagation>(lists[model].propagation).find(([name]) => name === path)?.[1] ??
     assert.fail(`${model} has no path ${path}`)
 
-/** Some visible own property of each linked model, and another value for it. */
+/** A visible own property of each linked model, with another value. */
 const edit: Record<string, Record<string, string | number>> = {
   "ats.application": { rejection_reason_name: "Changed by the test" },
   "ats.offer": { status: "UNDER_TEST" },
@@ -118,17 +118,17 @@ const edit: Record<string, Record<string, string | number>> = {
   "hris.proficiency_scale": { type: "OTHER" }
 }
 
-const subject = ({ list, world }: Still, model: IncrementalModel, linked: Linked) => {
+const recordLinking = ({ list, world }: QuietWorld, model: IncrementalModel, linked: Linked) => {
   const record = list(model, null).find((record) =>
     record["remote_deleted_at"] === null && linked.idIn(record) !== undefined
   )
-  if (record === undefined) return assert.fail("the world holds no such record")
+  if (record === undefined) return assert.fail("the world has no such record")
   const id = linked.idIn(record) ?? world.ids(integration, "hris.salary_type")[0] ?? assert.fail("no salary type")
   return { record, id }
 }
 
-const after = ({ list }: Still, model: IncrementalModel, id: string, since = start + 1) => ({
-  now: list(model, null).find((record) => record.id === id) ?? assert.fail("the record is gone"),
+const after = ({ list }: QuietWorld, model: IncrementalModel, id: string, since = start + 1) => ({
+  now: list(model, null).find((record) => record.id === id) ?? assert.fail("the record is not in the list"),
   matches: list(model, since).some((record) => record.id === id)
 })
 
@@ -140,9 +140,9 @@ describe("the propagation table", () => {
   for (const { model, path, propagation } of cases) {
     const linked = (paths[model] as Record<string, Linked>)[path] as Linked
 
-    it(`N1: a changed record at ${model} ${path} ${propagation.linked ? "matches" : "never matches"} updated_after`, () => {
-      const world = still()
-      const { id, record } = subject(world, model, linked)
+    it(`a change at ${model} ${path} ${propagation.linked ? "matches" : "never matches"} updated_after (N1)`, () => {
+      const world = quietWorld()
+      const { id, record } = recordLinking(world, model, linked)
       const fields = edit[linked.model] ?? { name: "Changed by the test" }
       world.act({ op: "update", integration, model: linked.model, id, fields })
       const { matches, now } = after(world, model, record.id)
@@ -155,9 +155,9 @@ describe("the propagation table", () => {
   for (const [model, path, entry] of arrays) {
     const { entries } = propagationOf(model, path)
 
-    it(`N1: an entry added at ${model} ${path} and taken out again ${entries ? "matches" : "never matches"} updated_after`, () => {
-      const world = still()
-      const { id, record } = subject(world, model, (paths[model] as Record<string, Linked>)[path] as Linked)
+    it(`an entry added and removed at ${model} ${path} ${entries ? "matches" : "never matches"} updated_after (N1)`, () => {
+      const world = quietWorld()
+      const { id, record } = recordLinking(world, model, (paths[model] as Record<string, Linked>)[path] as Linked)
       const holder = path === "candidate.tags"
         ? { model: "ats.candidate", id: dig("candidate", "id")(record) ?? "", path: "tags" }
         : { model, id: record.id, path }
@@ -188,8 +188,8 @@ describe("the propagation table", () => {
   ) {
     for (const flag of [true, false]) {
       it(`a ${linked.model} deleted ${flag ? "with" : "without"} a flag leaves its ${model}, which matches`, () => {
-        const world = still()
-        const { id, record } = subject(world, model, linked)
+        const world = quietWorld()
+        const { id, record } = recordLinking(world, model, linked)
         world.act({ op: "delete", integration, model: linked.model, id, flag })
         const { matches, now } = after(world, model, record.id)
         assert.notStrictEqual(JSON.stringify(now), JSON.stringify(record))
@@ -204,9 +204,9 @@ describe("the propagation table", () => {
   }
 
   for (const flag of [true, false]) {
-    it(`N1: a tag deleted ${flag ? "with" : "without"} a flag leaves its candidates and never matches`, () => {
-      const world = still()
-      const { id, record } = subject(world, "ats.application", shows("ats.tag", "candidate", "tags", "id"))
+    it(`a tag deleted ${flag ? "with" : "without"} a flag leaves its candidates, which never match (N1)`, () => {
+      const world = quietWorld()
+      const { id, record } = recordLinking(world, "ats.application", shows("ats.tag", "candidate", "tags", "id"))
       world.act({ op: "delete", integration, model: "ats.tag", id, flag })
       const { matches, now } = after(world, "ats.application", record.id)
       assert.isFalse(JSON.stringify(now).includes(id))
@@ -216,7 +216,7 @@ describe("the propagation table", () => {
 
   it("an own change matches and moves changed_at", () => {
     for (const model of incrementalModels) {
-      const world = still()
+      const world = quietWorld()
       const [record] = world.list(model, null)
       world.act({ op: "delete", integration, model, id: record?.id ?? "" })
       const { matches, now } = after(world, model, record?.id ?? "")
@@ -225,8 +225,8 @@ describe("the propagation table", () => {
     }
   })
 
-  it("an offer does not match when its application merely gets another candidate name", () => {
-    const world = still()
+  it("an offer does not match when only its application's candidate is renamed", () => {
+    const world = quietWorld()
     const offer = world.list("ats.offer", null)[0] ?? assert.fail("no offer")
     const id = dig("application", "candidate", "id")(offer) ?? assert.fail("no candidate")
     world.act({ op: "rename", integration, model: "ats.candidate", id, name: "Changed" })
@@ -234,8 +234,8 @@ describe("the propagation table", () => {
     assert.isFalse(after(world, "ats.offer", offer.id).matches)
   })
 
-  it("remote_updated_at that moves alone never matches", () => {
-    const world = still()
+  it("a change of remote_updated_at alone never matches", () => {
+    const world = quietWorld()
     const record = world.list("ats.application", null)[0] ?? assert.fail("no application")
     world.act({ op: "touch", integration, model: "ats.application", id: record.id })
     const { matches, now } = after(world, "ats.application", record.id)

@@ -3,8 +3,8 @@ import * as Result from "effect/Result"
 import { afterEach } from "vitest"
 import { parseListRequest } from "../../../src/sandbox/server/routes/ListRequest.ts"
 
-const asked = (query: Record<string, string>) => parseListRequest("sandbox:everything", "ats.application", query)
-const updatedAfter = (text: string) => Result.map(asked({ updated_after: text }), ({ query }) => query.updatedAfter)
+const parse = (query: Record<string, string>) => parseListRequest("sandbox:everything", "ats.application", query)
+const updatedAfter = (text: string) => Result.map(parse({ updated_after: text }), ({ query }) => query.updatedAfter)
 
 describe("updated_after", () => {
   const zone = process.env["TZ"]
@@ -13,9 +13,9 @@ describe("updated_after", () => {
     else process.env["TZ"] = zone
   })
 
-  it("W9: is UTC with or without its Z, wherever the server stands", () => {
-    for (const place of ["UTC", "America/New_York", "Asia/Kolkata"]) {
-      process.env["TZ"] = place
+  it("is UTC with or without Z, regardless of the server's time zone (W9)", () => {
+    for (const timeZone of ["UTC", "America/New_York", "Asia/Kolkata"]) {
+      process.env["TZ"] = timeZone
       const noon = Date.UTC(2026, 2, 1, 12)
       assert.deepStrictEqual(updatedAfter("2026-03-01T12:00:00Z"), Result.succeed(noon))
       assert.deepStrictEqual(updatedAfter("2026-03-01T12:00:00"), Result.succeed(noon))
@@ -25,7 +25,7 @@ describe("updated_after", () => {
     }
   })
 
-  it("follows the documented pattern, also where a date could be made of less", () => {
+  it("must match the documented pattern, even if a shorter text could be parsed as a date", () => {
     for (
       const text of ["", "2026", "2026-03", "2026-3-1", "2026-03-01T12:00Z", "2026-03-01 12:00:00", "1772366400000"]
     ) {
@@ -33,7 +33,7 @@ describe("updated_after", () => {
     }
   })
 
-  it("refuses days and times that do not exist", () => {
+  it("rejects days and times that do not exist", () => {
     for (const text of ["2026-02-30", "2026-13-01", "2026-02-29T10:00:00Z", "2026-03-01T25:00:00", "0000-00-00"]) {
       assert.isTrue(Result.isFailure(updatedAfter(text)), text)
     }
@@ -47,7 +47,7 @@ describe("the cursor", () => {
       ({ cursor, ignoredParameters }) => ({ cursor, ignored: ignoredParameters })
     )
 
-  it("goes by the name it is given, and by no other", () => {
+  it("is read from the configured parameter only", () => {
     assert.deepStrictEqual(cursorOf({ cursor: "c" }), Result.succeed({ cursor: "c", ignored: [] }))
     assert.deepStrictEqual(
       cursorOf({ cursor: "c", page_token: "t" }, "page_token"),
@@ -55,15 +55,15 @@ describe("the cursor", () => {
     )
   })
 
-  it("is refused where it is empty, and is not the first page", () => {
+  it("is rejected if it is empty, and does not mean the first page", () => {
     const refused = cursorOf({ cursor: "" })
     assert.match(Result.isFailure(refused) ? refused.failure.message : "", /leave it out for the first page/)
   })
 })
 
 describe("lists of values", () => {
-  it("are separated by commas, and empty ones mean all", () => {
-    const query = Result.getOrThrow(asked({ ids: "a,b,,", remote_ids: "", outcomes: "HIRED,DECLINED" })).query
+  it("are separated by commas, and an empty list selects all", () => {
+    const query = Result.getOrThrow(parse({ ids: "a,b,,", remote_ids: "", outcomes: "HIRED,DECLINED" })).query
     assert.deepStrictEqual([query.ids, query.remoteIds, query.filters["outcomes"]], [["a", "b"], [], [
       "HIRED",
       "DECLINED"

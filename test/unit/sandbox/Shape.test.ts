@@ -1,4 +1,4 @@
-/** What the sandbox shows, held against one full example of everything the specification names. */
+/** Compares the records that the sandbox shows with one full example of everything the specification defines. */
 import { assert, describe, it } from "@effect/vitest"
 import { type IncrementalModel, incrementalModels } from "../../../src/api/Lists.ts"
 import type { WorldModel } from "../../../src/sandbox/world/Records.ts"
@@ -10,19 +10,19 @@ const shown = (model: WorldModel) => [...world.truth("sandbox:everything", model
 
 type Leaf = readonly [path: string, value: unknown]
 
-/** Third-party data, and what has another shape for each type of question or scale. */
+/** Third-party data, and content whose shape depends on the type of question or scale. */
 const opaque = /\.(remote_data|custom_fields|integration_fields|answer|expected_proficiency|proficiency)$/
 
-/** Every place in a record with what stands there; entries of arrays share theirs. */
-const places = (value: unknown, path = ""): ReadonlyArray<Leaf> => {
+/** Every path in a record with the value at it; the entries of an array share one path. */
+const leavesOf = (value: unknown, path = ""): ReadonlyArray<Leaf> => {
   const here: Leaf = [path, value]
   if (opaque.test(path) || typeof value !== "object" || value === null) return [here]
-  if (Array.isArray(value)) return [here, ...value.flatMap((entry) => places(entry, `${path}[]`))]
-  return [here, ...Object.entries(value).flatMap(([name, inner]) => places(inner, `${path}.${name}`))]
+  if (Array.isArray(value)) return [here, ...value.flatMap((entry) => leavesOf(entry, `${path}[]`))]
+  return [here, ...Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, `${path}.${name}`))]
 }
 
 const pathsOf = (records: ReadonlyArray<unknown>) =>
-  [...new Set(records.flatMap((record) => places(record)).map(([path]) => path))].sort()
+  [...new Set(records.flatMap((record) => leavesOf(record)).map(([path]) => path))].sort()
 
 const examples: ReadonlyArray<readonly [WorldModel, unknown]> = [
   ...incrementalModels.map((model: IncrementalModel) => [model, listExamples[model]] as const),
@@ -30,16 +30,16 @@ const examples: ReadonlyArray<readonly [WorldModel, unknown]> = [
   ["assessment.package", recordExamples.assessmentPackage]
 ]
 
-describe("what the sandbox shows", () => {
+describe("a record that the sandbox shows", () => {
   it.each(examples)(
-    "U28: of %s is every property that the specification names, at every depth, and no other",
+    "of %s has every property of the specification, at every depth, and no other (U28)",
     (model, example) => {
       assert.deepStrictEqual(pathsOf(shown(model)), pathsOf([example]))
     }
   )
 
-  it.each(examples)("U29: of %s has moments in UTC with milliseconds, and days without a time", (model) => {
-    const found = shown(model).flatMap((record) => places(record)).filter(([, value]) => value !== null)
+  it.each(examples)("of %s has times in UTC with milliseconds, and days without a time (U29)", (model) => {
+    const found = shown(model).flatMap((record) => leavesOf(record)).filter(([, value]) => value !== null)
     const moments = found.filter(([path]) => /(_at|employment_start_date|review_period_start_date)$/.test(path))
     const days = found.filter(([path]) => /\.pay_run\.(start|end)_date$/.test(path))
     assert.isNotEmpty(moments)
@@ -47,7 +47,7 @@ describe("what the sandbox shows", () => {
     for (const [path, value] of days) assert.match(String(value), /^\d{4}-\d\d-\d\d$/, path)
   })
 
-  it("U30: of scorecards are answers of all six types, each in its shape, and null", () => {
+  it("of a scorecard has answers of all six types, each in its shape, and null (U30)", () => {
     const isOption = (value: unknown) =>
       typeof value === "object" && value !== null && Object.keys(value).sort().join() === "label,remote_id"
     const shapes: Readonly<Record<string, (answer: unknown) => boolean>> = {
@@ -70,16 +70,16 @@ describe("what the sandbox shows", () => {
     }
   })
 
-  it("U31: has the values that appear in the specification", () => {
+  it("has the values that appear in the specification (U31)", () => {
     const values = new Set(
-      incrementalModels.flatMap((model) => shown(model)).flatMap((record) => places(record)).map(([, value]) => value)
+      incrementalModels.flatMap((model) => shown(model)).flatMap((record) => leavesOf(record)).map(([, value]) => value)
     )
     const named = "PENDING HIRED DECLINED HOME PRIVATE YOUTUBE OFFICE TEAM FULL_TIME DAYS ACCEPTED ACTIVE NUMERIC " +
       "SINGLE_SELECT MANAGER DIRECT_REPORT PEER SELF JOB POSITION REQUISITION OPEN_LIMITED OPEN_UNLIMITED FROZEN FILLED CLOSED"
     for (const value of named.split(" ")) assert.isTrue(values.has(value), value)
   })
 
-  it("U32: of a requisition names the position it fills, and skills by their scale", () => {
+  it("of a requisition names its position, and a skill matches its scale (U32)", () => {
     const entities = shown("hris.staffing_entity") as unknown as ReadonlyArray<
       Record<"id" | "model_type" | "parent_id", string>
     >

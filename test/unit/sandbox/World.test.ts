@@ -30,7 +30,7 @@ describe("a new world", () => {
       for (const id of ids) assert.match(id, /^[1-9A-HJ-NP-Za-km-z]{24}$/)
     })
 
-    it(`begins with a ${model} list whose records were created and changed at least a day ago`, () => {
+    it(`starts with a ${model} list whose records were created and changed at least a day ago`, () => {
       for (const row of list(world, model)) {
         assert.isAtMost(Date.parse(String(row["changed_at"])), start - day)
         if ("remote_created_at" in row) assert.isAtMost(Date.parse(String(row["remote_created_at"])), start - day)
@@ -38,7 +38,7 @@ describe("a new world", () => {
     })
   }
 
-  it("has an id of 24 base58 characters wherever a record, or what is embedded in it, has one", () => {
+  it("has an id of 24 base58 characters in every record and embedded record that has an id", () => {
     const idsWithin = (value: unknown, path = ""): ReadonlyArray<readonly [path: string, id: string]> => {
       if (typeof value !== "object" || value === null) return []
       return Object.entries(value).flatMap(([name, inner]) => {
@@ -53,7 +53,7 @@ describe("a new world", () => {
     }
   })
 
-  it("L6: uses some ids in several models and several integrations", () => {
+  it("uses some ids in several models and several integrations (L6)", () => {
     const pair = World.make({ seed: 3, start, records: 300, integrations: 4 })
     const applications = new Set(idsOf(list(pair, "ats.application", allRecords, "greenhouse:acme")))
     const common = (rows: ReadonlyArray<Shown>) => idsOf(rows).filter((id) => applications.has(id)).length
@@ -61,7 +61,7 @@ describe("a new world", () => {
     assert.isAbove(common(list(pair, "ats.application", allRecords, "lever:globex")), 0)
   })
 
-  it("has one integration with everything, or pairs of a recruiting and an HR system", () => {
+  it("has one integration with every model, or pairs of a recruiting and an HR system", () => {
     assert.deepStrictEqual(makeIntegrations(1).map(({ id }) => id), ["sandbox:everything"])
     const several = makeIntegrations(60)
     assert.strictEqual(new Set(several.map(({ id }) => id)).size, 60)
@@ -73,8 +73,8 @@ describe("a new world", () => {
   })
 })
 
-describe("a world that lives", () => {
-  it("lets every kind of mutation happen within twenty seconds at the speed of the demo", () => {
+describe("a world with activity", () => {
+  it("performs every kind of activity within twenty seconds at the speed of the demo", () => {
     for (const seed of [1, 2, 3, 4, 5]) {
       const world = World.make({ seed, start, records: 200, integrations: 2, speed: 300 })
       world.advance(start + 20_000)
@@ -83,33 +83,33 @@ describe("a world that lives", () => {
     }
   })
 
-  it("lets every kind happen once before any happens again", () => {
+  it("performs every kind once before it repeats one", () => {
     const world = World.make({ seed: 8, start, records: 100, speed: 1000 })
     world.advance(start + 60_000)
     const first = world.log.slice(0, activityKinds.length).map(({ kind }) => kind)
     assert.deepStrictEqual([...first].sort(), [...activityKinds].sort())
   })
 
-  it("goes on while a kind must wait for another, and lets it go first as soon as it can happen", () => {
+  it("continues while one kind depends on another, and performs it as soon as it is possible", () => {
     for (let seed = 1; seed <= 10; seed++) {
       const world = World.make({ seed, start, records: 100, sizes: { "ats.offer": 0 }, speed: 1000 })
       world.advance(start + 60_000)
       const order = world.log.map(({ kind }) => kind)
-      // The only offer there is can be accepted or declined, not both: one kind waits for the next offer.
+      // The only offer can be accepted or declined, not both: one kind waits for the next offer.
       const round = order.slice(0, activityKinds.length - 1)
       assert.strictEqual(new Set(round).size, round.length, `seed ${seed}`)
       assert.deepStrictEqual(activityKinds.filter((kind) => !order.includes(kind)), [])
     }
   })
 
-  it("dates what happens between the steps of time, never ahead of them", () => {
+  it("dates activity between the steps of time, never later than the current time", () => {
     const world = World.make({ seed: 5, start, records: 100, speed: 500 })
     world.advance(start + 30_000)
     assert.isAbove(world.log.length, 50)
     for (const { at } of world.log) assert.isTrue(at > start && at <= start + 30_000)
   })
 
-  it("does nothing by itself at speed 0 and while frozen, and makes up for nothing afterwards", () => {
+  it("has no activity at speed 0 or while frozen, and does not catch up afterwards", () => {
     const still = World.make({ seed: 5, start, records: 100, speed: 0 })
     still.advance(start + day)
     assert.strictEqual(still.log.length, 0)
@@ -123,7 +123,7 @@ describe("a world that lives", () => {
     assert.isAbove(world.log.length, 50)
   })
 
-  it("shows a renamed tag at once in every candidate that carries it", () => {
+  it("shows a renamed tag at once in every candidate that has it", () => {
     const world = World.make({ seed: 5, start, records: 100, speed: 0 })
     const id = first(world, "ats.tag")
     const before = list(world, "ats.application").filter((row) => JSON.stringify(row).includes(id))
@@ -137,7 +137,7 @@ describe("a world that lives", () => {
 describe("deletes", () => {
   const fresh = () => World.make({ seed: 9, start, records: 60, speed: 0 })
 
-  it("D1: a flagged record is hidden unless asked for, and matches updated_after with include_deleted", () => {
+  it("a flagged record is hidden by default, and matches updated_after with include_deleted (D1)", () => {
     const world = fresh()
     const id = first(world, "ats.application")
     world.mutate({ op: "delete", integration, model: "ats.application", id })
@@ -150,7 +150,7 @@ describe("deletes", () => {
     ])
   })
 
-  it("D2: a record deleted without a flag leaves every list, also when asked for by id", () => {
+  it("a record deleted without a flag leaves every list, even for a query by id (D2)", () => {
     const world = fresh()
     const id = first(world, "ats.application")
     world.mutate({ op: "delete", integration, model: "ats.application", id, flag: false })
@@ -163,7 +163,7 @@ describe("deletes", () => {
     assert.deepStrictEqual(list(world, "ats.application", { ...allRecords, updatedAfter: start }), [])
   })
 
-  it("D9: a restored record is back under its id, with a new changed_at", () => {
+  it("a restored record is back under its id, with a new changed_at (D9)", () => {
     for (const flag of [true, false]) {
       const world = fresh()
       const id = first(world, "ats.offer")
@@ -176,52 +176,52 @@ describe("deletes", () => {
     }
   })
 
-  /** Ids in the order of a reading in pages of 20, with something happening after the first page. */
-  const readAround = (world: World, happens: () => void) => {
+  /** Ids in the order in which a client reads them, in pages of 20, with a change after the first page. */
+  const readWithChange = (world: World, change: () => void) => {
     const seen: Array<string> = []
     let cursor: string | null = null
     do {
       const page = world.page(integration, "ats.application", allRecords, 20, cursor)
       if (page === "bad cursor") return assert.fail(page)
       seen.push(...idsOf(page.results as ReadonlyArray<Shown>))
-      if (cursor === null) happens()
+      if (cursor === null) change()
       cursor = page.next
     } while (cursor !== null)
     return seen
   }
 
-  it("P1: a record that changes while a list is read moves to its end, and the next page skips another", () => {
+  it("a record that changes during a read moves to the end, and the next page skips another record (P1)", () => {
     const world = fresh()
     const before = idsOf(list(world, "ats.application"))
     const id = before[0] ?? ""
-    const seen = readAround(
+    const seen = readWithChange(
       world,
       () => world.mutate({ op: "update", integration, model: "ats.application", id, fields: { outcome: "X" } })
     )
     assert.deepStrictEqual(seen, [...before.slice(0, 20), ...before.slice(21), id])
   })
 
-  it("P2: a record that vanishes while a list is read makes the next page skip another, but not in a stable order", () => {
+  it("a record that vanishes during a read makes the next page skip another only in drifting order (P2)", () => {
     for (const order of ["drifting", "stable"] as const) {
       const world = World.make({ seed: 9, start, records: 60, speed: 0, order })
       const before = idsOf(list(world, "ats.application"))
-      const act = { integration, model: "ats.application", id: before[0] ?? "" }
-      const seen = readAround(world, () => world.mutate({ op: "delete", flag: false, ...act }))
+      const target = { integration, model: "ats.application", id: before[0] ?? "" }
+      const seen = readWithChange(world, () => world.mutate({ op: "delete", flag: false, ...target }))
       assert.deepStrictEqual(seen, order === "stable" ? before : before.toSpliced(20, 1))
-      world.mutate({ op: "restore", ...act })
+      world.mutate({ op: "restore", ...target })
       const after = idsOf(list(world, "ats.application"))
-      assert.deepStrictEqual(after, order === "stable" ? before : [...before.slice(1), act.id])
+      assert.deepStrictEqual(after, order === "stable" ? before : [...before.slice(1), target.id])
     }
   })
 })
 
-describe("steering", () => {
-  it("says why an act cannot be done", () => {
+describe("mutations", () => {
+  it("explain why they are not possible", () => {
     const world = World.make({ seed: 9, start, records: 20, speed: 0, integrations: 2 })
     const id = world.ids("greenhouse:acme", "ats.tag")[0] ?? ""
     const of = { integration: "greenhouse:acme", model: "ats.tag", id }
-    const refused = (act: Parameters<World["mutate"]>[0]) => {
-      const done = world.mutate(act)
+    const refused = (target: Parameters<World["mutate"]>[0]) => {
+      const done = world.mutate(target)
       return "refused" in done ? done.refused : "done"
     }
     assert.match(refused({ op: "restore", ...of, integration: "a:b" }), /no integration "a:b"/)
@@ -229,10 +229,10 @@ describe("steering", () => {
     assert.match(refused({ op: "restore", ...of, model: "hris.skill" }), /has no hris.skill/)
     assert.match(refused({ op: "restore", ...of, id: "x" }), /no ats.tag "x"/)
     assert.match(refused({ op: "restore", ...of }), /is not deleted/)
-    assert.match(refused({ op: "update", ...of, fields: { id: "y" } }), /has no own id/)
+    assert.match(refused({ op: "update", ...of, fields: { id: "y" } }), /has no own property id/)
     assert.match(refused({ op: "attach", ...of, path: "tags", entry: id }), /has no "tags"/)
     assert.match(refused({ op: "simulate", integration: of.integration, kind: "payroll_run" }), /cannot happen/)
     assert.strictEqual(refused({ op: "delete", ...of, flag: false }), "done")
-    assert.match(refused({ op: "rename", ...of }), /is gone/)
+    assert.match(refused({ op: "rename", ...of }), /is hard-deleted/)
   })
 })

@@ -18,7 +18,7 @@ const request: PageRequest = {
 const world = (speed = 0) => World.make({ seed: 7, start, records: 60, integrations: 2, speed })
 
 describe("the world as a source", () => {
-  it.effect("shows what has happened by now, deleted records included, with the server's date in whole seconds", () =>
+  it.effect("shows the current records, deleted ones included, with the server's date in whole seconds", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)
       const source = yield* Source
@@ -34,7 +34,7 @@ describe("the world as a source", () => {
       assert.isNotEmpty(results)
     }).pipe(Effect.provide(WorldSource.layer(world(2000)))))
 
-  it.effect("reads on from a cursor, and only the ids asked for", () =>
+  it.effect("continues from a cursor, and returns only the requested ids", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)
       const source = yield* Source
@@ -46,14 +46,14 @@ describe("the world as a source", () => {
       assert.deepStrictEqual(one.results, [first.results[3]])
     }).pipe(Effect.provide(WorldSource.layer(world(), { pageSize: 40 }))))
 
-  it.effect("W4: its clock may differ from ours", () =>
+  it.effect("may have a clock that differs from the client's (W4)", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(start)
       const { requestedAt, serverTime } = yield* (yield* Source).page(request)
       assert.deepStrictEqual([requestedAt, serverTime], [start, start - 250 + 120_000])
     }).pipe(Effect.provide(WorldSource.layer(world(), { skew: "2 minutes" }))))
 
-  it.effect("C1: a model the integration lacks is unsupported, a foreign cursor rejected", () =>
+  it.effect("reports a missing model as unsupported and rejects a foreign cursor (C1)", () =>
     Effect.gen(function*() {
       const source = yield* Source
       const lacking = yield* Effect.flip(source.page({ ...request, model: "hris.skill" }))

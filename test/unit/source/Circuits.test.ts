@@ -12,84 +12,85 @@ const fails = (reason: SourceError["reason"]) => Effect.fail(new SourceError({ r
 const broken = fails(new Transient(detail))
 
 const circuits = Effect.map(CircuitBreakers.make({ firstPause: Duration.seconds(10) }), ({ guard }) => {
-  let asked = 0
-  const ask = <A>(request: Effect.Effect<A, SourceError>, integration = "a:1") =>
-    Effect.sync(() => asked++).pipe(Effect.andThen(request), guard(integration), Effect.result)
-  const askMany = <A>(request: Effect.Effect<A, SourceError>, count: number) =>
-    Effect.forEach(Array.from({ length: count }), () => ask(request))
+  let sentCount = 0
+  const send = <A>(request: Effect.Effect<A, SourceError>, integration = "a:1") =>
+    Effect.sync(() => sentCount++).pipe(Effect.andThen(request), guard(integration), Effect.result)
+  const sendMany = <A>(request: Effect.Effect<A, SourceError>, count: number) =>
+    Effect.forEach(Array.from({ length: count }), () => send(request))
   /** Whether a request would be sent now. */
   const sends = (request: Effect.Effect<unknown, SourceError>, integration?: string) =>
     Effect.suspend(() => {
-      const before = asked
-      return Effect.map(ask(request, integration), () => asked > before)
+      const before = sentCount
+      return Effect.map(send(request, integration), () => sentCount > before)
     })
-  return { ask, askMany, sends }
+  return { send, sendMany, sends }
 })
 
 describe("CircuitBreakers", () => {
-  it.effect("R3: after ten failures in a row an integration is asked nothing, and no other is held back", () =>
+  it.effect("after ten failures in a row no request of the integration is sent, and other integrations continue (R3)", () =>
     Effect.gen(function*() {
-      const { ask, askMany, sends } = yield* circuits
-      yield* askMany(broken, 9)
+      const { send, sendMany, sends } = yield* circuits
+      yield* sendMany(broken, 9)
       assert.isTrue(yield* sends(broken))
       assert.isFalse(yield* sends(Effect.void))
       assert.isTrue(yield* sends(Effect.void, "b:2"))
-      const refused = yield* Effect.flip(Effect.fromResult(yield* ask(Effect.void)))
-      assert.deepInclude(refused, {
+      const rejected = yield* Effect.flip(Effect.fromResult(yield* send(Effect.void)))
+      assert.deepInclude(rejected, {
         _tag: "CircuitOpen",
-        message: "left alone after 10 failures in a row, it is tried again in 10s; status 502 with an HTML page"
+        message:
+          "circuit open after 10 failures in a row, next attempt in 10s; last failure: status 502 with an HTML page"
       })
     }))
 
-  it.effect("an answer ends the row: a success, or a refusal that is not a failure", () =>
+  it.effect("a success, or an error response that is not a failure, resets the failure count", () =>
     Effect.gen(function*() {
-      const { askMany, sends } = yield* circuits
+      const { sendMany, sends } = yield* circuits
       for (const answer of [Effect.void, fails(new Rejected(detail))]) {
-        yield* askMany(fails(new Unreadable(detail)), 9)
-        yield* askMany(answer, 1)
+        yield* sendMany(fails(new Unreadable(detail)), 9)
+        yield* sendMany(answer, 1)
       }
-      yield* askMany(broken, 9)
+      yield* sendMany(broken, 9)
       assert.isTrue(yield* sends(Effect.void))
     }))
 
-  it.effect("R1: refusals for the rate limit and interruptions say nothing", () =>
+  it.effect("rate-limit responses and interruptions do not change the failure count (R1)", () =>
     Effect.gen(function*() {
-      const { askMany, sends } = yield* circuits
-      yield* askMany(fails(new RateLimited({ ...detail, retryAfter: null })), 20)
+      const { sendMany, sends } = yield* circuits
+      yield* sendMany(fails(new RateLimited({ ...detail, retryAfter: null })), 20)
       assert.isTrue(yield* sends(broken))
-      yield* askMany(broken, 8)
-      yield* askMany(fails(new RateLimited({ ...detail, retryAfter: null })), 1)
-      yield* askMany(broken, 1)
+      yield* sendMany(broken, 8)
+      yield* sendMany(fails(new RateLimited({ ...detail, retryAfter: null })), 1)
+      yield* sendMany(broken, 1)
       assert.isFalse(yield* sends(Effect.void))
     }))
 
-  it.effect("then one request finds out, alone; its success closes the circuit", () =>
+  it.effect("after the pause a single probe request is sent, and its success closes the circuit", () =>
     Effect.gen(function*() {
-      const { ask, askMany, sends } = yield* circuits
-      yield* askMany(broken, 10)
+      const { send, sendMany, sends } = yield* circuits
+      yield* sendMany(broken, 10)
       yield* TestClock.adjust("10 seconds")
       const end = yield* Deferred.make<void>()
-      const trial = yield* Effect.forkChild(ask(Deferred.await(end)), { startImmediately: true })
+      const probe = yield* Effect.forkChild(send(Deferred.await(end)), { startImmediately: true })
       assert.isFalse(yield* sends(Effect.void))
       yield* Deferred.succeed(end, undefined)
-      yield* Fiber.join(trial)
-      yield* askMany(broken, 9)
+      yield* Fiber.join(probe)
+      yield* sendMany(broken, 9)
       assert.isTrue(yield* sends(Effect.void))
     }))
 
-  it.effect("a trial that is interrupted makes room for the next one", () =>
+  it.effect("after an interrupted probe the next request becomes the probe", () =>
     Effect.gen(function*() {
-      const { ask, askMany, sends } = yield* circuits
-      yield* askMany(broken, 10)
+      const { send, sendMany, sends } = yield* circuits
+      yield* sendMany(broken, 10)
       yield* TestClock.adjust("10 seconds")
-      yield* Fiber.interrupt(yield* Effect.forkChild(ask(Effect.never), { startImmediately: true }))
+      yield* Fiber.interrupt(yield* Effect.forkChild(send(Effect.never), { startImmediately: true }))
       assert.isTrue(yield* sends(Effect.void))
     }))
 
-  it.effect("with every failed trial the pause doubles, up to a minute", () =>
+  it.effect("the pause doubles with every failed probe, up to a minute", () =>
     Effect.gen(function*() {
-      const { askMany, sends } = yield* circuits
-      yield* askMany(broken, 10)
+      const { sendMany, sends } = yield* circuits
+      yield* sendMany(broken, 10)
       for (const seconds of [10, 20, 40, 60, 60]) {
         yield* TestClock.adjust(Duration.seconds(seconds - 1))
         assert.isFalse(yield* sends(broken))
@@ -98,12 +99,14 @@ describe("CircuitBreakers", () => {
       }
     }))
 
-  it.effect("what left before the circuit opened and fails late does not prolong the pause", () =>
+  it.effect("a request sent before the circuit opened does not prolong the pause when it fails later", () =>
     Effect.gen(function*() {
-      const { ask, askMany, sends } = yield* circuits
+      const { send, sendMany, sends } = yield* circuits
       const end = yield* Deferred.make<void>()
-      const late = yield* Effect.forkChild(ask(Effect.andThen(Deferred.await(end), broken)), { startImmediately: true })
-      yield* askMany(broken, 10)
+      const late = yield* Effect.forkChild(send(Effect.andThen(Deferred.await(end), broken)), {
+        startImmediately: true
+      })
+      yield* sendMany(broken, 10)
       yield* TestClock.adjust("9 seconds")
       yield* Deferred.succeed(end, undefined)
       yield* Fiber.join(late)
@@ -111,12 +114,12 @@ describe("CircuitBreakers", () => {
       assert.isTrue(yield* sends(Effect.void))
     }))
 
-  it.effect("W4: a wall clock that is set back a day keeps no circuit open", () =>
+  it.effect("a wall clock that is set back by a day does not keep a circuit open (W4)", () =>
     Effect.gen(function*() {
-      const { askMany, sends } = yield* circuits
+      const { sendMany, sends } = yield* circuits
       const day = 24 * 60 * 60 * 1000
       yield* TestClock.setTime(2 * day)
-      yield* askMany(broken, 10)
+      yield* sendMany(broken, 10)
       yield* TestClock.adjust("10 seconds")
       yield* TestClock.setTime(day)
       assert.isTrue(yield* sends(Effect.void))

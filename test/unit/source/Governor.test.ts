@@ -11,8 +11,8 @@ import type { Priority } from "../../../src/source/Source.ts"
 const retryBase = Duration.seconds(1)
 const scheduler = (concurrency = 1) => RequestScheduler.make({ concurrency, retryBase })
 
-/** Requests that note when they start and end when told to. */
-const desk = (of: RequestScheduler.RequestScheduler) => {
+/** Requests that record their start and run until `endNext` or `endAll` ends them. */
+const harness = (of: RequestScheduler.RequestScheduler) => {
   const started: Array<string> = []
   const ends: Array<Deferred.Deferred<void>> = []
   const request = (name: string, priority: Priority, integration = `${name}:1`, live = false) =>
@@ -29,14 +29,14 @@ const desk = (of: RequestScheduler.RequestScheduler) => {
   return { started, request, endNext, endAll: (count: number) => Effect.repeat(endNext, { times: count - 1 }) }
 }
 
-/** Virtual ms at which a request leaves, asked for now. */
-const leavesAt = (of: RequestScheduler.RequestScheduler, integration = "a:1") =>
+/** Starts a request now; returns the virtual time (ms) at which it is sent. */
+const sentAt = (of: RequestScheduler.RequestScheduler, integration = "a:1") =>
   Clock.currentTimeMillis.pipe(of.run(integration, "poll"), Effect.forkChild({ startImmediately: true }))
 
 describe("RequestScheduler", () => {
-  it.effect("serves the most urgent class first, whoever came first", () =>
+  it.effect("serves the most urgent priority first, whatever the order of arrival", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* scheduler())
+      const { endAll, request, started } = harness(yield* scheduler())
       yield* request("running", "backfill")
       for (const priority of ["backfill", "sweep", "refresh", "poll", "confirm", "write"] as const) {
         yield* request(priority, priority)
@@ -45,9 +45,9 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(started, ["running", "write", "confirm", "poll", "refresh", "sweep", "backfill"])
     }))
 
-  it.effect("N4: gives every tenth turn to the least urgent, so that nothing starves", () =>
+  it.effect("gives every tenth slot to the least urgent priority, so that it does not starve (N4)", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* scheduler())
+      const { endAll, request, started } = harness(yield* scheduler())
       for (let i = 0; i < 40; i++) yield* request("poll", "poll")
       for (let i = 0; i < 4; i++) yield* request("backfill", "backfill")
       yield* endAll(40)
@@ -55,9 +55,9 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(turns, [10, 20, 30, 40])
     }))
 
-  it.effect("N4: the classes below the most urgent share every tenth turn, so that none in the middle starves either", () =>
+  it.effect("all priorities below the most urgent one share every tenth slot, so that none of them starves (N4)", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* scheduler())
+      const { endAll, request, started } = harness(yield* scheduler())
       for (let i = 0; i < 120; i++) yield* request("write", "write")
       for (const priority of ["poll", "sweep", "backfill"] as const) {
         for (let i = 0; i < 4; i++) yield* request(priority, priority)
@@ -72,9 +72,9 @@ describe("RequestScheduler", () => {
       )
     }))
 
-  it.effect("R3: an integration that answers slowly gets half of the turns, a second one a quarter, others theirs at once", () =>
+  it.effect("a slow integration gets half of the slots, a second one a quarter, and others are served immediately (R3)", () =>
     Effect.gen(function*() {
-      const { request, started } = desk(yield* scheduler(8))
+      const { request, started } = harness(yield* scheduler(8))
       for (let i = 0; i < 20; i++) yield* request("slow", "write", "a:slow")
       assert.strictEqual(started.length, 4)
       for (let i = 0; i < 20; i++) yield* request("slow too", "write", "b:slow")
@@ -83,17 +83,17 @@ describe("RequestScheduler", () => {
       assert.strictEqual(started.at(-1), "quick")
     }))
 
-  it.effect("R3: the only integration is served though one turn is all there is", () =>
+  it.effect("the only integration is served even if there is only one slot (R3)", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* scheduler(1))
+      const { endAll, request, started } = harness(yield* scheduler(1))
       for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll", "a:1")
       yield* endAll(5)
       assert.deepStrictEqual(started, ["0", "1", "2", "3", "4"])
     }))
 
-  it.effect("R3: lets integrations take turns, however many requests one of them has", () =>
+  it.effect("serves integrations in rotation, however many requests one of them has (R3)", () =>
     Effect.gen(function*() {
-      const { endAll, request, started } = desk(yield* scheduler())
+      const { endAll, request, started } = harness(yield* scheduler())
       for (let i = 0; i < 6; i++) yield* request(`big${i}`, "poll", "a:big")
       yield* request("small0", "poll", "b:small")
       yield* request("small1", "poll", "b:small")
@@ -102,16 +102,16 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(started.slice(0, 7), ["big0", "big1", "small0", "other0", "big2", "small1", "big3"])
     }))
 
-  it.effect("has at most its concurrency under way", () =>
+  it.effect("never has more requests in flight than its concurrency", () =>
     Effect.gen(function*() {
-      const { endNext, request, started } = desk(yield* scheduler(3))
+      const { endNext, request, started } = harness(yield* scheduler(3))
       for (let i = 0; i < 5; i++) yield* request(`${i}`, "poll")
       assert.strictEqual(started.length, 3)
       yield* endNext
       assert.strictEqual(started.length, 4)
     }))
 
-  it.effect("gives a turn back when its request fails, dies or is interrupted, waiting or running", () =>
+  it.effect("releases the slot when a waiting or running request fails, dies or is interrupted", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       yield* Effect.exit(of.run("a:1", "poll")(Effect.fail("no")))
@@ -123,32 +123,32 @@ describe("RequestScheduler", () => {
       assert.strictEqual(yield* of.run("a:1", "poll")(Effect.succeed("served")), "served")
     }))
 
-  it.effect("R1: a pause holds every integration of the account, and is never shortened", () =>
+  it.effect("a pause delays every integration of the account, and is never shortened (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(4)
       yield* of.pause(Duration.seconds(30))
       yield* of.pause(Duration.seconds(5))
-      const first = yield* leavesAt(of, "a:1")
-      const second = yield* leavesAt(of, "b:2")
+      const first = yield* sentAt(of, "a:1")
+      const second = yield* sentAt(of, "b:2")
       yield* TestClock.adjust("1 hour")
       assert.deepStrictEqual([yield* Fiber.join(first), yield* Fiber.join(second)], [30_000, 30_000])
     }))
 
-  it.effect("R1: a later refusal lengthens the pause for those who wait already", () =>
+  it.effect("a later rate-limit response lengthens the pause for requests that already wait (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       yield* of.onRateLimited(Duration.seconds(10))
-      const waiting = yield* leavesAt(of)
+      const waiting = yield* sentAt(of)
       yield* TestClock.adjust("5 seconds")
       yield* of.onRateLimited(Duration.seconds(60))
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(yield* Fiber.join(waiting), 65_000)
     }))
 
-  it.effect("R1: the most urgent goes first after a pause, though it came last", () =>
+  it.effect("after a pause the most urgent request is served first, even if it arrived last (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
-      const { endAll, request, started } = desk(of)
+      const { endAll, request, started } = harness(of)
       yield* of.pause(Duration.seconds(10))
       yield* request("backfill", "backfill")
       yield* request("confirm", "confirm")
@@ -157,7 +157,7 @@ describe("RequestScheduler", () => {
       assert.deepStrictEqual(started, ["confirm", "backfill"])
     }))
 
-  it.effect("W4: a wall clock that is set back a day starts no pause that is over", () =>
+  it.effect("a wall clock that is set back by a day does not restart a pause that is over (W4)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       const day = 24 * 60 * 60 * 1000
@@ -165,12 +165,12 @@ describe("RequestScheduler", () => {
       yield* of.pause(Duration.seconds(10))
       yield* TestClock.adjust("10 seconds")
       yield* TestClock.setTime(day)
-      const after = yield* leavesAt(of)
+      const after = yield* sentAt(of)
       yield* Effect.yieldNow
       assert.strictEqual(after.pollUnsafe()?._tag, "Success")
     }))
 
-  it.live("R1: a pause ends on a real clock, whose timers may fire a little early", () =>
+  it.live("a pause ends on a real clock, even if timers fire a little early (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       for (let i = 0; i < 200; i++) {
@@ -179,24 +179,24 @@ describe("RequestScheduler", () => {
       }
     }))
 
-  it.effect("R1: however long the API asks us to wait, it is tried again after 15 minutes", () =>
+  it.effect("a request waits at most 15 minutes, however long a pause the API requests (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       yield* of.onRateLimited(Duration.days(365))
-      const waiting = yield* leavesAt(of)
+      const waiting = yield* sentAt(of)
       yield* TestClock.adjust("1 day")
       assert.strictEqual(yield* Fiber.join(waiting), Duration.toMillis(RequestScheduler.maxPause))
     }))
 
   it.effect.each([{ named: null }, { named: Duration.zero }])(
-    "R1: refusals in a row that name no wait double it, jittered by a fifth, up to a minute %#",
+    "rate-limit responses in a row without a wait double the pause, with jitter, up to a minute: case %# (R1)",
     ({ named }) =>
       Effect.gen(function*() {
         const of = yield* scheduler()
         for (let refusal = 0; refusal < 10; refusal++) {
           const before = yield* Clock.currentTimeMillis
           yield* of.onRateLimited(named)
-          const waiting = yield* leavesAfter(of)
+          const waiting = yield* sentAtThenFails(of)
           yield* TestClock.adjust("2 minutes")
           const waited = (yield* Fiber.join(waiting)) - before
           const expected = Math.min(60_000, 1000 * 2 ** refusal)
@@ -206,7 +206,7 @@ describe("RequestScheduler", () => {
       })
   )
 
-  it.effect("R1: after a success the next refusal starts with the shortest wait again", () =>
+  it.effect("after a success the next rate-limit response starts with the shortest pause again (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler()
       for (let refusal = 0; refusal < 5; refusal++) {
@@ -216,15 +216,15 @@ describe("RequestScheduler", () => {
       yield* of.run("a:1", "poll")(Effect.void)
       const before = yield* Clock.currentTimeMillis
       yield* of.onRateLimited(null)
-      const waiting = yield* leavesAt(of)
+      const waiting = yield* sentAt(of)
       yield* TestClock.adjust("2 minutes")
       assert.isAtMost((yield* Fiber.join(waiting)) - before, 1200)
     }))
 
-  it.effect("R1: a burst of refusals halves the concurrency once; rounds of successes bring it back", () =>
+  it.effect("a burst of rate-limit responses halves the concurrency once, and successful requests restore it (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(8)
-      const { endAll, request, started } = desk(of)
+      const { endAll, request, started } = harness(of)
       for (let i = 0; i < 40; i++) yield* request(`${i}`, "poll")
       assert.strictEqual(started.length, 8)
       for (let i = 0; i < 8; i++) yield* of.onRateLimited(Duration.seconds(1))
@@ -238,13 +238,13 @@ describe("RequestScheduler", () => {
       assert.strictEqual(started.length, 40)
     }))
 
-  const live = (of: ReturnType<typeof desk>, count: number, integration = "a:1") =>
+  const live = (of: ReturnType<typeof harness>, count: number, integration = "a:1") =>
     Effect.forEach(Array.from({ length: count }), () => of.request("live", "write", integration, true))
 
-  it.effect("has at most 30 live requests of an integration under way, or as many as it says", () =>
+  it.effect("has at most 30 live requests of an integration in flight, or as many as its responses allow", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(1000)
-      const at = desk(of)
+      const at = harness(of)
       yield* live(at, 40)
       assert.strictEqual(at.started.length, 30)
       yield* at.request("page", "poll", "a:1")
@@ -254,10 +254,10 @@ describe("RequestScheduler", () => {
       assert.strictEqual(at.started.length, 37)
     }))
 
-  it.effect("leaves room for others who use the integration, but goes on asking with one live request", () =>
+  it.effect("leaves room for other clients of the integration, but keeps one live request in flight", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(1000)
-      const at = desk(of)
+      const at = harness(of)
       yield* live(at, 3)
       yield* of.updateLiveLimit("a:1", 30, 0)
       yield* live(at, 3)
@@ -270,8 +270,8 @@ describe("RequestScheduler", () => {
     }))
 })
 
-/** Like `leavesAt`, for a request that fails, so that the row of refusals goes on. */
-const leavesAfter = (of: RequestScheduler.RequestScheduler) =>
+/** Like `sentAt`, but the request fails, so that the count of rate-limit responses in a row is not reset. */
+const sentAtThenFails = (of: RequestScheduler.RequestScheduler) =>
   Clock.currentTimeMillis.pipe(
     Effect.flatMap(Effect.fail),
     of.run("a:1", "poll"),

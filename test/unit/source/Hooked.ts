@@ -1,11 +1,11 @@
-/** A write of a fake API between the hooks of its caller, as `Source.write` promises. */
+/** Runs a write of a fake API with the caller's hooks, as `Source.write` promises. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { SendHooks, WriteError } from "../../../src/source/Source.ts"
 
-/** Of every failure but `OutcomeUnknown` it is certain that nothing was done. */
+/** Every failure except `OutcomeUnknown` proves that the write had no effect. */
 export const hooked = <A, E>(
   hooks: SendHooks<E>,
   write: Effect.Effect<A, WriteError>

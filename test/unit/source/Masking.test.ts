@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { codeOf, mask } from "../../../src/source/Masking.ts"
 
-describe("masked", () => {
+describe("mask", () => {
   it.each([
     ["field is not supported", "field is not supported"],
     ["Candidate Ada Lovelace has no phone, id 4711", "… has no phone, id …"],
@@ -15,23 +15,27 @@ describe("masked", () => {
     ["sent to ada@example.org, twice", "sent to …, twice"],
     ["cut off in “a long quo", "cut off in …"],
     ["", ""]
-  ])("I11: %s", (text, expected) => {
+  ])("masks %s (I11)", (text, expected) => {
     assert.strictEqual(mask(text), expected)
   })
 
-  it.effect.prop("I11: lets no digit, address, quoted text or capitalised word pass, at most 200 characters", [
-    Schema.String
-  ], ([text]) =>
-    Effect.sync(() => {
-      const result = mask(`${text} Ada ${text} x@y.z "${text}" ${text.repeat(30)}`)
-      assert.isAtMost(result.length, 200)
-      assert.notMatch(result, /\d|@|"/)
-      assert.notMatch(result, /\p{Lu}\p{Ll}/u)
-    }))
+  it.effect.prop(
+    "removes every digit, address, quoted text and capitalized word, and keeps at most 200 characters (I11)",
+    [
+      Schema.String
+    ],
+    ([text]) =>
+      Effect.sync(() => {
+        const result = mask(`${text} Ada ${text} x@y.z "${text}" ${text.repeat(30)}`)
+        assert.isAtMost(result.length, 200)
+        assert.notMatch(result, /\d|@|"/)
+        assert.notMatch(result, /\p{Lu}\p{Ll}/u)
+      })
+  )
 })
 
 describe("codeOf", () => {
-  it("takes codes only: free text in their place is dropped", () => {
+  it("returns codes and drops free text", () => {
     assert.strictEqual(codeOf("PLATFORM.INPUT_INVALID"), "PLATFORM.INPUT_INVALID")
     for (const value of ["Ada Lovelace", "", "lower.case", "A".repeat(81), 7, null, undefined, {}]) {
       assert.isNull(codeOf(value))

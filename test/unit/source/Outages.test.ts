@@ -9,7 +9,7 @@ import { Rejected, SourceError, Transient } from "../../../src/source/Source.ts"
 import { Source } from "../../../src/source/Source.ts"
 import { finished, type Reply, request, success, withReplies } from "./Replies.ts"
 
-/** Log lines with the second at which each came. */
+/** Log lines with the second at which each was logged. */
 const logged = () => {
   const lines: Array<{ readonly second: number; readonly text: string; readonly data: object }> = []
   const logger = Logger.make<unknown, void>(({ date, fiber, message }) => {
@@ -26,7 +26,7 @@ const down = Effect.fail(new SourceError({ reason: new Transient({ code: null, m
 const refuses = Effect.fail(new SourceError({ reason: new Rejected({ code: null, message: "status 400" }) }))
 
 describe("Outages", () => {
-  it.effect("an API that refuses connections is logged within five seconds, once, and once when it answers again", () => {
+  it.effect("an API that refuses connections is logged once within five seconds, and once when it answers again", () => {
     const { layer, lines } = logged()
     const refused: Reply = {
       failure: Object.assign(new Error("connect"), { code: "ECONNREFUSED", syscall: "connect" })
@@ -54,7 +54,7 @@ describe("Outages", () => {
       Effect.exit(watch(of)(answer))
   )
 
-  it.effect("a failure that is over within three seconds is not logged; a refusal is an answer", () => {
+  it.effect("a failure that ends within three seconds is not logged, and an error response ends it", () => {
     const { layer, lines } = logged()
     return Effect.gen(function*() {
       const ask = yield* watching
@@ -68,7 +68,7 @@ describe("Outages", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("one integration that fails beside another that answers is one outage", () => {
+  it.effect("an integration that keeps failing while another one responds is one outage", () => {
     const { layer, lines } = logged()
     return Effect.gen(function*() {
       const ask = yield* watching
@@ -83,7 +83,7 @@ describe("Outages", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("an integration that is no longer read does not keep the next outage from being logged", () => {
+  it.effect("an integration that is no longer read does not prevent the next outage from being logged", () => {
     const { layer, lines } = logged()
     return Effect.gen(function*() {
       const ask = yield* watching
@@ -96,7 +96,7 @@ describe("Outages", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("any answer ends a failure of the account itself, which is rarely asked anything", () => {
+  it.effect("any response of the account ends a failure of the account's own requests", () => {
     const { layer, lines } = logged()
     return Effect.gen(function*() {
       const ask = yield* watching
@@ -111,7 +111,7 @@ describe("Outages", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("an interrupted request says nothing", () => {
+  it.effect("an interrupted request is not logged as an outage", () => {
     const { layer, lines } = logged()
     return Effect.gen(function*() {
       const ask = yield* watching

@@ -1,4 +1,4 @@
-/** Which answers prove that a write did nothing: every status and every code, for each of the twelve writes. */
+/** Which responses prove that a write had no effect: every status and every code, for each of the twelve writes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,14 +14,14 @@ const rareErrors = [423, 424, 425, 426, 428, 429, 431, 451, 460, 499]
 const serverErrors = [500, 501, 502, 503, 504, 505, 507, 508, 511, 520, 521, 522, 523, 524, 598]
 const statuses = clientErrors.concat(rareErrors, serverErrors)
 
-/** What answers a request with a status may hold in their body, without a code that the API publishes. */
-const withoutProof = (status: number): ReadonlyArray<Reply & { readonly what: string }> => [
-  { what: "an HTML page", status, headers: { "content-type": "text/html" }, body: "<html>conflict</html>" },
-  { what: "nothing", status, body: "" },
-  { what: "half an envelope", status, body: '{"status":"error","error":{"code":"PLATFORM.INPUT_INV' },
-  { what: "an envelope without a code", ...refusal(status, null) },
-  { what: "an envelope with a code that is not published", ...refusal(status, "ATS.SOMETHING_NEW") },
-  { what: "a code of another form", ...refusal(status, "conflict") }
+/** Responses with a status and different bodies, none of them with a documented code. */
+const withoutProof = (status: number): ReadonlyArray<Reply & { readonly bodyKind: string }> => [
+  { bodyKind: "an HTML page", status, headers: { "content-type": "text/html" }, body: "<html>conflict</html>" },
+  { bodyKind: "an empty body", status, body: "" },
+  { bodyKind: "half an envelope", status, body: '{"status":"error","error":{"code":"PLATFORM.INPUT_INV' },
+  { bodyKind: "an envelope without a code", ...refusal(status, null) },
+  { bodyKind: "an envelope with an undocumented code", ...refusal(status, "ATS.SOMETHING_NEW") },
+  { bodyKind: "a code in another format", ...refusal(status, "conflict") }
 ]
 
 /** The reason, how many requests were sent, and whether the write succeeded in the end. */
@@ -38,9 +38,9 @@ const outcome = Effect.fnUntraced(function*(name: (typeof writeNames)[number], r
 
 const unsafe = writeNames.filter((name) => writes[name].resendPolicy !== "safe")
 
-describe("an answer to a write that must not be repeated", () => {
+describe("a response to a write that must not be repeated", () => {
   it.effect.each(statuses)(
-    "without a published code is no proof that nothing was done: status %i (L5)",
+    "does not prove that nothing was done without a documented code: status %i (L5)",
     (status) =>
       Effect.gen(function*() {
         for (const reply of withoutProof(status)) {
@@ -48,7 +48,7 @@ describe("an answer to a write that must not be repeated", () => {
             assert.deepStrictEqual(
               yield* outcome(name, reply),
               { reason: "OutcomeUnknown", sent: 1 },
-              `${name}, ${reply.what}`
+              `${name}, ${reply.bodyKind}`
             )
           }
         }
@@ -56,7 +56,7 @@ describe("an answer to a write that must not be repeated", () => {
   )
 
   it.effect.each(Object.entries(errorCodes))(
-    "with code %s is proof unless it means that the API is in trouble, whatever the status (%s)",
+    "with code %s proves that nothing was done unless the code is transient, whatever the status: class %s",
     ([code, errorClass]) =>
       Effect.gen(function*() {
         for (const status of [200, 400, 409, 429, 500, 503]) {
@@ -73,10 +73,10 @@ describe("an answer to a write that must not be repeated", () => {
       })
   )
 
-  it.effect("that refuses the key without a published code does not make it sent again with a new key (L5)", () =>
+  it.effect("that rejects the key without a documented code does not cause another attempt with a new key (L5)", () =>
     Effect.gen(function*() {
-      let asked = 0
-      const key = Effect.sync(() => Redacted.make(`key-${++asked}`))
+      let keyReads = 0
+      const key = Effect.sync(() => Redacted.make(`key-${++keyReads}`))
       for (
         const [reply, sends] of [[{ status: 401, body: "<html>" }, 1], [
           refusal(401, "PLATFORM.AUTHENTICATION_INVALID"),
@@ -93,8 +93,8 @@ describe("an answer to a write that must not be repeated", () => {
     }))
 })
 
-describe("an answer to a write that may be repeated", () => {
-  it.effect.each(statuses)("counts by its status: %i", (status) =>
+describe("a response to a write that may be repeated", () => {
+  it.effect.each(statuses)("is classified by its status: %i", (status) =>
     Effect.gen(function*() {
       for (const name of writeNames.filter((name) => writes[name].resendPolicy === "safe")) {
         const { reason } = yield* outcome(name, { status, body: "<html>" })

@@ -1,4 +1,4 @@
-/** The adapter of `Source` over replies that a test gives, in virtual time; what was sent is noted. */
+/** The adapter of `Source` over prepared replies, in virtual time; records the requests that were sent. */
 import { assert } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -18,9 +18,9 @@ export interface Reply {
   readonly status?: number
   readonly headers?: Record<string, string>
   readonly body?: unknown
-  /** The connection fails so. */
+  /** The connection fails with this error. */
   readonly failure?: Error
-  /** The answer never comes. */
+  /** The response never arrives. */
   readonly silent?: boolean
 }
 
@@ -39,11 +39,11 @@ export const refusal = (status: number, code: string | null, headers: Record<str
 })
 export const limited = (headers: Record<string, string> = {}) => refusal(429, "PLATFORM.RATE_LIMIT_EXCEEDED", headers)
 
-/** The adapter over replies that are given in order; the last one is repeated. */
+/** The adapter over replies that are returned in order; the last one is repeated. */
 export const withReplies = (...replies: ReadonlyArray<Reply>) =>
   withKey(Effect.succeed(Redacted.make("eu-key")), ...replies)
 
-/** The same, with a key that may change from one request to the next. */
+/** Like `withReplies`, with a key that may change from one request to the next. */
 export const withKey = (key: Effect.Effect<Redacted.Redacted>, ...replies: ReadonlyArray<Reply>) => {
   const sent: Array<Sent> = []
   const client = HttpClient.make((request, url) =>
@@ -80,7 +80,7 @@ export const withKey = (key: Effect.Effect<Redacted.Redacted>, ...replies: Reado
 export const macrotask = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 export const step = 100
 
-/** Lets virtual time pass in steps of 100 ms, and bodies be read between them, until the fiber ends. */
+/** Advances virtual time in steps of 100 ms, with time to read bodies in between, until the fiber ends. */
 export const finished = <A, E>(fiber: Fiber.Fiber<A, E>, remaining = 60_000): Effect.Effect<Exit.Exit<A, E>> =>
   Effect.gen(function*() {
     for (let i = 0; i < remaining; i++) {
@@ -89,7 +89,7 @@ export const finished = <A, E>(fiber: Fiber.Fiber<A, E>, remaining = 60_000): Ef
       if (exit !== undefined) return exit
       yield* TestClock.adjust(step)
     }
-    return yield* Effect.die("it never ended")
+    return yield* Effect.die("the fiber did not end")
   })
 
 /** A poll of the applications. */
@@ -103,7 +103,7 @@ export const request: PageRequest = {
   ids: null
 }
 
-/** One page, with what is said otherwise. */
+/** Requests one page, with these overrides. */
 export const read = (overrides: Partial<PageRequest> = {}) =>
   Effect.gen(function*() {
     const source = yield* Source
@@ -116,5 +116,5 @@ export const reasonOf = (exit: Exit.Exit<Page, SourceError>) =>
     return error._tag === "Some" ? error.value.reason : assert.fail("no error")
   })
 
-/** Between the requests, virtual ms. */
+/** The times between the requests, virtual ms. */
 export const gaps = (sent: ReadonlyArray<Sent>) => sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))

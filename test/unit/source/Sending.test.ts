@@ -1,4 +1,4 @@
-/** When a write leaves, and when its hooks run. */
+/** When a write is sent, and when its hooks run. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -11,12 +11,12 @@ import { requests } from "./Requests.ts"
 const done: Reply = { body: { status: "success", data: {}, warnings: [] } }
 const tag = requests.addTag
 
-/** Hooks that note when they ran. */
-const noting = (before: Effect.Effect<void, "no"> = Effect.void) => {
+/** Hooks that record when they ran. */
+const recording = (before: Effect.Effect<void, "no"> = Effect.void) => {
   const ran: Array<string> = []
   const hooks: SendHooks<"no"> = {
     before: Effect.andThen(Effect.sync(() => void ran.push("before")), before),
-    onNoEffect: Effect.sync(() => void ran.push("undone"))
+    onNoEffect: Effect.sync(() => void ran.push("onNoEffect"))
   }
   return { ran, hooks }
 }
@@ -30,8 +30,8 @@ const write = (hooks: SendHooks<"no">) =>
 describe("a write and its hooks", () => {
   it.effect.each<{ replies: ReadonlyArray<Reply>; ran: ReadonlyArray<string> }>([
     { replies: [done], ran: ["before"] },
-    { replies: [limited({ "retry-after": "45" }), done], ran: ["before", "undone", "before"] },
-    { replies: [refusal(400, "ATS.JOB_CLOSED")], ran: ["before", "undone"] },
+    { replies: [limited({ "retry-after": "45" }), done], ran: ["before", "onNoEffect", "before"] },
+    { replies: [refusal(400, "ATS.JOB_CLOSED")], ran: ["before", "onNoEffect"] },
     { replies: [refusal(500, null)], ran: ["before"] },
     { replies: [{ silent: true }], ran: ["before"] },
     {
@@ -39,78 +39,81 @@ describe("a write and its hooks", () => {
         { failure: Object.assign(new Error("no"), { code: "ECONNREFUSED", syscall: "connect" }) },
         done
       ],
-      ran: ["before", "undone", "before"]
+      ran: ["before", "onNoEffect", "before"]
     }
-  ])("each try is allowed first, and what came to nothing is undone before the next one %#", ({ ran, replies }) => {
-    const { layer } = withReplies(...replies)
-    const noted = noting()
-    return Effect.gen(function*() {
-      yield* write(noted.hooks)
-      assert.deepStrictEqual(noted.ran, ran)
-    }).pipe(Effect.provide(layer))
-  })
+  ])(
+    "`before` runs before each attempt, and `onNoEffect` runs after an attempt without effect: case %#",
+    ({ ran, replies }) => {
+      const { layer } = withReplies(...replies)
+      const recorded = recording()
+      return Effect.gen(function*() {
+        yield* write(recorded.hooks)
+        assert.deepStrictEqual(recorded.ran, ran)
+      }).pipe(Effect.provide(layer))
+    }
+  )
 
-  it.effect("a write whose repetition is safe is allowed each time, and not undone in between", () => {
+  it.effect("`before` runs for each attempt of a write that may be repeated, without `onNoEffect` in between", () => {
     const { layer } = withReplies(refusal(500, null), { body: { status: "success", data: { id: "c" }, warnings: [] } })
-    const noted = noting()
+    const recorded = recording()
     return Effect.gen(function*() {
       const source = yield* Source
-      yield* finished(yield* Effect.forkChild(source.write(requests.deactivateCourse, noted.hooks)))
-      assert.deepStrictEqual(noted.ran, ["before", "before"])
+      yield* finished(yield* Effect.forkChild(source.write(requests.deactivateCourse, recorded.hooks)))
+      assert.deepStrictEqual(recorded.ran, ["before", "before"])
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("nothing is sent, and nothing undone, where it is not allowed; its failure is the write's", () => {
+  it.effect("a failed `before` fails the write: nothing is sent and `onNoEffect` does not run", () => {
     const { layer, sent } = withReplies(done)
-    const noted = noting(Effect.fail("no"))
+    const recorded = recording(Effect.fail("no"))
     return Effect.gen(function*() {
-      const error = yield* Effect.flip(yield* write(noted.hooks))
+      const error = yield* Effect.flip(yield* write(recorded.hooks))
       assert.strictEqual(error, "no")
-      assert.deepStrictEqual(noted.ran, ["before"])
+      assert.deepStrictEqual(recorded.ran, ["before"])
       assert.strictEqual(sent.length, 0)
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("it is allowed only once the account's pause is over (R1)", () => {
+  it.effect("`before` runs only after the account's pause is over (R1)", () => {
     const { layer, sent } = withReplies(limited({ "retry-after": "900" }), done)
-    const noted = noting()
+    const recorded = recording()
     return Effect.gen(function*() {
       const source = yield* Source
-      const fiber = yield* Effect.forkChild(source.write(tag, noted.hooks))
+      const fiber = yield* Effect.forkChild(source.write(tag, recorded.hooks))
       for (let i = 0; i < 20; i++) yield* TestClock.adjust(step)
       yield* TestClock.adjust("14 minutes")
-      assert.deepStrictEqual(noted.ran, ["before", "undone"])
+      assert.deepStrictEqual(recorded.ran, ["before", "onNoEffect"])
       yield* finished(fiber)
-      assert.deepStrictEqual(noted.ran, ["before", "undone", "before"])
+      assert.deepStrictEqual(recorded.ran, ["before", "onNoEffect", "before"])
       assert.strictEqual(sent.length, 2)
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("what was allowed while another answer paused the account is undone and waits with the others (R1)", () => {
+  it.effect("a write that was allowed while a rate-limit response paused the account is undone and waits (R1)", () => {
     const { layer, sent } = withReplies(limited({ "retry-after": "300" }), done)
     return Effect.gen(function*() {
       const source = yield* Source
-      // its check takes a second, in which a read is refused for the rate limit
-      const noted = noting(Effect.sleep("1 second"))
-      const writing = yield* Effect.forkChild(source.write(tag, noted.hooks))
+      // The hook takes a second, during which a read gets a rate-limit response.
+      const recorded = recording(Effect.sleep("1 second"))
+      const writing = yield* Effect.forkChild(source.write(tag, recorded.hooks))
       yield* macrotask
       const reading = yield* Effect.forkChild(source.page(request))
       for (let i = 0; i < 50; i++) yield* Effect.andThen(macrotask, TestClock.adjust(step))
       assert.strictEqual(sent.length, 1)
-      assert.deepStrictEqual(noted.ran, ["before", "undone"])
+      assert.deepStrictEqual(recorded.ran, ["before", "onNoEffect"])
       yield* yield* finished(writing)
-      assert.deepStrictEqual(noted.ran, ["before", "undone", "before"])
+      assert.deepStrictEqual(recorded.ran, ["before", "onNoEffect", "before"])
       assert.isAtLeast(sent[1]?.at ?? 0, 300_000)
       yield* Fiber.interrupt(reading)
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("it carries the key of the moment at which it leaves, not of that at which it began to wait", () => {
+  it.effect("a write uses the key that is current when it is sent, not when it started to wait", () => {
     let key = "first"
     const { layer, sent } = withKey(Effect.sync(() => Redacted.make(key)), limited({ "retry-after": "300" }), done)
     return Effect.gen(function*() {
       const source = yield* Source
-      const fiber = yield* Effect.forkChild(source.write(requests.addResultLink, noting().hooks))
+      const fiber = yield* Effect.forkChild(source.write(requests.addResultLink, recording().hooks))
       for (let i = 0; i < 20; i++) yield* Effect.andThen(macrotask, TestClock.adjust(step))
       key = "second"
       yield* finished(fiber)
@@ -121,21 +124,21 @@ describe("a write and its hooks", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("a process that stood still after it was allowed does not send: it asks again (X16)", () => {
+  it.effect("a process that was frozen after `before` does not send, and runs the hook again (X16)", () => {
     const { layer, sent } = withReplies(done)
     let freezes = 2
-    const noted = noting(Effect.suspend(() => freezes-- > 0 ? TestClock.adjust("11 seconds") : Effect.void))
+    const recorded = recording(Effect.suspend(() => freezes-- > 0 ? TestClock.adjust("11 seconds") : Effect.void))
     return Effect.gen(function*() {
-      yield* yield* write(noted.hooks)
-      assert.deepStrictEqual(noted.ran, ["before", "undone", "before", "undone", "before"])
+      yield* yield* write(recorded.hooks)
+      assert.deepStrictEqual(recorded.ran, ["before", "onNoEffect", "before", "onNoEffect", "before"])
       assert.strictEqual(sent.length, 1)
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("interrupted while it is allowed it is undone and does not leave; once it left it stays open", () => {
+  it.effect("an interruption during `before` undoes the write; an interruption after sending does not", () => {
     const { layer, sent } = withReplies({ silent: true })
-    const early = noting(Effect.sleep("1 second"))
-    const late = noting()
+    const early = recording(Effect.sleep("1 second"))
+    const late = recording()
     return Effect.gen(function*() {
       const source = yield* Source
       const first = yield* Effect.forkChild(source.write(tag, early.hooks))
@@ -143,7 +146,7 @@ describe("a write and its hooks", () => {
       const stopped = yield* Effect.forkChild(Fiber.interrupt(first))
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(stopped)
-      assert.deepStrictEqual(early.ran, ["before", "undone"])
+      assert.deepStrictEqual(early.ran, ["before", "onNoEffect"])
       assert.strictEqual(sent.length, 0)
       const second = yield* Effect.forkChild(source.write(tag, late.hooks))
       yield* TestClock.adjust("500 millis")
@@ -153,19 +156,19 @@ describe("a write and its hooks", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("it is NotSent at once, and not tried again, when its caller stops waiting", () => {
+  it.effect("a write fails with NotSent immediately, without another attempt, when its caller stops waiting", () => {
     const { layer, sent } = withReplies(limited({ "retry-after": "900" }))
-    const noted = noting()
-    const giveUp = new SlotWaitAborted({ message: "the process stops" })
+    const recorded = recording()
+    const aborted = new SlotWaitAborted({ message: "the process stops" })
     return Effect.gen(function*() {
       const source = yield* Source
       const error = yield* Effect.flip(
         yield* finished(
           yield* Effect.forkChild(
             Effect.provideService(
-              source.write(tag, noted.hooks),
+              source.write(tag, recorded.hooks),
               SlotWait,
-              (turn) => Effect.raceFirst(turn, Effect.andThen(Effect.sleep("5 seconds"), Effect.fail(giveUp)))
+              (slot) => Effect.raceFirst(slot, Effect.andThen(Effect.sleep("5 seconds"), Effect.fail(aborted)))
             )
           ),
           100
@@ -174,7 +177,7 @@ describe("a write and its hooks", () => {
       if (error === "no" || error._tag !== "WriteError") return assert.fail("another error")
       assert.strictEqual(error.reason._tag, "NotSent")
       assert.strictEqual(error.reason.message, "the process stops")
-      assert.deepStrictEqual(noted.ran, ["before", "undone"])
+      assert.deepStrictEqual(recorded.ran, ["before", "onNoEffect"])
       assert.strictEqual(sent.length, 1)
     }).pipe(Effect.provide(layer))
   })

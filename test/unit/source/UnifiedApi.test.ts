@@ -5,7 +5,7 @@ import * as Metric from "effect/Metric"
 import * as References from "effect/References"
 import { limited, read, reasonOf, refusal, success, withReplies } from "./Replies.ts"
 
-describe("what is sent", () => {
+describe("a list request", () => {
   it.effect("carries every filter next to the cursor, the key and the integration, and no body", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
@@ -28,7 +28,7 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("calls the cursor what the account calls it", () => {
+  it.effect("uses the account's name for the cursor parameter", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
       yield* read({ account: "us", cursor: "c" })
@@ -39,7 +39,7 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("asks for the assessment packages without a filter and takes the whole list as one page", () => {
+  it.effect("requests the assessment packages without a filter and returns the whole list as one page", () => {
     const packages = [{ id: "p1", name: "Typing" }, { id: "p2", surprise: true }]
     const { layer, sent } = withReplies({ body: { status: "success", data: { packages }, warnings: [] } })
     return Effect.gen(function*() {
@@ -51,7 +51,7 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("nothing, where the account of an integration is no longer configured: its key counts as refused", () => {
+  it.effect("fails with Unauthorized and is not sent if the account is no longer configured", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read({ account: "gone" }))
@@ -60,7 +60,7 @@ describe("what is sent", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("leaves out what is not asked for", () => {
+  it.effect("contains no parameters without a value", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
       yield* read()
@@ -86,7 +86,7 @@ describe("a page", () => {
     }
   )
 
-  it.effect("S1: a number that no double holds keeps its digits, as text; every other one is a number", () => {
+  it.effect("a number that a double cannot represent is returned as a string of its digits; all others are numbers (S1)", () => {
     const exact = "9007199254740992,-9007199254740992,1e308,0.1,-0,1.0,123456789.123456789012345"
     const inexact = "9007199254740993,-12345678901234567890,1e400"
     const rows = `[{"id":"1","n":[${exact},${inexact}],"s":"9007199254740993"},{"id":"2","n":1e23}]`
@@ -103,7 +103,7 @@ describe("a page", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("P6: an empty page with a cursor goes on; any 2xx will do", () => {
+  it.effect("an empty page with a cursor is not the last page, and any 2xx status is a success (P6)", () => {
     const { layer } = withReplies({ status: 206, body: { status: "success", data: { next: "more", results: [] } } })
     return Effect.gen(function*() {
       assert.strictEqual((yield* yield* read()).next, "more")
@@ -115,7 +115,7 @@ describe("a page", () => {
     { date: "soon", expected: null },
     { date: "12", expected: null },
     { date: undefined, expected: null }
-  ])("W5: tells the server's time, or that it is unknown: $date", ({ date, expected }) => {
+  ])("returns the server's time, or null if it is unknown: $date (W5)", ({ date, expected }) => {
     const { layer } = withReplies({ ...success, headers: date === undefined ? {} : { date } })
     return Effect.gen(function*() {
       assert.strictEqual((yield* yield* read()).serverTime, expected)
@@ -123,7 +123,7 @@ describe("a page", () => {
   })
 })
 
-describe("refusals", () => {
+describe("error responses", () => {
   it.effect.each([
     { status: 401, code: "PLATFORM.AUTHENTICATION_INVALID", expected: "Unauthorized" },
     { status: 403, code: "INTEGRATION.PERMISSION_MISSING", expected: "Forbidden" },
@@ -134,7 +134,7 @@ describe("refusals", () => {
     { status: 400, code: "INTEGRATION.INACTIVE", expected: "Inactive" },
     { status: 410, code: null, expected: "Rejected" },
     { status: 200, code: "INTEGRATION.INACTIVE", expected: "Inactive" }
-  ])("C1–C5: $status $code ends the reading at once as $expected", ({ code, expected, status }) => {
+  ])("$status $code ends the request immediately with $expected (C1–C5)", ({ code, expected, status }) => {
     const { layer, sent } = withReplies(refusal(status, code))
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
@@ -144,7 +144,7 @@ describe("refusals", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("I11: neither the API's text nor the key reaches the message", () => {
+  it.effect("the message contains neither the API's text nor the key (I11)", () => {
     const { layer } = withReplies({
       status: 400,
       body: {
@@ -162,25 +162,25 @@ describe("refusals", () => {
   it.effect.each([
     { body: "<!DOCTYPE html><p>Ada</p>", type: "text/html", says: "an HTML page (text/html, 25 characters)" },
     { body: '{"status":"success","data":{"res', type: "application/json", says: "broken or unexpected JSON" },
-    { body: "", type: "application/json", says: "nothing" },
+    { body: "", type: "application/json", says: "an empty body" },
     { body: "Ada", type: "text/plain", says: "text that is not JSON" },
     {
       body: '{"status":"partial","data":{"results":[],"next":null}}',
       type: "application/json",
-      says: "54 characters): it is no answer of the API"
+      says: "54 characters): not a response of the API"
     },
     {
       body: '{"data":{"results":[],"next":null}}',
       type: "application/json",
-      says: "35 characters): it is no answer of the API"
+      says: "35 characters): not a response of the API"
     },
-    { body: '{"status":"success","data":{}}', type: "application/json", says: "no data.results" },
+    { body: '{"status":"success","data":{}}', type: "application/json", says: "data.results is missing" },
     {
       body: '{"status":"success","data":{"results":[],"next":7}}',
       type: "application/json",
-      says: "data.next is no string"
+      says: "data.next is not a string"
     }
-  ])("I7: an unreadable answer is tried three times, then said to be $says", ({ body, says, type }) => {
+  ])("an unreadable response is requested three times, then fails with: $says (I7)", ({ body, says, type }) => {
     const { layer, sent } = withReplies({ body, headers: { "content-type": type } })
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
@@ -191,7 +191,7 @@ describe("refusals", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("S1: a page that is too large is asked for with fewer rows, and so is every one after it", () => {
+  it.effect("a page that is too large is requested with fewer rows, and so is every later page (S1)", () => {
     const { layer, sent } = withReplies({ body: "x".repeat(33 * 1024 * 1024) }, success)
     return Effect.gen(function*() {
       yield* yield* read({ cursor: "second" })
@@ -204,7 +204,7 @@ describe("refusals", () => {
     }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
   })
 
-  it.effect("S1: a single row that is too large ends the reading, the next one begins with whole pages", () => {
+  it.effect("a single row that is too large ends the request, and the next one starts with full pages (S1)", () => {
     const large = { body: "x".repeat(33 * 1024 * 1024) }
     const { layer, sent } = withReplies(large, large, large, large, large, success)
     return Effect.gen(function*() {
@@ -219,17 +219,17 @@ describe("refusals", () => {
     }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
   })
 
-  it.effect("a 404 that is not the API's own says that the address is wrong", () => {
+  it.effect("a 404 from another server reports that the URL is wrong", () => {
     const { layer } = withReplies({ status: 404, body: "<html>", headers: { "content-type": "text/html" } })
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
       assert.strictEqual(reason._tag, "Unreadable")
-      assert.include(reason.message, "no such path at this address")
+      assert.include(reason.message, "the path does not exist at this URL")
     }).pipe(Effect.provide(layer))
   })
 })
 
-describe("what is measured and logged", () => {
+describe("the source", () => {
   const count = (id: string, attributes: Record<string, string>) =>
     Effect.map(
       Metric.snapshot,
@@ -242,7 +242,7 @@ describe("what is measured and logged", () => {
         ).reduce((sum, each) => sum + each, 0)
     )
 
-  it.effect("counts requests by outcome, refusals by account", () => {
+  it.effect("counts requests by outcome, and rate-limit responses by account", () => {
     const { layer } = withReplies(limited({ "retry-after": "1" }), refusal(500, null), success)
     return Effect.gen(function*() {
       yield* read()
@@ -254,7 +254,7 @@ describe("what is measured and logged", () => {
     }).pipe(Effect.provide(layer), Effect.provideService(Metric.MetricRegistry, new Map()))
   })
 
-  it.effect("R1: a pause of a minute or more is logged, with how long it is obeyed", () => {
+  it.effect("logs a requested pause of a minute or more, with the actual pause (R1)", () => {
     const logged: Array<unknown> = []
     const logger = Logger.make<unknown, void>(({ fiber }) => {
       logged.push(fiber.getRef(References.CurrentLogAnnotations))
@@ -262,11 +262,11 @@ describe("what is measured and logged", () => {
     const { layer } = withReplies(limited({ "retry-after": "59" }), limited({ "retry-after": "86400" }), success)
     return Effect.gen(function*() {
       yield* read()
-      assert.deepStrictEqual(logged, [{ account: "eu", asked: "1d", waits: "15m" }])
+      assert.deepStrictEqual(logged, [{ account: "eu", requested: "1d", waits: "15m" }])
     }).pipe(Effect.provide(layer), Effect.provide(Logger.layer([logger])))
   })
 
-  it.effect("I11: counts every warning, logs each text once, and none of the person in it", () => {
+  it.effect("counts every warning, logs each text once, and logs no personal data (I11)", () => {
     const logged: Array<string> = []
     const logger = Logger.make<unknown, void>(({ fiber, message }) => {
       logged.push(JSON.stringify([message, fiber.getRef(References.CurrentLogAnnotations)]))

@@ -1,4 +1,4 @@
-/** How often a request is tried again, and how long an account waits. */
+/** How often a request is retried, and how long an account waits. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ import {
 } from "./Replies.ts"
 
 describe("retries", () => {
-  it.effect("are six at most, after doubling and jittered delays", () => {
+  it.effect("end after six attempts, with doubling and jittered delays", () => {
     const { layer, sent } = withReplies(refusal(500, "PLATFORM.UNKNOWN_ERROR"))
     return Effect.gen(function*() {
       assert.strictEqual(reasonOf(yield* read())._tag, "Transient")
@@ -40,7 +40,7 @@ describe("retries", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("wait as long as a 503 asks, without holding back other integrations", () => {
+  it.effect("wait as long as a 503 requests, without delaying other integrations", () => {
     const { layer, sent } = withReplies(refusal(503, null, { "retry-after": "45" }), success)
     return Effect.gen(function*() {
       const source = yield* Source
@@ -53,7 +53,7 @@ describe("retries", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R3: an answer that never comes is given up after a minute", () => {
+  it.effect("a request without a response times out after a minute (R3)", () => {
     const { layer, sent } = withReplies({ silent: true }, success)
     return Effect.gen(function*() {
       assert.isTrue(Exit.isSuccess(yield* read()))
@@ -74,7 +74,7 @@ describe("rate limits", () => {
     { headers: { "retry-after": "later" }, from: 800, to: 1_200 },
     { headers: {}, from: 800, to: 1_200 },
     { headers: { "retry-after": "999999999999" }, from: 900_000, to: 900_000 }
-  ])("R1: $headers is obeyed within its cap", ({ from, headers, to }) => {
+  ])("$headers delays the next request, up to the maximum (R1)", ({ from, headers, to }) => {
     const { layer, sent } = withReplies(limited(headers), success)
     return Effect.gen(function*() {
       assert.isTrue(Exit.isSuccess(yield* read()))
@@ -83,7 +83,7 @@ describe("rate limits", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R1: one integration's 429 pauses every integration of the account, and no other account", () => {
+  it.effect("one integration's 429 pauses every integration of the account, and no other account (R1)", () => {
     const { layer, sent } = withReplies(limited({ "retry-after": "60" }), success)
     return Effect.gen(function*() {
       const source = yield* Source
@@ -100,7 +100,7 @@ describe("rate limits", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R1: once the headers of a refusal are there nothing else leaves, though its body is not read yet", () => {
+  it.effect("after the headers of a rate-limit response no other request is sent, even before its body is read (R1)", () => {
     const { layer, sent } = withReplies(...Array.from({ length: 8 }, () => limited({ "retry-after": "60" })), success)
     return Effect.gen(function*() {
       const source = yield* Source
@@ -113,7 +113,7 @@ describe("rate limits", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R1: waiting is free of the tries, but ends", () => {
+  it.effect("rate-limit pauses do not use up retries, but their number is limited (R1)", () => {
     const patient = withReplies(...Array.from({ length: 12 }, () => limited({ "retry-after": "1" })), success)
     const endless = withReplies(limited({ "retry-after": "1" }))
     return Effect.gen(function*() {
@@ -131,7 +131,7 @@ describe("rate limits", () => {
     { headers: { "ratelimit-remaining": "1", "ratelimit-reset": "20" }, waits: 0 },
     { headers: { "ratelimit-remaining": "0" }, waits: 0 },
     { headers: { "ratelimit-remaining": "none", "ratelimit-reset": "20" }, waits: 0 }
-  ])("R2: $headers holds the account's next request for $waits ms", ({ headers, waits }) => {
+  ])("$headers delays the account's next request by $waits ms (R2)", ({ headers, waits }) => {
     const { layer, sent } = withReplies({ ...success, headers }, success)
     return Effect.gen(function*() {
       yield* read()

@@ -18,7 +18,7 @@ const write = <W extends WriteName>(request: WriteRequest<W>) =>
 
 const errorOf = (exit: Exit.Exit<unknown, WriteError | Invalid>): WriteError | Invalid => {
   const error = Exit.findErrorOption(exit)
-  return error._tag === "Some" ? error.value : assert.fail("it did not fail")
+  return error._tag === "Some" ? error.value : assert.fail("the write did not fail")
 }
 const reasonOf = (exit: Exit.Exit<unknown, WriteError | Invalid>) => {
   const error = errorOf(exit)
@@ -38,10 +38,10 @@ const done: Reply = { body: { status: "success", data: {}, warnings: [] } }
 
 describe("a write whose outcome is known", () => {
   it.effect.each<{ replies: ReadonlyArray<Reply>; why: string }>([
-    { why: "nobody at the address", replies: [{ failure: refusedConnection }, { failure: refusedConnection }, done] },
-    { why: "no such host", replies: [{ failure: failure("ENOTFOUND", "getaddrinfo") }, done] },
+    { why: "a refused connection", replies: [{ failure: refusedConnection }, { failure: refusedConnection }, done] },
+    { why: "an unknown host", replies: [{ failure: failure("ENOTFOUND", "getaddrinfo") }, done] },
     {
-      why: "nobody at any of several addresses",
+      why: "a refused connection at each of several addresses",
       replies: [
         {
           failure: Object.assign(new AggregateError([refusedConnection, refusedConnection]), { code: "ECONNREFUSED" })
@@ -49,9 +49,9 @@ describe("a write whose outcome is known", () => {
         done
       ]
     },
-    { why: "the rate limit", replies: [limited({ "retry-after": "7" }), done] },
-    { why: "the limit of concurrency", replies: [refusal(429, "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED"), done] }
-  ])("R1: is sent again after $why", ({ replies }) => {
+    { why: "a rate-limit response", replies: [limited({ "retry-after": "7" }), done] },
+    { why: "a concurrency-limit response", replies: [refusal(429, "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED"), done] }
+  ])("is sent again after $why (R1)", ({ replies }) => {
     const { layer, sent } = withReplies(...replies)
     return Effect.gen(function*() {
       assert.deepStrictEqual(yield* yield* write(tag), {})
@@ -70,7 +70,7 @@ describe("a write whose outcome is known", () => {
     { code: "INTEGRATION.SETUP_SYNC_PENDING", expected: "NotReady" },
     { code: "INTEGRATION.INACTIVE", expected: "Inactive" },
     { code: "PLATFORM.AUTHENTICATION_INVALID", expected: "Unauthorized" }
-  ])("is refused as $expected for $code, and not sent again", ({ code, expected }) => {
+  ])("fails with $expected for $code, and is not sent again", ({ code, expected }) => {
     const { layer, sent } = withReplies(refusal(400, code))
     return Effect.gen(function*() {
       const reason = reasonOf(yield* write(tag))
@@ -81,7 +81,7 @@ describe("a write whose outcome is known", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("can be matched by reason", () => {
+  it.effect("fails with a reason that can be matched", () => {
     const { layer } = withReplies(refusal(409, "ATS.JOB_CLOSED"))
     return Effect.gen(function*() {
       const source = yield* Source
@@ -92,7 +92,7 @@ describe("a write whose outcome is known", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("is given up as NotSent when nobody comes to the address", () => {
+  it.effect("fails with NotSent when every connection is refused", () => {
     const { layer, sent } = withReplies({ failure: refusedConnection })
     return Effect.gen(function*() {
       assert.strictEqual(reasonOf(yield* write(tag))._tag, "NotSent")
@@ -100,7 +100,7 @@ describe("a write whose outcome is known", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("R3: costs no request while the integration is left alone, and is NotSent", () => {
+  it.effect("fails with NotSent and sends no request while the circuit is open (R3)", () => {
     const { layer, sent } = withReplies({ failure: refusedConnection })
     return Effect.gen(function*() {
       const source = yield* Source
@@ -114,7 +114,7 @@ describe("a write whose outcome is known", () => {
       const reason = reasonOf(yield* write(tag))
       assert.strictEqual(sent.length, before)
       assert.deepInclude(reason, { _tag: "NotSent" })
-      assert.include(reason.message, "left alone after")
+      assert.include(reason.message, "circuit open after")
       assert.include(reason.message, "ECONNREFUSED")
     }).pipe(Effect.provide(layer))
   })
@@ -123,19 +123,19 @@ describe("a write whose outcome is known", () => {
 const uncertain: ReadonlyArray<Reply & { readonly why: string }> = [
   { why: "an unknown error", ...refusal(500, "PLATFORM.UNKNOWN_ERROR") },
   { why: "a task that timed out", ...refusal(504, "PLATFORM.TASK_TIMED_OUT") },
-  { why: "a service that does not answer", ...refusal(503, "REMOTE.SERVICE_UNAVAILABLE") },
+  { why: "a service that does not respond", ...refusal(503, "REMOTE.SERVICE_UNAVAILABLE") },
   { why: "a gateway's page", status: 502, body: "<html>" },
   { why: "a time-out", silent: true },
   { why: "a connection that broke", failure: failure("ECONNRESET", "read") },
   { why: "an error without a cause", failure: new Error("odd") },
-  { why: "half an answer", body: '{"status":"succ' },
-  { why: "an answer that is none of the API's", body: "<!doctype html>" },
+  { why: "an incomplete response", body: '{"status":"succ' },
+  { why: "a response of another server", body: "<!doctype html>" },
   { why: "a redirect", status: 302, headers: { location: "/login" } },
-  { why: "a path that is none of the API's", status: 404, body: "<html>" }
+  { why: "a path that the API does not have", status: 404, body: "<html>" }
 ]
 
-describe("a write of which nobody knows whether it took effect", () => {
-  it.effect.each(uncertain)("after $why is OutcomeUnknown and is not sent again", (reply) => {
+describe("a write that may have taken effect", () => {
+  it.effect.each(uncertain)("fails with OutcomeUnknown after $why, and is not sent again", (reply) => {
     const { layer, sent } = withReplies(reply)
     return Effect.gen(function*() {
       for (const name of writeNames.filter((name) => writes[name].resendPolicy !== "safe")) {
@@ -146,7 +146,7 @@ describe("a write of which nobody knows whether it took effect", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect.each(uncertain)("after $why is sent again where the table says that this is safe", (reply) => {
+  it.effect.each(uncertain)("is sent again after $why if its resend policy is safe", (reply) => {
     const { layer, sent } = withReplies(reply, { body: { status: "success", data: { id: "1" } } })
     return Effect.gen(function*() {
       for (const name of writeNames.filter((name) => writes[name].resendPolicy === "safe")) {
@@ -158,9 +158,9 @@ describe("a write of which nobody knows whether it took effect", () => {
   })
 })
 
-describe("an answer to a write", () => {
+describe("a response to a write", () => {
   it.effect.each([{}, { data: null }, { data: {} }, { data: { new_field: 1 } }])(
-    "in which nothing is expected may lack anything %#",
+    "may contain any data if the write has no result: case %#",
     (answer) => {
       const { layer } = withReplies({ body: { status: "success", ...answer } })
       return Effect.gen(function*() {
@@ -169,7 +169,7 @@ describe("an answer to a write", () => {
     }
   )
 
-  it.effect("is typed by the write's name", () => {
+  it.effect("has the type of the write", () => {
     const { layer } = withReplies({ body: { status: "success", data: { id: "e1", remote_id: null } } })
     return Effect.gen(function*() {
       const created = yield* yield* write(requests.createEmployee)
@@ -179,9 +179,9 @@ describe("an answer to a write", () => {
   })
 })
 
-describe("what is known to be wrong", () => {
-  /** The faults, and that nothing was sent. */
-  const refused = <W extends WriteName>(request: WriteRequest<W>) => {
+describe("an invalid request is not sent", () => {
+  /** Sends the request; returns the violations after checking that nothing was sent. */
+  const rejected = <W extends WriteName>(request: WriteRequest<W>) => {
     const { layer, sent } = withReplies(done)
     return Effect.gen(function*() {
       const faults = faultsOf(yield* write(request))
@@ -189,20 +189,20 @@ describe("what is known to be wrong", () => {
       return faults
     }).pipe(Effect.provide(layer))
   }
-  const places = (faults: Invalid["faults"]) => faults.map(({ path, rule }) => `${path} ${rule}`)
+  const pathsAndRules = (faults: Invalid["faults"]) => faults.map(({ path, rule }) => `${path} ${rule}`)
   const rating = (proficiency: number): WriteRequest<"rateSkill"> => ({
     ...requests.rateSkill,
     body: { employee_id: "e", skill_id: "s", rating: { rating_source: "EXTERNAL", proficiency } },
     scale: { type: "NUMERIC", min: 0, max: 5, step: 0.5 }
   })
 
-  it.effect("U17, I11: every fault of a body is told at its place, and no value with it", () =>
+  it.effect("every violation in a body is reported with its path and without a value (U17, I11)", () =>
     Effect.gen(function*() {
       const body = JSON.parse(
         '{"candidate":{"first_name":4711,"last_name":"Lovelace","availability_date":"tomorrow"},"stage_id":["x"]}'
       )
-      const faults = yield* refused({ ...requests.createApplication, body })
-      assert.deepStrictEqual(places(faults), [
+      const faults = yield* rejected({ ...requests.createApplication, body })
+      assert.deepStrictEqual(pathsAndRules(faults), [
         "/body/stage_id shape",
         "/body/candidate/first_name shape",
         "/body/candidate/email_address shape",
@@ -212,37 +212,37 @@ describe("what is known to be wrong", () => {
     }))
 
   it.effect.each(["", ".", "..", "\ud800"])(
-    "a parameter that would address something else: %j",
+    "a parameter that would change the path: %j",
     (candidate_id) =>
       Effect.gen(function*() {
-        const faults = yield* refused({ ...tag, params: { candidate_id } })
-        assert.deepStrictEqual(places(faults), ["/params/candidate_id shape"])
+        const faults = yield* rejected({ ...tag, params: { candidate_id } })
+        assert.deepStrictEqual(pathsAndRules(faults), ["/params/candidate_id shape"])
       })
   )
 
-  it.effect("U20: answers are held against the form, each fault with its path", () =>
+  it.effect("answers are checked against the form, and each violation has its path (U20)", () =>
     Effect.gen(function*() {
-      const properties = { ...requests.createEmployee.body.properties, start_date: "soon", nobody_asked: 1 }
-      const faults = yield* refused({ ...requests.createEmployee, body: { properties } })
-      assert.deepStrictEqual(places(faults), [
+      const properties = { ...requests.createEmployee.body.properties, start_date: "soon", not_in_form: 1 }
+      const faults = yield* rejected({ ...requests.createEmployee, body: { properties } })
+      assert.deepStrictEqual(pathsAndRules(faults), [
         "/body/properties/start_date type",
-        "/body/properties/nobody_asked unknown"
+        "/body/properties/not_in_form unknown"
       ])
       assert.notInclude(JSON.stringify(faults), "soon")
     }))
 
-  it.effect("U22: a proficiency is held against the scale, where the caller knows it", () =>
+  it.effect("a proficiency is checked against the scale if the caller knows the scale (U22)", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(places(yield* refused(rating(3.2))), ["/body/rating/proficiency scale"])
+      assert.deepStrictEqual(pathsAndRules(yield* rejected(rating(3.2))), ["/body/rating/proficiency scale"])
       const expected: WriteRequest<"expectSkill"> = {
         ...requests.expectSkill,
         body: { skill_id: "s", expected_proficiency: "gold" },
         scale: { type: "SINGLE_SELECT", ordered_options: [{ id: "silver" }] }
       }
-      assert.deepStrictEqual(places(yield* refused(expected)), ["/body/expected_proficiency scale"])
+      assert.deepStrictEqual(pathsAndRules(yield* rejected(expected)), ["/body/expected_proficiency scale"])
     }))
 
-  it.effect("U22, U25: a proficiency that fits, or is left out, is sent", () => {
+  it.effect("a proficiency that matches the scale, or is missing, is sent (U22, U25)", () => {
     const { layer, sent } = withReplies({ body: { status: "success", data: { id: "1" } } })
     return Effect.gen(function*() {
       yield* yield* write(rating(3.5))
@@ -252,23 +252,23 @@ describe("what is known to be wrong", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("U23: a body over 32 MiB, though each of its files is under", () =>
+  it.effect("a body over 32 MiB, even if each of its files is smaller (U23)", () =>
     Effect.gen(function*() {
       const { body, ...request } = requests.createApplication
       const half = { name: "a", content_type: "text/plain", type: "CV", data: "A".repeat(largestBodyBytes / 2) }
-      const faults = yield* refused({ ...request, body: { ...body, attachments: [half, half] } })
-      assert.deepStrictEqual(places(faults), ["/body size"])
+      const faults = yield* rejected({ ...request, body: { ...body, attachments: [half, half] } })
+      assert.deepStrictEqual(pathsAndRules(faults), ["/body size"])
     }))
 
-  it.effect("a body that is nested too deeply, or in itself", () =>
+  it.effect("a body that is nested too deeply or contains itself", () =>
     Effect.gen(function*() {
       const cycle: Record<string, never> = {}
       Object.assign(cycle, { cycle })
-      const faults = yield* refused({ ...requests.createEmployee, body: { properties: cycle } })
-      assert.deepStrictEqual(places(faults), ["/body size"])
+      const faults = yield* rejected({ ...requests.createEmployee, body: { properties: cycle } })
+      assert.deepStrictEqual(pathsAndRules(faults), ["/body size"])
     }))
 
-  it.effect("U21: a pattern that linear time does not allow is counted, and the API has the last word", () => {
+  it.effect("a value whose pattern cannot be matched in linear time is counted and sent unchecked (U21)", () => {
     const { layer, sent } = withReplies({ body: { status: "success", data: { id: "1" } } })
     const lookahead: EmployeeForm = { properties: { name: { type: "text", reg_exp: "(?=A)Ada" } } }
     return Effect.gen(function*() {
@@ -293,7 +293,7 @@ describe("the other reads", () => {
       return yield* finished(yield* Effect.forkChild(reading))
     })
 
-  it.effect("U14: a staffing entity id is checked before it is sent", () => {
+  it.effect("a staffing entity id is checked before it is sent (U14)", () => {
     const { layer, sent } = withReplies(success)
     return Effect.gen(function*() {
       const error = Exit.findErrorOption(yield* readForm("too-short"))
@@ -303,7 +303,7 @@ describe("the other reads", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("U19: a form that is too large or nested too deeply is not decoded", () => {
+  it.effect("a form that is too large or nested too deeply is not decoded (U19)", () => {
     const deep = Array.from({ length: 200 }).reduce((inner: object) => ({ type: "array", item_type: inner }), {
       type: "text"
     })
@@ -317,17 +317,20 @@ describe("the other reads", () => {
     })
   })
 
-  it.effect("is retried like every read, and says what it is not when it does not fit", () => {
+  it.effect("is retried like every read, and an unexpected response names the schema", () => {
     const { layer, sent } = withReplies(refusal(502, null), { body: { status: "success", data: { properties: 7 } } })
     return Effect.gen(function*() {
       const error = Exit.findErrorOption(yield* readForm())
-      assert.include(error._tag === "Some" ? error.value.message : "", "its data is not what employeeForm answers")
+      assert.include(
+        error._tag === "Some" ? error.value.message : "",
+        "the data does not match the schema of employeeForm"
+      )
       assert.strictEqual(sent.length, 3)
     }).pipe(Effect.provide(layer))
   })
 })
 
-it.effect("writes of one integration are bounded by what its answers say", () => {
+it.effect("the number of live writes of one integration is limited by its response headers", () => {
   const { layer, sent } = withReplies({
     ...done,
     headers: { "concurrency-limit": "30", "concurrency-remaining": "0" }

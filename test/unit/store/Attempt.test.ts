@@ -12,8 +12,8 @@ const locked = new SqlError({ reason: new LockTimeoutError({ cause: new Error(se
 const broken = new SqlError({ reason: new UnknownError({ cause: new Error(secret) }) })
 const fenced = new StoreError({ reason: new Fenced({ scope: "capture", epoch: 1 }) })
 
-/** How often `attempt` runs work that always fails so, and the error it ends with. */
-const tries = <E>(failure: E) =>
+/** How often `withRetry` runs work that always fails with this error, and the final error. */
+const retried = <E>(failure: E) =>
   Effect.gen(function*() {
     let runs = 0
     const work = Effect.suspend(() => {
@@ -25,35 +25,35 @@ const tries = <E>(failure: E) =>
     return { runs, error: yield* Fiber.join(fiber) }
   })
 
-describe("an attempt at the database", () => {
+describe("database work", () => {
   it.effect.each([
     { name: "a lock of the database", failure: locked },
     { name: "a conflict inside a transaction", failure: conflict }
-  ])("is made ten times for $name, then the store is unavailable", ({ failure }) =>
+  ])("runs ten times for $name, then the store is unavailable", ({ failure }) =>
     Effect.gen(function*() {
-      const { error, runs } = yield* tries<SqlError | StoreError>(failure)
+      const { error, runs } = yield* retried<SqlError | StoreError>(failure)
       assert.strictEqual(runs, 10)
       assert.strictEqual(error.reason._tag, "Unavailable")
     }))
 
   it.effect.each([
-    { name: "what would fail again", failure: broken },
+    { name: "an error that is not a conflict", failure: broken },
     { name: "a fenced owner", failure: fenced }
-  ])("is made once for $name", ({ failure }) =>
+  ])("runs once for $name", ({ failure }) =>
     Effect.gen(function*() {
-      assert.strictEqual((yield* tries<SqlError | StoreError>(failure)).runs, 1)
+      assert.strictEqual((yield* retried<SqlError | StoreError>(failure)).runs, 1)
     }))
 
-  it.effect("lets the caller's own errors pass as they are", () =>
+  it.effect("passes the caller's own errors through unchanged", () =>
     Effect.gen(function*() {
       const own = new Error("own")
-      assert.strictEqual((yield* tries(own)).error, own)
+      assert.strictEqual((yield* retried(own)).error, own)
     }))
 
-  it.effect("I11: says what to do, never what the database said", () =>
+  it.effect("fails with a message that says what to do, without the database's message (I11)", () =>
     Effect.gen(function*() {
       const error = yield* Effect.flip(toStoreError("write")(Effect.fail(locked)))
       assert.notInclude(error.message, secret)
-      assert.match(error.message, /^Unavailable: the store could not do this now.*tried again/)
+      assert.match(error.message, /^Unavailable: the store could not do this now.*tries again/)
     }))
 })

@@ -18,7 +18,11 @@ const observed = () => {
   return { lines, health, layer, fails, answers: health.observe(Effect.void) }
 }
 
-const [begun, further, over] = ["store unavailable", "store still unavailable", "store available again"]
+const [unavailable, stillUnavailable, available] = [
+  "store unavailable",
+  "store still unavailable",
+  "store available again"
+]
 
 describe("the health of a store", () => {
   it.effect("logs an outage once when it begins and once when it is over, however many statements fail", () => {
@@ -32,11 +36,11 @@ describe("the health of a store", () => {
       yield* answers
       yield* answers
       assert.isNull(yield* health.outage)
-      assert.deepStrictEqual(lines, [begun, over])
+      assert.deepStrictEqual(lines, [unavailable, available])
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("does not flap on a full disk: reads go on, and small writes, and it is over once nothing fails any more", () => {
+  it.effect("does not flap on a full disk: the outage continues while reads and small writes succeed, and ends once no statement fails", () => {
     const { answers, fails, health, layer, lines } = observed()
     return Effect.gen(function*() {
       for (let times = 0; times < 40; times++) {
@@ -46,13 +50,13 @@ describe("the health of a store", () => {
         yield* TestClock.adjust("250 millis")
       }
       yield* fails("full")
-      assert.deepStrictEqual(lines, [begun])
+      assert.deepStrictEqual(lines, [unavailable])
       yield* TestClock.adjust("1 minute")
       yield* answers
       assert.isNotNull(yield* health.outage)
       yield* health.wrote
       assert.isNull(yield* health.outage)
-      assert.deepStrictEqual(lines, [begun, over])
+      assert.deepStrictEqual(lines, [unavailable, available])
     }).pipe(Effect.provide(layer))
   })
 
@@ -64,18 +68,18 @@ describe("the health of a store", () => {
         yield* fails("login")
         yield* fails("silent")
       }
-      assert.deepStrictEqual(lines, [begun, further])
+      assert.deepStrictEqual(lines, [unavailable, stillUnavailable])
       yield* answers
-      // another connection may still be refused
+      // other connections may still be refused
       assert.isNotNull(yield* health.outage)
       yield* TestClock.adjust("10 seconds")
       yield* answers
       assert.isNull(yield* health.outage)
-      assert.deepStrictEqual(lines, [begun, further, over])
+      assert.deepStrictEqual(lines, [unavailable, stillUnavailable, available])
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("does not take a connection that is lost and replaced for an outage", () => {
+  it.effect("does not count a connection that is lost and replaced as an outage", () => {
     const { answers, fails, health, layer, lines } = observed()
     return Effect.gen(function*() {
       for (let times = 0; times < 20; times++) {
@@ -90,11 +94,11 @@ describe("the health of a store", () => {
       yield* TestClock.adjust("3 seconds")
       yield* fails("unreachable")
       assert.isNotNull(yield* health.outage)
-      assert.deepStrictEqual(lines, [begun])
+      assert.deepStrictEqual(lines, [unavailable])
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("takes conflicts and refused values for answers", () => {
+  it.effect("counts conflicts and rejected values as answers", () => {
     const { health, layer, lines } = observed()
     return Effect.gen(function*() {
       const cause = new Error("conflict")
@@ -106,13 +110,13 @@ describe("the health of a store", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("reports a statement that nothing is heard of, since the last answer, and logs it once", () => {
+  it.effect("reports a statement without an answer, with the time of the last answer, and logs it once", () => {
     const { answers, health, layer, lines } = observed()
     return Effect.gen(function*() {
       yield* Effect.forkChild(health.watch)
       const stuck = yield* Deferred.make<void>()
       yield* Effect.forkChild(health.observe(Deferred.await(stuck)))
-      // it waits for a lock: others are answered
+      // this statement waits for a lock, while others are answered
       for (let times = 0; times < 10; times++) {
         yield* TestClock.adjust("2 seconds")
         yield* answers
@@ -123,15 +127,15 @@ describe("the health of a store", () => {
       yield* TestClock.adjust("2 seconds")
       assert.deepInclude(yield* health.outage, { since: 20_000 })
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(lines, [begun])
+      assert.deepStrictEqual(lines, [unavailable])
       yield* Deferred.succeed(stuck, undefined)
       yield* TestClock.adjust("1 second")
       assert.isNull(yield* health.outage)
-      assert.deepStrictEqual(lines, [begun, over])
+      assert.deepStrictEqual(lines, [unavailable, available])
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("takes a statement that is given up while others are answered for a dead session, unless the next one is too", () => {
+  it.effect("treats a timeout while others are answered as a dead session, unless the next statement times out too", () => {
     const { answers, health, layer, lines } = observed()
     return Effect.gen(function*() {
       const slow = health.observe(Effect.andThen(Effect.sleep("20 seconds"), Effect.fail(errorOf("silent"))))
@@ -150,14 +154,14 @@ describe("the health of a store", () => {
         yield* Effect.forkChild(Effect.exit(slow))
         yield* during
       }
-      assert.deepStrictEqual(lines, [begun])
+      assert.deepStrictEqual(lines, [unavailable])
       yield* TestClock.adjust("1 minute")
       yield* answers
-      assert.deepStrictEqual(lines, [begun, over])
+      assert.deepStrictEqual(lines, [unavailable, available])
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("is not confused by a clock that is set back (W4)", () => {
+  it.effect("measures outages correctly after the clock is set back (W4)", () => {
     const { answers, fails, health, layer, lines } = observed()
     return Effect.gen(function*() {
       yield* TestClock.setTime(10_000_000)
@@ -168,11 +172,11 @@ describe("the health of a store", () => {
         yield* TestClock.adjust("1 second")
         yield* answers
       }
-      assert.deepStrictEqual(lines, [begun, over])
+      assert.deepStrictEqual(lines, [unavailable, available])
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("reports no statement that may be long, and none that was given up", () => {
+  it.effect("reports neither a long statement nor an interrupted one", () => {
     const { health, layer, lines } = observed()
     return Effect.gen(function*() {
       yield* Effect.forkChild(health.watch)

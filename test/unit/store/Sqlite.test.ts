@@ -25,7 +25,7 @@ const opening = (file: string) => Effect.scoped(Layer.build(Sqlite.layer({ file 
 const refusal = (file: string) => Effect.map(Effect.flip(opening(file)), (error: StoreError) => error.reason)
 
 describe("a SQLite file", () => {
-  it.effect("is accepted when another process sets it up between two of our statements", () =>
+  it.effect("is accepted if another process sets it up between two statements of this process", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       const { close, run } = SqliteDriver.open(file)
@@ -41,7 +41,7 @@ describe("a SQLite file", () => {
     }))
 })
 
-describe("a SQLite store refuses", () => {
+describe("a SQLite store rejects", () => {
   it.effect("a directory that does not exist, and names it", () =>
     Effect.gen(function*() {
       const missing = join(yield* directory, "missing")
@@ -50,14 +50,14 @@ describe("a SQLite store refuses", () => {
       assert.include(reason.hint, `the directory ${missing} does not exist`)
     }))
 
-  it.effect("a directory in the place of the file", () =>
+  it.effect("a directory instead of a file", () =>
     Effect.gen(function*() {
       const reason = yield* refusal(yield* directory)
       assert.strictEqual(reason._tag, "Misconfigured")
       assert.include(reason.hint, "cannot be opened")
     }))
 
-  it.effect("a file that is no database, and leaves it alone", () =>
+  it.effect("a file that is not a database, and does not change it", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "notes.txt")
       const notes = "these are notes\n".repeat(100)
@@ -71,30 +71,33 @@ describe("a SQLite store refuses", () => {
   it.effect.each([
     { sign: "its tables", made: "CREATE TABLE theirs (a)" },
     { sign: "its mark", made: "PRAGMA application_id = 7" }
-  ])("the database of another program, known by $sign, and leaves it alone", ({ made }) =>
-    Effect.gen(function*() {
-      const file = join(yield* directory, "other.db")
-      const other = new DatabaseSync(file)
-      other.exec(made)
-      other.close()
-      const bytes = readFileSync(file)
-      const reason = yield* refusal(file)
-      assert.strictEqual(reason._tag, "Misconfigured")
-      assert.include(reason.hint, "another program")
-      assert.deepStrictEqual(readFileSync(file), bytes)
-    }))
+  ])(
+    "the database of another program, recognized by $sign, and does not change it",
+    ({ made }) =>
+      Effect.gen(function*() {
+        const file = join(yield* directory, "other.db")
+        const other = new DatabaseSync(file)
+        other.exec(made)
+        other.close()
+        const bytes = readFileSync(file)
+        const reason = yield* refusal(file)
+        assert.strictEqual(reason._tag, "Misconfigured")
+        assert.include(reason.hint, "another program")
+        assert.deepStrictEqual(readFileSync(file), bytes)
+      })
+  )
 
   it.effect("a file that this user may not write", () =>
     Effect.gen(function*() {
       const path = yield* directory
       const file = join(path, "rollcall.db")
       yield* opening(file)
-      const reason = yield* asNobody(path, refusal(file))
+      const reason = yield* asOtherUser(path, refusal(file))
       assert.strictEqual(reason._tag, "Misconfigured")
-      assert.match(reason.hint, /cannot be (opened|written to)/)
+      assert.match(reason.hint, /cannot be opened|is not writable/)
     }))
 
-  it.effect("a store that a newer program wrote", () =>
+  it.effect("a store that a newer version wrote", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       yield* opening(file)
@@ -107,8 +110,8 @@ describe("a SQLite store refuses", () => {
     }))
 })
 
-/** Runs `effect` without the right to write in `path`: a superuser has it everywhere, so it steps down meanwhile. */
-const asNobody = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) => {
+/** Runs `effect` without write permission for `path`. Root may write everywhere, so the process changes its user meanwhile. */
+const asOtherUser = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) => {
   const superuser = process.geteuid?.() === 0
   return Effect.acquireUseRelease(
     Effect.sync(() => {
@@ -126,7 +129,7 @@ const asNobody = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) => {
 }
 
 describe("a SQLite store", () => {
-  it.effect("says which stream's stored state is unreadable, and shows nothing of it", () =>
+  it.effect("names the stream whose stored state is unreadable, without its content", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       yield* Effect.scoped(
@@ -147,7 +150,7 @@ describe("a SQLite store", () => {
       }
     }))
 
-  it.effect("X10: on a full disk a transaction fails as unavailable, loses nothing and goes on when there is room", () =>
+  it.effect("fails a transaction on a full disk as unavailable, loses no data, and continues once there is space (X10)", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       yield* Effect.gen(function*() {
@@ -192,7 +195,7 @@ describe("a SQLite store", () => {
       }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))))
     }))
 
-  it.effect("names a damaged file as such, with what to do, and does not quote it (X10, I11)", () =>
+  it.effect("reports a damaged file with the remedy, and does not quote its content (X10, I11)", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       const filled = Effect.gen(function*() {
@@ -217,12 +220,12 @@ describe("a SQLite store", () => {
       assert.strictEqual(reason._tag, "Unavailable")
       assert.match(
         message,
-        /the database is damaged \(.*rollcall\.db, \d+\); stop Rollcall, keep a copy, restore a backup/
+        /the database is damaged \(.*rollcall\.db, \d+\); stop Rollcall, keep a copy of the database, restore a backup/
       )
       assert.notInclude(message, "Erika")
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
-  it.effect("X21: who serves waits while another process holds the store, says so once, and goes on", () => {
+  it.effect("waits for the service while another process locks the store, logs that once, and then opens (X21)", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => {
       lines.push(String(message))
@@ -241,19 +244,19 @@ describe("a SQLite store", () => {
       yield* Fiber.join(fiber)
       assert.deepStrictEqual(lines, [
         "waiting for the store: another process is writing to it",
-        "the store is free"
+        "the store is no longer locked"
       ])
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
-  it.effect("commits to disk before it says so", () =>
+  it.effect("writes a commit to disk before the commit returns", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual(yield* sql`PRAGMA journal_mode`, [{ journal_mode: "wal" }])
       assert.deepStrictEqual(yield* sql`PRAGMA synchronous`, [{ synchronous: 2 }])
     }).pipe(Effect.provide(Layer.unwrap(Effect.map(directory, (path) => Sqlite.client({ file: join(path, "a.db") }))))))
 
-  it.effect("runs more different statements than it keeps prepared", () =>
+  it.effect("runs more distinct statements than it keeps prepared", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       for (let round = 0; round < 2; round++) {
@@ -263,7 +266,7 @@ describe("a SQLite store", () => {
       }
     }).pipe(Effect.provide(Sqlite.client({ file: ":memory:" }))))
 
-  it.effect("answers from narrow indexes what is asked often", () =>
+  it.effect("answers frequent queries from narrow indexes", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const plan = (query: string) =>
@@ -280,7 +283,7 @@ describe("a SQLite store", () => {
     }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
 })
 
-it.effect("X19: what is erased leaves no row in any table but those of the log, which are empty", () =>
+it.effect("an erased stream leaves no row in any table except empty ones in the log (X19)", () =>
   Effect.gen(function*() {
     const store = yield* Store
     const sql = yield* SqlClient.SqlClient

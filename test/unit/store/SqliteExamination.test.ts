@@ -19,15 +19,15 @@ const opened = (file: string) =>
 const contents = (path: string) => readdirSync(path).sort().map((name) => [name, readFileSync(join(path, name), "hex")])
 const reasonOf = (file: string) => Effect.map(Effect.flip(inspect(file)), ({ reason }) => reason)
 
-describe("a store is looked at", () => {
-  it.effect("that does not exist, and is not made", () =>
+describe("the inspection of a SQLite store", () => {
+  it.effect("does not create a store that does not exist", () =>
     Effect.gen(function*() {
       const path = yield* directory
       assert.deepInclude(yield* inspect(join(path, "rollcall.db")), { exists: false, locked: false })
       assert.deepStrictEqual(readdirSync(path), [])
     }))
 
-  it.effect("that nobody has open, and not a byte changes", () =>
+  it.effect("changes no byte of a store that no process has open", () =>
     Effect.gen(function*() {
       const path = yield* directory
       const file = join(path, "rollcall.db")
@@ -37,7 +37,7 @@ describe("a store is looked at", () => {
       assert.deepStrictEqual(contents(path), before)
     }))
 
-  it.effect("that a process was killed over, and what it left is not tidied up", () =>
+  it.effect("leaves the files of a killed process unchanged", () =>
     Effect.gen(function*() {
       const path = yield* directory
       const file = join(path, "killed.db")
@@ -49,7 +49,7 @@ describe("a store is looked at", () => {
       assert.deepStrictEqual(readFileSync(`${file}-wal`), wal)
     }))
 
-  it.effect("I10: that a process works on, and the process goes on owning it", () =>
+  it.effect("leaves ownership with the process that uses the store (I10)", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       const store = yield* opened(file)
@@ -59,7 +59,7 @@ describe("a store is looked at", () => {
       assert.strictEqual((yield* store.takeOwnership("relay")).epoch, owner.epoch + 1)
     }))
 
-  it.effect("that another program holds", () =>
+  it.effect("reports that another program locks the store", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       yield* opened(file)
@@ -69,7 +69,7 @@ describe("a store is looked at", () => {
       shell.close()
     }))
 
-  it.effect("and what is none is refused in the words of opening it", () =>
+  it.effect("fails like opening the store if the file is not a store", () =>
     Effect.gen(function*() {
       const path = yield* directory
       const notes = join(path, "notes.txt")

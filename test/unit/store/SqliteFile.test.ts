@@ -1,4 +1,4 @@
-/** What becomes of a store's file while it is open, and between two processes. */
+/** A store's file that is deleted or replaced while it is open, or damaged between two processes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -41,21 +41,21 @@ describe("the file of a SQLite store that is open", () => {
       renameSync(`${file}.copy`, file)
     }]
   ] as const
-  for (const [what, happens] of cases) {
-    it.effect(`is written no more once it is ${what}, and the failure says so (X22)`, () =>
+  for (const [change, apply] of cases) {
+    it.effect(`is not written any more once it is ${change}, and the error says so (X22)`, () =>
       Effect.gen(function*() {
         const file = yield* path
         const { store, write } = yield* opened(file)
         yield* write
-        happens(file)
+        apply(file)
         const { reason } = yield* Effect.flip(write)
         assert.deepStrictEqual([reason._tag, reason.retryable], ["Misconfigured", false])
-        assert.include(reason.hint, `the database file ${file} was ${what} while it was open`)
-        // what is read now may not be what the next process reads
+        assert.include(reason.hint, `the database file ${file} was ${change} while it was open`)
+        // a read may also return other data than the next process will find
         assert.strictEqual(reasonOf(yield* Effect.exit(store.readLog(all))), "Misconfigured")
       }).pipe(Effect.scoped))
   }
-  it.effect("that cannot be looked at for a while is used again afterwards, and the failure says why (X22)", () =>
+  it.effect("that cannot be checked for a while is used again afterwards, and the error names the cause (X22)", () =>
     Effect.gen(function*() {
       const file = yield* path
       const { store, write } = yield* opened(file)
@@ -72,7 +72,7 @@ describe("the file of a SQLite store that is open", () => {
 })
 
 describe("a byte of a SQLite file", () => {
-  it.effect("that flips in the content of any version is found before it is given to a reader (X23)", () =>
+  it.effect("that flips in the content of any version is detected before a reader receives it (X23)", () =>
     Effect.gen(function*() {
       const file = yield* path
       yield* Effect.scoped(Effect.gen(function*() {
@@ -81,7 +81,7 @@ describe("a byte of a SQLite file", () => {
       }))
       const sound = readFileSync(file)
       for (let version = 1; version <= 6; version++) {
-        // a page that was split may still hold what moved to another one
+        // a page that was split may still contain rows that moved to another page
         const text = sound.toString("latin1")
         assert.include(text, `version ${version}"`)
         const bytes = Buffer.from(text.replaceAll(`version ${version}"`, `version ${version ^ 1}"`), "latin1")

@@ -1,4 +1,4 @@
-/** A SQLite connection in a thread of its own answers as one in this thread does. */
+/** A SQLite connection in its own thread behaves like one in this thread. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -22,13 +22,13 @@ const opened = Effect.fnUntraced(function*(ownThread: boolean) {
   return { run, isTransaction }
 })
 
-/** Takes a second or so. */
+/** Takes about a second. */
 const slowly = `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3000000)
   INSERT INTO numbers SELECT count(*), NULL FROM c`
 
 for (const ownThread of [false, true]) {
-  describe(`a SQLite connection in ${ownThread ? "a thread of its own" : "this thread"}`, () => {
-    it.effect("takes and gives every kind of value", () =>
+  describe(`a SQLite connection in ${ownThread ? "its own thread" : "this thread"}`, () => {
+    it.effect("accepts and returns every kind of value", () =>
       Effect.gen(function*() {
         const { run } = yield* opened(ownThread)
         const values = [null, 1.5, 2n ** 60n, "é\u{1f600}", new Uint8Array([0, 255])]
@@ -36,7 +36,7 @@ for (const ownThread of [false, true]) {
         assert.deepStrictEqual({ ...row }, { a: null, b: 1.5, c: String(2n ** 60n), d: values[3], e: values[4] })
       }))
 
-    it.effect("gives the database's result code with a failure, and goes on", () =>
+    it.effect("fails with the database's result code, and stays usable", () =>
       Effect.gen(function*() {
         const { run } = yield* opened(ownThread)
         yield* run("INSERT INTO numbers VALUES (1, NULL)")
@@ -73,7 +73,7 @@ for (const ownThread of [false, true]) {
         assert.deepStrictEqual(yield* run("SELECT n FROM numbers"), [])
       }))
 
-    it.effect("answers each of many callers with what it asked for, in order", () =>
+    it.effect("returns to each of many callers its own result, in order", () =>
       Effect.gen(function*() {
         const { run } = yield* opened(ownThread)
         const answers = yield* Effect.forEach(Array.from({ length: 300 }, (_, n) => n), (n) =>
@@ -87,7 +87,7 @@ for (const ownThread of [false, true]) {
         })
       }))
 
-    it.effect("refuses a file that is no database, and says which", () =>
+    it.effect("rejects a file that is not a database", () =>
       Effect.gen(function*() {
         const exit = yield* Effect.exit(Effect.scoped(Sqlite.session({ file: "/dev/null/a.db", ownThread })))
         assert.strictEqual(reasonOf(exit), "Misconfigured")
@@ -95,15 +95,15 @@ for (const ownThread of [false, true]) {
   })
 }
 
-describe("a SQLite connection in a thread of its own", () => {
-  it.effect("refuses a value that cannot be sent there, and goes on", () =>
+describe("a SQLite connection in its own thread", () => {
+  it.effect("rejects a value that cannot be sent to the thread, and stays usable", () =>
     Effect.gen(function*() {
       const { run } = yield* opened(true)
       assert.strictEqual(faultOf(yield* Effect.flip(run("SELECT ?", () => 1)))?.kind, "refused")
       assert.deepStrictEqual(yield* run("SELECT 1 AS n"), [{ n: 1 }])
     }))
 
-  it.live("does not keep the caller's thread waiting", () =>
+  it.live("does not block the caller's thread", () =>
     Effect.gen(function*() {
       const { run } = yield* opened(true)
       const fiber = yield* Effect.forkChild(run(slowly))

@@ -1,4 +1,4 @@
-/** Which fault each code of a database means, and what its message says. */
+/** The fault for each code of a database, and its message. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
@@ -76,19 +76,19 @@ describe("faults of a store", () => {
     assert.strictEqual(ofResultCode(code), kind)
   })
 
-  it.each(faultKinds.map((kind) => [kind]))("%s names its cause, the store and what to do", (kind) => {
+  it.each(faultKinds.map((kind) => [kind]))("%s has a message with cause, store and remedy", (kind) => {
     const fault = new StoreFault(kind, store, "C0DE")
-    assert.include(fault.message, traitsOf(kind).what)
+    assert.include(fault.message, traitsOf(kind).description)
     assert.include(fault.message, `(${store}, C0DE)`)
     assert.isAbove(fault.hint.length, 10)
-    assert.strictEqual(new Set(faultKinds.map((each) => traitsOf(each).what)).size, faultKinds.length)
+    assert.strictEqual(new Set(faultKinds.map((each) => traitsOf(each).description)).size, faultKinds.length)
   })
 
   it.each([
     ["a connection that timed out", "PgConnection: Connection timed out", undefined, "silent"],
     ["a server without TLS", "PgConnection: Server refused TLS", undefined, "encryption"],
     ["a server that is down", "PgConnection: Failed to connect", "ECONNREFUSED", "unreachable"]
-  ])("%s is told by what the driver says", (_, message, code, kind) => {
+  ])("%s is recognized by the driver's message", (_, message, code, kind) => {
     const cause = Object.assign(new Error("secret"), code === undefined ? {} : { code })
     const error = toSqlError(
       store,
@@ -97,11 +97,11 @@ describe("faults of a store", () => {
     assert.strictEqual(faultOf(error)?.kind, kind)
   })
 
-  it.effect("reach the caller of the store with cause, store and remedy, and nothing else of what the database said (I11)", () =>
+  it.effect("reach the caller with cause, store and remedy, without the database's message (I11)", () =>
     Effect.gen(function*() {
-      const told = Object.assign(new Error("relation of Erika"), { code: "53100", severity: "ERROR" })
-      const error = toSqlError(store, new SqlError({ reason: new UnknownError({ cause: told }) }))
+      const serverError = Object.assign(new Error("relation of Erika"), { code: "53100", severity: "ERROR" })
+      const error = toSqlError(store, new SqlError({ reason: new UnknownError({ cause: serverError }) }))
       const { message } = yield* Effect.flip(toStoreError("write")(Effect.fail(error)))
-      assert.strictEqual(message, `Unavailable: the disk of the database is full (${store}, 53100); make room on it.`)
+      assert.strictEqual(message, `Unavailable: the disk of the database is full (${store}, 53100); free space on it.`)
     }))
 })

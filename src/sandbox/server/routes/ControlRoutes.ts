@@ -1,9 +1,9 @@
 /**
- * `/_sandbox`: what tests ask of the sandbox beside the API: the truth, single mutations, faults, the account's limits
- * and permissions, uploaded files, what was requested, and the API's own document.
+ * `/_sandbox`: the endpoints that tests use besides the API: current records, single mutations, faults, the account's limits
+ * and permissions, uploaded files, the request log, and the OpenAPI document.
  *
  * Gotchas
- * - It takes no key: the sandbox holds invented data and listens on loopback unless told otherwise.
+ * - These endpoints take no key: the sandbox holds invented data and listens on loopback unless configured otherwise.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
@@ -28,11 +28,11 @@ const withErrorResponse = <E, R>(effect: Effect.Effect<HttpServerResponse.HttpSe
     (error) => error instanceof ApiError ? Effect.succeed(error.response) : Effect.fail(error as Exclude<E, ApiError>)
   )
 
-/** The body, or a refusal that says what is wrong with it. */
+/** The decoded body, or an error that explains what is wrong with it. */
 const decodeBody = <A>(schema: Schema.Codec<A, unknown>) =>
   HttpServerRequest.schemaBodyJson(schema).pipe(Effect.mapError((error) => invalidInput(error.message)))
 
-/** Settings that are exchanged as a whole, and taken back. */
+/** Two routes for one settings object: PUT replaces it, DELETE resets it. */
 const settingsRoutes = <A extends object>(
   path: `/${string}`,
   schema: Schema.Codec<A, unknown>,
@@ -93,7 +93,7 @@ export const layer = (state: SandboxState) =>
         const { id = "", integration = "" } = yield* HttpRouter.params
         const known = state.world.integrations.some((known) => known.id === integration)
         const file = known ? readAttachment(state.world.writeContext(integration).records, id) : null
-        if (file === null) return yield* notFound("There is no such file.")
+        if (file === null) return yield* notFound("The file does not exist.")
         return HttpServerResponse.uint8Array(file.bytes, { contentType: file.contentType })
       }))
     ),

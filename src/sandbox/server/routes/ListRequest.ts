@@ -1,12 +1,12 @@
 /**
- * What one list request asks for: hides the query rules of the lists.
+ * Parses a list request. Hides the query rules of the lists.
  *
  * Source: docs/contract.md, "Shared list contract", "List endpoints".
  *
  * Gotchas
- * - A filter on a field that the integration does not support leaves nothing, unless it is to be ignored; an empty
- *   filter asks for nothing and does neither.
- * - An empty cursor is refused, not taken for the first page: whoever asks on after the last page would never end.
+ * - A filter on a field that the integration does not support makes the list empty, unless `ignore_unsupported_filters` is true.
+ *   An empty filter value has no effect.
+ * - An empty cursor is rejected. If it meant the first page, a client that continues after the last page would never end.
  */
 import * as Effect from "effect/Effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -30,13 +30,13 @@ export interface ListRequest {
   readonly query: ListQuery
   readonly pageSize: number
   readonly cursor: string | null
-  /** An unsupported filter leaves nothing of the list. */
+  /** A filter is not supported, so the list is empty. */
   readonly matchesNothing: boolean
-  /** What was sent and means nothing here. */
+  /** Parameters that this list does not know. */
   readonly ignoredParameters: ReadonlyArray<string>
 }
 
-/** Each value of a request's query as one text; refused if one is given twice. */
+/** The query parameters of a request; rejected if a parameter occurs twice. */
 export const queryParameters: Effect.Effect<
   Readonly<Record<string, string>>,
   ApiError,
@@ -50,7 +50,7 @@ export const queryParameters: Effect.Effect<
   return Effect.succeed(values)
 })
 
-/** The checked query of a list of an integration that does not support some filters. */
+/** The validated query of a list; `unsupported` names the filters that the integration does not support. */
 export const parseListRequest = (
   integration: string,
   model: IncrementalModel,
@@ -64,7 +64,7 @@ export const parseListRequest = (
     const allowed = filterValues[filter]
     const wrong = allowed && chosen.find((value) => !allowed.includes(value))
     if (wrong !== undefined) {
-      return Result.fail(invalidInput(`${filter}: "${wrong}" is none of ${allowed?.join(", ")}.`))
+      return Result.fail(invalidInput(`${filter}: "${wrong}" is not one of ${allowed?.join(", ")}.`))
     }
     filters[filter] = chosen
   }
@@ -119,7 +119,7 @@ const parsePageSize = (text: string | undefined): number | null => {
   return size >= pageSize.min && size <= pageSize.max ? size : null
 }
 
-/** Without a zone it is UTC; without a time, midnight. */
+/** A time without a zone is UTC; a date without a time is midnight. */
 const parseTime = (text: string | undefined): number | null | "malformed" => {
   if (text === undefined) return null
   if (!updatedAfterPattern.test(text) || !isDay(text.slice(0, 10))) return "malformed"

@@ -1,5 +1,5 @@
 /**
- * The eleven lists over HTTP: hides query rules, paging and the warnings about what was ignored.
+ * The eleven lists over HTTP. Hides query rules, paging and the warnings about ignored parameters.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
@@ -24,14 +24,14 @@ const handleList = Effect.fnUntraced(function*(state: SandboxState, model: Incre
   )
   yield* state.advanceToNow
   const page = state.world.page(integration, model, listRequest.query, listRequest.pageSize, listRequest.cursor)
-  if (page === "bad cursor") return yield* invalidInput(`${state.cursorParameter} is not one that this list gave.`)
+  if (page === "bad cursor") return yield* invalidInput(`${state.cursorParameter} was not issued by this list.`)
   const { next, results } = listRequest.matchesNothing ? { next: null, results: [] } : page
   return {
     data: { next, results },
     warnings: listRequest.ignoredParameters.map((name) =>
       listRequest.matchesNothing && unsupported.includes(name)
-        ? `The integration does not support the filter "${name}", which therefore leaves nothing.`
-        : `The parameter "${name}" means nothing here and was ignored.`
+        ? `The integration does not support the filter "${name}", so the list is empty.`
+        : `The parameter "${name}" is unknown here and was ignored.`
     )
   }
 })

@@ -1,5 +1,5 @@
 /**
- * The four reads beside the lists over HTTP: attachments, employee form, assessment packages and tools.
+ * The four reads besides the lists over HTTP: attachments, employee form, assessment packages and tools.
  *
  * Source: docs/contract.md, "Other reads".
  */
@@ -35,7 +35,7 @@ const unknownParameterWarnings = (
   ...known: ReadonlyArray<string>
 ): ReadonlyArray<string> =>
   Object.keys(given).filter((name) => !known.includes(name)).map((name) =>
-    `The parameter "${name}" means nothing here and was ignored.`
+    `The parameter "${name}" is unknown here and was ignored.`
   )
 
 const listAttachments = Effect.fnUntraced(function*(state: SandboxState, integration: string) {

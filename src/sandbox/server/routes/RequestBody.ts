@@ -1,8 +1,8 @@
 /**
- * A request's JSON body: hides its media type, size and nesting, and that a fault of any of them is the caller's.
+ * Reads the JSON body of a request. Hides the rules for media type, size and nesting; each violation is the client's error.
  *
  * Gotchas
- * - What lies deeper than `deepest` is refused: whoever walks through the value would run out of stack.
+ * - A body that is nested deeper than `maxDepth` is rejected, because a recursive walk would overflow the stack.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ const maxDepth = 100
 const mediaType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset=(?:"?utf-?8"?)\s*)?$/i
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** The body's JSON value, or why it cannot be read: 413 if it is too large, else 400. */
+/** The body's JSON value, or the error that rejects it: 413 if the body is too large, else 400. */
 export const readJson: Effect.Effect<unknown, ApiError, HttpServerRequest.HttpServerRequest> = Effect.gen(function*() {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (!mediaType.test(request.headers["content-type"] ?? "")) {
@@ -25,7 +25,7 @@ export const readJson: Effect.Effect<unknown, ApiError, HttpServerRequest.HttpSe
   const bytes = yield* request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(largestBodyBytes)),
     Effect.mapError(({ reason }) =>
-      "reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : invalidInput("The body broke off.")
+      "reason" in reason && reason.reason === "BodyTooLarge" ? tooLarge : invalidInput("The body is incomplete.")
     )
   )
   const value = yield* Effect.try({
@@ -41,7 +41,7 @@ const tooLarge = new ApiError({
   message: `The body is larger than ${largestBodyBytes / 1024 / 1024} MiB.`
 })
 
-/** Levels of nesting, counted no further than one beyond what is allowed. */
+/** Levels of nesting; counting stops one level above the limit. */
 const depthOf = (value: unknown): number => {
   let level: ReadonlyArray<unknown> = [value]
   for (let depth = 0;; depth++) {

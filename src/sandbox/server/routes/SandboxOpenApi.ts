@@ -1,8 +1,8 @@
 /**
- * The contract's OpenAPI 3.1 document for one sandbox: its address, its cursor's name, and examples of parameters that exist in it.
+ * The contract's OpenAPI 3.1 document for one sandbox: its address, its cursor parameter, and example ids that exist in it.
  *
  * Gotchas
- * - It is made when it is asked for: most never ask, and the contract takes its time to load.
+ * - The document is built on request, because the contract takes long to load and most sandboxes never need the document.
  */
 import * as Effect from "effect/Effect"
 import { cursorParameter } from "../../../api/Lists.ts"

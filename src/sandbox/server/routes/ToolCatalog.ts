@@ -1,12 +1,12 @@
 /**
- * The tool catalogue: which tools the account's integrations are of, and what each is known to offer.
+ * The tool catalog: the tools of the account's integrations, and the endpoints that each tool offers.
  *
  * Invariants
- * 1. SUPPORTED is said of an endpoint if and only if the sandbox serves it to the tool's integrations.
+ * 1. An endpoint is SUPPORTED if and only if the sandbox serves it to the tool's integrations.
  *
  * Gotchas
- * - A tool stands in every category it belongs to, there with that category's coverage only.
- * - The ids of coverage are the paths without parameters, `ats_scorecards`; of writes their names, `add_tag`.
+ * - A tool is listed in every category it belongs to, with the coverage of that category only.
+ * - The coverage id of a read is its path without parameters (`ats_scorecards`); the coverage id of a write is its name (`add_tag`).
  */
 import { incrementalModels } from "../../../api/Lists.ts"
 import { recordSchemas } from "../../../api/Records.ts"
@@ -21,7 +21,7 @@ type Status = "SUPPORTED" | "UNSUPPORTED"
 const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 const toLabel = (id: string): string => `${id[0]?.toUpperCase()}${id.slice(1).replaceAll("_", " ")}`
 
-/** Of `/v1/ats/applications/:application_id/attachments`: `ats_applications_attachments`. */
+/** For `/v1/ats/applications/:application_id/attachments`: `ats_applications_attachments`. */
 const coverageId = ({ kind, name, path }: Endpoint): string =>
   kind === "write"
     ? toSnakeCase(name)

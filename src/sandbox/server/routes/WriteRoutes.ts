@@ -2,7 +2,7 @@
  * The twelve writes over HTTP.
  *
  * Gotchas
- * - The body is read before the world moves on to now: a slow upload is dated when it is complete.
+ * - The body is read before the world advances to now: a slow upload is dated when it is complete.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
@@ -19,7 +19,7 @@ export const layer = (state: SandboxState) =>
     )
   )
 
-/** The specification shows these answers without `warnings`. */
+/** The specification shows the responses of these writes without `warnings`. */
 const withoutWarnings: ReadonlyArray<WriteName> = ["updateInterview"]
 
 const handleWrite = Effect.fnUntraced(function*(state: SandboxState, name: WriteName, integration: string) {

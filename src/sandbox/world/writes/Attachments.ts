@@ -1,8 +1,8 @@
 /**
- * Uploaded files: hides on which record a system keeps its attachments.
+ * Uploaded files. Hides on which record a system keeps its attachments.
  *
  * Gotchas
- * - Contents stay in memory, as base64, as long as the sandbox runs.
+ * - Contents stay in memory, as base64, while the sandbox runs.
  */
 import type { AttachmentUpload } from "../../../api/Attachments.ts"
 import { toolOf } from "../../server/Endpoints.ts"
@@ -13,7 +13,7 @@ const toolsAttachingToApplications: ReadonlyArray<string> = ["lever", "ashby"]
 const attachesToApplications = ({ integration }: Records): boolean =>
   toolsAttachingToApplications.includes(toolOf(integration))
 
-/** What an application's attachments are, in this system. */
+/** The attachments that this system shows for an application. */
 export const attachmentsOf = (records: Records, application: Row): ReadonlyArray<Row> => {
   const candidate = application.one["candidate"]
   const belongs = attachesToApplications(records)
@@ -22,7 +22,7 @@ export const attachmentsOf = (records: Records, application: Row): ReadonlyArray
   return records.rows("ats.attachment").filter((row) => isLive(row) && belongs(row))
 }
 
-/** Keeps a file; without an application on the candidate's newest, where the system keeps files there. */
+/** Stores a file. Without an application it goes to the candidate's newest one, if the system attaches files to applications. */
 export const storeAttachment = (
   records: Records,
   candidate: Row,

@@ -1,8 +1,8 @@
 /**
- * The form employees are created from: hides what an integration asks for, and how the staffing entity changes it.
+ * The form for creating employees. Hides which fields an integration requires, and how the staffing entity changes them.
  *
  * Gotchas
- * - With a staffing entity the form asks where in it the employee will stand, and no longer for what the entity says.
+ * - With a staffing entity the form asks for the employee's place in it, and omits the fields that the entity determines.
  */
 import type { EmployeeForm, FormField } from "../../../api/Forms.ts"
 import { isLive, type Records, type Row } from "../Records.ts"
@@ -58,7 +58,7 @@ const countries = ["DE", "FR", "GB", "SE", "US"]
 const toLabel = (value: string): string => value[0] + value.slice(1).toLowerCase().replaceAll("_", " ")
 const entryOf = (row: Row): Entry => [row.id, String(row.fields["name"]), null]
 
-/** `staffingEntity`: the one the employee is created for, null if for none. */
+/** `staffingEntity`: the staffing entity the employee is created for, or null. */
 export const employeeFormFor = (records: Records, staffingEntity: Row | null): EmployeeForm => {
   const options = (kind: string, values: ReadonlyArray<string>) =>
     values.map((value, i): Entry => [records.id(`form.${kind}`, i + 1), toLabel(value), value])
@@ -68,7 +68,7 @@ export const employeeFormFor = (records: Records, staffingEntity: Row | null): E
       first_name: text(commonFields("First name", true, "first_name", "As in the passport."), 1, 60),
       last_name: text(commonFields("Last name", true, "last_name", "As in the passport."), 1, 60),
       work_email: text(
-        commonFields("Work e-mail", true, "work_email", "Nobody else may have it."),
+        commonFields("Work e-mail", true, "work_email", "Must be unique."),
         6,
         120,
         "^[^@\\s]+@[^@\\s]+\\.[a-z]{2,}$"
@@ -90,14 +90,14 @@ export const employeeFormFor = (records: Records, staffingEntity: Row | null): E
         )
       }),
       cost_shares: array(
-        commonFields("Cost shares", false, null, "What each cost centre bears, in per cent."),
-        number(commonFields("Share", true, null, "In per cent."), 0, 100),
+        commonFields("Cost shares", false, null, "The share of each cost center, in percent."),
+        number(commonFields("Share", true, null, "In percent."), 0, 100),
         1,
         4
       ),
       emergency_contacts: array(
-        commonFields("Emergency contacts", false, null, "Whom to call."),
-        object(commonFields("Contact", true, null, "Somebody who can be reached."), {
+        commonFields("Emergency contacts", false, null, "The people to call in an emergency."),
+        object(commonFields("Contact", true, null, "A person who can be reached."), {
           name: text(commonFields("Name", true, null, "First and last name."), 1, 120),
           phone: text(commonFields("Phone", true, null, "With the country's code."), 5, 20, "^\\+[0-9 ]+$")
         }),
@@ -114,7 +114,7 @@ export const employeeFormFor = (records: Records, staffingEntity: Row | null): E
         ? {
           job_title: text(commonFields("Job title", true, "job_title", "As in the contract."), 2, 80),
           contract: select(
-            commonFields("Contract", true, "employment_type", "What kind of employment."),
+            commonFields("Contract", true, "employment_type", "The kind of employment."),
             options("contract", contracts)
           )
         }
@@ -129,7 +129,7 @@ const placementFields = (staffingEntity: Row): Readonly<Record<string, FormField
     probation_months: number(commonFields("Probation", true, null, "In months; 0 for none."), 0, 12),
     ...(locations.length > 0 && {
       work_location: select(
-        commonFields("Place of work", true, "work_location_id", "One of the places this entity is staffed at."),
+        commonFields("Place of work", true, "work_location_id", "One of the locations of the staffing entity."),
         locations.map(entryOf)
       )
     }),

@@ -1,11 +1,11 @@
 /**
- * The six writes to HR, assessment and learning: hides what each demands and what it does to the records.
+ * The six writes to HR, assessment and learning. Hides what each requires and how it changes the records.
  *
  * Source: docs/contract.md, "Writes".
  *
  * Gotchas
- * - An expectation that changes moves no `changed_at` of its staffing entity, which matches `updated_after` all the same.
- * - Packages that stay as they are keep their `updated_at` when the list is replaced.
+ * - A changed expectation does not move `changed_at` of its staffing entity, but `updated_after` matches the entity.
+ * - Unchanged packages keep their `updated_at` when the list is replaced.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -19,7 +19,7 @@ import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContex
 
 // ---- employees ----------------------------------------------------------------------------------------------------
 
-/** The staffing entity that a form is meant for; null if for none. */
+/** The staffing entity that a form is for; null if the form is for none. */
 export const requireStaffingEntity = (
   context: WriteContext,
   id: string | null | undefined
@@ -31,7 +31,7 @@ const createEmployee: WriteHandler<"createEmployee"> = (context, _, { properties
     const entity = yield* requireStaffingEntity(context, staffing_entity_id)
     if (entity?.fields["status"] === "CLOSED") {
       return yield* Result.fail(
-        apiError("HRIS.STAFFING_ENTITY_CLOSED", "Nobody is hired for a closed staffing entity.")
+        apiError("HRIS.STAFFING_ENTITY_CLOSED", "The staffing entity is closed; no employee can be created for it.")
       )
     }
     const faults = checkForm(employeeFormFor(context.records, entity), properties)
@@ -64,7 +64,7 @@ const uploadDocument: WriteHandler<"uploadDocument"> = (context, { employee_id }
 
 const readScale = Schema.decodeUnknownSync(ProficiencyScale)
 
-/** The proficiency as answers show it, if the skill's scale allows it. */
+/** The proficiency as the API shows it, if the skill's scale allows it. */
 const validateProficiency = (skill: Row, proficiency: Proficiency, field: string): Result.Result<Json, ApiError> => {
   const scale = skill.one["proficiency_scale"]
   if (!scale) return Result.fail(invalidInput(`${field}: the skill has no proficiency scale.`))
@@ -120,7 +120,7 @@ const expectSkill: WriteHandler<"expectSkill"> = (context, { staffing_entity_id 
 
 const replacePackages: WriteHandler<"replacePackages"> = (context, _, { packages }) => {
   if (new Set(packages.map(({ id }) => id)).size < packages.length) {
-    return Result.fail(invalidInput("packages: two of them have the same id."))
+    return Result.fail(invalidInput("packages: two packages have the same id."))
   }
   const wanted = new Set(packages.map(({ id }) => id))
   const gone = context.records.rows("assessment.package").filter(({ id }) => !wanted.has(id))

@@ -1,11 +1,11 @@
 /**
- * The six writes to applicant tracking: hides what each demands and what it does to the records.
+ * The six writes to applicant tracking. Hides what each requires and how it changes the records.
  *
  * Source: docs/contract.md, "Writes".
  *
  * Gotchas
  * - A tag on a candidate moves no `changed_at` and makes no application match `updated_after` (failure case N1).
- * - One person is told by the e-mail address; who applies for another job is a new candidate all the same.
+ * - The e-mail address identifies a person, but an application for another job always creates a new candidate.
  */
 import * as Result from "effect/Result"
 import type { CreateApplication } from "../../../api/Recruiting.ts"
@@ -19,7 +19,7 @@ import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContex
 const requireNonEmpty = (field: string, text: string): Result.Result<string, ApiError> =>
   text.trim() === "" ? Result.fail(invalidInput(`${field} must not be empty.`)) : Result.succeed(text)
 
-/** A given text that is a moment, as the API writes moments. */
+/** A time in the format of the API, from a client's text. */
 const parseTime = (field: string, text: string): Result.Result<string, ApiError> => {
   const at = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(at)
@@ -83,10 +83,10 @@ const createApplication: WriteHandler<"createApplication"> = (context, { job_id 
       ? context.liveRows("ats.stage")[0] ?? null
       : yield* context.requireFromBody("ats.stage", body.stage_id, "stage_id")
     if (job.fields["status"] === "CLOSED") {
-      return yield* Result.fail(apiError("ATS.JOB_CLOSED", "Nobody can apply for a closed job."))
+      return yield* Result.fail(apiError("ATS.JOB_CLOSED", "The job is closed and takes no applications."))
     }
     if (hasApplied(context, job, applicant.email_address)) {
-      const message = "Somebody with this e-mail address has applied for this job already."
+      const message = "A candidate with this e-mail address has applied for this job already."
       return yield* Result.fail(apiError("ATS.APPLICATION_ALREADY_EXISTS", message))
     }
     const answers = yield* parseAnswers(body.screening_question_answers ?? [])
@@ -110,7 +110,7 @@ const createApplication: WriteHandler<"createApplication"> = (context, { job_id 
     return { row: application, data: render(application), warnings: answers.warnings }
   })
 
-// ---- what belongs to them -----------------------------------------------------------------------------------------
+// ---- links, interviews, attachments -------------------------------------------------------------------------------
 
 const addResultLink: WriteHandler<"addResultLink"> = (context, { application_id }, body) =>
   Result.gen(function*() {
@@ -145,7 +145,7 @@ const updateInterview: WriteHandler<"updateInterview"> = (context, { application
     if (body.end_time != null) fields["ending_at"] = yield* parseTime("end_time", body.end_time)
     const { ending_at, starting_at } = { ...interview.fields, ...fields }
     if (String(ending_at) < String(starting_at)) {
-      return yield* Result.fail(invalidInput("The interview would end before it begins."))
+      return yield* Result.fail(invalidInput("The interview would end before it starts."))
     }
     if (body.location != null) fields["location"] = locationOf(body.location.address ?? null)
     if (body.interviewer_user_ids != null) fields["interviewer_user_ids"] = body.interviewer_user_ids
@@ -178,7 +178,7 @@ const addTag: WriteHandler<"addTag"> = (context, { candidate_id }, { tag: { name
     yield* requireNonEmpty("tag.name", name)
     const tag = context.liveRows("ats.tag").find((row) => row.fields["name"] === name) ??
       context.records.insert("ats.tag", context.at, { fields: { name } })
-    if (candidate.many["tags"]?.includes(tag)) return emptyResult(candidate, ["The candidate had the tag already."])
+    if (candidate.many["tags"]?.includes(tag)) return emptyResult(candidate, ["The candidate already had the tag."])
     return emptyResult(context.records.attach(candidate, "tags", tag, context.at))
   })
 

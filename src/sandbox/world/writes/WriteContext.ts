@@ -1,31 +1,31 @@
 /**
- * Where a write takes place: one integration's records at one moment. Hides how a write finds what it names.
+ * One integration's records at one moment, for a write. Hides how a write finds the records it refers to.
  *
  * Gotchas
- * - Deleted and vanished records are not found: nothing is written to them.
+ * - Deleted records are not found: a write never changes them.
  */
 import * as Result from "effect/Result"
 import type { WriteBody, WriteName, WriteParams } from "../../../api/Writes.ts"
 import { type ApiError, invalidInput, notFound } from "../../ApiError.ts"
 import { isLive, type Json, type Records, type Row, type WorldModel } from "../Records.ts"
 
-/** What a write did. */
+/** The result of a write. */
 export interface WriteResult {
-  /** The record it was done to; null if it was to none in particular. */
+  /** The changed record; null if the write does not change a single record. */
   readonly row: Row | null
-  /** Of the answer. */
+  /** The `data` of the response. */
   readonly data: { readonly [key: string]: Json }
   readonly warnings?: ReadonlyArray<string>
 }
 
-/** Checks what only the records can tell, and does it. */
+/** Validates the input against the records and performs the write. */
 export type WriteHandler<W extends WriteName> = (
   context: WriteContext,
   params: WriteParams<W>,
   body: WriteBody<W>
 ) => Result.Result<WriteResult, ApiError>
 
-/** Of a write that answers an empty object. */
+/** The result of a write that responds with an empty object. */
 export const emptyResult = (row: Row, warnings: ReadonlyArray<string> = []): WriteResult => ({
   row,
   data: {},
@@ -42,17 +42,17 @@ export class WriteContext {
     this.at = at
   }
 
-  /** Named by the path: 404 if there is none. */
+  /** A record that the path names; 404 if it does not exist. */
   requireFromPath(model: WorldModel, id: string): Result.Result<Row, ApiError> {
     const row = this.find(model, id)
-    return row === undefined ? Result.fail(notFound(`There is no ${nounOf(model)} with this id.`)) : Result.succeed(row)
+    return row === undefined ? Result.fail(notFound(`No ${nounOf(model)} has this id.`)) : Result.succeed(row)
   }
 
-  /** Named by a field of the body: 400 if there is none. */
+  /** A record that a field of the body names; 400 if it does not exist. */
   requireFromBody(model: WorldModel, id: string, field: string): Result.Result<Row, ApiError> {
     const row = this.find(model, id)
     return row === undefined
-      ? Result.fail(invalidInput(`${field}: there is no ${nounOf(model)} with this id.`))
+      ? Result.fail(invalidInput(`${field}: no ${nounOf(model)} has this id.`))
       : Result.succeed(row)
   }
 
@@ -66,7 +66,7 @@ export class WriteContext {
     return this.records.rows(model).filter(isLive)
   }
 
-  /** Sets properties, unless they are as they should be already: a write that is sent again changes nothing. */
+  /** Sets properties if they differ: repeating a write changes nothing. */
   updateIfChanged(row: Row, fields: Readonly<Record<string, Json>>): Row {
     const differs = Object.entries(fields).some(([name, value]) =>
       JSON.stringify(row.fields[name]) !== JSON.stringify(value)

@@ -1,8 +1,8 @@
 /**
- * The twelve writes upon an integration's records: hides how what was sent is read before anything is done.
+ * The twelve writes to an integration's records. Hides how the input is decoded before the write starts.
  *
  * Invariants
- * 1. A refused write has changed nothing.
+ * 1. A rejected write changes nothing.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -21,7 +21,7 @@ const decode = <A>(what: string, schema: Schema.Codec<A, unknown>, value: unknow
     (error) => invalidInput(`${what}: ${error.message}`)
   )
 
-/** A write that reads by these schemas what it then does. */
+/** A write that decodes its path parameters and body with these schemas first. */
 const withDecodedInput = <P extends Readonly<Record<string, Schema.Codec<unknown, unknown>>>, B>(
   { body, params }: { readonly params: P; readonly body: Schema.Codec<B, unknown> },
   handler: (context: WriteContext, params: Schema.Struct.Type<P>, body: B) => Result.Result<WriteResult, ApiError>
@@ -47,7 +47,7 @@ const handlers: Readonly<Record<WriteName, Write>> = {
   deactivateCourse: withDecodedInput(schemas.deactivateCourse, peopleWrites.deactivateCourse)
 }
 
-/** Does it, or says why it cannot be done. */
+/** Performs the write, or returns the error that explains why it is rejected. */
 export const write = (
   name: WriteName,
   context: WriteContext,

@@ -1,13 +1,13 @@
 /**
- * Remembers the batch in which an event was last delivered to a handler, after its delivery is gone.
+ * Remembers the batch in which an event was last delivered to a handler, also after the delivery is settled and deleted.
  *
  * Invariants
- * 1. The events of a batch are all members of the batches that its name contains: `17.1.r90` is a part of `17.1`, which is
- *    a part of `17`. So what the journal has of a batch was done for every event of its parts   (L4, L7)
+ * 1. A batch's name contains the names of the batches that contain it: all events of `17.1.r90` are also in `17.1` and in `17`.
+ *    So the journal of a batch applies to every event of the batches inside it   (L4, L7)
  *
  * Gotchas
- * - A name is never used again for other members. An event that is delivered anew gets a batch of its own inside the last
- *   one, even if all the other members are delivered anew as well: some of them may have to wait for their lane.
+ * - A name is never reused for other members. An event that is delivered again gets a new batch inside its last one, even if all
+ *   other members are delivered again too, because some of them may have to wait for an earlier delivery with their ordering key.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -16,12 +16,12 @@ import type { Deliveries } from "../../Deliveries.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
 import { withRetry } from "../SqlRetry.ts"
 
-/** Of a new batch: inside `last`, the batch in which its events were delivered before, if they were; `first`: id of its first delivery. */
+/** Name of a new batch. `last`: the batch in which its events were last delivered, or null; `first`: id of its first delivery. */
 export const nameOf = (last: string | null, first: number): string =>
   last === null ? String(first) : `${last}.r${first}`
 
 export const make = (sql: SqlClient) => {
-  /** Inside a transaction: the batch of these deliveries is the last one of their events. */
+  /** Inside a transaction: saves the batch of these deliveries as the last batch of their events. */
   const remember = Effect.fnUntraced(function*(deliveries: ReadonlyArray<number>) {
     for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
       yield* sql`
@@ -44,7 +44,7 @@ export const make = (sql: SqlClient) => {
     withRetry("batches")
   )
 
-  /** Of events that are not in the log any more and of which no delivery is left: nothing can deliver them anew. */
+  /** Deletes rows of events that are pruned from the log and have no delivery left: they cannot be delivered again. */
   const prune = sql`
     DELETE FROM batch_members WHERE position <= (SELECT pruned FROM log_counter) AND NOT EXISTS (
       SELECT 1 FROM deliveries d WHERE d.handler = batch_members.handler AND d.position = batch_members.position

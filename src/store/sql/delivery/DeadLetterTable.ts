@@ -1,9 +1,9 @@
 /**
- * What operators see and do of deliveries: backlog, dead letters with their story, redrive, discard, replay, switches.
+ * Operators' queries and commands for deliveries: backlog, dead letters with their details, redrive, discard, replay, switches.
  *
  * Invariants
- * 1. Nothing that is claimed is changed
- * 2. An act is written down with what it did   (I2)
+ * 1. No command changes a claimed delivery
+ * 2. A command's audit entry is committed together with its effect   (I2)
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -48,7 +48,7 @@ const toDeadLetter = (row: DeadRow): DeadLetter => ({
   parked: Number(row.parked)
 })
 
-/** Stands for all, in the key of a switch. */
+/** Means "all" in the key of a switch. */
 const all = ""
 const fromSwitch = (which: Switch) =>
   which._tag === "Writes"
@@ -57,12 +57,12 @@ const fromSwitch = (which: Switch) =>
 
 export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "insert" | "release">) => {
   const locks = Locks.make(sql)
-  const acted = Notifier.make()
+  const commands = Notifier.make()
 
-  const record = (act: OperatorAction) =>
-    Effect.andThen(sql`INSERT INTO audit ${sql.insert({ ...act })}`, sql.afterCommit(acted.give))
+  const record = (action: OperatorAction) =>
+    Effect.andThen(sql`INSERT INTO audit ${sql.insert({ ...action })}`, sql.afterCommit(commands.give))
 
-  // ---- seeing
+  // ---- queries
 
   const backlogAt = (now: number) =>
     sql<
@@ -141,12 +141,12 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
         }))
       }
     },
-    withRetry("story")
+    withRetry("deadLetterDetail")
   )
 
-  // ---- doing
+  // ---- commands
 
-  /** Those of these that died at that time, and not again since. */
+  /** The ids of those that died at the given time and have not died again since. */
   const stillDeadSince = (ids: ReadonlyArray<number>, died: ReadonlyMap<number, number>) =>
     sql<{ id: Integer; died_at: Integer }>`
       SELECT id, died_at FROM deliveries WHERE id IN ${sql.in(ids)} AND state = 'dead'`.pipe(
@@ -154,22 +154,22 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       Effect.map((rows) => rows.flatMap(([id, at]) => died.get(id) === at ? [id] : []))
     )
 
-  /** Does it to those of these that are dead, lets what waited behind them go, and gives how many they were. */
+  /** Applies `change` to those deliveries that are dead, releases the deliveries that wait for them, and returns how many were dead. */
   const changeDeadLetters = Effect.fnUntraced(function*(
     ids: ReadonlyArray<number>,
     died: ReadonlyMap<number, number> | undefined,
-    act: OperatorAction,
+    action: OperatorAction,
     change: (some: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<OrderingKey>, SqlError>
   ) {
     let count = 0
-    for (const asked of Arr.chunksOf(ids, rowsPerStatement)) {
-      const some = died === undefined ? asked : yield* stillDeadSince(asked, died)
+    for (const chunk of Arr.chunksOf(ids, rowsPerStatement)) {
+      const some = died === undefined ? chunk : yield* stillDeadSince(chunk, died)
       if (some.length === 0) continue
-      const lanes = yield* change(some)
-      yield* release(lanes)
-      count += lanes.length
+      const changed = yield* change(some)
+      yield* release(changed)
+      count += changed.length
     }
-    yield* record(act)
+    yield* record(action)
     return count
   }, locks.deliveries)
 
@@ -179,11 +179,11 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
         fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
       WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, ordering_key`
 
-  const redrive: Deliveries["Service"]["redrive"] = (ids, { died, dueAt, fresh }, act) =>
-    changeDeadLetters(ids, died, act, (some) => revive(some, dueAt, fresh)).pipe(withRetry("redrive"))
+  const redrive: Deliveries["Service"]["redrive"] = (ids, { died, dueAt, fresh }, action) =>
+    changeDeadLetters(ids, died, action, (some) => revive(some, dueAt, fresh)).pipe(withRetry("redrive"))
 
-  const discard: Deliveries["Service"]["discard"] = (ids, act, died) =>
-    changeDeadLetters(ids, died, act, (some) =>
+  const discard: Deliveries["Service"]["discard"] = (ids, action, died) =>
+    changeDeadLetters(ids, died, action, (some) =>
       sql<OrderingKey>`
         DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'dead' RETURNING handler, ordering_key`.pipe(
         Effect.tap(
@@ -192,8 +192,8 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
         )
       )).pipe(withRetry("discard"))
 
-  const replay: Deliveries["Service"]["replay"] = (deliveries, act) =>
-    insert(deliveries).pipe(Effect.andThen(record(act)), Effect.asVoid, locks.deliveries, withRetry("replay"))
+  const replay: Deliveries["Service"]["replay"] = (deliveries, action) =>
+    insert(deliveries).pipe(Effect.andThen(record(action)), Effect.asVoid, locks.deliveries, withRetry("replay"))
 
   // ---- switches
 
@@ -207,7 +207,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     withRetry("switchedOff")
   )
 
-  const setSwitch: Deliveries["Service"]["setSwitch"] = (which, on, act) => {
+  const setSwitch: Deliveries["Service"]["setSwitch"] = (which, on, action) => {
     const key = fromSwitch(which)
     const resumed = on && which._tag === "Writes"
       ? Effect.flatMap(
@@ -220,7 +220,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       : sql`INSERT INTO switched_off ${sql.insert(key)} ON CONFLICT (plugin, integration) DO NOTHING`
     return change.pipe(
       Effect.andThen(resumed),
-      Effect.andThen(record(act)),
+      Effect.andThen(record(action)),
       Effect.asVoid,
       locks.deliveries,
       withRetry("setSwitch")
@@ -237,12 +237,12 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       replay,
       switchedOff,
       setSwitch,
-      awaitCommand: acted.after
+      awaitCommand: commands.after
     },
-    /** A step of an open transaction: written down, and told to who waits for it once it is committed. */
+    /** A step of an open transaction: adds the action to the audit log, and wakes `awaitCommand` after the commit. */
     record,
-    /** A step of an open transaction: tried again from `dueAt`, if it is dead. */
-    again: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), release)
+    /** A step of an open transaction: retries the delivery from `dueAt` if it is dead. */
+    retry: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), release)
   }
 }
 

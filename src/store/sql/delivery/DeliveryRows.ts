@@ -1,4 +1,4 @@
-/** The row of a delivery and the port's value, each way. */
+/** Converts between the row of a delivery and the port's value. */
 import type { Claimed, Delivery, Failure, NewDelivery, Subject } from "../../Deliveries.ts"
 import type { Integer } from "../Rows.ts"
 
@@ -18,7 +18,7 @@ export interface DeliveryRow {
   readonly crashes: Integer
   readonly batch: string | null
   readonly fresh: string | null
-  /** JSON of our own making. */
+  /** This program wrote the JSON, so it is parsed unchecked. */
   readonly failure: string | null
 }
 
@@ -53,7 +53,7 @@ export const toClaimed = (row: DeliveryRow): Claimed => ({
 
 export const toFailure = (text: string): Failure => JSON.parse(text)
 
-/** The reason first: it is looked for at the beginning of the text. */
+/** The reason comes first, because `deadLetters` searches for it at the beginning of the text. */
 export const fromFailure = ({ reason, ...failure }: Failure): string => JSON.stringify({ reason, ...failure })
 
 export const fromDelivery = (

@@ -1,12 +1,12 @@
 /**
- * The table of deliveries as the engine uses it: in from the log, claimed, settled.
+ * The table of deliveries as the engine uses it: deliveries are added from the log, claimed and settled.
  *
  * Invariants
- * 1. Of one handler and lane at most one delivery is due or running; those behind it are waiting   (I5)
+ * 1. Per handler and ordering key, at most one delivery is due or running; later ones are waiting   (I5)
  *
  * Gotchas
- * - Whether something earlier of its lane is unsettled is decided when a delivery comes in and when one goes, not by each
- *   claim: thousands that wait behind a dead one cost a claim nothing.
+ * - Whether an earlier delivery with the same ordering key is unsettled is checked when a delivery is added and when one ends, not
+ *   by each claim: thousands of deliveries that wait for a dead one do not slow down a claim.
  * - The members of a batch always have the same state, due time and attempts.
  */
 import * as Arr from "effect/Array"
@@ -48,11 +48,11 @@ export const make = (
     ([row]) => Number(row?.position ?? 0)
   )
 
-  // within JSON text a value has its quotes escaped
+  // a pattern on the JSON text is safe, because quotes inside a value are escaped
   const removed = sql.literal(`SELECT id FROM integrations WHERE state NOT LIKE '%"state":"active"%'`)
   const writesOff = sql.literal("SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''")
 
-  // ---- lanes
+  // ---- ordering keys
 
   const skips = (handler: number) =>
     Effect.map(
@@ -60,9 +60,9 @@ export const make = (
       ([row]) => Number(row?.skips_dead) === 1
     )
 
-  /** Of each of these the first that waits is due, if nothing is before it any more. */
-  const release = Effect.fnUntraced(function*(lanes: ReadonlyArray<OrderingKey>) {
-    for (const [handler, own] of Map.groupBy(lanes, (row) => Number(row.handler))) {
+  /** For each key: makes the first waiting delivery due if no earlier delivery blocks it any more. */
+  const release = Effect.fnUntraced(function*(keys: ReadonlyArray<OrderingKey>) {
+    for (const [handler, own] of Map.groupBy(keys, (row) => Number(row.handler))) {
       const earlier = (yield* skips(handler))
         ? sql.literal("")
         : sql`OR (e.state = 'dead' AND e.id < deliveries.id)`
@@ -85,17 +85,17 @@ export const make = (
     const rows: Array<ReturnType<typeof fromDelivery>> = []
     for (const [handler, own] of Map.groupBy(deliveries, (delivery) => delivery.handler)) {
       const blocking = ["waiting", "due", "running", ...(yield* skips(handler)) ? [] : ["dead"]]
-      const held = new Set<string>()
+      const blocked = new Set<string>()
       for (const some of Arr.chunksOf([...new Set(own.map(({ orderingKey }) => orderingKey))], rowsPerStatement)) {
-        const lanes = yield* sql<{ ordering_key: string }>`
+        const found = yield* sql<{ ordering_key: string }>`
           SELECT DISTINCT ordering_key FROM deliveries
           WHERE handler = ${handler} AND ordering_key IN ${sql.in(some)} AND state IN ${sql.in(blocking)}`
-        for (const { ordering_key } of lanes) held.add(ordering_key)
+        for (const { ordering_key } of found) blocked.add(ordering_key)
       }
       for (const delivery of own) {
-        const state = delivery.dead !== null ? "dead" : held.has(delivery.orderingKey) ? "waiting" : "due"
+        const state = delivery.dead !== null ? "dead" : blocked.has(delivery.orderingKey) ? "waiting" : "due"
         rows.push(fromDelivery(delivery, { state, createdAt: now }))
-        if (blocking.includes(state)) held.add(delivery.orderingKey)
+        if (blocking.includes(state)) blocked.add(delivery.orderingKey)
       }
     }
     for (const some of Arr.chunksOf(rows, rowsPerStatement)) yield* sql`INSERT INTO deliveries ${sql.insert(some)}`
@@ -104,9 +104,9 @@ export const make = (
   // ---- dispatching
 
   /**
-   * Inside a transaction: the log is kept from where the handler that is furthest behind stands, or the last tick, or the
-   * beginning of one that is not settled, or where a handler without any tick was registered   (L8). Ticks of an integration
-   * that was removed wait, and hold no log.
+   * Inside a transaction: saves the position from which deliveries still need the log. It is the lowest of: the position of each active
+   * handler, the end of each last tick's span, the start of each unsettled tick's span, and the registration of each handler
+   * that has no tick yet   (L8). Ticks of a removed integration wait, and the log is not kept for them.
    */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${deliveryReader}, coalesce(
@@ -119,7 +119,7 @@ export const make = (
         UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
           AND handler IN (SELECT key FROM handlers WHERE active = 1 AND scheduled = 1)
           AND integration NOT IN (${removed})
-      ) AS standing),
+      ) AS needed),
       (SELECT position FROM log_counter)
     ) WHERE TRUE
     ON CONFLICT (name) DO UPDATE SET position = excluded.position`
@@ -135,10 +135,10 @@ export const make = (
   )
 
   const registerHandlers: Deliveries["Service"]["registerHandlers"] = Effect.fnUntraced(
-    function*(owner, wanted) {
+    function*(owner, configured) {
       yield* fence(owner)
       const end = yield* newest
-      const rows = wanted.map(({ from, handler, plugin, scheduled, skipsDeadLetters }: NewHandler) => ({
+      const rows = configured.map(({ from, handler, plugin, scheduled, skipsDeadLetters }: NewHandler) => ({
         plugin,
         handler,
         skips_dead: skipsDeadLetters ? 1 : 0,
@@ -179,8 +179,8 @@ export const make = (
   // ---- settling
 
   const saveFailedAttempt = Effect.fnUntraced(
-    function*(deliveries: ReadonlyArray<number>, { number, ...story }: FailedAttempt) {
-      const rows = deliveries.map((delivery) => ({ delivery, number, details: JSON.stringify(story) }))
+    function*(deliveries: ReadonlyArray<number>, { number, ...details }: FailedAttempt) {
+      const rows = deliveries.map((delivery) => ({ delivery, number, details: JSON.stringify(details) }))
       for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
         yield* sql`INSERT INTO attempts ${sql.insert(some)} ON CONFLICT (delivery, number) DO UPDATE SET
         details = excluded.details`
@@ -188,20 +188,20 @@ export const make = (
     }
   )
 
-  /** All that have come to the end that most come to, in as few statements as may be. */
+  /** Settles all successful deliveries, the most common outcome, in as few statements as possible. */
   const settleAll = Effect.fnUntraced(function*(ids: ReadonlyArray<number>) {
     for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
-      const gone = yield* sql<OrderingKey & { id: Integer; claims: Integer }>`
+      const settled = yield* sql<OrderingKey & { id: Integer; claims: Integer }>`
         DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'running'
         RETURNING id, handler, ordering_key, claims`
-      const tried = gone.filter(({ claims }) => Number(claims) > 1).map(({ id }) => Number(id))
-      if (tried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(tried)}`
-      yield* release(gone)
+      const retried = settled.filter(({ claims }) => Number(claims) > 1).map(({ id }) => Number(id))
+      if (retried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(retried)}`
+      yield* release(settled)
     }
   })
 
-  /** Of one that is given up because its process ended: whoever redrives it, or halves its batch, has it run alone. */
-  const again = sql`CASE WHEN crashes > ${isolateAfterCrashes} THEN ${isolateAfterCrashes} ELSE crashes END`
+  /** For a delivery that is dead because its process ended: it runs alone again after a redrive or after its batch is halved. */
+  const cappedCrashes = sql`CASE WHEN crashes > ${isolateAfterCrashes} THEN ${isolateAfterCrashes} ELSE crashes END`
 
   const settle = Effect.fnUntraced(function*(outcome: Exclude<AttemptOutcome, { readonly _tag: "Settled" }>) {
     const { deliveries } = outcome
@@ -213,7 +213,7 @@ export const make = (
           break
         case "Retry": {
           const [off] = outcome.stopped === true ? yield* sql`${writesOff}` : []
-          // resumed since it was refused: nothing would wake it any more
+          // writes were resumed after this write was refused, so no later resume would make it due
           const isResumed = outcome.stopped === true && off === undefined
           const dueAt = isResumed ? yield* Clock.currentTimeMillis : outcome.dueAt
           yield* sql`
@@ -226,7 +226,7 @@ export const make = (
           const { failure } = outcome.attempted
           const dead = yield* sql<OrderingKey>`
             UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
-              died_at = ${failure.at}, crashes = ${again}
+              died_at = ${failure.at}, crashes = ${cappedCrashes}
             WHERE ${ours} RETURNING handler, ordering_key`
           yield* release(dead)
           break
@@ -241,7 +241,7 @@ export const make = (
         for (const some of Arr.chunksOf(members, rowsPerStatement)) {
           yield* sql`
             UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = 0,
-              batch = ${`${outcome.batch}.${half}`}, crashes = ${again}
+              batch = ${`${outcome.batch}.${half}`}, crashes = ${cappedCrashes}
             WHERE id IN ${sql.in(some)} AND state = 'running'`
         }
       }
@@ -252,16 +252,17 @@ export const make = (
 
   // ---- claiming
 
-  const except = ({ excludedIntegrations }: ClaimRequest) =>
+  const excluding = ({ excludedIntegrations }: ClaimRequest) =>
     excludedIntegrations.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
 
   const matchesIsolation = ({ isolated }: ClaimRequest) =>
     isolated === true ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
 
-  /** What is given up is known before another one may end the process. */
-  const givenUp = ({ isolated }: ClaimRequest, of = "") => sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
+  /** The delivery with the most crashes comes first, so that it becomes a dead letter before another one can end the process. */
+  const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") =>
+    sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
 
-  const take = (where: ReturnType<typeof except>) =>
+  const take = (where: ReturnType<typeof excluding>) =>
     sql<
       DeliveryRow
     >`UPDATE deliveries SET state = 'running', claims = claims + 1, stopped = 0 WHERE ${where} RETURNING *`
@@ -270,17 +271,17 @@ export const make = (
     take(sql`id IN (
       SELECT id FROM deliveries
       WHERE handler = ${want.handler} AND state = 'due' AND due_at <= ${now} AND ${matchesIsolation(want)} ${
-      except(want)
+      excluding(want)
     }
-      ORDER BY ${givenUp(want)} due_at, id LIMIT ${want.most})`)
+      ORDER BY ${mostCrashesFirst(want)} due_at, id LIMIT ${want.most})`)
 
-  /** One batch holds events that were last delivered in the same batch, or never, and share a journal. */
+  /** The events of one batch were last delivered in the same batch, or never, and share a journal. */
   const claimBatches = Effect.fnUntraced(function*(want: ClaimRequest & { readonly size: number }, now: number) {
     const claimed: Array<DeliveryRow> = []
-    const due = sql`handler = ${want.handler} AND state = 'due' AND ${matchesIsolation(want)} ${except(want)}`
+    const due = sql`handler = ${want.handler} AND state = 'due' AND ${matchesIsolation(want)} ${excluding(want)}`
     const fixed = yield* sql<{ batch: string }>`
       SELECT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now}
-      GROUP BY batch ORDER BY ${givenUp(want, "max")} min(id) LIMIT ${want.most}`
+      GROUP BY batch ORDER BY ${mostCrashesFirst(want, "max")} min(id) LIMIT ${want.most}`
     if (fixed.length > 0) {
       claimed.push(
         ...yield* take(
@@ -288,11 +289,11 @@ export const make = (
         )
       )
     }
-    let room = want.most - fixed.length
-    while (room > 0) {
+    let capacity = want.most - fixed.length
+    while (capacity > 0) {
       const ready = yield* sql<{ integration: string }>`
         SELECT integration FROM deliveries WHERE ${due} AND batch IS NULL
-        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${room}`
+        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${capacity}`
       for (const { integration } of ready) {
         const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
           SELECT d.id, d.fresh, m.batch AS last FROM (
@@ -300,32 +301,35 @@ export const make = (
             WHERE ${due} AND batch IS NULL AND integration = ${integration} ORDER BY id LIMIT ${want.size}
           ) AS d LEFT JOIN batch_members m ON m.handler = d.handler AND m.position = d.position ORDER BY d.id`
         const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
-        for (const group of groups.slice(0, room)) {
+        for (const group of groups.slice(0, capacity)) {
           const ids = group.map(({ id }) => Number(id))
           const batch = BatchTable.nameOf(group[0]?.last ?? null, ids[0] ?? 0)
           yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
           yield* members.remember(ids)
           claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
-          room--
+          capacity--
         }
       }
       if (ready.length === 0) break
     }
-    return { claimed, count: want.most - room }
+    return { claimed, count: want.most - capacity }
   })
 
-  /** Whether of those of this handler that have seen their process end one is due or running, and one has to run alone. */
+  /**
+   * Considers the handler's deliveries that were running when a process ended. `some`: one of them is due or running; `alone`: one
+   * that is due must run alone.
+   */
   const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, now: number) {
     const [found] = yield* sql<{ some: Integer; alone: Integer | null }>`
       SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS alone
       FROM deliveries
       WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
-        ${except(want)}`
+        ${excluding(want)}`
     return { some: Number(found?.some) > 0, alone: Number(found?.alone ?? 0) > 0 }
   })
 
   const settleAndClaim: Deliveries["Service"]["settleAndClaim"] = Effect.fnUntraced(
-    function*(owner, outcomes, wants) {
+    function*(owner, outcomes, requests) {
       yield* fence(owner)
       const now = yield* Clock.currentTimeMillis
       yield* settleAll(outcomes.flatMap(({ _tag, deliveries }) => _tag === "Settled" ? deliveries : []))
@@ -333,13 +337,13 @@ export const make = (
       const claimed: Array<Claimed> = []
       let next = Infinity
       let alone = false
-      for (const wanted of wants) {
-        const { maxLead, handler, size } = wanted
-        if (wanted.isolated === true && claimed.length > 0) break
-        const found = yield* crashSuspects(wanted, now)
-        if (wanted.isolated !== true && found.alone) alone = true
-        const most = found.some ? Math.min(wanted.most, wanted.mostAfterCrash ?? wanted.most) : wanted.most
-        const want = { ...wanted, most: wanted.isolated === true ? 1 : most }
+      for (const request of requests) {
+        const { maxLead, handler, size } = request
+        if (request.isolated === true && claimed.length > 0) break
+        const found = yield* crashSuspects(request, now)
+        if (request.isolated !== true && found.alone) alone = true
+        const most = found.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
+        const want = { ...request, most: request.isolated === true ? 1 : most }
         yield* sql`
           UPDATE deliveries SET due_at = ${now} WHERE handler = ${handler} AND state = 'due' AND due_at > ${
           now + maxLead
@@ -352,7 +356,7 @@ export const make = (
         const [later] = yield* sql<{ due_at: Integer | null }>`
           SELECT min(due_at) AS due_at FROM deliveries
           WHERE handler = ${handler} AND state = 'due' AND (${matchesIsolation(want)} OR due_at > ${now}) ${
-          except(want)
+          excluding(want)
         }`
         if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
       }
@@ -365,7 +369,7 @@ export const make = (
 
   return {
     insert: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insert(deliveries)),
-    release: (lanes: ReadonlyArray<OrderingKey>) => toStoreError("release")(release(lanes)),
+    release: (keys: ReadonlyArray<OrderingKey>) => toStoreError("release")(release(keys)),
     handlers: withRetry("handlers")(handlers),
     registerHandlers,
     dispatch,

@@ -1,14 +1,15 @@
 /**
- * The journal: what attempts began and what came of it; the hour's writes of each plugin.
+ * The journal: the steps that attempts began, with their results; and each plugin's number of writes in the current hour.
  *
  * Invariants
- * 1. Nothing is begun for an owner or a claim that is not the newest   (X16)
- * 2. Of what was begun nobody but the attempt that began it last says what became of it
+ * 1. An owner or a claim that is not the newest can begin no step   (X16)
+ * 2. Only the attempt that began a step last may complete or withdraw it
  *
  * Gotchas
- * - A step of a half of a batch may stand in the journal of the whole: it is looked for under every key.
- * - Who began a step may be settled long before the others that look for it: a replay, the other half of a batch.
- * - What operators say of steps without a result is in `AnswerTable`.
+ * - A step of half a batch may be in the journal of the whole batch, so a step is searched for under all its keys.
+ * - The delivery that began a step may be settled long before other deliveries look for the step: a replay, or the other half of
+ *   a batch.
+ * - `ResolutionTable` has the operators' answers for steps without a result.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -25,10 +26,10 @@ import type { ExpectationTable } from "../stream/ExpectationTable.ts"
 import * as BatchTable from "./BatchTable.ts"
 
 const hourMillis = 3_600_000
-/** Claim of what was never sent. */
+/** The claim of a step that was never sent. No attempt has it. */
 export const unsent = 0
 
-/** One write, sent once or again, among all there are. */
+/** Identifies a write among all writes, also when it is sent again. */
 export const writeIdOf = ({ handler, step }: Pick<StepKey, "handler" | "step">, dedup_key: string): string =>
   `${handler}/${dedup_key}/${step}`
 
@@ -81,7 +82,7 @@ export const make = (
     result: details.result
   })
 
-  /** One write more of the hour; false if it has no more. */
+  /** Counts one more write in the hour; false if the hour's budget is used up. */
   const spend = Effect.fnUntraced(
     function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, hour: number) {
       const row = { plugin: write.plugin, integration, hour, writes: 1 }
@@ -97,28 +98,28 @@ export const make = (
   )
 
   /**
-   * Of a request in other words than one that an operator said happened, while no handler was given that answer: it is
-   * given to this one, or kept back until an operator has said of this one too whether it happened.
+   * An operator has answered that the same request with other content happened, and no handler has received that answer: this
+   * request receives it, or is blocked until an operator has answered for it too.
    */
-  const resolvedElsewhere = Effect.fnUntraced(function*(intent: Intent, kin: string, now: number) {
+  const resolvedElsewhere = Effect.fnUntraced(function*(intent: Intent, prefix: string, now: number) {
     const { handler, dedupKeys, isSameRequest } = intent
     const [answer] = yield* sql<{ dedup_key: string; step: string; result: string | null; delivery: Integer }>`
       SELECT dedup_key, step, result, delivery FROM journal
       WHERE handler = ${handler} AND dedup_key IN ${sql.in(dedupKeys)} AND answer_state = 1
-        AND substr(step, 1, length(${kin})) = ${kin} ORDER BY begun_at, step`
+        AND substr(step, 1, length(${prefix})) = ${prefix} ORDER BY begun_at, step`
     if (answer === undefined) return null
     const { dedup_key, delivery, step } = answer
     yield* sql`
       UPDATE journal SET answer_state = 2 WHERE handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
     const result = isSameRequest === true ? answer.result ?? "null" : null
-    // no attempt has this claim: nobody but an operator says what becomes of it
+    // no attempt has this claim, so only an operator can complete the step
     yield* sql`INSERT INTO journal ${
       sql.insert(fromStep({ delivery: Number(delivery), claim: unsent }, intent, { begunAt: now, result }))
     }`
     return result === null ? { _tag: "Unclear" } as const : { _tag: "Done", result } as const
   })
 
-  /** Inside a transaction: what was begun of the step, and why it is not begun now. */
+  /** Inside a transaction: the step's journal row, if there is one, and why the step cannot begin now. */
   const refusal = Effect.fnUntraced(
     function*(fence: FencingToken, intent: Intent) {
       yield* requireClaim(fence)
@@ -154,8 +155,8 @@ export const make = (
     }
   )
 
-  const look: Deliveries["Service"]["checkBegin"] = (fence, intent) =>
-    refusal(fence, intent).pipe(Effect.map(({ refused }) => refused), locks.deliveries, withRetry("look"))
+  const checkBegin: Deliveries["Service"]["checkBegin"] = (fence, intent) =>
+    refusal(fence, intent).pipe(Effect.map(({ refused }) => refused), locks.deliveries, withRetry("checkBegin"))
 
   const begin: Deliveries["Service"]["begin"] = Effect.fnUntraced(
     function*(fence, intent): Effect.fn.Return<BeginResult, StoreError | SqlError> {
@@ -212,9 +213,9 @@ export const make = (
 
   const withdraw: Deliveries["Service"]["withdraw"] = Effect.fnUntraced(
     function*(fence, key) {
-      const undone = yield* sql<{ dedup_key: string; write_name: string | null }>`
+      const withdrawn = yield* sql<{ dedup_key: string; write_name: string | null }>`
         DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)} RETURNING dedup_key, write_name`
-      for (const { dedup_key, write_name } of undone) {
+      for (const { dedup_key, write_name } of withdrawn) {
         if (write_name !== null) yield* expectations.withdraw(writeIdOf(key, dedup_key))
       }
     },
@@ -229,8 +230,8 @@ export const make = (
       orElse: () => sql`substr(${text}, 1, instr(${text} || ${mark}, ${mark}) - 1)`
     })
 
-  /** What occasions are of, without what a replay or a half adds: events `e<position>`, batches `b<first delivery>`. */
-  const whole = cut("~", cut(".", sql.literal("dedup_key")))
+  /** A deduplication key without the parts that a replay or a half of a batch adds: `e<position>` or `b<first delivery>`. */
+  const baseKey = cut("~", cut(".", sql.literal("dedup_key")))
 
   const prune: Deliveries["Service"]["prune"] = (before) =>
     sql`
@@ -238,7 +239,7 @@ export const make = (
         AND (dedup_key LIKE 't%' OR begun_at < coalesce(
           (SELECT appended_at FROM events WHERE position = (SELECT pruned + 1 FROM log_counter)), ${before}))
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery)
-        AND (handler, ${whole}) NOT IN (
+        AND (handler, ${baseKey}) NOT IN (
           SELECT handler, 'e' || position FROM deliveries WHERE position IS NOT NULL
           UNION ALL SELECT handler, 'b' || ${cut(".", sql.literal("batch"))} FROM deliveries WHERE batch IS NOT NULL
           UNION ALL SELECT m.handler, 'b' || ${cut(".", sql.literal("m.batch"))} FROM batch_members m
@@ -250,5 +251,5 @@ export const make = (
       withRetry("prune")
     )
 
-  return { check, result, checkBegin: look, begin, finish, withdraw, prune }
+  return { check, result, checkBegin, begin, finish, withdraw, prune }
 }

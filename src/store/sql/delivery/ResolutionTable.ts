@@ -1,15 +1,15 @@
 /**
- * Steps of the journal with an unknown outcome, and the answers that operators give.
+ * Journal steps with an unknown outcome, and the operators' answers for them.
  *
  * Invariants
- * 1. An answer changes the step that the operator saw, as it was then: not one that was sent again, answered or finished
- *    since, nor one whose attempt is under way
- * 2. The answer, what is still expected to be seen of the write, the dead letter's next try and the audit entry are one
+ * 1. An answer applies only to the step in the state that the operator saw: not if it was sent again, answered or finished since,
+ *    nor while its attempt is running
+ * 2. The answer, the change of the write's expectations, the dead letter's next attempt and the audit entry are committed in one
  *    transaction   (I2)
  *
  * Gotchas
- * - A step that is done once per record may have been begun by a delivery that is settled or given up by now.
- * - An answer that reaches the API's answer late wins: `finish` does not overwrite a result.
+ * - A step that runs once per record may have been begun by a delivery that is settled or discarded by now.
+ * - If the API's response arrives after the operator's answer, the answer stays: `finish` does not overwrite a result.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -24,7 +24,7 @@ import type { ExpectationTable } from "../stream/ExpectationTable.ts"
 import type { DeadLetterTable } from "./DeadLetterTable.ts"
 import { unsent, writeIdOf } from "./JournalTable.ts"
 
-interface OpenRow {
+interface UnresolvedRow {
   readonly handler: Integer
   readonly dedup_key: string
   readonly step: string
@@ -40,17 +40,17 @@ interface OpenRow {
   readonly running: Integer
 }
 
-const nameOf = ({ begun_at, claim, dedup_key, delivery, handler, result, step }: OpenRow): string =>
+const nameOf = ({ begun_at, claim, dedup_key, delivery, handler, result, step }: UnresolvedRow): string =>
   hash("sha256", JSON.stringify([handler, dedup_key, step, delivery, claim, begun_at].map(String).concat(result ?? "")))
     .slice(0, 12)
 
-const stateOf = ({ claim, done, running }: OpenRow): UnresolvedStep["state"] => {
+const stateOf = ({ claim, done, running }: UnresolvedRow): UnresolvedStep["state"] => {
   if (Number(done) === 1) return "answered"
   if (Number(running) > 0) return "running"
   return Number(claim) === unsent ? "unsent" : "unknown"
 }
 
-const toOpenStep = (row: OpenRow): UnresolvedStep => ({
+const toUnresolvedStep = (row: UnresolvedRow): UnresolvedStep => ({
   name: nameOf(row),
   step: row.step,
   write: row.write_name,
@@ -65,47 +65,47 @@ const toOpenStep = (row: OpenRow): UnresolvedStep => ({
 
 export const make = (
   sql: SqlClient,
-  { again, record }: Pick<DeadLetterTable, "again" | "record">,
+  { retry, record }: Pick<DeadLetterTable, "retry" | "record">,
   expectations: Pick<ExpectationTable, "answered" | "withdraw">
 ) => {
   const locks = Locks.make(sql)
 
-  /** What is repeated without asking anybody is open too, but needs no answer. */
-  const open = (delivery: number, occasions: ReadonlyArray<string>) =>
-    sql<OpenRow>`
+  /** Leaves out steps that an attempt repeats without an operator's answer. */
+  const unresolved = (delivery: number, dedupKeys: ReadonlyArray<string>) =>
+    sql<UnresolvedRow>`
       SELECT j.handler, j.dedup_key, j.step, j.write_name, j.integration, j.params, j.delivery, j.claim, j.begun_at,
         j.done, j.result, j.shown_by, (SELECT count(*) FROM deliveries r
           WHERE r.id = j.delivery AND r.claims = j.claim AND r.state = 'running') AS running
-      FROM deliveries d JOIN journal j ON j.handler = d.handler AND j.dedup_key IN ${sql.in(occasions)}
+      FROM deliveries d JOIN journal j ON j.handler = d.handler AND j.dedup_key IN ${sql.in(dedupKeys)}
       WHERE d.id = ${delivery} AND (j.answer_state = 1 OR (j.done = 0 AND coalesce(j.on_unknown, '') <> 'repeat'))
       ORDER BY j.begun_at, j.step`
 
-  const openSteps: Deliveries["Service"]["unresolvedSteps"] = (delivery, occasions) =>
-    open(delivery, occasions).pipe(Effect.map(Arr.map(toOpenStep)), withRetry("openSteps"))
+  const unresolvedSteps: Deliveries["Service"]["unresolvedSteps"] = (delivery, dedupKeys) =>
+    unresolved(delivery, dedupKeys).pipe(Effect.map(Arr.map(toUnresolvedStep)), withRetry("unresolvedSteps"))
 
-  const answer: Deliveries["Service"]["resolve"] = (delivery, occasions, name, answer, dueAt, act) =>
+  const resolve: Deliveries["Service"]["resolve"] = (delivery, dedupKeys, name, resolution, dueAt, action) =>
     Effect.gen(function*() {
       const [dead] = yield* sql`SELECT id FROM deliveries WHERE id = ${delivery} AND state = 'dead'`
       if (dead === undefined) return { _tag: "NotDeadLetter" } as const
-      const rows = yield* open(delivery, occasions)
+      const rows = yield* unresolved(delivery, dedupKeys)
       const row = rows.find((one) => nameOf(one) === name)
       if (row === undefined) return { _tag: "Outdated" } as const
       if (stateOf(row) === "running") return { _tag: "Running" } as const
       const { dedup_key, handler, step } = row
-      const it = sql`handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
+      const isStep = sql`handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
       const write = writeIdOf({ handler: Number(handler), step }, dedup_key)
-      if (answer._tag === "Happened") {
-        yield* sql`UPDATE journal SET done = 1, result = ${answer.result}, answer_state = 1 WHERE ${it}`
-        yield* expectations.answered(write, answer.created)
+      if (resolution._tag === "Happened") {
+        yield* sql`UPDATE journal SET done = 1, result = ${resolution.result}, answer_state = 1 WHERE ${isStep}`
+        yield* expectations.answered(write, resolution.created)
       } else {
-        yield* sql`DELETE FROM journal WHERE ${it}`
+        yield* sql`DELETE FROM journal WHERE ${isStep}`
         yield* expectations.withdraw(write)
       }
       const left = rows.filter((one) => one !== row && Number(one.done) === 0).length
-      if (left === 0) yield* again(delivery, dueAt)
-      yield* record(act)
+      if (left === 0) yield* retry(delivery, dueAt)
+      yield* record(action)
       return { _tag: "Answered", left } as const
-    }).pipe(locks.deliveries, withRetry("answer"), Effect.map((answered): ResolveResult => answered))
+    }).pipe(locks.deliveries, withRetry("resolve"), Effect.map((result): ResolveResult => result))
 
-  return { unresolvedSteps: openSteps, resolve: answer }
+  return { unresolvedSteps, resolve }
 }

@@ -1,5 +1,5 @@
 /**
- * The `Deliveries` port over any `SqlClient`: puts its tables together.
+ * The `Deliveries` port over any `SqlClient`: combines the tables of deliveries.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -55,10 +55,10 @@ const make = Effect.gen(function*() {
   })
 })
 
-/** Over a database that the store has brought to this program's schema. */
+/** Requires the store, because opening the store migrates the database. */
 export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store> = Layer.effect(Deliveries, make)
 
-/** Both ports over a database; deliveries find their tables made. */
+/** Both ports over one database. The store creates all tables first. */
 export const ports: Layer.Layer<Store | Deliveries, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
   layer,
   SqlStore.layer

@@ -1,12 +1,12 @@
 /**
- * The last tick of each handler in each integration, and the deliveries that are made of the next ones.
+ * The last tick of each handler in each integration, and the creation of deliveries for the next ticks.
  *
  * Invariants
- * 1. The spans of a handler's ticks in an integration follow one another without a gap from the handler's registration on,
- *    but for the time in which it was off by configuration   (L8)
+ * 1. The spans of a handler's ticks in an integration leave no gap since the handler's registration, except for the time in which
+ *    the configuration turned the handler off   (L8)
  *
  * Gotchas
- * - Where an integration is not active, or the handler is off, its row stays and does not keep the log.
+ * - While an integration is not active or the handler is off, the row stays, but the log is not kept for it.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -20,7 +20,7 @@ import { type Integer, rowsPerStatement } from "../Rows.ts"
 import { withRetry } from "../SqlRetry.ts"
 import { fromDelivery } from "./DeliveryRows.ts"
 
-/** `newest`: position of the log's end; `noteReader`: notes from where on the log is kept. */
+/** `newest`: the newest position of the log; `noteReader`: saves the position from which deliveries need the log. */
 export const make = (
   sql: SqlClient,
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
@@ -36,16 +36,16 @@ export const make = (
       ON CONFLICT (handler, integration) DO UPDATE SET
         scheduled_at = excluded.scheduled_at, position = excluded.position, state = excluded.state`
 
-  /** Of the last tick of a handler in an integration; where there is none: where the span of the first one begins. */
-  const lastTick = Effect.fnUntraced(function*({ handler, integration }: Tick, lookedAt: number, end: number) {
+  /** Time and end of span of the handler's last tick in an integration. Without one: time and position from which the first tick counts. */
+  const lastTick = Effect.fnUntraced(function*({ handler, integration }: Tick, lastCheckedAt: number, end: number) {
     const [last] = yield* sql<{ scheduled_at: Integer; position: Integer; state: string }>`
       SELECT scheduled_at, position, state FROM ticks WHERE handler = ${handler} AND integration = ${integration}`
     if (last?.state === "on") {
       return { isFirst: false, scheduledAt: Number(last.scheduled_at), position: Number(last.position) }
     }
-    if (last !== undefined) return { isFirst: true, scheduledAt: lookedAt, position: end }
+    if (last !== undefined) return { isFirst: true, scheduledAt: lastCheckedAt, position: end }
     const [registered] = yield* sql<{ position: Integer }>`SELECT position FROM handlers WHERE key = ${handler}`
-    return { isFirst: true, scheduledAt: lookedAt, position: Number(registered?.position ?? end) }
+    return { isFirst: true, scheduledAt: lastCheckedAt, position: Number(registered?.position ?? end) }
   })
 
   return Effect.fnUntraced(
@@ -66,7 +66,7 @@ export const make = (
         yield* sql`INSERT INTO ticks ${sql.insert(some)}
           ON CONFLICT (handler, integration) DO UPDATE SET state = excluded.state`
       }
-      const owed: Array<Tick> = []
+      const deferred: Array<Tick> = []
       for (const each of due) {
         const { handler, integration, scheduledAt } = each
         const last = yield* lastTick(each, lastCheckedAt, to)
@@ -77,7 +77,7 @@ export const make = (
         const [unsettled] = yield* sql`
           SELECT id FROM deliveries WHERE handler = ${handler} AND ordering_key = ${integration} AND state <> 'dead' LIMIT 1`
         if (unsettled !== undefined) {
-          owed.push(each)
+          deferred.push(each)
           continue
         }
         yield* saveTick(each, to)
@@ -93,9 +93,9 @@ export const make = (
         yield* sql`INSERT INTO deliveries ${sql.insert(row)}`
       }
       yield* noteReader
-      return owed
+      return deferred
     },
     locks.deliveries,
-    withRetry("tick")
+    withRetry("dispatchTicks")
   )
 }

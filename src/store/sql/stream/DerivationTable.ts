@@ -1,8 +1,8 @@
 /**
- * Which records of a stream show which record of a derived model.
+ * Maps records of a stream to the record of a derived model that they show.
  *
  * Gotchas
- * - A row may outlive what it says, where nothing was derived for a while: who reads the content knows.
+ * - A row may be outdated if no records were derived for a while: only the record's content is reliable.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -20,18 +20,18 @@ export const make = (
       sql<{ id: string; derived_id: string }>`
         SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`).pipe(
         Effect.map((rows) => new Map(rows.flat().map(({ derived_id, id }) => [id, derived_id]))),
-        toStoreError("children")
+        toStoreError("derivedIds")
       ),
-  liveSources: (children, most) =>
+  liveSources: (derivedIds, most) =>
     Effect.forEach(
-      Arr.chunksOf(children, rowsPerStatement),
+      Arr.chunksOf(derivedIds, rowsPerStatement),
       (some) =>
         sql<{ id: string; derived_id: string; position: Integer }>`
         SELECT derived_id, id, position FROM (
-          SELECT p.derived_id, p.id, h.position, row_number() OVER (PARTITION BY p.derived_id ORDER BY p.id) AS place
+          SELECT p.derived_id, p.id, h.position, row_number() OVER (PARTITION BY p.derived_id ORDER BY p.id) AS nth
           FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
           WHERE p.stream = ${stream} AND p.derived_id IN ${sql.in(some)} AND h.live = 1 AND h.position IS NOT NULL
-        ) ranked WHERE place <= ${most} ORDER BY derived_id, id`
+        ) ranked WHERE nth <= ${most} ORDER BY derived_id, id`
     ).pipe(
       Effect.map((rows) =>
         Map.groupBy(
@@ -39,10 +39,10 @@ export const make = (
           ({ derived_id }) => derived_id
         )
       ),
-      toStoreError("parents")
+      toStoreError("liveSources")
     ),
-  deletedSources: (children) =>
-    Effect.forEach(Arr.chunksOf(children, rowsPerStatement), (some) =>
+  deletedSources: (derivedIds) =>
+    Effect.forEach(Arr.chunksOf(derivedIds, rowsPerStatement), (some) =>
       sql<{ id: string; derived_id: string }>`
         SELECT p.derived_id, p.id FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
         WHERE p.stream = ${stream} AND p.derived_id IN ${sql.in(some)} AND h.live = 0
@@ -53,12 +53,14 @@ export const make = (
               .map(([derivedId, own]) => [derivedId, own.map(({ id }) => id)])
           )
         ),
-        toStoreError("deletedParents")
+        toStoreError("deletedSources")
       ),
-  setDerivedIds: Effect.fnUntraced(function*(children) {
-    const gone = [...children].flatMap(([id, child]) => child === null ? [id] : [])
-    const rows = [...children].flatMap(([id, child]) => child === null ? [] : [{ stream, id, derived_id: child }])
-    for (const some of Arr.chunksOf(gone, rowsPerStatement)) {
+  setDerivedIds: Effect.fnUntraced(function*(derivedIds) {
+    const removed = [...derivedIds].flatMap(([id, derived]) => derived === null ? [id] : [])
+    const rows = [...derivedIds].flatMap(([id, derived]) =>
+      derived === null ? [] : [{ stream, id, derived_id: derived }]
+    )
+    for (const some of Arr.chunksOf(removed, rowsPerStatement)) {
       yield* sql`DELETE FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`
     }
     for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
@@ -66,5 +68,5 @@ export const make = (
         INSERT INTO derivations ${sql.insert(some)}
         ON CONFLICT (stream, id) DO UPDATE SET derived_id = excluded.derived_id`
     }
-  }, toStoreError("setChildren"))
+  }, toStoreError("setDerivedIds"))
 })

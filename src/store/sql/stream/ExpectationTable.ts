@@ -1,13 +1,13 @@
 /**
- * The table of what plugins wrote and what is still to be seen of it.
+ * The table of expectations: plugin writes that records are still expected to show.
  *
  * Invariants
- * 1. `expect`, `answered` and `withdraw` are steps of whatever transaction they are called in: an expectation is committed
- *    with the intent of its write, before the write leaves   (E2)
+ * 1. `expect`, `answered` and `withdraw` run in the caller's transaction: an expectation is committed together with the intent of
+ *    its write, before the write is sent   (E2)
  *
  * Gotchas
- * - A stream that nobody reads shows nothing: nothing is expected of it.
- * - What was never seen stays listed for a week.
+ * - A stream that is not read can show no write, so it gets no expectations.
+ * - An unconfirmed write stays listed for a week.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -65,16 +65,16 @@ const fromExpectation = ({ required, everywhere, key, target, matcher }: Expecta
   reported_at: null
 })
 
-/** Whose sweeps count for a model. */
+/** The model whose sweeps count for this model: the source of a derived model, otherwise the model itself. */
 const sweptModelOf = (model: Model): Model => isDerived(model) ? derivedRegistry[model].from : model
 
-/** Sweeps that have to pass a write by before it counts as unconfirmed. */
+/** A write is unconfirmed after this many sweeps that did not find it. */
 const maxMissedSweeps = 2
 const unconfirmedRetentionMillis = 7 * 86_400_000
 
-/** What the one who writes does; each is a step of an open transaction. */
+/** The operations of the delivery that writes. Each one except `unconfirmed` is a step of an open transaction. */
 export const make = (sql: SqlClient) => {
-  /** Before a write leaves; the same write again is expected anew. */
+  /** Call before a write is sent. If the same write is sent again, its expectations start again. */
   const expect = Effect.fnUntraced(function*(own: PluginWrite, expectations: ReadonlyArray<Expectation>) {
     const { integration, ...write } = own
     yield* sql`DELETE FROM expectations WHERE write = ${own.write}`
@@ -88,14 +88,19 @@ export const make = (sql: SqlClient) => {
       (row) => Effect.map(toState(row), (state) => ({ key: row.key, ...state }))
     )
     for (const { key, model, retired } of streams) {
-      const here = retired === true ? [] : expectations.filter((one) => one.model === model)
-      const reading = streams.find((stream) => stream.model === sweptModelOf(model))?.lastRunId ?? 0
-      for (const place of new Set(here.map(({ target }) => target))) {
+      const ofModel = retired === true ? [] : expectations.filter((one) => one.model === model)
+      const lastRunId = streams.find((stream) => stream.model === sweptModelOf(model))?.lastRunId ?? 0
+      for (const target of new Set(ofModel.map((one) => one.target))) {
         yield* sql`UPDATE expectations SET required = 0
-          WHERE stream = ${key} AND target = ${place} AND reported_at IS NULL`
+          WHERE stream = ${key} AND target = ${target} AND reported_at IS NULL`
       }
-      // the reading that may be under way has passed some records already
-      const inserted = here.map((one) => ({ ...write, ...fromExpectation(one), stream: key, since_run: reading + 1 }))
+      // a run that is in progress may already be past some records, so only later runs count
+      const inserted = ofModel.map((one) => ({
+        ...write,
+        ...fromExpectation(one),
+        stream: key,
+        since_run: lastRunId + 1
+      }))
       for (const some of Arr.chunksOf(inserted, rowsPerStatement)) {
         yield* sql`INSERT INTO expectations ${sql.insert(some)}`
       }
@@ -103,8 +108,8 @@ export const make = (sql: SqlClient) => {
   }, toStoreError("expect"))
 
   /**
-   * It took effect; `created`: ids of what came into being. Nothing may tell of a tag that a candidate has now: who shows
-   * the candidate is owed a re-read   (N1).
+   * The write took effect; `created`: ids of the records that it created. A new tag of a candidate may not appear in any poll, so
+   * the records that show the candidate become stale   (N1).
    */
   const answered = Effect.fnUntraced(function*(write: string, created: Readonly<Partial<Record<Model, string>>>) {
     const rows = yield* sql<{ id: Integer; stream: Integer; model: Model; key: string }>`
@@ -114,9 +119,9 @@ export const make = (sql: SqlClient) => {
       const record = created[model]
       const candidate = candidateIdIn(key)
       if (record !== undefined) {
-        const known = expectById(record)
-        yield* sql`UPDATE expectations SET key = ${known.key}, matcher = ${
-          JSON.stringify(known.matcher)
+        const byId = expectById(record)
+        yield* sql`UPDATE expectations SET key = ${byId.key}, matcher = ${
+          JSON.stringify(byId.matcher)
         } WHERE id = ${id}`
       }
       if (candidate !== null) {
@@ -128,7 +133,7 @@ export const make = (sql: SqlClient) => {
     }
   }, toStoreError("answered"))
 
-  /** It was refused: nothing will be seen of it. */
+  /** The write had no effect: no record will show it. */
   const withdraw = (write: string) =>
     sql`DELETE FROM expectations WHERE write = ${write}`.pipe(Effect.asVoid, toStoreError("withdraw"))
 
@@ -140,7 +145,7 @@ export const make = (sql: SqlClient) => {
         const { delivery, depth, key, model, name, plugin } = toOpen(row.model)(row)
         return { integration, model, key, name, plugin, delivery, depth, reportedAt: Number(row.reported_at) }
       })),
-      withRetry("unconfirmed")
+      withRetry("unconfirmedWrites")
     )
 
   return { expect, answered, withdraw, unconfirmed }
@@ -148,28 +153,28 @@ export const make = (sql: SqlClient) => {
 
 export type ExpectationTable = ReturnType<typeof make>
 
-type Reading = Pick<
+type StreamExpectations = Pick<
   StreamTx,
   "hasExpectations" | "openExpectations" | "recordMatch" | "countSweep" | "overdueExpectations" | "closeExpectations"
 >
 
-/** What the stream's owner does, who sees. */
-export const streamExpectations = (sql: SqlClient, stream: number, model: Model): Reading => {
+/** The operations of the stream's owner, which observes the records. */
+export const streamExpectations = (sql: SqlClient, stream: number, model: Model): StreamExpectations => {
   const open = sql`stream = ${stream} AND reported_at IS NULL`
   return {
     hasExpectations: sql`SELECT id FROM expectations WHERE ${open} LIMIT 1`.pipe(
       Effect.map((rows) => rows.length > 0),
-      toStoreError("isExpecting")
+      toStoreError("hasExpectations")
     ),
     openExpectations: (keys) =>
       Effect.forEach(
         Arr.chunksOf(keys, rowsPerStatement),
         (some) => sql<ExpectationRow>`SELECT * FROM expectations WHERE ${open} AND key IN ${sql.in(some)} ORDER BY id`
-      ).pipe(Effect.map((rows) => rows.flat().map(toOpen(model))), toStoreError("expectations")),
+      ).pipe(Effect.map((rows) => rows.flat().map(toOpen(model))), toStoreError("openExpectations")),
     recordMatch: Effect.fnUntraced(function*({ delivery, everywhere, id, fulfilledIn, name, write }, record) {
       if (writes[name].visibleIn?.model === model) {
         const seen = JSON.stringify({ model, id: record, at: yield* Clock.currentTimeMillis })
-        // the journal first, as whoever begins and finishes writes does   (X13)
+        // the journal first: `begin` and `finish` lock the tables in this order too   (X13)
         yield* sql`
           UPDATE journal SET shown_by = ${seen} WHERE delivery = ${Number(delivery)} AND done = 0 AND shown_by IS NULL
             AND handler || '/' || dedup_key || '/' || step = ${write}`
@@ -177,23 +182,23 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
       yield* everywhere
         ? sql`UPDATE expectations SET matched_records = ${JSON.stringify([...fulfilledIn, record])} WHERE id = ${id}`
         : sql`DELETE FROM expectations WHERE id = ${id}`
-    }, toStoreError("meet")),
-    countSweep: Effect.fnUntraced(function*(reading) {
-      // what is observed of a record and waits to be published may be what is expected of it
+    }, toStoreError("recordMatch")),
+    countSweep: Effect.fnUntraced(function*(runId) {
+      // a pending row may contain the expected write, so its record is not counted as missed
       yield* sql`
         UPDATE expectations SET missed_sweeps = missed_sweeps + 1
-        WHERE ${open} AND since_run < ${reading} AND NOT EXISTS (
+        WHERE ${open} AND since_run < ${runId} AND NOT EXISTS (
           SELECT 1 FROM pending p
           WHERE p.stream = expectations.stream AND p.status <> 'rejected'
             AND (p.id = substr(expectations.key, 4) OR expectations.key = ${anyRecord}))`
       yield* sql`
         DELETE FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps} AND (required = 0 OR matched_records <> '[]')`
-    }, toStoreError("passBy")),
+    }, toStoreError("countSweep")),
     overdueExpectations: sql<ExpectationRow>`
       SELECT * FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps}
       ORDER BY id LIMIT ${rowsPerStatement}`.pipe(
       Effect.map(Arr.map(toOpen(model))),
-      toStoreError("overdue")
+      toStoreError("overdueExpectations")
     ),
     closeExpectations: Effect.fnUntraced(function*(shown, unconfirmed) {
       const now = yield* Clock.currentTimeMillis
@@ -203,6 +208,6 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
         yield* sql`UPDATE expectations SET reported_at = ${now} WHERE id IN ${ids(unconfirmed)}`
         yield* sql`DELETE FROM expectations WHERE reported_at < ${now - unconfirmedRetentionMillis}`
       }
-    }, toStoreError("close"))
+    }, toStoreError("closeExpectations"))
   }
 }

@@ -1,11 +1,11 @@
 /**
- * The table of holds: opened and saved by the stream's owner, listed and decided by anybody.
+ * The table of holds: the stream's owner opens and saves them; any process lists and decides them.
  *
  * Invariants
- * 1. A decision and the state of the rows it is about change in one transaction, under the lock of their stream   (X7)
+ * 1. A decision and the status of the hold's rows change in one transaction, under the lock of their stream   (X7)
  *
  * Gotchas
- * - A row that is to be re-read counts with its hold, and is not decided upon before it was: of it nobody knows what it is.
+ * - A disputed row counts as part of its hold, but a decision does not apply to it until it is re-read: its content is unknown.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import { toStoreError, withRetry } from "../SqlRetry.ts"
 const decidable: ReadonlyArray<HoldState> = ["open", "rejected"]
 
 export const make = (sql: SqlClient) => {
-  // spelled as in the index
+  // the same text as in the index `holds_undecided`
   const isUndecided = sql.literal("h.state IN ('open', 'rejected', 'approving')")
 
   const decided = Notifier.make()
@@ -53,7 +53,7 @@ export const make = (sql: SqlClient) => {
       SELECT * FROM pending WHERE hold = ${hold} AND status <> 'disputed' AND id > ${after ?? ""}
       ORDER BY id LIMIT ${limit}`.pipe(
       Effect.map(Arr.map(toPending)),
-      toStoreError("heldBy")
+      toStoreError("pendingOfHold")
     )
 
   const listed = (condition: Fragment, limit: number) =>
@@ -88,10 +88,8 @@ export const make = (sql: SqlClient) => {
         yield* sql`UPDATE pending SET status = 'rejected' WHERE hold = ${id} AND status <> 'disputed'`
       }
       if (changed.length > 0) {
-        const act = decision.state === "rejected" ? "holds.reject" : "holds.approve"
-        yield* sql`INSERT INTO audit ${
-          sql.insert({ at: now, command: act, target: String(id), detail: release ?? "" })
-        }`
+        const command = decision.state === "rejected" ? "holds.reject" : "holds.approve"
+        yield* sql`INSERT INTO audit ${sql.insert({ at: now, command, target: String(id), detail: release ?? "" })}`
       }
       yield* sql.afterCommit(decided.give)
       return changed.length > 0

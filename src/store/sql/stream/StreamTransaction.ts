@@ -1,8 +1,8 @@
 /**
- * What the body of a `transact` sees of its stream: the `StreamTx` of the port over SQL.
+ * `StreamTx` over SQL: the operations on a stream inside the body of a `transact`.
  *
  * Gotchas
- * - Pages are 250 records, but no limit of the caller: everything is cut into statements of 250 rows.
+ * - A page has 250 records, but callers may pass more: all work is split into statements of 250 rows.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -69,8 +69,8 @@ export const make = (
   const beforeRows = inBatches(
     "beforeImages",
     (positions: ReadonlyArray<number>) =>
-      sql<Content & { readonly place: Integer }>`
-      SELECT e.position AS place, p.position, p.content, p.content_sum
+      sql<Content & { readonly of_position: Integer }>`
+      SELECT e.position AS of_position, p.position, p.content, p.content_sum
       FROM events e LEFT JOIN events p ON p.position = e.previous
       WHERE e.position IN ${sql.in(positions)}`
   )
@@ -110,16 +110,16 @@ export const make = (
       last_run_id = CASE WHEN excluded.last_run_id > heads.last_run_id THEN excluded.last_run_id ELSE heads.last_run_id END`
   )
 
-  const seen = (reading: number) =>
+  const markSeen = (runId: number) =>
     inBatches(
-      "seen",
+      "markSeen",
       (ids: ReadonlyArray<string>) =>
         sql`
-          UPDATE heads SET last_run_id = ${reading}
-          WHERE stream = ${stream} AND id IN ${sql.in(ids)} AND last_run_id < ${reading}`
+          UPDATE heads SET last_run_id = ${runId}
+          WHERE stream = ${stream} AND id IN ${sql.in(ids)} AND last_run_id < ${runId}`
     )
 
-  const mentions = ReferenceTable.make(sql, stream)
+  const references = ReferenceTable.make(sql, stream)
   const olderGenerationRecords: StreamTx["olderGenerationRecords"] = (generation, after, limit) =>
     sql<HeadRow & Content & { position: Integer; remote_id: string | null; event_changed_at: string | null }>`
       SELECT h.id, h.version, h.live, h.position, h.text_hash, h.canonical_hash, h.fingerprint, h.changed_at, h.last_run_id,
@@ -136,17 +136,17 @@ export const make = (
           content: row.content
         }))
       ),
-      toStoreError("outlived")
+      toStoreError("olderGenerationRecords")
     )
 
-  // what `raise` left behind `pruned` is looked at, not the whole log
+  // `raiseGeneration` moved `pruned` past all rows of older generations, so only rows up to `pruned` are searched
   const deleteOlderGenerationEvents: StreamTx["deleteOlderGenerationEvents"] = (generation, limit) =>
     sql`
       DELETE FROM events WHERE position IN (
         SELECT position FROM events
         WHERE stream = ${stream} AND position <= (SELECT pruned FROM log_counter) AND generation < ${generation}
         ORDER BY position LIMIT ${limit}
-      ) RETURNING position`.pipe(Effect.map((rows) => rows.length), toStoreError("dropOutlived"))
+      ) RETURNING position`.pipe(Effect.map((rows) => rows.length), toStoreError("deleteOlderGenerationEvents"))
 
   return {
     state,
@@ -156,34 +156,34 @@ export const make = (
     beforeImages: (positions) =>
       beforeRows(positions).pipe(
         Effect.flatMap(checked),
-        Effect.map((rows) => new Map(rows.map((row) => [Number(row.place), row.content])))
+        Effect.map((rows) => new Map(rows.map((row) => [Number(row.of_position), row.content])))
       ),
     pendingWithStatus: (status, after, limit) =>
       sql<PendingRow & ContentRow>`
         SELECT * FROM pending WHERE stream = ${stream} AND status = ${status} AND id > ${after ?? ""}
-        ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map(toPending)), toStoreError("pendingBy")),
+        ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map(toPending)), toStoreError("pendingWithStatus")),
     liveCount: sql<{ count: Integer }>`SELECT count(*) AS count FROM heads WHERE stream = ${stream} AND live = 1`.pipe(
       Effect.map(([row]) => Number(row?.count ?? 0)),
-      toStoreError("live")
+      toStoreError("liveCount")
     ),
     absentCount: sql<{ count: Integer }>`
       SELECT count(*) AS count FROM pending WHERE stream = ${stream} AND status = 'absent' AND confirms > 0`.pipe(
       Effect.map(([row]) => Number(row?.count ?? 0)),
-      toStoreError("absences")
+      toStoreError("absentCount")
     ),
     holds: holds.undecided(stream),
     openHold: (hold) => holds.open(stream, hold),
     saveHold: holds.save,
     holdSize: holds.size,
     pendingOfHold: holds.rows,
-    markSeen: (ids, reading) => Effect.asVoid(seen(reading)(ids)),
+    markSeen: (ids, runId) => Effect.asVoid(markSeen(runId)(ids)),
     putPending: (rows) => Effect.asVoid(putPending(rows.map((row) => fromPending(stream, row)))),
     dropPending: (ids) => Effect.asVoid(dropPending(ids)),
     quarantine: (rows) => Effect.asVoid(quarantine(rows.map((row) => fromQuarantined(stream, row)))),
-    takeStale: mentions.take,
-    markRefreshed: mentions.settle,
-    clearStale: mentions.forgive,
-    markStale: mentions.markStale,
+    takeStale: references.take,
+    markRefreshed: references.markRefreshed,
+    clearStale: references.clear,
+    markStale: references.markStale,
     derived,
     ...DerivationTable.make(sql, stream),
     olderGenerationRecords,
@@ -192,11 +192,11 @@ export const make = (
     saveState: (next) =>
       sql`UPDATE streams SET state = ${fromState(next).state} WHERE key = ${stream}`.pipe(
         Effect.asVoid,
-        toStoreError("save")
+        toStoreError("saveState")
       ),
-    audit: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`.pipe(Effect.asVoid, toStoreError("record")),
+    audit: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`.pipe(Effect.asVoid, toStoreError("audit")),
     write: (records) =>
-      mentions.record(records).pipe(
+      references.record(records).pipe(
         Effect.andThen(log.append(stream, records)),
         Effect.tap((heads) => putHeads(heads.map((head) => fromHead(stream, head)))),
         Effect.flatMap((heads) =>

@@ -138,7 +138,9 @@ export const launch = (
 export const ask = (url: string, path: string, request: RequestInit = {}): Effect.Effect<string> =>
   Effect.promise(async () => {
     const signal = AbortSignal.timeout(Duration.toMillis(patience))
-    const response = await fetch(`${url}${path}`, { ...request, signal })
+    // a connection that is kept alive may be closed by the server just when it is used again
+    const headers = { ...request.headers, connection: "close" }
+    const response = await fetch(`${url}${path}`, { ...request, headers, signal })
     const text = await timely(response.text(), `the rest of ${path}`)
     // 409: the command was applied already, or is no longer possible
     if (!response.ok && response.status !== 409) throw new Error(`${path} returned ${response.status}: ${text}`)

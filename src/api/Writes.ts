@@ -8,7 +8,7 @@
  * 1. `resendPolicy` is "safe" only if a second write sets, overwrites or replaces the same state and has no other effect
  *
  * Gotchas
- * - Removing a tag twice may be rejected, and moving an interview twice may send two invitations: both have `look`.
+ * - Removing a tag twice may be rejected, and moving an interview twice may send two invitations: both have the resend policy "look".
  * - Polls do not notice every path in `visibleIn`: see `lists` for the paths that `updated_after` reacts to.
  */
 import * as Schema from "effect/Schema"

@@ -17,13 +17,19 @@ import type { ScopeChange } from "./ScopeChange.ts"
 export interface Thresholds {
   /** Deletes within this window are counted together; restores likewise. */
   readonly window: Duration.Duration
-  /** A wave is held above both of these … */
+  /** A wave is held if it has more than `count` changes and more than `share` of the records. */
   readonly count: number
   readonly share: number
-  /** … or from both of these on. A wave of all records of a stream is held if there are at least two. */
+  /**
+   * A wave is also held if it has at least `smallCount` changes and at least `smallShare` of the records. A wave of all records of
+   * a stream is held if there are at least two.
+   */
   readonly smallCount: number
   readonly smallShare: number
-  /** One path that changes to or from null is held from this count on, if it exceeds this share. */
+  /**
+   * The changes of a property to null, from null, or of a list from empty to filled are held if at least `scopeCount` records and
+   * more than `scopeShare` of them change in this way: the scope of the data that the account may read has probably changed.
+   */
   readonly scopeCount: number
   readonly scopeShare: number
 }

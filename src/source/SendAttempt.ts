@@ -38,7 +38,7 @@ const tooLate = new SourceError({
 })
 
 /** Starts a stopwatch; the inner effect returns the elapsed milliseconds. */
-const elapsed = Effect.gen(function*() {
+const startStopwatch = Effect.gen(function*() {
   const [steady, wall] = [yield* Clock.monotonicTimeNanos, yield* Clock.currentTimeMillis]
   return Effect.gen(function*() {
     const passed = Number((yield* Clock.monotonicTimeNanos) - steady) / 1e6
@@ -61,7 +61,7 @@ export const withoutHooks: SendAttempt<never> = (send, ready = Effect.void) => E
 export const withHooks = <E>(hooks: SendHooks<E>): SendAttempt<HookFailed<E>> => (send, ready = Effect.void) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function*() {
-      const gap = yield* elapsed
+      const gap = yield* startStopwatch
       const hookFailed = (by: E) => new HookFailed({ by })
       const allowed = yield* Effect.exit(restore(Effect.mapError(hooks.before, hookFailed)))
       // An interrupted hook may have committed its intent.

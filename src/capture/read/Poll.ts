@@ -1,5 +1,5 @@
 /**
- * Polls a stream: reads the records that changed since the watermark before last.
+ * Polls a stream: reads the records that changed since the previous watermark (the one before the current watermark).
  *
  * Invariants
  * 1. The watermark moves only in the transaction of the last page, only forward, and only by the server's clock   (I6)

@@ -21,6 +21,8 @@ import { commitPage, type RunError, type Stream } from "./Pages.ts"
 
 /** Maximum number of ids in one request, controls included. */
 const maxIds = 250
+/** A response with more pages than this is not read to its end. */
+const maxPages = 250
 /** Maximum number of records in one refetch, without its controls. */
 export const maxRefetchIds = maxIds - 2
 
@@ -47,7 +49,7 @@ const inconclusive = (ids: ReadonlyArray<string>, inconclusiveReason: string): R
   inconclusiveReason
 })
 
-/** Up to two controls to request besides `ids`: records that run `runId` or a later one read as live, the greatest id first. */
+/** Up to two controls to request besides `ids`: records that run `runId` or a later one read as live. */
 export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
   const store = yield* Store
   const requested = new Set(ids)
@@ -108,7 +110,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
       if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next
-    if (cursor !== null && (cursors.has(cursor) || cursors.size > maxIds)) broken = "the response has no last page"
+    if (cursor !== null && (cursors.has(cursor) || cursors.size > maxPages)) broken = "the response has no last page"
     if (cursor !== null) cursors.add(cursor)
   } while (cursor !== null && broken === null)
   const inconclusiveReason = broken !== null

@@ -137,7 +137,7 @@ const readAll = Effect.fnUntraced(function*(
         changeState((state) => {
           const watermark = state.sweep?.watermark ?? estimateWatermark(state.clockOffsets, page).watermark
           read = addPage(countPage(run, committed), page, {
-            complete: watermark,
+            watermark,
             newest: state.lastRunId,
             now,
             owner: stream.owner

@@ -6,15 +6,17 @@
  * have happened.
  *
  * Invariants
- * 1. A backfill is complete only after a pass without a possible gap; or after two passes that were each read by one process
- *    without a long pause; or, from the fourth pass on, after a pass that one process read. In all cases a poll must follow   (P9)
- * 2. If a confirm finds more records than a pass of a backfill contained, the pass is repeated, up to the fourth
- * 3. Every other sweep is repeated at most once, and only after a restart or a long pause
+ * 1. A backfill reads its list in passes. It ends with the first pass that has no possible gap, with the second pass that one
+ *    process read without a long pause, or with the first pass from the fourth on that one process read. It is complete once a
+ *    poll that started later is complete   (P9)
+ * 2. Requesting missing records by id (a *confirm*, `Sweep.ts`) may find more records than the pass contained. Then the pass is
+ *    repeated, up to the fourth
+ * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
  *
  * Gotchas
  * - A record that disappears, or that moves with a `changed_at` from before the sweep, is not noticed as a possible gap.
  * - A list of one page has no point at which a record could be skipped. It may still hide records.
- * - A sweep that starts again at the first page, because its cursor expired, is a pass of its own.
+ * - A sweep that starts again at the first page, because its cursor expired, is counted as one pass.
  */
 import * as Duration from "effect/Duration"
 import { isObject } from "../../domain/Canonical.ts"
@@ -41,25 +43,25 @@ const gapBefore = ({ lastPageAt, lastPageEpoch, pages }: Run, { epoch }: Owner, 
   return lastPageAt === undefined || Math.abs(now - lastPageAt) > maxPagePause ? "pause" : undefined
 }
 
-/** True if the page contains a record that changed, or may have changed, after `complete`. */
-const changedIn = ({ results }: Page, complete: number): boolean =>
-  results.some((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) > complete)
+/** True if the page contains a record that changed, or may have changed, after the sweep's watermark. */
+const changedIn = ({ results }: Page, watermark: number): boolean =>
+  results.some((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) > watermark)
 
 /**
- * Adds a page to the sweep. `complete`: watermark of the sweep's first response, ms; `now`: our clock, ms; `newest`: id of the
+ * Adds a page to the sweep. `watermark`: of the sweep's first response, ms; `now`: our clock, ms; `newest`: id of the
  * stream's newest run.
  */
 export const addPage = (
   run: Run,
   page: Page,
-  { complete, newest, now, owner }: {
-    readonly complete: number
+  { newest, now, owner, watermark }: {
+    readonly watermark: number
     readonly newest: number
     readonly now: number
     readonly owner: Owner
   }
 ): Run => {
-  const change = changedIn(page, complete) ? "change" : undefined
+  const change = changedIn(page, watermark) ? "change" : undefined
   const possibleGap = worse(run.possibleGap, worse(change, gapBefore(run, owner, now)))
   const paged = { lastPageAt: now, lastPageEpoch: owner.epoch, newestRunAtLastPage: newest }
   const extended = { ...run, ...paged, ...possibleGap === undefined ? {} : { possibleGap } }

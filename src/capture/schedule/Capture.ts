@@ -72,7 +72,7 @@ export class Capture extends Context.Service<Capture, {
   readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
   /** Reads all streams until interrupted. Fails only if another process took over or the store cannot be used at all. */
   readonly run: Effect.Effect<never, StoreError>
-  /** Polls each stream that is not paused once, after its backfill. */
+  /** Polls each stream once, after its backfill; skips paused streams. */
   readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>
   /** Polls one stream now and waits until the poll ends. */
   readonly poll: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>

@@ -9,7 +9,7 @@ import { Instant, Model, page } from "../Schemas.ts"
 
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
-  /** Starts at 1. The list is read in another pass if it changed, or Rollcall was restarted, during the pass before. */
+  /** Starts at 1. Another pass follows if the one before may have skipped records. */
   pass: Schema.Number,
   records: Schema.Number,
   pages: Schema.Number,
@@ -44,6 +44,7 @@ export const StreamView = Schema.Struct({
   polls_return: Schema.Literals(["changes", "everything", "nothing"]),
   progress: Schema.NullOr(SweepProgress),
   last_poll_at: Instant,
+  /** End of the last pass over the whole list, also of one that another pass follows. */
   last_sweep_at: Instant
 })
 export type StreamView = typeof StreamView.Type

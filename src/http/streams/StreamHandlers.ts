@@ -1,4 +1,4 @@
-/** Handlers for commands to streams: passes them to capture and turns refusals into problem responses. */
+/** Handlers for commands to streams (`Server.ts` has those of `GET /v1/streams`): passes them to capture and turns refusals into problem responses. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"

@@ -160,7 +160,7 @@ export const messagesOf = (
   return { messages, stubbed }
 }
 
-/** Removes a record from a state topic if no event removes it. */
+/** The tombstone that removes a record from a state topic, for a record that gets no event for its removal. */
 export const stateRemoval = (identity: LogIdentity, topic: string, record: RecordKey, now: number): KafkaMessage => ({
   topic,
   key: partitionKey(record),

@@ -29,7 +29,7 @@ export const AccountSettings = Schema.Struct({
 })
 export type AccountSettings = typeof AccountSettings.Type
 
-/** A request's result against one limit, with the headers that report it. */
+/** Whether one limit admits a request, and the headers that report the limit's state. */
 export interface LimitStatus {
   readonly exceeded: boolean
   readonly headers: Readonly<Record<string, string>>

@@ -50,8 +50,8 @@ export interface Options {
 }
 
 /**
- * The longest waits. They are longer than a working server takes, which waits for locks up to `lockWait`. A session whose statement
- * timed out is not used again; the driver may need five seconds more to release it.
+ * Time limits. Each is longer than a working server needs, because the server itself waits up to `lockWait` for a lock. A
+ * session whose statement timed out is not used again; the driver may need five seconds more to release it.
  */
 export interface Limits {
   /** For a free or new session. The driver allows a new one five seconds, or `connect_timeout`. */

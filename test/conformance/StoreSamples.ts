@@ -1,7 +1,9 @@
 /** Minimal sample values that distinguish records, versions and contents, and a store with two streams to test with. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { LockTimeoutError, SqlError } from "effect/sql/SqlError"
+import { initialState } from "../../src/capture/schedule/StreamLifecycle.ts"
 import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import type { Head, IntegrationState, Pending, StreamState } from "../../src/store/State.ts"
@@ -11,23 +13,10 @@ export const tags: StreamKey = { integration: "greenhouse:acme", model: "ats.tag
 export const skills: StreamKey = { integration: "workday:acme", model: "hris.skill" }
 
 export const stateOf = (key: StreamKey, details: Partial<StreamState> = {}): StreamState => ({
-  ...key,
-  account: "default",
-  generation: 1,
-  phase: "starting",
-  paused: false,
-  blocked: null,
-  watermark: null,
-  previousWatermark: null,
-  overlap: 300_000,
-  clockOffsets: [],
-  backfillStartedAt: null,
-  backfilledAt: null,
-  lastRunId: 0,
-  sweep: null,
-  lastPoll: null,
-  lastSweep: null,
-  failing: null,
+  ...initialState(
+    { ...key, account: "default", interval: Duration.minutes(1), sweepInterval: Duration.hours(1) },
+    Duration.minutes(5)
+  ),
   ...details
 })
 

@@ -40,7 +40,10 @@ export const InjectedFault = Schema.Struct({
   status: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 400, maximum: 599 }))),
   /** `api_error`: the code of the error envelope, known or not; default PLATFORM.UNKNOWN_ERROR. */
   code: Schema.optionalKey(Schema.String),
-  /** `rate_limit`, `api_error`: `Retry-After` in seconds or as any text, default 1 for a 429; null leaves it out (R1). */
+  /**
+   * `Retry-After` of `rate_limit`, `server_error` and `api_error`: seconds or any text; null: no header. Default: 1 on a 429,
+   * otherwise no header (R1).
+   */
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Int, Schema.String]))),
   /** `delay`: milliseconds; default 1000. */
   delay: Schema.optionalKey(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 600_000 })))

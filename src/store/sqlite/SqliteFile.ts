@@ -43,8 +43,8 @@ const fileChanged = (file: string, isReplaced: boolean): SqlError =>
         reason: new Misconfigured({
           message: isReplaced
             ? `the database file ${file} was replaced while it was open, so Rollcall stopped writing to the former file. ` +
-              `Find out what replaced it. If the new file is a copy from a backup, start Rollcall again and run ` +
-              "`rollcall store adopt`; otherwise put the former file back and start Rollcall again"
+              `Find out what replaced it. If the new file is a copy from a backup, run ` +
+              "`rollcall store adopt`; otherwise put the former file back. Then start Rollcall again"
             : `the database file ${file} was deleted while it was open, so Rollcall stopped writing to it. Find out what ` +
               "deleted it. Put it back, or restore a backup and run `rollcall store adopt`; then start Rollcall again"
         })

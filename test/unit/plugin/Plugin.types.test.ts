@@ -108,7 +108,7 @@ export const refused = () => [
         // @ts-expect-error a write takes its body
         yield* api.addTag(event.recordId)
         // @ts-expect-error only createEmployee takes a form
-        yield* api.addTag(event.recordId, { name: "x" }, { form: { properties: {} } })
+        yield* api.addTag(event.recordId, { tag: { name: "x" } }, { form: { properties: {} } })
         const { transition } = event
         // @ts-expect-error the name is one of the model's transitions
         void (transition.name === "opened")

@@ -108,7 +108,9 @@ export class CompletenessClaims {
     const last = passes.at(-1)
     if (last === undefined || last.resumed) return false
     if (uninterrupted.length >= requiredUninterruptedPasses || passes.length >= maxPasses) return true
-    return last.cut || table.unannouncedMoves.some((at) => at >= last.startedAt && at <= last.endedAt)
+    return table.moves.some(({ at, isAnnounced }) =>
+      at >= last.startedAt && at <= last.endedAt && (!isAnnounced || last.cut)
+    )
   }
 
   /** The record became visible later than polls look back (W3). */

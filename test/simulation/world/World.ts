@@ -68,8 +68,8 @@ export class Table {
   readonly rows: Array<Row> = []
   readonly byId = new Map<string, Row>()
   readonly announced: Array<AnnouncedChange> = []
-  /** Server ms at which a row left its position in the list without any visible sign. */
-  readonly unannouncedMoves: Array<number> = []
+  /** When a row left its position in the list, server ms, and whether a later page shows a sign of it. */
+  readonly moves: Array<{ readonly at: number; readonly isAnnounced: boolean }> = []
   /** The field that the scope configuration removes. */
   hiddenField: string | null = null
   serial = 0
@@ -148,7 +148,7 @@ export class World {
     const vanish = (row: Row): boolean => {
       row.gone = true
       table.rows.splice(table.rows.indexOf(row), 1)
-      table.unannouncedMoves.push(now)
+      table.moves.push({ at: now, isAnnounced: false })
       this.#note(table, row, now, false)
       return true
     }
@@ -404,7 +404,7 @@ export class World {
     row.changedAt = Math.max(at, row.changedAt)
     row.matchedAt = Math.max(at, row.matchedAt)
     if ((this.#order !== "toEnd" && this.#order !== "toFront") || row.gone) return
-    if (at < now || row.stamp !== undefined) table.unannouncedMoves.push(now)
+    table.moves.push({ at: now, isAnnounced: at >= now && row.stamp === undefined })
     table.rows.splice(table.rows.indexOf(row), 1)
     if (this.#order === "toEnd") table.rows.push(row)
     else table.rows.unshift(row)
